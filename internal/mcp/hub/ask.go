@@ -15,7 +15,7 @@ import (
 
 // canAsk tells whether the client can be asked anything during this request.
 // The modern era allows it for three methods only.
-func (t *task) canAsk() bool {
+func (t *request) canAsk() bool {
 	if t.era == wire.Legacy {
 		return true
 	}
@@ -28,26 +28,26 @@ func (t *task) canAsk() bool {
 
 // ask puts questions to the client and waits for all answers: as requests of our
 // own in the older era, by parking the call in the modern one.
-func (t *task) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
-	if err := undeclared(t.caps, questions); err != nil {
+func (t *request) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	if err := checkDeclared(t.caps, questions); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.ep.hub.opts.Limits.Question,
 		fault.New(fault.Timeout, "no answer from the client within %s", t.ep.hub.opts.Limits.Question))
 	defer cancel()
 	if t.era == wire.Modern {
-		return t.askByParking(ctx, questions)
+		return t.askByInputRequired(ctx, questions)
 	}
 	return t.askByRequest(ctx, questions)
 }
 
 // askByRequest sends each question on the call's stream as a request of ours.
-func (t *task) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+func (t *request) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 	answers := make([]json.RawMessage, len(questions))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, q := range questions {
 		group.Go(func() error {
-			answer, err := t.session.ask(ctx, t.say, q)
+			answer, err := t.session.ask(ctx, t.send, q)
 			answers[i] = answer
 			return err
 		})
@@ -59,8 +59,8 @@ func waitFault(ctx context.Context) error {
 	return fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
 }
 
-// undeclared refuses questions of a kind the client did not say it can answer.
-func undeclared(caps json.RawMessage, questions []tool.Question) error {
+// checkDeclared refuses questions of a kind the client did not say it can answer.
+func checkDeclared(caps json.RawMessage, questions []tool.Question) error {
 	missing := map[string]json.RawMessage{}
 	for _, q := range questions {
 		name, detail, ok := capabilityOf(q)
@@ -103,8 +103,8 @@ func capabilityOf(q tool.Question) (name, detail string, ok bool) {
 
 // ask sends one question as a request on a call's stream and waits for its answer.
 func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q tool.Question) (json.RawMessage, error) {
-	id, reply := s.expect()
-	defer s.unexpect(id)
+	id, reply := s.expectAnswer()
+	defer s.cancelAnswer(id)
 	if !say(wire.Request(id, q.Method, q.Params), true) {
 		return nil, fault.New(fault.Denied, "ask the client: it reads no event streams").
 			WithHint("the client must accept text/event-stream to be asked anything")
@@ -116,8 +116,8 @@ func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q 
 			return nil, fault.Wrap(fault.Denied, m.Error, "ask the client")
 		}
 		return m.Result, nil
-	case <-s.gone:
-		return nil, errEnded
+	case <-s.ended:
+		return nil, errSessionEnded
 	case <-ctx.Done():
 		params := append(append([]byte(`{"requestId":`), id...), '}')
 		say(wire.Notification(wire.NoteCancelled, params), false)

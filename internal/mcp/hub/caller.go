@@ -13,7 +13,7 @@ import (
 )
 
 // caller is the client as whoever works on the task sees it.
-func (t *task) caller() *tool.Caller {
+func (t *request) caller() *tool.Caller {
 	c := &tool.Caller{User: t.who, Capabilities: t.caps}
 	if t.who != "" {
 		c.ID = "user:" + t.who
@@ -37,8 +37,8 @@ func (t *task) caller() *tool.Caller {
 	return c
 }
 
-// pace keeps a call's progress increasing and below a rate.
-type pace struct {
+// progressLimit keeps a call's progress increasing and below a rate.
+type progressLimit struct {
 	last   float64
 	begun  bool
 	tokens float64
@@ -47,7 +47,7 @@ type pace struct {
 
 // admit tells whether progress may be reported now. The last report of a call
 // that knows its total always may.
-func (p *pace) admit(now time.Time, report tool.Progress, perSecond int) bool {
+func (p *progressLimit) admit(now time.Time, report tool.Progress, perSecond int) bool {
 	if p.begun && !(report.Progress > p.last) {
 		return false
 	}
@@ -68,13 +68,13 @@ func (p *pace) admit(now time.Time, report tool.Progress, perSecond int) bool {
 }
 
 // progress relays a report with the token the client chose.
-func (t *task) progress(report tool.Progress) {
+func (t *request) progress(report tool.Progress) {
 	if math.IsNaN(report.Progress) || math.IsInf(report.Progress, 0) {
 		return
 	}
 	t.mu.Lock()
-	rd := t.round
-	ok := rd != nil && rd.token != nil && t.pace.admit(time.Now(), report, t.ep.hub.opts.Limits.Progress)
+	rd := t.response
+	ok := rd != nil && rd.token != nil && t.progressLimit.admit(time.Now(), report, t.ep.hub.opts.Limits.Progress)
 	t.mu.Unlock()
 	if !ok {
 		return
@@ -87,7 +87,7 @@ func (t *task) progress(report tool.Progress) {
 	if report.Message != "" {
 		params = rawjson.AppendText(append(params, `,"message":`...), report.Message)
 	}
-	t.say(wire.Notification(wire.NoteProgress, append(params, '}')), false)
+	t.send(wire.Notification(wire.NoteProgress, append(params, '}')), false)
 }
 
 func appendNumber(dst []byte, n float64) []byte {
@@ -111,7 +111,7 @@ func parseLevel(name string) (level, bool) {
 }
 
 // log relays a log message that is important enough. An unknown level counts as info.
-func (t *task) log(entry tool.Log) {
+func (t *request) log(entry tool.Log) {
 	rd := t.current()
 	if rd == nil {
 		return
@@ -127,7 +127,7 @@ func (t *task) log(entry tool.Log) {
 	if at < want {
 		return
 	}
-	t.say(wire.Notification(wire.NoteMessage, logParams(entry)), false)
+	t.send(wire.Notification(wire.NoteMessage, logParams(entry)), false)
 }
 
 func logParams(entry tool.Log) json.RawMessage {

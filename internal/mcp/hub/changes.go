@@ -35,7 +35,7 @@ func (e *endpoint) changed(method string, params json.RawMessage) {
 		delete(e.changes, method)
 		e.mu.Unlock()
 		e.hub.spawn(func(ctx context.Context) {
-			if e.backend.differs(ctx, method) {
+			if e.backend.listChanged(ctx, method) {
 				e.broadcast(method, nil)
 			}
 		})
@@ -51,27 +51,27 @@ func (e *endpoint) broadcast(method string, params json.RawMessage) {
 	note := wire.Notification(method, wire.StripProtocol(params))
 	message := note.Append(nil)
 	for _, s := range e.sessions.list() {
-		if s.hears(method, uri, params) {
+		if s.wants(method, uri, params) {
 			s.main.offer(message)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {
-		if l.hears(method, uri) {
-			l.tell(note)
+		if l.wants(method, uri) {
+			l.notify(note)
 		}
 	}
 }
 
-// hears tells whether a session wants a notification.
-func (s *session) hears(method, uri string, params json.RawMessage) bool {
+// wants tells whether a session wants a notification.
+func (s *session) wants(method, uri string, params json.RawMessage) bool {
 	if !s.ready.Load() {
 		return false
 	}
 	switch method {
 	case wire.NoteResourceUpdated:
-		return s.watches(uri)
+		return s.isSubscribed(uri)
 	case wire.NoteMessage:
 		name, _ := rawjson.GetText(params, "level")
 		at, _ := parseLevel(name)

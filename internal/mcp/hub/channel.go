@@ -18,32 +18,32 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 		s.deliver(m)
 		return
 	}
-	rd := sharedRound(m.ID, s.main)
-	t, err := s.channelTask(m, rd)
+	rd := newSharedResponse(m.ID, s.main)
+	t, err := s.channelRequest(m, rd)
 	switch {
 	case err != nil:
-		rd.settle(nil, err, false)
+		rd.finish(nil, err, false)
 		return
 	case !t.isNew():
 		return // a task that was parked goes on
 	}
-	t.header, t.network = headersOfTrace(header), network
+	t.header, t.network = traceHeadersOf(header), network
 	t.start(ctx, rd)
 	if m.Method == wire.MethodInitialize {
 		<-t.finished // what stands behind it on the channel relies on what was agreed
 	}
 }
 
-// channelTask makes a request's task. Requests of both eras may come on the same
+// channelRequest makes a request's task. Requests of both eras may come on the same
 // channel: one that states its revision is of the modern one.
-func (s *session) channelTask(m wire.Message, rd *round) (*task, error) {
+func (s *session) channelRequest(m wire.Message, rd *response) (*request, error) {
 	if eraOf("", m) == wire.Modern {
 		about, err := readModern(m, nil)
 		if err != nil {
 			return nil, err
 		}
 		rd.token, rd.level = about.token, about.level
-		t, err := s.ep.modernTask(about, m, s.who, rd)
+		t, err := s.ep.modernRequest(about, m, s.who, rd)
 		if err == nil && t.isNew() {
 			t.session = s
 		}
@@ -52,5 +52,5 @@ func (s *session) channelTask(m wire.Message, rd *round) (*task, error) {
 	if version, _ := s.negotiated(); version == "" && m.Method != wire.MethodInitialize && m.Method != wire.MethodPing {
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "begin with initialize")
 	}
-	return s.task(m, rd), nil
+	return s.newRequest(m, rd), nil
 }

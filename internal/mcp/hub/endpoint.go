@@ -15,25 +15,25 @@ import (
 
 // backend is what an endpoint serves.
 type backend interface {
-	// about is what initialize and server/discover tell.
-	about(ctx context.Context) (about, error)
+	// describe is what initialize and server/discover tell.
+	describe(ctx context.Context) (serverDescription, error)
 	// serve answers a request about tools, resources, prompts or completion.
-	serve(ctx context.Context, t *task) (json.RawMessage, error)
-	// mirrors are a tool's arguments that modern clients repeat in headers.
-	mirrors(ctx context.Context, tool string) []wire.HeaderParam
+	serve(ctx context.Context, t *request) (json.RawMessage, error)
+	// headerParams are a tool's arguments that modern clients repeat in headers.
+	headerParams(ctx context.Context, tool string) []wire.HeaderParam
 	// subscribe asks to hear of updates of a resource, unsubscribe no longer.
 	subscribe(ctx context.Context, uri string) error
 	unsubscribe(ctx context.Context, uri string)
-	// remember makes sure that later changes of a list, which their notification
+	// recordList makes sure that later changes of a list, which their notification
 	// names, can be told; differs tells whether it is another than when last asked.
-	remember(ctx context.Context, method string)
-	differs(ctx context.Context, method string) bool
+	recordList(ctx context.Context, method string)
+	listChanged(ctx context.Context, method string) bool
 	// setLevel asks for log messages from that level on.
 	setLevel(ctx context.Context, name string) error
 }
 
-// about is what a server says of itself.
-type about struct {
+// serverDescription is what a server says of itself.
+type serverDescription struct {
 	capabilities json.RawMessage
 	info         json.RawMessage // name, version, …
 	instructions string
@@ -41,36 +41,36 @@ type about struct {
 
 // endpoint is one address clients speak to: /mcp, or one upstream's.
 type endpoint struct {
-	hub      *Hub
-	name     string // the upstream's namespace, or empty
-	backend  backend
-	sessions *sessions
-	stop     func()       // ends watching for changes; may be nil
-	told     atomic.Int32 // the level the backend was asked for last
+	hub          *Hub
+	name         string // the upstream's namespace, or empty
+	backend      backend
+	sessions     *sessions
+	stop         func()       // ends watching for changes; may be nil
+	backendLevel atomic.Int32 // the level the backend was asked for last
 
 	subscribing chan struct{} // holds a token while the backend is asked to subscribe or not to
 
-	mu        sync.Mutex
-	info      json.RawMessage // what about said last
-	listeners map[*listener]struct{}
-	wanted    map[string]int         // resources somebody listens to, and how many do
-	changes   map[string]*time.Timer // list changes waiting for more to come
-	closed    bool
+	mu            sync.Mutex
+	info          json.RawMessage // what about said last
+	listeners     map[*listener]struct{}
+	subscriptions map[string]int         // resources somebody listens to, and how many do
+	changes       map[string]*time.Timer // list changes waiting for more to come
+	closed        bool
 }
 
 func newEndpoint(h *Hub, name string, b backend) *endpoint {
 	e := &endpoint{
-		hub:       h,
-		name:      name,
-		backend:   b,
-		sessions:  newSessions(h.opts.Limits.Sessions),
-		listeners: map[*listener]struct{}{},
-		wanted:    map[string]int{},
-		changes:   map[string]*time.Timer{},
+		hub:           h,
+		name:          name,
+		backend:       b,
+		sessions:      newSessions(h.opts.Limits.Sessions),
+		listeners:     map[*listener]struct{}{},
+		subscriptions: map[string]int{},
+		changes:       map[string]*time.Timer{},
 
 		subscribing: make(chan struct{}, 1),
 	}
-	e.told.Store(int32(levelNone))
+	e.backendLevel.Store(int32(levelNone))
 	return e
 }
 
@@ -102,7 +102,7 @@ func errNoMethod(method string) error {
 }
 
 // answer works out a request of either era.
-func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error) {
+func (e *endpoint) answer(ctx context.Context, t *request) (json.RawMessage, error) {
 	if t.era == wire.Modern && slices.Contains(legacyMethods, t.method) ||
 		t.era == wire.Legacy && slices.Contains(modernMethods, t.method) {
 		return nil, errNoMethod(t.method)
@@ -121,7 +121,7 @@ func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error)
 	case wire.MethodSubscribe:
 		return e.subscribe(ctx, t)
 	case wire.MethodUnsubscribe:
-		t.session.unwatch(uriOf(t.params))
+		t.session.unsubscribe(uriOf(t.params))
 		return json.RawMessage("{}"), nil
 	}
 	if t.era == wire.Modern {
@@ -131,7 +131,7 @@ func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error)
 }
 
 // prepareModern gets ready what modern answers need.
-func (e *endpoint) prepareModern(ctx context.Context, t *task) {
+func (e *endpoint) prepareModern(ctx context.Context, t *request) {
 	if e.serverInfo() == nil {
 		// Every modern result is signed. A server that cannot tell its name now
 		// will tell it another time.
@@ -139,13 +139,13 @@ func (e *endpoint) prepareModern(ctx context.Context, t *task) {
 	}
 	if rd := t.current(); rd != nil && rd.level != levelNone {
 		// Without log messages the request can still be served.
-		_ = e.hearDown(ctx, rd.level)
+		_ = e.lowerLevel(ctx, rd.level)
 	}
 }
 
 // describe asks the backend, and remembers its name for later results.
-func (e *endpoint) describe(ctx context.Context) (about, error) {
-	a, err := e.backend.about(ctx)
+func (e *endpoint) describe(ctx context.Context) (serverDescription, error) {
+	a, err := e.backend.describe(ctx)
 	if err != nil {
 		return a, err
 	}
@@ -161,7 +161,7 @@ func (e *endpoint) serverInfo() json.RawMessage {
 	return e.info
 }
 
-func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, error) {
+func (e *endpoint) initialize(ctx context.Context, t *request) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
 	rawjson.Pick(t.params, []string{"protocolVersion", "capabilities"}, fields[:])
 	requested, ok := rawjson.Text(fields[0])
@@ -173,7 +173,7 @@ func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, er
 		return nil, err
 	}
 	for _, kind := range listChanges {
-		e.backend.remember(ctx, kind) // from here on the client hears of changes
+		e.backend.recordList(ctx, kind) // from here on the client hears of changes
 	}
 	version := wire.Negotiate(requested)
 	caps := fields[1]
@@ -181,7 +181,7 @@ func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, er
 		caps = json.RawMessage("{}")
 	}
 	t.session.initialize(version, caps)
-	if version >= wire.Revision2511 && e == e.hub.own && e.hub.opts.Tasks != nil {
+	if version >= wire.Revision2511 && e == e.hub.local && e.hub.opts.Tasks != nil {
 		a.capabilities = rawjson.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
 	}
 	out := rawjson.AppendText([]byte(`{"protocolVersion":`), version)
@@ -210,46 +210,46 @@ func (e *endpoint) discover(ctx context.Context) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-func (e *endpoint) setLevel(ctx context.Context, t *task) (json.RawMessage, error) {
+func (e *endpoint) setLevel(ctx context.Context, t *request) (json.RawMessage, error) {
 	name, _ := rawjson.GetText(t.params, "level")
 	want, ok := parseLevel(name)
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown log level %q", name)
 	}
-	if err := e.hearDown(ctx, want); err != nil {
+	if err := e.lowerLevel(ctx, want); err != nil {
 		return nil, err
 	}
 	t.session.level.Store(int32(want))
-	e.share(ctx, t.session)
+	e.saveSession(ctx, t.session)
 	return json.RawMessage("{}"), nil
 }
 
-// hearDown makes sure that log messages of a level reach this endpoint. What
+// lowerLevel makes sure that log messages of a level reach this endpoint. What
 // others do not want to hear is left out for each of them, so the level behind
 // the endpoint only ever goes down.
-func (e *endpoint) hearDown(ctx context.Context, want level) error {
-	if want >= level(e.told.Load()) {
+func (e *endpoint) lowerLevel(ctx context.Context, want level) error {
+	if want >= level(e.backendLevel.Load()) {
 		return nil
 	}
 	if err := e.backend.setLevel(ctx, levels[want]); err != nil {
 		return err
 	}
-	for told := e.told.Load(); int32(want) < told && !e.told.CompareAndSwap(told, int32(want)); {
-		told = e.told.Load()
+	for told := e.backendLevel.Load(); int32(want) < told && !e.backendLevel.CompareAndSwap(told, int32(want)); {
+		told = e.backendLevel.Load()
 	}
 	return nil
 }
 
-func (e *endpoint) subscribe(ctx context.Context, t *task) (json.RawMessage, error) {
+func (e *endpoint) subscribe(ctx context.Context, t *request) (json.RawMessage, error) {
 	uri := uriOf(t.params)
 	if uri == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "resources/subscribe needs uri")
 	}
-	release, err := e.want(ctx, uri)
+	release, err := e.acquire(ctx, uri)
 	if err != nil {
 		return nil, err
 	}
-	if !t.session.watch(uri, release) {
+	if !t.session.subscribe(uri, release) {
 		release()
 	}
 	return json.RawMessage("{}"), nil
@@ -260,46 +260,46 @@ func uriOf(params json.RawMessage) string {
 	return uri
 }
 
-// want makes sure that updates of a resource reach this endpoint until release
+// acquire makes sure that updates of a resource reach this endpoint until release
 // is called. The backend is asked once for all who want the same.
-func (e *endpoint) want(ctx context.Context, uri string) (release func(), err error) {
+func (e *endpoint) acquire(ctx context.Context, uri string) (release func(), err error) {
 	select {
 	case e.subscribing <- struct{}{}:
 		defer func() { <-e.subscribing }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	release = sync.OnceFunc(func() { e.unwant(uri) }) //nolint:contextcheck // a subscription outlives the request for it
-	if e.wants(uri) == 0 {
+	release = sync.OnceFunc(func() { e.release(uri) }) //nolint:contextcheck // a subscription outlives the request for it
+	if e.subscribers(uri) == 0 {
 		if err := e.backend.subscribe(ctx, uri); err != nil {
 			return nil, err
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.wanted[uri]++
+	e.subscriptions[uri]++
 	return release, nil
 }
 
-func (e *endpoint) wants(uri string) int {
+func (e *endpoint) subscribers(uri string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.wanted[uri]
+	return e.subscriptions[uri]
 }
 
-// unwant ends the backend's subscription with the last who wanted it, unless
+// release ends the backend's subscription with the last who wanted it, unless
 // somebody new came until it is its turn.
-func (e *endpoint) unwant(uri string) {
+func (e *endpoint) release(uri string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.wanted[uri]--; e.wanted[uri] > 0 {
+	if e.subscriptions[uri]--; e.subscriptions[uri] > 0 {
 		return
 	}
-	delete(e.wanted, uri)
+	delete(e.subscriptions, uri)
 	e.hub.spawn(func(ctx context.Context) {
 		e.subscribing <- struct{}{}
 		defer func() { <-e.subscribing }()
-		if e.wants(uri) == 0 {
+		if e.subscribers(uri) == 0 {
 			e.backend.unsubscribe(ctx, uri)
 		}
 	})

@@ -166,41 +166,41 @@ type Hub struct {
 	opts    Options
 	log     *slog.Logger
 	metrics instruments
-	parked  *lot
-	own     *endpoint
+	pending *pendingCalls
+	local   *endpoint
 	closing chan struct{} // closed by Close: streams end, new requests are refused
 
 	work     sync.WaitGroup // tasks and the janitor
 	relaying sync.Mutex     // held while an upstream's endpoint is looked up or made; before mu
 
-	mu     sync.Mutex
-	closed bool
-	tasks  map[*task]struct{}
-	relays map[string]*endpoint
+	mu       sync.Mutex
+	closed   bool
+	requests map[*request]struct{}
+	relays   map[string]*endpoint
 }
 
 // New makes a hub and starts watching for changes.
 func New(opts Options) *Hub {
 	opts.Limits = opts.Limits.orDefault()
 	h := &Hub{
-		opts:    opts,
-		log:     opts.Log,
-		metrics: newInstruments(opts.Meter),
-		closing: make(chan struct{}),
-		tasks:   map[*task]struct{}{},
-		relays:  map[string]*endpoint{},
+		opts:     opts,
+		log:      opts.Log,
+		metrics:  newInstruments(opts.Meter),
+		closing:  make(chan struct{}),
+		requests: map[*request]struct{}{},
+		relays:   map[string]*endpoint{},
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
-	h.parked = newLot(key, opts.Limits.Pending)
-	h.own = newEndpoint(h, "", newOwn(h))
+	h.pending = newPendingCalls(key, opts.Limits.Pending)
+	h.local = newEndpoint(h, "", newLocalBackend(h))
 	if opts.Changes != nil {
-		h.own.stop = opts.Changes(h.own.changed)
+		h.local.stop = opts.Changes(h.local.changed)
 	}
-	h.work.Go(h.sweep)
+	h.work.Go(h.expireSessions)
 	return h
 }
 
@@ -211,7 +211,7 @@ func (h *Hub) Routes() []principal.Route {
 		return principal.Route{Pattern: pattern, Scope: scope, Handler: h.guarded(serve)}
 	}
 	list := []principal.Route{
-		route("/mcp", principal.MCP, func(w http.ResponseWriter, r *http.Request) { h.own.ServeHTTP(w, r) }),
+		route("/mcp", principal.MCP, func(w http.ResponseWriter, r *http.Request) { h.local.ServeHTTP(w, r) }),
 		route("/mcp/sse", principal.MCP, h.serveSSE),
 		route("/mcp/message", principal.MCP, h.serveSSEMessage),
 		route("/mcp/{namespace}", principal.MCP, h.serveRelay),
@@ -262,9 +262,9 @@ func (h *Hub) Close(ctx context.Context) error {
 		return nil
 	}
 	close(h.closing)
-	h.cancelTasks(errClosing, (*task).isParked)
+	h.cancelRequests(errClosing, (*request).isWaitingForInput)
 	for _, e := range h.endpoints() {
-		e.sessions.hush()
+		e.sessions.endStreams()
 	}
 	idle := make(chan struct{})
 	go func() { h.work.Wait(); close(idle) }()
@@ -273,7 +273,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	case <-idle:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-		h.cancelTasks(errClosing, nil)
+		h.cancelRequests(errClosing, nil)
 		<-idle
 	}
 	for _, e := range h.endpoints() {
@@ -290,23 +290,23 @@ func (h *Hub) spawn(f func(ctx context.Context)) {
 		return
 	}
 	h.work.Go(func() {
-		ctx, cancel := context.WithTimeout(nobody, backgroundTime)
+		ctx, cancel := context.WithTimeout(background, backgroundTimeout)
 		defer cancel()
 		f(ctx)
 	})
 }
 
-// nobody is the context of what the hub does on no request's behalf, and
+// background is the context of what the hub does on no request's behalf, and
 // backgroundTime bounds it.
-var nobody = context.Background()
+var background = context.Background()
 
-const backgroundTime = 30 * time.Second
+const backgroundTimeout = 30 * time.Second
 
-// cancelTasks calls off the tasks which says yes to; nil means all of them.
-func (h *Hub) cancelTasks(why error, which func(*task) bool) {
+// cancelRequests calls off the tasks which says yes to; nil means all of them.
+func (h *Hub) cancelRequests(why error, which func(*request) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for t := range h.tasks {
+	for t := range h.requests {
 		if which == nil || which(t) {
 			t.cancel(why)
 		}
@@ -325,15 +325,15 @@ func (h *Hub) isClosing() bool {
 func (h *Hub) endpoints() []*endpoint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := []*endpoint{h.own}
+	all := []*endpoint{h.local}
 	for _, e := range h.relays {
 		all = append(all, e)
 	}
 	return all
 }
 
-// sweep ends sessions that nobody used for too long.
-func (h *Hub) sweep() {
+// expireSessions ends sessions that nobody used for too long.
+func (h *Hub) expireSessions() {
 	tick := time.NewTicker(min(30*time.Second, max(h.opts.Limits.Idle/4, time.Millisecond)))
 	defer tick.Stop()
 	for {
@@ -342,7 +342,7 @@ func (h *Hub) sweep() {
 			return
 		case now := <-tick.C:
 			for _, e := range h.endpoints() {
-				e.sessions.expire(nobody, now.Add(-h.opts.Limits.Idle))
+				e.sessions.expire(background, now.Add(-h.opts.Limits.Idle))
 			}
 		}
 	}

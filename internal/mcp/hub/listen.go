@@ -12,24 +12,24 @@ import (
 // listener is one subscriptions/listen of a modern client: its answer is a
 // stream of the notifications it asked for.
 type listener struct {
-	round *round
-	lists []string  // methods of list changes
-	uris  []string  // resources
-	tasks *followed // tasks; nil when it asked for none
+	round *response
+	lists []string       // methods of list changes
+	uris  []string       // resources
+	tasks *followedTasks // tasks; nil when it asked for none
 }
 
-func (l *listener) hears(method, uri string) bool {
+func (l *listener) wants(method, uri string) bool {
 	if method == wire.NoteResourceUpdated {
 		return slices.Contains(l.uris, uri)
 	}
 	return slices.Contains(l.lists, method)
 }
 
-// tell sends a notification marked with the subscription it belongs to.
-func (l *listener) tell(note wire.Message) {
+// notify sends a notification marked with the subscription it belongs to.
+func (l *listener) notify(note wire.Message) {
 	meta := rawjson.Set(wire.Meta(note.Params), wire.MetaSubscription, json.RawMessage(l.round.id))
 	note.Params = rawjson.Set(note.Params, "_meta", meta)
-	l.round.say(note.Append(nil), false)
+	l.round.send(note.Append(nil), false)
 }
 
 // listFilters are the fields of a filter that ask for list changes, each with
@@ -42,7 +42,7 @@ var listFilters = []struct{ field, method, capability string }{
 
 // listen acknowledges what it will send, and sends it until the client leaves or
 // the hub closes.
-func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error) {
+func (e *endpoint) listen(ctx context.Context, t *request) (json.RawMessage, error) {
 	filter, ok := rawjson.Get(t.params, "notifications")
 	if !ok || !rawjson.IsObject(filter) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "subscriptions/listen needs notifications, an object")
@@ -52,15 +52,15 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		return nil, err
 	}
 	rd := t.current()
-	if rd.mute {
+	if rd.jsonOnly {
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "subscriptions/listen needs a client that accepts text/event-stream")
 	}
 	l := &listener{round: rd}
-	if l.tasks, err = e.follow(ctx, t, filter); err != nil {
+	if l.tasks, err = e.followTasks(ctx, t, filter); err != nil {
 		return nil, err
 	}
-	agreed := e.agree(ctx, l, a.capabilities, filter)
-	releases, uris := e.wantAll(ctx, a.capabilities, filter)
+	agreed := e.acknowledge(ctx, l, a.capabilities, filter)
+	releases, uris := e.acquireAll(ctx, a.capabilities, filter)
 	defer func() {
 		for _, release := range releases {
 			release()
@@ -75,7 +75,7 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		agreed = rawjson.Set(agreed, "taskIds", raw)
 	}
 	e.mu.Lock()
-	l.tell(wire.Notification(wire.NoteListenAcknowledged, rawjson.Set(nil, "notifications", agreed)))
+	l.notify(wire.Notification(wire.NoteListenAcknowledged, rawjson.Set(nil, "notifications", agreed)))
 	e.listeners[l] = struct{}{}
 	e.mu.Unlock()
 	defer func() {
@@ -90,19 +90,19 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		case <-e.hub.closing:
 			return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
 		case <-l.tasks.changed():
-			e.tellTasks(ctx, l)
+			e.notifyTasks(ctx, l)
 		}
 	}
 }
 
-// agree notes the list changes that were asked for and are offered, and returns
+// acknowledge notes the list changes that were asked for and are offered, and returns
 // them as the acknowledgement says them.
-func (e *endpoint) agree(ctx context.Context, l *listener, capabilities, filter json.RawMessage) json.RawMessage {
+func (e *endpoint) acknowledge(ctx context.Context, l *listener, capabilities, filter json.RawMessage) json.RawMessage {
 	agreed := json.RawMessage("{}")
 	for _, f := range listFilters {
 		offered, _ := rawjson.Get(capabilities, f.capability)
 		if rawjson.GetBool(filter, f.field) && rawjson.GetBool(offered, "listChanged") {
-			e.backend.remember(ctx, f.method)
+			e.backend.recordList(ctx, f.method)
 			l.lists = append(l.lists, f.method)
 			agreed = rawjson.Set(agreed, f.field, json.RawMessage("true"))
 		}
@@ -110,8 +110,8 @@ func (e *endpoint) agree(ctx context.Context, l *listener, capabilities, filter 
 	return agreed
 }
 
-// wantAll subscribes to the resources of a filter, leaving out those that cannot be.
-func (e *endpoint) wantAll(ctx context.Context, capabilities, filter json.RawMessage) (releases []func(), uris []string) {
+// acquireAll subscribes to the resources of a filter, leaving out those that cannot be.
+func (e *endpoint) acquireAll(ctx context.Context, capabilities, filter json.RawMessage) (releases []func(), uris []string) {
 	offered, _ := rawjson.Get(capabilities, "resources")
 	if !rawjson.GetBool(offered, "subscribe") {
 		return nil, nil
@@ -123,7 +123,7 @@ func (e *endpoint) wantAll(ctx context.Context, capabilities, filter json.RawMes
 		if !ok || slices.Contains(uris, uri) {
 			continue
 		}
-		release, err := e.want(ctx, uri)
+		release, err := e.acquire(ctx, uri)
 		if err != nil {
 			e.hub.log.DebugContext(ctx, "subscribe to resource", "uri", uri, "error", err)
 			continue

@@ -64,8 +64,8 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if e != nil || !found {
 		return e, found
 	}
-	e = newEndpoint(h, namespace, newRelay(h, namespace, peer))
-	e.stop = peer.Watch(e.relayed)
+	e = newEndpoint(h, namespace, newRelayBackend(h, namespace, peer))
+	e.stop = peer.Watch(e.upstreamChanged)
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {
@@ -79,16 +79,16 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	return e, true
 }
 
-// relayed takes a notification of the upstream.
-func (e *endpoint) relayed(method string, params json.RawMessage) {
+// upstreamChanged takes a notification of the upstream.
+func (e *endpoint) upstreamChanged(method string, params json.RawMessage) {
 	if method == wire.NoteToolsChanged {
-		e.backend.(*relay).forget()
+		e.backend.(*relayBackend).forgetHeaderParams()
 	}
 	e.changed(method, params)
 }
 
-// relay serves one upstream.
-type relay struct {
+// relayBackend serves one upstream.
+type relayBackend struct {
 	hub       *Hub
 	namespace string
 	peer      Peer
@@ -99,16 +99,16 @@ type relay struct {
 	params map[string][]wire.HeaderParam // of the tools that have any
 }
 
-func newRelay(h *Hub, namespace string, peer Peer) *relay {
-	return &relay{hub: h, namespace: namespace, peer: peer}
+func newRelayBackend(h *Hub, namespace string, peer Peer) *relayBackend {
+	return &relayBackend{hub: h, namespace: namespace, peer: peer}
 }
 
-func (r *relay) about(ctx context.Context) (about, error) {
+func (r *relayBackend) describe(ctx context.Context) (serverDescription, error) {
 	capabilities, info, instructions, err := r.peer.Describe(ctx)
 	if err != nil {
-		return about{}, err
+		return serverDescription{}, err
 	}
-	a := about{capabilities: relayable(capabilities), info: info}
+	a := serverDescription{capabilities: relayable(capabilities), info: info}
 	a.instructions, _ = rawjson.Text(instructions)
 	if !rawjson.IsObject(info) {
 		a.info = rawjson.SetText(rawjson.SetText(nil, "name", r.namespace), "version", r.hub.opts.Version)
@@ -129,7 +129,7 @@ func relayable(capabilities json.RawMessage) json.RawMessage {
 	return capabilities
 }
 
-func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+func (r *relayBackend) serve(ctx context.Context, t *request) (json.RawMessage, error) {
 	if t.method == wire.MethodToolsCall {
 		return r.call(ctx, t)
 	}
@@ -147,7 +147,7 @@ func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 
 // call passes a call on as it came: what of it belongs to one hop only, the upstream's
 // side knows too.
-func (r *relay) call(ctx context.Context, t *task) (json.RawMessage, error) {
+func (r *relayBackend) call(ctx context.Context, t *request) (json.RawMessage, error) {
 	args, _ := rawjson.Get(t.params, "arguments")
 	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: t.name}, Args: args, Meta: t.meta, Caller: t.caller()}
 	result, err := r.peer.Call(ctx, call, withoutAnswers(t.params))
@@ -158,7 +158,7 @@ func (r *relay) call(ctx context.Context, t *task) (json.RawMessage, error) {
 }
 
 // object is a result that is one.
-func (r *relay) object(method string, result json.RawMessage) (json.RawMessage, error) {
+func (r *relayBackend) object(method string, result json.RawMessage) (json.RawMessage, error) {
 	if !rawjson.IsObject(result) {
 		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, method)
 	}
@@ -167,7 +167,7 @@ func (r *relay) object(method string, result json.RawMessage) (json.RawMessage, 
 
 // setLevel tells the upstream. One that keeps no level still logs during calls,
 // and the session's own level picks out of that.
-func (r *relay) setLevel(ctx context.Context, name string) error {
+func (r *relayBackend) setLevel(ctx context.Context, name string) error {
 	_, err := r.peer.Request(ctx, wire.MethodSetLevel, rawjson.SetText(nil, "level", name), nil)
 	var refused *wire.Error
 	if errors.As(err, &refused) && refused.Code == wire.CodeMethodNotFound {
@@ -190,40 +190,40 @@ func isCore(method string) bool {
 	return cacheable(method)
 }
 
-func (r *relay) subscribe(ctx context.Context, uri string) error {
+func (r *relayBackend) subscribe(ctx context.Context, uri string) error {
 	_, err := r.peer.Request(ctx, wire.MethodSubscribe, rawjson.SetText(nil, "uri", uri), nil)
 	return err
 }
 
-func (r *relay) unsubscribe(ctx context.Context, uri string) {
+func (r *relayBackend) unsubscribe(ctx context.Context, uri string) {
 	if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, rawjson.SetText(nil, "uri", uri), nil); err != nil {
 		r.hub.log.DebugContext(ctx, "unsubscribe from resource", "namespace", r.namespace, "uri", uri, "error", err)
 	}
 }
 
-// differs believes the upstream, so there is nothing to remember.
-func (r *relay) differs(context.Context, string) bool { return true }
+// listChanged believes the upstream, so there is nothing to remember.
+func (r *relayBackend) listChanged(context.Context, string) bool { return true }
 
-func (r *relay) remember(context.Context, string) {}
+func (r *relayBackend) recordList(context.Context, string) {}
 
 // How long calls wait for the upstream's list of tools, and how long they do
 // without it when it does not come.
 const (
-	listTime  = 5 * time.Second
-	listPause = 30 * time.Second
+	listTimeout = 5 * time.Second
+	listPause   = 30 * time.Second
 )
 
-// mirrors reads the upstream's list of tools once, until it changes. Without a
+// headerParams reads the upstream's list of tools once, until it changes. Without a
 // list there is nothing to check: the call itself will tell what is wrong.
-func (r *relay) mirrors(ctx context.Context, name string) []wire.HeaderParam {
+func (r *relayBackend) headerParams(ctx context.Context, name string) []wire.HeaderParam {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.loaded || time.Now().Before(r.retry) {
 		return r.params[name]
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTime)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	params, err := r.headerParams(ctx)
+	params, err := r.loadHeaderParams(ctx)
 	if err != nil {
 		r.retry = time.Now().Add(listPause)
 		return nil
@@ -232,7 +232,7 @@ func (r *relay) mirrors(ctx context.Context, name string) []wire.HeaderParam {
 	return r.params[name]
 }
 
-func (r *relay) forget() {
+func (r *relayBackend) forgetHeaderParams() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.loaded, r.retry = false, time.Time{}
@@ -241,7 +241,7 @@ func (r *relay) forget() {
 // maxPages bounds how long an upstream can keep us reading.
 const maxPages = 100
 
-func (r *relay) headerParams(ctx context.Context) (map[string][]wire.HeaderParam, error) {
+func (r *relayBackend) loadHeaderParams(ctx context.Context) (map[string][]wire.HeaderParam, error) {
 	all := map[string][]wire.HeaderParam{}
 	params := json.RawMessage("{}")
 	for range maxPages {

@@ -17,34 +17,34 @@ import (
 // session is what the hub remembers of one client of the older era, or of one
 // connection that carries everything on a single channel (stdio, HTTP+SSE).
 type session struct {
-	id      string // the client's key to it, never shown
-	name    string // tells it apart where others can see it
-	who     string
-	born    time.Time
-	ep      *endpoint
-	shared  bool          // main carries answers too
-	adopted bool          // another node began it
-	main    *stream       // what is not part of a call's own stream
-	gone    chan struct{} // closed when the session ends
-	level   atomic.Int32  // the least important log messages wanted
-	ready   atomic.Bool   // the client said it is initialized
-	seen    atomic.Int64  // when it was last heard of, in Unix nanoseconds
-	readers atomic.Int32  // connections that read its streams now
+	id       string // the client's key to it, never shown
+	name     string // tells it apart where others can see it
+	who      string
+	created  time.Time
+	ep       *endpoint
+	shared   bool          // main carries answers too
+	loaded   bool          // another node began it
+	main     *stream       // what is not part of a call's own stream
+	ended    chan struct{} // closed when the session ends
+	level    atomic.Int32  // the least important log messages wanted
+	ready    atomic.Bool   // the client said it is initialized
+	lastUsed atomic.Int64  // when it was last heard of, in Unix nanoseconds
+	readers  atomic.Int32  // connections that read its streams now
 
-	mu      sync.Mutex
-	version string          // negotiated; empty before initialize
-	caps    json.RawMessage // the client's
-	calls   map[wire.ID]*task
-	asked   map[wire.ID]chan wire.Message
-	lastAsk int64
-	streams []*stream // of calls, oldest first, kept for clients that reconnect
-	made    int       // streams made so far
-	watched map[string]func()
-	ended   bool
+	mu            sync.Mutex
+	version       string          // negotiated; empty before initialize
+	caps          json.RawMessage // the client's
+	calls         map[wire.ID]*request
+	questions     map[wire.ID]chan wire.Message
+	lastQuestion  int64
+	streams       []*stream // of calls, oldest first, kept for clients that reconnect
+	streamCount   int       // streams made so far
+	subscriptions map[string]func()
+	isEnded       bool
 }
 
-// keptStreams is how many calls' streams a session keeps for replay.
-const keptStreams = 32
+// maxStoredStreams is how many calls' streams a session keeps for replay.
+const maxStoredStreams = 32
 
 // mainStream is the name of a session's own stream in event ids.
 const mainStream = "main"
@@ -55,15 +55,15 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 		name = ""
 	}
 	s := &session{
-		who:     who,
-		born:    time.Now(),
-		ep:      ep,
-		shared:  shared,
-		main:    newStream(name),
-		gone:    make(chan struct{}),
-		calls:   map[wire.ID]*task{},
-		asked:   map[wire.ID]chan wire.Message{},
-		watched: map[string]func(){},
+		who:           who,
+		created:       time.Now(),
+		ep:            ep,
+		shared:        shared,
+		main:          newStream(name),
+		ended:         make(chan struct{}),
+		calls:         map[wire.ID]*request{},
+		questions:     map[wire.ID]chan wire.Message{},
+		subscriptions: map[string]func(){},
 	}
 	s.setID(rand.Text()) // 130 bits
 	s.level.Store(int32(levelInfo))
@@ -77,11 +77,11 @@ func (s *session) setID(id string) {
 	s.id, s.name = id, "session:"+hex.EncodeToString(sum[:6])
 }
 
-func (s *session) touch(now time.Time) { s.seen.Store(now.UnixNano()) }
+func (s *session) touch(now time.Time) { s.lastUsed.Store(now.UnixNano()) }
 
 // idleSince tells whether nobody used the session after then.
 func (s *session) idleSince(then time.Time) bool {
-	return !s.busy() && s.seen.Load() < then.UnixNano()
+	return !s.busy() && s.lastUsed.Load() < then.UnixNano()
 }
 
 // busy tells whether the client reads from us or waits for an answer.
@@ -104,25 +104,25 @@ func (s *session) negotiated() (version string, caps json.RawMessage) {
 	return s.version, s.caps
 }
 
-// round makes the place for a request's answer: the session's channel where it
+// newResponse makes the place for a request's answer: the session's channel where it
 // has only one, else a stream that the client can come back to.
-func (s *session) round(id wire.ID) *round {
+func (s *session) newResponse(id wire.ID) *response {
 	if s.shared {
-		return sharedRound(id, s.main)
+		return newSharedResponse(id, s.main)
 	}
 	s.mu.Lock()
-	s.made++
-	name := strconv.Itoa(s.made)
+	s.streamCount++
+	name := strconv.Itoa(s.streamCount)
 	s.mu.Unlock()
-	return newRound(id, name)
+	return newResponse(id, name)
 }
 
-// began notes a request in flight, unless its id is in use.
-func (s *session) began(id wire.ID, t *task) error {
+// begin notes a request in flight, unless its id is in use.
+func (s *session) begin(id wire.ID, t *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return errEnded
+	if s.isEnded {
+		return errSessionEnded
 	}
 	if _, taken := s.calls[id]; taken {
 		return wire.Errorf(wire.CodeInvalidRequest, "a request with the id %s is still running", id)
@@ -131,7 +131,7 @@ func (s *session) began(id wire.ID, t *task) error {
 	return nil
 }
 
-func (s *session) finished(id wire.ID) {
+func (s *session) finish(id wire.ID) {
 	s.mu.Lock()
 	delete(s.calls, id)
 	s.mu.Unlock()
@@ -149,24 +149,24 @@ func (s *session) cancel(id wire.ID) bool {
 	return t != nil
 }
 
-// expect makes an id for a request of ours and the place where its answer comes.
-func (s *session) expect() (wire.ID, <-chan wire.Message) {
+// expectAnswer makes an id for a request of ours and the place where its answer comes.
+func (s *session) expectAnswer() (wire.ID, <-chan wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastAsk++
-	id := wire.IntID(s.lastAsk)
+	s.lastQuestion++
+	id := wire.IntID(s.lastQuestion)
 	if nodes := s.ep.hub.opts.Nodes; nodes != nil { // others may ask in the same session
 		id = wire.TextID(nodes.Self() + "-" + string(id))
 	}
 	reply := make(chan wire.Message, 1)
-	s.asked[id] = reply
+	s.questions[id] = reply
 	return id, reply
 }
 
-func (s *session) unexpect(id wire.ID) {
+func (s *session) cancelAnswer(id wire.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.asked, id)
+	delete(s.questions, id)
 }
 
 // deliver hands a client's response to whoever asked. One that nobody waits for
@@ -174,20 +174,20 @@ func (s *session) unexpect(id wire.ID) {
 func (s *session) deliver(m wire.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reply, ok := s.asked[m.ID]
+	reply, ok := s.questions[m.ID]
 	if ok {
-		delete(s.asked, m.ID)
+		delete(s.questions, m.ID)
 		reply <- m // holds one, and only one comes
 	}
 	return ok
 }
 
-// keep remembers a call's stream, so that its client may reconnect.
-func (s *session) keep(out *stream) {
+// store remembers a call's stream, so that its client may reconnect.
+func (s *session) store(out *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streams = append(s.streams, out)
-	if len(s.streams) > keptStreams {
+	if len(s.streams) > maxStoredStreams {
 		s.streams = s.streams[1:]
 	}
 }
@@ -207,49 +207,49 @@ func (s *session) find(name string) *stream {
 	return nil
 }
 
-// watch notes a resource the client wants to hear of; stop is called once when
+// subscribe notes a resource the client wants to hear of; stop is called once when
 // it does not any more. False when it was watched already.
-func (s *session) watch(uri string, stop func()) bool {
+func (s *session) subscribe(uri string, stop func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, twice := s.watched[uri]; twice || s.ended {
+	if _, twice := s.subscriptions[uri]; twice || s.isEnded {
 		return false
 	}
-	s.watched[uri] = stop
+	s.subscriptions[uri] = stop
 	return true
 }
 
-func (s *session) unwatch(uri string) {
+func (s *session) unsubscribe(uri string) {
 	s.mu.Lock()
-	stop := s.watched[uri]
-	delete(s.watched, uri)
+	stop := s.subscriptions[uri]
+	delete(s.subscriptions, uri)
 	s.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
 }
 
-func (s *session) watches(uri string) bool {
+func (s *session) isSubscribed(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.watched[uri]
+	_, ok := s.subscriptions[uri]
 	return ok
 }
 
 // end ends the session: its streams, the calls in flight, its subscriptions.
 func (s *session) end(ctx context.Context) {
 	s.mu.Lock()
-	if s.ended {
+	if s.isEnded {
 		s.mu.Unlock()
 		return
 	}
-	s.ended = true
-	watched, streams := s.watched, s.streams
-	s.watched, s.streams = nil, nil
+	s.isEnded = true
+	watched, streams := s.subscriptions, s.streams
+	s.subscriptions, s.streams = nil, nil
 	s.mu.Unlock()
-	close(s.gone)
-	s.ep.hub.metrics.session.Record(ctx, time.Since(s.born).Seconds())
-	s.ep.hub.cancelTasks(errEnded, func(t *task) bool { return t.session == s })
+	close(s.ended)
+	s.ep.hub.metrics.session.Record(ctx, time.Since(s.created).Seconds())
+	s.ep.hub.cancelRequests(errSessionEnded, func(t *request) bool { return t.session == s })
 	for _, stop := range watched {
 		stop()
 	}

@@ -37,7 +37,7 @@ func (all *sessions) evict(ctx context.Context) bool {
 	var oldest *session
 	now := time.Now()
 	for _, s := range all.byID {
-		if s.idleSince(now) && (oldest == nil || s.seen.Load() < oldest.seen.Load()) {
+		if s.idleSince(now) && (oldest == nil || s.lastUsed.Load() < oldest.lastUsed.Load()) {
 			oldest = s
 		}
 	}
@@ -95,8 +95,8 @@ func (all *sessions) count() int {
 	return len(all.byID)
 }
 
-// hush ends the streams on which sessions hear what is not part of a call.
-func (all *sessions) hush() {
+// endStreams ends the streams on which sessions hear what is not part of a call.
+func (all *sessions) endStreams() {
 	for _, s := range all.list() {
 		if !s.shared {
 			s.main.end()

@@ -16,8 +16,8 @@ import (
 // ctx is done, after calling off what runs. To stop a read that waits, ctx being
 // done closes in if it can be closed.
 func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	s := newSession(h.own, "", true)
-	if err := h.own.sessions.add(ctx, s); err != nil {
+	s := newSession(h.local, "", true)
+	if err := h.local.sessions.add(ctx, s); err != nil {
 		return err
 	}
 	s.readers.Add(1)
@@ -36,7 +36,7 @@ func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	if ctx.Err() == nil {
 		s.drain(ctx)
 	}
-	h.own.sessions.remove(ctx, s)
+	h.local.sessions.remove(ctx, s)
 	return errors.Join(err, <-written)
 }
 
@@ -71,7 +71,7 @@ func (h *Hub) readLines(ctx context.Context, s *session, in io.Reader) error {
 func (s *session) drain(ctx context.Context) {
 	for {
 		s.mu.Lock()
-		var left *task
+		var left *request
 		for _, t := range s.calls {
 			left = t
 			break
@@ -82,7 +82,7 @@ func (s *session) drain(ctx context.Context) {
 		}
 		// A listener waits for its client, and the client is gone.
 		if left.method == wire.MethodListen {
-			left.cancel(errLeft)
+			left.cancel(errDisconnected)
 		}
 		select {
 		case <-left.finished:
@@ -95,7 +95,7 @@ func (s *session) drain(ctx context.Context) {
 // writeLines writes a stream until it ends.
 func writeLines(s *stream, out io.Writer) error {
 	var line []byte // messages are shared between streams, so each is copied
-	for range s.stirred() {
+	for range s.changed() {
 		b := s.take(nil)
 		for _, m := range b.messages {
 			line = append(append(line[:0], m...), '\n')

@@ -72,17 +72,17 @@ func (s *stream) end() {
 	s.signal()
 }
 
-// cutOff makes the reader leave and come back for the rest after retry.
-func (s *stream) cutOff(retry time.Duration) {
+// disconnect makes the reader leave and come back for the rest after retry.
+func (s *stream) disconnect(retry time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut, s.retry = true, retry
 	s.signal()
 }
 
-// stirred holds one token when there is something to look at. It is made when
+// changed holds one token when there is something to look at. It is made when
 // somebody looks: the streams of most calls are never read.
-func (s *stream) stirred() <-chan struct{} {
+func (s *stream) changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wake == nil {
@@ -170,14 +170,14 @@ func (s *stream) attach() reader {
 	return s.replaceReader()
 }
 
-var errForgotten = errors.New("events after that id are no longer kept")
+var errNotStored = errors.New("events after that id are no longer kept")
 
 // attachAfter makes a new reader that begins after the message of a number.
 func (s *stream) attachAfter(number uint64) (reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number+1 < s.first || number >= s.first+uint64(len(s.log)) {
-		return nil, errForgotten
+		return nil, errNotStored
 	}
 	s.next = number + 1
 	return s.replaceReader(), nil

@@ -86,7 +86,7 @@ func TestEventIDs(t *testing.T) {
 
 func TestProgressIsPaced(t *testing.T) {
 	t.Parallel()
-	var p pace
+	var p progressLimit
 	now := time.Unix(0, 0)
 	admitted := 0
 	for i := range 1000 { // in no time at all

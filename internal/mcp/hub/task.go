@@ -3,197 +3,266 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Reasons for which a task's context is cancelled.
-var (
-	errCancelled = fault.New(fault.Cancelled, "request cancelled by the client")
-	errLeft      = fault.New(fault.Cancelled, "client closed the connection")
-	errEnded     = fault.New(fault.Cancelled, "session ended")
-	errClosing   = fault.New(fault.Unavailable, "server is shutting down")
-)
-
-// task is one request being worked on. It runs in a goroutine of its own, or in
-// that of its HTTP request when it surely needs it no longer than that, and talks
-// to its client through its round: while a task of the modern era waits for
-// answers, it has none.
-type task struct {
-	ep      *endpoint
-	method  string
-	params  json.RawMessage // as the client sent them
-	meta    json.RawMessage // their _meta, or nil
-	name    string          // of the tool or prompt, or the resource's uri; may be empty
-	era     wire.Era
-	version string
-	caps    json.RawMessage // what the client declared it can do
-	who     string
-	session *session // nil for the modern era over HTTP
-	began   time.Time
-	header  http.Header // those with trace context, or nil
-	network string      // network.transport of the span: tcp or pipe
-
-	// supplied are answers that came with the request before anything was asked.
-	supplied json.RawMessage
-
-	cancel   context.CancelCauseFunc // nil until it begins
-	finished chan struct{}           // closed when it ran; made by start, for others to wait for
-
-	mu    sync.Mutex
-	round *round // nil while parked
-	pace  pace
-	asked *inquiries // made when first needed
+// Tasks is work that goes on after the call that began it: what Result.Task
+// names. (Within the hub a task is a request being worked on; this is about
+// MCP's, which outlive requests.)
+//
+// Clients of the modern era know them by the extension io.modelcontextprotocol/tasks,
+// which they declare with each request; those of revision 2025-11-25 ask for a
+// task with the call itself. All others get the answer the tool gave.
+type Tasks interface {
+	// Task is one as it stands; fault.NotFound when there is none.
+	Task(ctx context.Context, id string) (tool.Task, error)
+	// WaitTask is one in a final state, or one that asks.
+	WaitTask(ctx context.Context, id string) (tool.Task, error)
+	// ListTasks is a part of all of them, and where the next part begins, if any.
+	ListTasks(ctx context.Context, cursor string) (tasks []tool.Task, next string, err error)
+	// CancelTask ends one; one that is over stays as it is.
+	CancelTask(ctx context.Context, id string) error
+	// AnswerTask brings answers by the keys of its questions. Others are ignored.
+	AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error
 }
 
-// isNew tells that the task has not begun.
-func (t *task) isNew() bool { return t.cancel == nil }
+// legacyTasks is the capability of revision 2025-11-25, in place of the extension.
+const legacyTasks = `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 
-type taskKey struct{}
+// pollInterval is how often clients are told to look.
+const pollInterval = 500 * time.Millisecond
 
-// Release lets go of the connection a call's answer is awaited on, when its
-// client knows how to come back for it after the time given; otherwise nothing
-// happens. A tool that is going to take long may call it with its context.
-func Release(ctx context.Context, after time.Duration) {
-	t, ok := ctx.Value(taskKey{}).(*task)
-	if !ok || t.version < wire.Revision2511 {
-		return
+// knowsTasks tells whether the client of a request can be given a task.
+func (t *request) knowsTasks() bool {
+	if t.era == wire.Legacy {
+		return t.version >= wire.Revision2511
 	}
-	if rd := t.current(); rd != nil && rd.out.name != "" && !rd.mute {
-		rd.out.cutOff(after)
-	}
+	extensions, _ := rawjson.Get(t.caps, "extensions")
+	declared, _ := rawjson.Get(extensions, wire.ExtensionTasks)
+	return rawjson.IsObject(declared)
 }
 
-// start runs the task in a goroutine of its own and settles its round in the end.
-// ctx gives values, not its lifetime: who starts a task cancels it when its client
-// is no longer interested.
-func (t *task) start(ctx context.Context, rd *round) {
-	t.finished = make(chan struct{})
-	if ctx, ok := t.begin(context.WithoutCancel(ctx), rd); ok {
-		go t.run(ctx)
-	}
+// errNeedsTasks refuses a client that has to know tasks for what it wants.
+func errNeedsTasks() error {
+	return wire.Errorf(wire.CodeMissingCapability, "this request needs a client that declares the extension %s", wire.ExtensionTasks).
+		WithData(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{wire.ExtensionTasks: struct{}{}}}})
 }
 
-// begin prepares the task to run, with the context it returns, which ends with ctx.
-// Where that cannot be its round is settled.
-func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
-	if t.ep.hub.opts.Releases {
-		ctx = context.WithValue(ctx, taskKey{}, t)
+// receipt is the answer to a call whose work goes on.
+func (o *localBackend) receipt(ctx context.Context, t *request, result tool.Result) (json.RawMessage, error) {
+	wanted := t.knowsTasks()
+	if t.era == wire.Legacy {
+		augmented, _ := rawjson.Get(t.params, "task")
+		wanted = wanted && rawjson.IsObject(augmented)
 	}
-	ctx, t.cancel = context.WithCancelCause(ctx)
-	t.round = rd
-	t.began = time.Now()
-	if t.session != nil {
-		if err := t.session.began(rd.id, t); err != nil {
-			t.cancel(context.Canceled)
-			rd.settle(nil, err, false)
-			return nil, false
+	if !wanted || o.hub.opts.Tasks == nil {
+		if !rawjson.IsObject(result.Raw) {
+			return nil, errNeedsTasks()
 		}
+		return result.Raw, nil
 	}
-	h := t.ep.hub
-	h.mu.Lock()
-	closed := h.closed
-	if !closed {
-		h.tasks[t] = struct{}{}
-		h.work.Add(1)
+	work, err := o.hub.opts.Tasks.Task(ctx, result.Task)
+	if err != nil {
+		return nil, err
 	}
-	h.mu.Unlock()
-	if closed {
-		t.cancel(context.Canceled)
-		t.settle(nil, errClosing, false)
+	if t.era == wire.Legacy {
+		return json.Marshal(map[string]any{"task": viewLegacyTask(work)})
 	}
-	return ctx, !closed
+	seed := viewTask(work)
+	seed.ResultType, seed.Result, seed.Error, seed.InputRequests = wire.ResultTask, nil, nil, nil
+	return json.Marshal(seed)
 }
 
-func (t *task) run(ctx context.Context) {
-	defer func() {
-		if t.finished != nil {
-			close(t.finished)
+// serveTasks answers the methods about tasks.
+func (o *localBackend) serveTasks(ctx context.Context, t *request) (json.RawMessage, error) {
+	tasks := o.hub.opts.Tasks
+	switch {
+	case tasks == nil || t.era == wire.Legacy && !t.knowsTasks():
+		return nil, errNoMethod(t.method)
+	case t.era == wire.Modern && t.method != wire.MethodTasksGet && t.method != wire.MethodTasksUpdate && t.method != wire.MethodTasksCancel:
+		return nil, errNoMethod(t.method)
+	case !t.knowsTasks():
+		return nil, errNeedsTasks()
+	case t.method != wire.MethodTasksList && taskID(t.params) == "":
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need taskId, a string")
+	case t.era == wire.Legacy:
+		return o.serveLegacyTasks(ctx, t)
+	}
+	switch t.method {
+	case wire.MethodTasksGet:
+		work, err := tasks.Task(ctx, taskID(t.params))
+		if err != nil {
+			return nil, taskFailure(err)
 		}
-		t.cancel(context.Canceled)
-		h := t.ep.hub
-		h.mu.Lock()
-		delete(h.tasks, t)
-		h.mu.Unlock()
-		h.work.Done()
-	}()
-	ctx, finish := t.ep.hub.observe(ctx, t)
-	result, err := t.answer(ctx)
-	if err == nil {
-		result = t.complete(result)
-	} else {
-		err = t.adapt(ctx, err)
-	}
-	finish(result, err)
-	t.settle(result, err, errors.Is(context.Cause(ctx), errCancelled))
-}
-
-// answer works the request out. A panic below is our mistake and becomes an
-// error of this one request.
-func (t *task) answer(ctx context.Context) (result json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.ep.hub.log.ErrorContext(ctx, "panic in a request", "method", t.method, "name", t.name,
-				"panic", p, "stack", string(debug.Stack()))
-			result, err = nil, fault.New(fault.Internal, "%s failed unexpectedly", t.method)
+		return json.Marshal(viewTask(work))
+	case wire.MethodTasksUpdate:
+		answers, err := inputResponses(t.params)
+		if err != nil {
+			return nil, err
 		}
-	}()
-	return t.ep.answer(ctx, t)
+		return json.RawMessage("{}"), taskFailure(tasks.AnswerTask(ctx, taskID(t.params), answers))
+	default:
+		return json.RawMessage("{}"), taskFailure(tasks.CancelTask(ctx, taskID(t.params)))
+	}
 }
 
-// settle answers the current round; without one there is nobody to tell.
-func (t *task) settle(result json.RawMessage, err error, silent bool) {
-	t.mu.Lock()
-	rd := t.round
-	t.round = nil
-	t.mu.Unlock()
-	if rd == nil {
-		return
-	}
-	if t.session != nil {
-		t.session.finished(rd.id)
-	}
-	rd.settle(result, err, silent)
+func taskID(params json.RawMessage) string {
+	id, _ := rawjson.GetText(params, "taskId")
+	return id
 }
 
-// say sends a message to the client before the answer, if there is one listening.
-func (t *task) say(m wire.Message, must bool) bool {
-	rd := t.current()
-	if rd == nil || rd.mute {
-		return false
+func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) {
+	raw, _ := rawjson.Get(params, "inputResponses")
+	if !rawjson.IsObject(raw) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need inputResponses, an object")
 	}
-	rd.say(m.Append(nil), must)
-	return true
+	answers := map[string]json.RawMessage{}
+	rawjson.Each(raw, func(key string, value json.RawMessage) bool {
+		answers[key] = value
+		return true
+	})
+	return answers, nil
 }
 
-func (t *task) current() *round {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.round
+// serveLegacyTasks answers them as revision 2025-11-25 has them.
+func (o *localBackend) serveLegacyTasks(ctx context.Context, t *request) (json.RawMessage, error) {
+	tasks := o.hub.opts.Tasks
+	switch t.method {
+	case wire.MethodTasksList:
+		return o.listTasks(ctx, t)
+	case wire.MethodTasksResult:
+		work, err := tasks.WaitTask(ctx, taskID(t.params))
+		if err != nil {
+			return nil, taskFailure(err)
+		}
+		return taskResult(work)
+	case wire.MethodTasksCancel:
+		work, err := tasks.Task(ctx, taskID(t.params))
+		if err == nil && work.State.Final() {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "task %s is %s already", taskID(t.params), work.State)
+		}
+		if err == nil {
+			err = tasks.CancelTask(ctx, taskID(t.params))
+		}
+		if err != nil {
+			return nil, taskFailure(err)
+		}
+	case wire.MethodTasksGet:
+	default:
+		return nil, errNoMethod(t.method)
+	}
+	work, err := tasks.Task(ctx, taskID(t.params))
+	if err != nil {
+		return nil, taskFailure(err)
+	}
+	return json.Marshal(viewLegacyTask(work))
 }
 
-// left is told when the request of a round, whose ctx is given, is over before it was
-// answered. Whoever cannot get the answer any more does not need it, and whose rights
-// are over shall not have it.
-func (t *task) left(ctx context.Context, rd *round) {
-	if t.current() != rd {
-		return
+func (o *localBackend) listTasks(ctx context.Context, t *request) (json.RawMessage, error) {
+	cursor, _ := rawjson.GetText(t.params, "cursor")
+	all, next, err := o.hub.opts.Tasks.ListTasks(ctx, cursor)
+	if err != nil {
+		return nil, err
 	}
-	if why := context.Cause(ctx); fault.CodeOf(why) == fault.Denied {
-		t.cancel(why)
-		return
+	page := struct {
+		Tasks []legacyTaskView `json:"tasks"`
+		Next  string           `json:"nextCursor,omitempty"`
+	}{[]legacyTaskView{}, next}
+	for _, work := range all {
+		page.Tasks = append(page.Tasks, viewLegacyTask(work))
 	}
-	primed := t.version >= wire.Revision2511 || rd.out.position() > 0
-	if rd.out.name != "" && rd.isStreaming() && primed {
-		return // the client has an event id to come back with
-	}
-	t.cancel(errLeft)
+	return json.Marshal(page)
 }
 
-func (t *task) isParked() bool { return t.current() == nil }
+// taskResult is what tasks/result of revision 2025-11-25 answers: the result of
+// the call, marked with the task it belongs to.
+func taskResult(work tool.Task) (json.RawMessage, error) {
+	switch {
+	case work.State == tool.TaskCancelled:
+		return nil, wire.Errorf(wire.CodeInvalidParams, "task %s was cancelled", work.ID)
+	case work.Err != nil:
+		return nil, work.Err
+	case !rawjson.IsObject(work.Result.Raw):
+		return nil, fault.New(fault.Internal, "task %s has no result", work.ID)
+	}
+	meta := rawjson.Set(wire.Meta(work.Result.Raw), wire.MetaRelatedTask, rawjson.SetText(nil, "taskId", work.ID))
+	return wire.SetMeta(work.Result.Raw, meta), nil
+}
+
+// taskFailure gives errors about tasks the code the protocol wants.
+func taskFailure(err error) error {
+	if fault.CodeOf(err) == fault.NotFound {
+		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
+	}
+	return err
+}
+
+// modernTaskView is a task in the words of the extension.
+type modernTaskView struct {
+	ResultType     string                     `json:"resultType,omitempty"`
+	TaskID         string                     `json:"taskId"`
+	Status         tool.TaskState             `json:"status"`
+	StatusMessage  string                     `json:"statusMessage,omitempty"`
+	CreatedAt      string                     `json:"createdAt"`
+	LastUpdatedAt  string                     `json:"lastUpdatedAt"`
+	TTLMs          *int64                     `json:"ttlMs"` // null: for ever, as far as we know
+	PollIntervalMs int64                      `json:"pollIntervalMs"`
+	Result         json.RawMessage            `json:"result,omitempty"`
+	Error          *wire.Error                `json:"error,omitempty"`
+	InputRequests  map[string]json.RawMessage `json:"inputRequests,omitempty"`
+}
+
+func viewTask(work tool.Task) modernTaskView {
+	v := modernTaskView{
+		TaskID: work.ID, Status: work.State, StatusMessage: work.Message, CreatedAt: stamp(work.Created), LastUpdatedAt: stamp(work.Updated),
+		TTLMs: taskTTL(work), PollIntervalMs: pollInterval.Milliseconds(),
+	}
+	switch work.State {
+	case tool.TaskCompleted:
+		v.Result = work.Result.Raw
+		if _, typed := rawjson.Get(v.Result, "resultType"); !typed { // a modern result says that it is one
+			v.Result = rawjson.SetText(v.Result, "resultType", wire.ResultComplete)
+		}
+	case tool.TaskFailed:
+		v.Error = wire.ErrorFrom(work.Err)
+	case tool.TaskInputRequired:
+		v.InputRequests = work.Questions
+	}
+	return v
+}
+
+// legacyTaskView is a task in the words of revision 2025-11-25.
+type legacyTaskView struct {
+	TaskID        string         `json:"taskId"`
+	Status        tool.TaskState `json:"status"`
+	StatusMessage string         `json:"statusMessage,omitempty"`
+	CreatedAt     string         `json:"createdAt"`
+	LastUpdatedAt string         `json:"lastUpdatedAt"`
+	TTL           *int64         `json:"ttl"`
+	PollInterval  int64          `json:"pollInterval"`
+}
+
+func viewLegacyTask(work tool.Task) legacyTaskView {
+	v := legacyTaskView{
+		work.ID, work.State, work.Message, stamp(work.Created), stamp(work.Updated), taskTTL(work), pollInterval.Milliseconds(),
+	}
+	if failed := rawjson.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
+		v.Status = tool.TaskFailed // that revision calls it so
+	}
+	return v
+}
+
+func taskTTL(work tool.Task) *int64 {
+	if work.TTL == 0 {
+		return nil
+	}
+	ms := work.TTL.Milliseconds()
+	return &ms
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

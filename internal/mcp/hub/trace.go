@@ -49,7 +49,7 @@ func newInstruments(meter metric.Meter) instruments {
 
 // observe begins a request's span below the trace its client is part of. finish
 // ends it and measures.
-func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.RawMessage, error)) {
+func (h *Hub) observe(ctx context.Context, t *request) (context.Context, func(json.RawMessage, error)) {
 	ctx, link := h.extract(ctx, t)
 	if t.method == wire.MethodListen || h.opts.Tracer == nil && !h.metrics.on {
 		return ctx, func(json.RawMessage, error) {}
@@ -88,7 +88,7 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 // comes first, with a link to the HTTP request when that is part of something
 // else. Without one the request itself is the parent: the span its handler was
 // given, if it continues the headers' trace, else what the headers say.
-func (h *Hub) extract(ctx context.Context, t *task) (_ context.Context, link trace.SpanContext) {
+func (h *Hub) extract(ctx context.Context, t *request) (_ context.Context, link trace.SpanContext) {
 	if h.opts.Propagator == nil {
 		return ctx, link
 	}
@@ -111,14 +111,14 @@ func (h *Hub) extract(ctx context.Context, t *task) (_ context.Context, link tra
 	return inner, around
 }
 
-func (t *task) spanName() string {
+func (t *request) spanName() string {
 	if t.method == wire.MethodToolsCall || t.method == wire.MethodPromptsGet {
 		return t.method + " " + t.name
 	}
 	return t.method
 }
 
-func (t *task) attributes() []attribute.KeyValue {
+func (t *request) attributes() []attribute.KeyValue {
 	attrs := append(make([]attribute.KeyValue, 0, 6), // with room for the request's id
 		attribute.String("mcp.method.name", t.method),
 		attribute.String("mcp.protocol.version", t.version),
@@ -133,7 +133,7 @@ func (t *task) attributes() []attribute.KeyValue {
 }
 
 // failure is the error.type of a request's outcome, or "".
-func (t *task) failure(result json.RawMessage, err error) string {
+func (t *request) failure(result json.RawMessage, err error) string {
 	if err != nil {
 		return strconv.FormatInt(wire.ErrorFrom(err).Code, 10)
 	}
@@ -146,8 +146,8 @@ func (t *task) failure(result json.RawMessage, err error) string {
 // traceHeaders are the headers in which trace context travels.
 var traceHeaders = []string{"Traceparent", "Tracestate", "Baggage"}
 
-// headersOfTrace keeps of a request's headers those with trace context, or nil.
-func headersOfTrace(header http.Header) http.Header {
+// traceHeadersOf keeps of a request's headers those with trace context, or nil.
+func traceHeadersOf(header http.Header) http.Header {
 	var kept http.Header
 	for _, name := range traceHeaders {
 		if values := header.Values(name); len(values) > 0 {

@@ -26,8 +26,8 @@ type Nodes interface {
 	Send(ctx context.Context, node string, body []byte) ([]byte, error)
 }
 
-// carried is a message on its way to another node.
-type carried struct {
+// remoteMessage is a message on its way to another node.
+type remoteMessage struct {
 	Place   string          `json:"place"`             // the upstream's namespace, or ""
 	Who     string          `json:"who"`               // whose it is
 	Session string          `json:"session,omitempty"` // a hash of its id, which is its client's key
@@ -37,14 +37,14 @@ type carried struct {
 	Header    http.Header          `json:"header,omitempty"` // with its trace
 }
 
-// brought is an answer on its way back.
-type brought struct {
+// remoteAnswer is an answer on its way back.
+type remoteAnswer struct {
 	Status int             `json:"status"`
 	Answer json.RawMessage `json:"answer"`
 }
 
-// carryTime is how long somebody is looked for whom a message concerns.
-const carryTime = 2 * time.Second
+// forwardTimeout is how long somebody is looked for whom a message concerns.
+const forwardTimeout = 2 * time.Second
 
 // tag says in a ticket at which node its call waits.
 func (h *Hub) tag(state string) string {
@@ -69,9 +69,9 @@ func (h *Hub) untag(state string) (node, rest string) {
 	return node, rest
 }
 
-// waitsElsewhere tells at which other node the call waits that a request goes on
+// waitsAtNode tells at which other node the call waits that a request goes on
 // with; "" when it is here, or the request goes on with none.
-func (h *Hub) waitsElsewhere(state json.RawMessage) string {
+func (h *Hub) waitsAtNode(state json.RawMessage) string {
 	text, ok := rawjson.Text(state)
 	if !ok {
 		return ""
@@ -80,17 +80,17 @@ func (h *Hub) waitsElsewhere(state json.RawMessage) string {
 	return node
 }
 
-// fetch has another node go on with a call that waits there.
-func (e *endpoint) fetch(w http.ResponseWriter, r *http.Request, node string, m wire.Message) {
-	back, err := e.carry(r.Context(), node, carried{Place: e.name, Who: e.hub.principal(r), Message: m.Append(nil)})
-	var b brought
+// resumeAtNode has another node go on with a call that waits there.
+func (e *endpoint) resumeAtNode(w http.ResponseWriter, r *http.Request, node string, m wire.Message) {
+	back, err := e.sendToNode(r.Context(), node, remoteMessage{Place: e.name, Who: e.hub.principal(r), Message: m.Append(nil)})
+	var b remoteAnswer
 	if err == nil {
 		err = json.Unmarshal(back, &b)
 	}
 	switch {
 	case r.Context().Err() != nil: // nobody is there to be told
 	case fault.CodeOf(err) == fault.NotFound:
-		refuse(w, http.StatusOK, m.ID, errGoneState)
+		refuse(w, http.StatusOK, m.ID, errExpiredState)
 	case err != nil:
 		e.hub.log.WarnContext(r.Context(), "a call that waits at another node did not go on", "node", node, "error", err)
 		refuse(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(wire.CodeInternal, "the node where this call waits cannot be reached: try again"))
@@ -99,7 +99,7 @@ func (e *endpoint) fetch(w http.ResponseWriter, r *http.Request, node string, m 
 	}
 }
 
-func (e *endpoint) carry(ctx context.Context, node string, c carried) ([]byte, error) {
+func (e *endpoint) sendToNode(ctx context.Context, node string, c remoteMessage) ([]byte, error) {
 	body, err := json.Marshal(c)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "write what is carried to another node")
@@ -107,17 +107,17 @@ func (e *endpoint) carry(ctx context.Context, node string, c carried) ([]byte, e
 	return e.hub.opts.Nodes.Send(ctx, node, body)
 }
 
-// handOn brings a client's answer or notification to the node that waits for it, if
+// forward brings a client's answer or notification to the node that waits for it, if
 // one does. It does not wait.
-func (e *endpoint) handOn(s *session, m wire.Message) {
+func (e *endpoint) forward(s *session, m wire.Message) {
 	if e.hub.opts.Nodes == nil {
 		return
 	}
-	c := carried{Place: e.name, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
+	c := remoteMessage{Place: e.name, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
 	e.hub.spawn(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, carryTime)
+		ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 		defer cancel()
-		if _, err := e.carry(ctx, "", c); err != nil {
+		if _, err := e.sendToNode(ctx, "", c); err != nil {
 			e.hub.log.DebugContext(ctx, "a client's message concerned no node", "error", err)
 		}
 	})
@@ -131,12 +131,12 @@ func hashed(id string) string {
 // HandleRemote does with a message what another node was told by a client. Mine is false
 // when nothing here is concerned.
 func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, mine bool) {
-	var c carried
+	var c remoteMessage
 	if json.Unmarshal(body, &c) != nil {
 		return nil, false
 	}
 	m, err := wire.Parse(c.Message)
-	e := h.own
+	e := h.local
 	if c.Place != "" {
 		h.mu.Lock()
 		e = h.relays[c.Place]
@@ -144,18 +144,18 @@ func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, min
 	}
 	switch {
 	case err == nil && c.Principal != nil:
-		return h.takeIntoChannel(ctx, c, m), true
+		return h.receiveRemote(ctx, c, m), true
 	case err != nil || e == nil || h.isClosing():
 		return nil, false
 	case c.Session != "":
-		return nil, e.takeIntoSession(c, m)
+		return nil, e.deliverRemote(c, m)
 	}
-	return e.goOn(ctx, c.Who, m), true
+	return e.resumeRemote(ctx, c.Who, m), true
 }
 
-// takeIntoSession gives a message to the session it belongs to, if that waits for
+// deliverRemote gives a message to the session it belongs to, if that waits for
 // it. Requests are not carried this way: whoever is asked to do something knows by whom.
-func (e *endpoint) takeIntoSession(c carried, m wire.Message) bool {
+func (e *endpoint) deliverRemote(c remoteMessage, m wire.Message) bool {
 	for _, s := range e.sessions.list() {
 		switch {
 		case s.who != c.Who || hashed(s.id) != c.Session:
@@ -168,31 +168,31 @@ func (e *endpoint) takeIntoSession(c carried, m wire.Message) bool {
 	return false
 }
 
-// goOn serves a request that goes on with a call which waits here.
-func (e *endpoint) goOn(ctx context.Context, who string, m wire.Message) []byte {
-	rd := newRound(m.ID, "")
-	rd.modern, rd.mute = true, true
+// resumeRemote serves a request that goes on with a call which waits here.
+func (e *endpoint) resumeRemote(ctx context.Context, who string, m wire.Message) []byte {
+	rd := newResponse(m.ID, "")
+	rd.modern, rd.jsonOnly = true, true
 	about, err := readModern(m, nil)
-	var t *task
+	var t *request
 	if err == nil {
 		rd.token, rd.level = about.token, about.level
-		t, err = e.modernTask(about, m, who, rd)
+		t, err = e.modernRequest(about, m, who, rd)
 	}
 	if err == nil && t.isNew() { // it goes on with nothing: it was not for us
 		err = errBadState
 	}
 	if err != nil {
-		rd.settle(nil, err, false)
+		rd.finish(nil, err, false)
 	}
 	select {
-	case <-rd.over():
+	case <-rd.done():
 	case <-ctx.Done():
 		if t != nil && !t.isNew() {
-			t.left(ctx, rd)
+			t.disconnected(ctx, rd)
 		}
 		return nil
 	}
-	back, err := json.Marshal(brought{rd.status, rd.answer})
+	back, err := json.Marshal(remoteAnswer{rd.status, rd.answer})
 	if err != nil { // an answer is JSON
 		return nil
 	}

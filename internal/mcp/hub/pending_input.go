@@ -14,39 +14,39 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// inquiry is one set of questions on its way to being answered by parking.
-type inquiry struct {
+// questionSet is one set of questions on its way to being answered by parking.
+type questionSet struct {
 	questions []tool.Question
 	answers   []json.RawMessage
 }
 
-// inquiries are those of one task. Only who has the turn puts questions, its own
+// questionSets are those of one task. Only who has the turn puts questions, its own
 // and those that others wait for.
-type inquiries struct {
+type questionSets struct {
 	turn chan struct{} // holds one token
 	mu   sync.Mutex
-	open []*inquiry
+	open []*questionSet
 }
 
-func newInquiries() *inquiries {
-	return &inquiries{turn: make(chan struct{}, 1)}
+func newQuestionSets() *questionSets {
+	return &questionSets{turn: make(chan struct{}, 1)}
 }
 
-// gatherTime is how long a question waits for others to go with it, when its
+// gatherWindow is how long a question waits for others to go with it, when its
 // asker may have more that it asks at the same time but one by one.
-const gatherTime = 20 * time.Millisecond
+const gatherWindow = 20 * time.Millisecond
 
-// askByParking answers the round with the questions and waits for the client to
+// askByInputRequired answers the round with the questions and waits for the client to
 // come back with the answers, until it has sent all of them.
-func (t *task) askByParking(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
-	own := &inquiry{questions: questions, answers: make([]json.RawMessage, len(questions))}
-	all := t.inquiries()
+func (t *request) askByInputRequired(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	own := &questionSet{questions: questions, answers: make([]json.RawMessage, len(questions))}
+	all := t.questionSets()
 	all.mu.Lock()
 	all.open = append(all.open, own)
 	all.mu.Unlock()
 	defer func() {
 		all.mu.Lock()
-		all.open = slices.DeleteFunc(all.open, func(i *inquiry) bool { return i == own })
+		all.open = slices.DeleteFunc(all.open, func(i *questionSet) bool { return i == own })
 		all.mu.Unlock()
 	}()
 	select {
@@ -59,22 +59,22 @@ func (t *task) askByParking(ctx context.Context, questions []tool.Question) ([]j
 		return own.answers, nil // somebody before us asked for us too
 	}
 	if len(questions) == 1 && questions[0].Key == "" {
-		wait(ctx, gatherTime)
+		wait(ctx, gatherWindow)
 	}
 	return own.answers, t.askAll(ctx, all)
 }
 
-func (t *task) inquiries() *inquiries {
+func (t *request) questionSets() *questionSets {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asked == nil {
-		t.asked = newInquiries()
+	if t.questions == nil {
+		t.questions = newQuestionSets()
 	}
-	return t.asked
+	return t.questions
 }
 
 // askAll puts the questions of all open inquiries until they are answered.
-func (t *task) askAll(ctx context.Context, all *inquiries) error {
+func (t *request) askAll(ctx context.Context, all *questionSets) error {
 	all.mu.Lock()
 	open := slices.Clone(all.open)
 	all.mu.Unlock()
@@ -92,7 +92,7 @@ func (t *task) askAll(ctx context.Context, all *inquiries) error {
 		if requests == nil {
 			break
 		}
-		back, err := t.park(ctx, requests)
+		back, err := t.waitForInput(ctx, requests)
 		if err != nil {
 			return err
 		}
@@ -115,17 +115,17 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// park settles the round with what is to be asked and waits for the next one.
-func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
+// waitForInput settles the round with what is to be asked and waits for the next one.
+func (t *request) waitForInput(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
 	deadline, _ := ctx.Deadline()
-	lot := t.ep.hub.parked
-	p, state, err := lot.park(t, t.ep.binding(t.who, t.method, t.params), deadline)
+	lot := t.ep.hub.pending
+	p, state, err := lot.add(t, t.ep.binding(t.who, t.method, t.params), deadline)
 	if err != nil {
 		return nil, err
 	}
 	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
 	result = rawjson.AppendText(append(result, `,"requestState":`...), t.ep.hub.tag(state))
-	t.settle(t.ep.sign(append(result, '}')), nil, false)
+	t.finish(t.ep.setServerInfo(append(result, '}')), nil, false)
 	select {
 	case responses = <-p.back:
 		return responses, nil
@@ -138,13 +138,13 @@ func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.R
 }
 
 // resume gives a parked task its next round and the answers it waits for.
-func (p *parking) resume(rd *round, responses json.RawMessage) {
+func (p *pendingCall) resume(rd *response, responses json.RawMessage) {
 	t := p.task
 	t.mu.Lock()
-	t.round = rd
+	t.response = rd
 	t.mu.Unlock()
 	if t.session != nil {
-		_ = t.session.began(rd.id, t) // an id used twice can only not be cancelled
+		_ = t.session.begin(rd.id, t) // an id used twice can only not be cancelled
 	}
 	p.back <- responses
 }

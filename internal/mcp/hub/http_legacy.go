@@ -25,12 +25,12 @@ func (e *endpoint) postLegacy(w http.ResponseWriter, r *http.Request, m wire.Mes
 		e.request(w, r, s, m)
 	case m.IsNotification():
 		if !s.notified(m) {
-			e.handOn(s, m)
+			e.forward(s, m)
 		}
 		accepted(w)
 	default:
 		if !s.deliver(m) {
-			e.handOn(s, m)
+			e.forward(s, m)
 		}
 		accepted(w)
 	}
@@ -47,7 +47,7 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 	s := e.sessions.find(name, who)
 	if s == nil {
 		var err error
-		if s, err = e.adopt(r.Context(), name, who); err != nil {
+		if s, err = e.loadSession(r.Context(), name, who); err != nil {
 			e.hub.log.WarnContext(r.Context(), "sessions of other nodes cannot be looked up", "error", err)
 			w.Header().Set("Retry-After", "1")
 			refuse(w, http.StatusServiceUnavailable, id, wire.Errorf(wire.CodeInternal, "sessions cannot be looked up at the moment: try again, the session goes on"))
@@ -65,14 +65,14 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 // openSession answers initialize. The session exists only when that succeeds.
 func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Message) {
 	s := newSession(e, e.hub.principal(r), false)
-	rd := newRound(m.ID, "")
-	t := s.task(m, rd)
-	t.header, t.network = headersOfTrace(r.Header), "tcp"
+	rd := newResponse(m.ID, "")
+	t := s.newRequest(m, rd)
+	t.header, t.network = traceHeadersOf(r.Header), "tcp"
 	t.start(r.Context(), rd)
 	select {
-	case <-rd.over():
+	case <-rd.done():
 	case <-r.Context().Done():
-		t.cancel(errLeft)
+		t.cancel(errDisconnected)
 		return
 	}
 	if version, _ := s.negotiated(); version != "" {
@@ -80,7 +80,7 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 			refuse(w, http.StatusServiceUnavailable, m.ID, err)
 			return
 		}
-		e.share(r.Context(), s)
+		e.saveSession(r.Context(), s)
 		w.Header().Set(wire.HeaderSession, s.id)
 	}
 	writeJSON(w, rd.status, rd.answer)
@@ -90,24 +90,24 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 // can come back for the rest once it has seen an event id; one that has none
 // cannot get the answer any more, and its call is cancelled.
 func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m wire.Message) {
-	rd := s.round(m.ID)
-	rd.mute = !readsStreams(r)
-	t := s.task(m, rd)
-	t.header, t.network = headersOfTrace(r.Header), "tcp"
+	rd := s.newResponse(m.ID)
+	rd.jsonOnly = !readsStreams(r)
+	t := s.newRequest(m, rd)
+	t.header, t.network = traceHeadersOf(r.Header), "tcp"
 	// Revisions before 2025-11-25 do not know events without data.
 	prime := t.version >= wire.Revision2511
-	(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd, prime: prime, started: func() { s.keep(rd.out) }}).serve()
+	(&inlineRun{hub: e.hub, w: w, r: r, task: t, round: rd, prime: prime, started: func() { s.store(rd.out) }}).serve()
 }
 
-// task makes a task of a session's request. In a shared channel a request of the
+// newRequest makes a task of a session's request. In a shared channel a request of the
 // modern era may come, which brings its own terms.
-func (s *session) task(m wire.Message, rd *round) *task {
+func (s *session) newRequest(m wire.Message, rd *response) *request {
 	version, caps := s.negotiated()
 	meta := wire.Meta(m.Params)
 	token, _ := rawjson.Get(meta, wire.MetaProgressToken)
 	rd.token, rd.level = progressToken(token), level(s.level.Load())
 	name, _ := wire.NameOf(m.Method, m.Params)
-	return &task{
+	return &request{
 		ep: s.ep, method: m.Method, params: m.Params, meta: meta, name: name, era: wire.Legacy,
 		version: version, caps: caps, who: s.who, session: s,
 	}
@@ -164,14 +164,14 @@ func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 	if last == "" && version >= wire.Revision2511 {
 		events.prime(out.position())
 	}
-	e.hub.pump(r.Context(), events, out, me)
+	e.hub.copyStream(r.Context(), events, out, me)
 	s.touch(time.Now())
 }
 
 // reopen finds the stream to read: the session's own, or the one an event id
 // belongs to, after that event.
 func (s *session) reopen(last string) (*stream, reader, error) {
-	if last == "" || s.eventsElsewhere(last) {
+	if last == "" || s.eventsOfOtherNode(last) {
 		return s.main, s.main.attach(), nil
 	}
 	gone := wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last)
@@ -193,7 +193,7 @@ func (e *endpoint) delete(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	e.forget(r.Context(), s)
+	e.deleteSession(r.Context(), s)
 	e.sessions.remove(r.Context(), s)
 	w.WriteHeader(http.StatusNoContent)
 }

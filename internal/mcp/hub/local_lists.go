@@ -24,7 +24,7 @@ type list struct {
 }
 
 // list finds the list a method asks for; false when it is not offered.
-func (o *own) list(method string) (list, bool) {
+func (o *localBackend) list(method string) (list, bool) {
 	switch method {
 	case wire.MethodToolsList, wire.NoteToolsChanged:
 		return list{"tools", "name", o.definitions}, true
@@ -45,7 +45,7 @@ func (o *own) list(method string) (list, bool) {
 }
 
 // page answers one page of a list.
-func (o *own) page(ctx context.Context, t *task) (json.RawMessage, error) {
+func (o *localBackend) page(ctx context.Context, t *request) (json.RawMessage, error) {
 	l, ok := o.list(t.method)
 	if !ok {
 		return nil, errNoMethod(t.method)
@@ -115,19 +115,19 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 // fingerprint tells lists apart.
 type fingerprint [sha256.Size]byte
 
-// remember takes the first fingerprint of a list.
-func (o *own) remember(ctx context.Context, method string) {
+// recordList takes the first fingerprint of a list.
+func (o *localBackend) recordList(ctx context.Context, method string) {
 	o.mu.Lock()
 	_, known := o.prints[method]
 	o.mu.Unlock()
 	if !known {
-		o.differs(ctx, method)
+		o.listChanged(ctx, method)
 	}
 }
 
-// differs tells whether a list is another than at the last call. A list that
+// listChanged tells whether a list is another than at the last call. A list that
 // cannot be read now counts as changed.
-func (o *own) differs(ctx context.Context, method string) bool {
+func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 	l, ok := o.list(method)
 	if !ok {
 		return false
@@ -157,10 +157,10 @@ func (o *own) differs(ctx context.Context, method string) bool {
 // toolList remembers the definitions made of a source's list. Sources share
 // their slices and never write to them, so the same slice is the same list.
 type toolList struct {
-	mu      sync.Mutex
-	infos   []tool.Info
-	entries []json.RawMessage
-	mirrors map[string][]wire.HeaderParam
+	mu           sync.Mutex
+	infos        []tool.Info
+	entries      []json.RawMessage
+	headerParams map[string][]wire.HeaderParam
 }
 
 func sameSlice(a, b []tool.Info) bool {
@@ -168,7 +168,7 @@ func sameSlice(a, b []tool.Info) bool {
 }
 
 // load is the list of tools, as MCP writes it.
-func (o *own) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.HeaderParam, error) {
+func (o *localBackend) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.HeaderParam, error) {
 	infos, err := o.hub.opts.Tools.Tools(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -177,7 +177,7 @@ func (o *own) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.He
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sameSlice(l.infos, infos) {
-		return l.entries, l.mirrors, nil
+		return l.entries, l.headerParams, nil
 	}
 	entries := make([]json.RawMessage, 0, len(infos))
 	mirrors := map[string][]wire.HeaderParam{}
@@ -196,11 +196,11 @@ func (o *own) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.He
 			mirrors[info.Name] = params
 		}
 	}
-	l.infos, l.entries, l.mirrors = infos, entries, mirrors
+	l.infos, l.entries, l.headerParams = infos, entries, mirrors
 	return entries, mirrors, nil
 }
 
-func (o *own) definitions(ctx context.Context) ([]json.RawMessage, error) {
+func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, error) {
 	entries, _, err := o.load(ctx)
 	return entries, err
 }
@@ -211,7 +211,7 @@ type schemaFinder interface {
 	InputSchema(name string) (json.RawMessage, bool)
 }
 
-func (o *own) mirrors(ctx context.Context, name string) []wire.HeaderParam {
+func (o *localBackend) headerParams(ctx context.Context, name string) []wire.HeaderParam {
 	if finder, ok := o.hub.opts.Tools.(schemaFinder); ok {
 		if schema, found := finder.InputSchema(name); found {
 			params, _ := wire.HeaderParams(schema) // a tool whose annotations are not allowed has none

@@ -10,28 +10,28 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// followed is the tasks that a listener wants to hear of.
-type followed struct {
+// followedTasks is the tasks that a listener wants to hear of.
+type followedTasks struct {
 	ids  []string
 	wake chan struct{}
 
-	mu    sync.Mutex
-	fresh []string // those that changed and were not told of yet
+	mu         sync.Mutex
+	changedIDs []string // those that changed and were not told of yet
 }
 
-// follow reads from a listener's filter which tasks it wants to hear of, and
+// followTasks reads from a listener's filter which tasks it wants to hear of, and
 // leaves out those that do not exist. Each is told as it stands first: what
 // happened before the listener came is not lost.
-func (e *endpoint) follow(ctx context.Context, t *task, filter json.RawMessage) (*followed, error) {
+func (e *endpoint) followTasks(ctx context.Context, t *request, filter json.RawMessage) (*followedTasks, error) {
 	raw, asked := rawjson.Get(filter, "taskIds")
 	tasks := e.hub.opts.Tasks
-	if !asked || rawjson.IsNull(raw) || tasks == nil || e != e.hub.own {
+	if !asked || rawjson.IsNull(raw) || tasks == nil || e != e.hub.local {
 		return nil, nil //nolint:nilnil // nothing is no error here
 	}
 	if !t.knowsTasks() {
 		return nil, errNeedsTasks()
 	}
-	f := &followed{ids: []string{}, wake: make(chan struct{}, 1)}
+	f := &followedTasks{ids: []string{}, wake: make(chan struct{}, 1)}
 	items, _ := rawjson.Items(raw)
 	for _, item := range items {
 		id, ok := rawjson.Text(item)
@@ -47,11 +47,11 @@ func (e *endpoint) follow(ctx context.Context, t *task, filter json.RawMessage) 
 }
 
 // note has a task told of again.
-func (f *followed) note(id string) {
+func (f *followedTasks) note(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !slices.Contains(f.fresh, id) {
-		f.fresh = append(f.fresh, id)
+	if !slices.Contains(f.changedIDs, id) {
+		f.changedIDs = append(f.changedIDs, id)
 	}
 	select {
 	case f.wake <- struct{}{}:
@@ -61,18 +61,18 @@ func (f *followed) note(id string) {
 
 // changed gets a value when there is something to tell; nobody followed is never
 // heard of.
-func (f *followed) changed() <-chan struct{} {
+func (f *followedTasks) changed() <-chan struct{} {
 	if f == nil {
 		return nil
 	}
 	return f.wake
 }
 
-func (f *followed) take() []string {
+func (f *followedTasks) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ids := f.fresh
-	f.fresh = nil
+	ids := f.changedIDs
+	f.changedIDs = nil
 	return ids
 }
 
@@ -88,18 +88,18 @@ func (e *endpoint) taskChanged(params json.RawMessage) {
 	}
 }
 
-// tellTasks tells a listener how the tasks stand that changed.
-func (e *endpoint) tellTasks(ctx context.Context, l *listener) {
+// notifyTasks tells a listener how the tasks stand that changed.
+func (e *endpoint) notifyTasks(ctx context.Context, l *listener) {
 	for _, id := range l.tasks.take() {
 		work, err := e.hub.opts.Tasks.Task(ctx, id)
 		if err != nil {
 			continue // it was removed meanwhile
 		}
-		raw, err := json.Marshal(modernTask(work))
+		raw, err := json.Marshal(viewTask(work))
 		if err != nil {
 			e.hub.log.WarnContext(ctx, "task not told", "task", id, "error", err)
 			continue
 		}
-		l.tell(wire.Notification(wire.NoteTask, raw))
+		l.notify(wire.Notification(wire.NoteTask, raw))
 	}
 }

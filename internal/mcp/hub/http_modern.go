@@ -23,14 +23,14 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 	}
 	about, err := readModern(m, r.Header)
 	if err == nil && m.Method == wire.MethodToolsCall {
-		err = e.checkMirrors(r, about.name, m.Params)
+		err = e.checkParamHeaders(r, about.name, m.Params)
 	}
 	if err != nil {
 		refuse(w, http.StatusBadRequest, m.ID, err)
 		return
 	}
-	if node := e.hub.waitsElsewhere(about.state); node != "" {
-		e.fetch(w, r, node, m)
+	if node := e.hub.waitsAtNode(about.state); node != "" {
+		e.resumeAtNode(w, r, node, m)
 		return
 	}
 	e.serveModern(w, r, about, m)
@@ -38,35 +38,35 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 
 // serveModern serves a request that was read, or goes on with an earlier one.
 func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about modernMeta, m wire.Message) {
-	rd := newRound(m.ID, "")
-	rd.modern, rd.mute, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
-	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
+	rd := newResponse(m.ID, "")
+	rd.modern, rd.jsonOnly, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
+	t, err := e.modernRequest(about, m, e.hub.principal(r), rd)
 	if err == nil && t.isNew() {
-		t.header, t.network = headersOfTrace(r.Header), "tcp"
-		(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd}).serve() //nolint:contextcheck // its context is the request's
+		t.header, t.network = traceHeadersOf(r.Header), "tcp"
+		(&inlineRun{hub: e.hub, w: w, r: r, task: t, round: rd}).serve() //nolint:contextcheck // its context is the request's
 		return
 	}
 	if err != nil {
-		rd.settle(nil, err, false)
+		rd.finish(nil, err, false)
 	}
-	if gone := e.hub.attend(w, r, rd, false, nil); gone && t != nil {
-		t.left(r.Context(), rd)
+	if gone := e.hub.writeResponse(w, r, rd, false, nil); gone && t != nil {
+		t.disconnected(r.Context(), rd)
 	}
 }
 
-// modernTask makes the task of a request, which is not yet started, or finds the
+// modernRequest makes the task of a request, which is not yet started, or finds the
 // one that waits for what the request brings.
-func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *round) (*task, error) {
+func (e *endpoint) modernRequest(about modernMeta, m wire.Message, who string, rd *response) (*request, error) {
 	if state, ok := rawjson.Text(about.state); ok {
 		_, state = e.hub.untag(state)
-		p, err := e.hub.parked.claim(state, e.binding(who, m.Method, m.Params), time.Now())
+		p, err := e.hub.pending.claim(state, e.binding(who, m.Method, m.Params), time.Now())
 		if err != nil {
 			return nil, err
 		}
 		p.resume(rd, about.answers)
 		return p.task, nil
 	}
-	return &task{
+	return &request{
 		ep: e, method: m.Method, params: m.Params, meta: about.meta, name: about.name, era: wire.Modern,
 		version: about.revision, caps: about.caps, who: who, supplied: about.answers,
 	}, nil
@@ -180,9 +180,9 @@ func sameHeader(header http.Header, name, want string) error {
 	return nil
 }
 
-// checkMirrors compares the arguments that a tool wants repeated in headers.
-func (e *endpoint) checkMirrors(r *http.Request, name string, params json.RawMessage) error {
-	mirrors := e.backend.mirrors(r.Context(), name)
+// checkParamHeaders compares the arguments that a tool wants repeated in headers.
+func (e *endpoint) checkParamHeaders(r *http.Request, name string, params json.RawMessage) error {
+	mirrors := e.backend.headerParams(r.Context(), name)
 	if len(mirrors) == 0 {
 		return nil
 	}

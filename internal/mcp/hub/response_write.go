@@ -9,19 +9,19 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// attend writes a round to its client: as JSON when the answer is all there is,
+// writeResponse writes a round to its client: as JSON when the answer is all there is,
 // as a stream as soon as something comes before it or the call has been quiet
 // for long. It returns when the round is over or the client has left, and tells
 // which.
-func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bool, started func()) (gone bool) {
-	if rd.mute {
-		return h.attendMute(w, r, rd)
+func (h *Hub) writeResponse(w http.ResponseWriter, r *http.Request, rd *response, prime bool, started func()) (gone bool) {
+	if rd.jsonOnly {
+		return h.writeJSONResponse(w, r, rd)
 	}
 	quiet := time.NewTimer(h.opts.Limits.Quiet)
 	defer quiet.Stop()
 	select {
-	case <-rd.over():
-	case <-rd.out.stirred():
+	case <-rd.done():
+	case <-rd.out.changed():
 	case <-quiet.C:
 	case <-r.Context().Done():
 		return true
@@ -30,12 +30,12 @@ func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 		writeJSON(w, rd.status, rd.answer)
 		return false
 	}
-	return h.stream(w, r, rd, prime, started)
+	return h.writeStream(w, r, rd, prime, started)
 }
 
-// stream writes a round as events, until it is over or the client has left, and
+// writeStream writes a round as events, until it is over or the client has left, and
 // tells which.
-func (h *Hub) stream(w http.ResponseWriter, r *http.Request, rd *round, prime bool, started func()) (gone bool) {
+func (h *Hub) writeStream(w http.ResponseWriter, r *http.Request, rd *response, prime bool, started func()) (gone bool) {
 	if started != nil {
 		started()
 	}
@@ -44,13 +44,13 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 	if prime {
 		events.prime(0)
 	}
-	return h.pump(r.Context(), events, rd.out, me) == clientGone
+	return h.copyStream(r.Context(), events, rd.out, me) == clientDisconnected
 }
 
-// attendMute serves a client that did not say it reads streams.
-func (h *Hub) attendMute(w http.ResponseWriter, r *http.Request, rd *round) (gone bool) {
+// writeJSONResponse serves a client that did not say it reads streams.
+func (h *Hub) writeJSONResponse(w http.ResponseWriter, r *http.Request, rd *response) (gone bool) {
 	select {
-	case <-rd.over():
+	case <-rd.done():
 		writeJSON(w, rd.status, rd.answer)
 		return false
 	case <-r.Context().Done():
@@ -62,24 +62,24 @@ func (h *Hub) attendMute(w http.ResponseWriter, r *http.Request, rd *round) (gon
 type ending int
 
 const (
-	streamEnded ending = iota // everything was written
-	streamCut                 // the client shall come back for the rest
-	takenOver                 // another connection of the client reads on
-	clientGone
+	streamEnded    ending = iota // everything was written
+	streamCut                    // the client shall come back for the rest
+	readerReplaced               // another connection of the client reads on
+	clientDisconnected
 )
 
-// pump writes a stream until it ends, its client leaves, or another connection
+// copyStream writes a stream until it ends, its client leaves, or another connection
 // takes over.
-func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream, me reader) ending {
+func (h *Hub) copyStream(ctx context.Context, w *eventWriter, s *stream, me reader) ending {
 	alive := time.NewTicker(h.opts.Limits.KeepAlive)
 	defer alive.Stop()
-	stirred := s.stirred()
+	stirred := s.changed()
 	for {
 		b := s.take(me)
 		w.batch(b)
 		switch {
 		case w.flush() != nil:
-			return clientGone
+			return clientDisconnected
 		case b.ended:
 			return streamEnded
 		case b.cut:
@@ -90,20 +90,20 @@ func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream, me reader) en
 		case <-alive.C:
 			w.comment()
 		case <-me:
-			return takenOver
+			return readerReplaced
 		case <-ctx.Done():
-			return clientGone
+			return clientDisconnected
 		}
 	}
 }
 
 // eventWriter writes messages as server-sent events.
 type eventWriter struct {
-	w        http.ResponseWriter
-	ctl      *http.ResponseController
-	name     string        // of the stream; empty: events have no ids
-	patience time.Duration // with one write
-	buf      []byte
+	w            http.ResponseWriter
+	ctl          *http.ResponseController
+	name         string        // of the stream; empty: events have no ids
+	writeTimeout time.Duration // with one write
+	buf          []byte
 }
 
 // newEventWriter begins an event stream as the response.
@@ -113,7 +113,7 @@ func (h *Hub) newEventWriter(w http.ResponseWriter, name string) *eventWriter {
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	return &eventWriter{w: w, ctl: http.NewResponseController(w), name: name, patience: h.opts.Limits.Write}
+	return &eventWriter{w: w, ctl: http.NewResponseController(w), name: name, writeTimeout: h.opts.Limits.Write}
 }
 
 // retryAfter is what clients are told to wait before they reconnect.
@@ -145,7 +145,7 @@ func (w *eventWriter) comment() { w.buf = sse.AppendComment(w.buf, "") }
 // stream may be silent for as long as it likes.
 func (w *eventWriter) flush() error {
 	// Not every ResponseWriter has deadlines; without one a write just takes longer.
-	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.patience))
+	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.writeTimeout))
 	if len(w.buf) > 0 {
 		if _, err := w.w.Write(w.buf); err != nil {
 			return err

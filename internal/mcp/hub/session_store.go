@@ -21,9 +21,9 @@ type SessionStore interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// share lets other nodes know of a session. One they do not know of is served here
+// saveSession lets other nodes know of a session. One they do not know of is served here
 // all the same.
-func (e *endpoint) share(ctx context.Context, s *session) {
+func (e *endpoint) saveSession(ctx context.Context, s *session) {
 	if e.hub.opts.SessionStore == nil || s.shared {
 		return
 	}
@@ -34,9 +34,9 @@ func (e *endpoint) share(ctx context.Context, s *session) {
 	}
 }
 
-// adopt goes on with a session that another node began: nil when there is none of
+// loadSession goes on with a session that another node began: nil when there is none of
 // that id, or it is another's. An error means that nobody can tell.
-func (e *endpoint) adopt(ctx context.Context, id, who string) (*session, error) {
+func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, error) {
 	if e.hub.opts.SessionStore == nil {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -45,22 +45,22 @@ func (e *endpoint) adopt(ctx context.Context, id, who string) (*session, error) 
 		return nil, err
 	}
 	for _, kind := range listChanges {
-		e.backend.remember(ctx, kind)
+		e.backend.recordList(ctx, kind)
 	}
 	s := newSession(e, who, false)
 	s.setID(id)
-	s.adopted = true
+	s.loaded = true
 	s.initialize(v.Version, v.Caps)
 	s.ready.Store(true)
 	if want, ok := parseLevel(v.Level); ok {
 		s.level.Store(int32(want))
-		_ = e.hearDown(ctx, want) // without log messages the session can still be used
+		_ = e.lowerLevel(ctx, want) // without log messages the session can still be used
 	}
-	return e.sessions.settle(ctx, s), nil
+	return e.sessions.addLoaded(ctx, s), nil
 }
 
-// settle lets an adopted session in, unless another request has done so meanwhile.
-func (all *sessions) settle(ctx context.Context, s *session) *session {
+// addLoaded lets an adopted session in, unless another request has done so meanwhile.
+func (all *sessions) addLoaded(ctx context.Context, s *session) *session {
 	all.mu.Lock()
 	before := all.byID[s.id]
 	all.mu.Unlock()
@@ -73,8 +73,8 @@ func (all *sessions) settle(ctx context.Context, s *session) *session {
 	return s
 }
 
-// forget ends a session for all nodes.
-func (e *endpoint) forget(ctx context.Context, s *session) {
+// deleteSession ends a session for all nodes.
+func (e *endpoint) deleteSession(ctx context.Context, s *session) {
 	if e.hub.opts.SessionStore == nil {
 		return
 	}
@@ -83,9 +83,9 @@ func (e *endpoint) forget(ctx context.Context, s *session) {
 	}
 }
 
-// eventsElsewhere tells whether an event id is of a stream that this node cannot
+// eventsOfOtherNode tells whether an event id is of a stream that this node cannot
 // have: the session was another's. Its own stream then begins anew.
-func (s *session) eventsElsewhere(last string) bool {
+func (s *session) eventsOfOtherNode(last string) bool {
 	name, number, ok := parseEventID(last)
-	return s.adopted && ok && name == mainStream && number > s.main.position()
+	return s.loaded && ok && name == mainStream && number > s.main.position()
 }

@@ -16,29 +16,29 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// lot holds the calls of the modern era that wait for their client to come back.
+// pendingCalls holds the calls of the modern era that wait for their client to come back.
 // A client gets a ticket for each: sealed, good once, until a time, for the same
 // request of the same principal. Tickets do not outlive the process, no more
 // than the calls do.
-type lot struct {
+type pendingCalls struct {
 	seal cipher.AEAD
 	max  int
 
 	mu      sync.Mutex
-	waiting map[ticket]*parking
+	waiting map[ticket]*pendingCall
 }
 
 // ticket is the secret that finds a parked call.
 type ticket [16]byte
 
-// parking is one call's place. Whoever takes it out of the lot sends on back.
-type parking struct {
-	task   *task
+// pendingCall is one call's place. Whoever takes it out of the lot sends on back.
+type pendingCall struct {
+	task   *request
 	ticket ticket
 	back   chan json.RawMessage // the client's answers; holds one
 }
 
-func newLot(key []byte, max int) *lot {
+func newPendingCalls(key []byte, max int) *pendingCalls {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // the key is 32 bytes
@@ -47,13 +47,13 @@ func newLot(key []byte, max int) *lot {
 	if err != nil {
 		panic(err) // AES has blocks of 16 bytes
 	}
-	return &lot{seal: seal, max: max, waiting: map[ticket]*parking{}}
+	return &pendingCalls{seal: seal, max: max, waiting: map[ticket]*pendingCall{}}
 }
 
-// park makes room for a call and seals its ticket for whoever makes the same
+// add makes room for a call and seals its ticket for whoever makes the same
 // request again before the deadline.
-func (l *lot) park(t *task, bound []byte, deadline time.Time) (*parking, string, error) {
-	p := &parking{task: t, back: make(chan json.RawMessage, 1)}
+func (l *pendingCalls) add(t *request, bound []byte, deadline time.Time) (*pendingCall, string, error) {
+	p := &pendingCall{task: t, back: make(chan json.RawMessage, 1)}
 	rand.Read(p.ticket[:]) // never fails
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,11 +67,11 @@ func (l *lot) park(t *task, bound []byte, deadline time.Time) (*parking, string,
 
 var errBadState = wire.Errorf(wire.CodeInvalidParams, "requestState is not valid for this request")
 
-var errGoneState = wire.Errorf(wire.CodeInvalidParams,
+var errExpiredState = wire.Errorf(wire.CodeInvalidParams,
 	"the call this requestState belongs to no longer waits: make the request again without it")
 
 // claim takes the call a ticket stands for out of the lot.
-func (l *lot) claim(state string, bound []byte, now time.Time) (*parking, error) {
+func (l *pendingCalls) claim(state string, bound []byte, now time.Time) (*pendingCall, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(state)
 	if err != nil {
 		return nil, errBadState
@@ -81,20 +81,20 @@ func (l *lot) claim(state string, bound []byte, now time.Time) (*parking, error)
 		return nil, errBadState
 	}
 	if now.UnixMilli() > int64(binary.BigEndian.Uint64(plain[len(ticket{}):])) {
-		return nil, errGoneState
+		return nil, errExpiredState
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p, ok := l.waiting[ticket(plain[:len(ticket{})])]
 	if !ok {
-		return nil, errGoneState
+		return nil, errExpiredState
 	}
 	delete(l.waiting, p.ticket)
 	return p, nil
 }
 
 // remove takes p out unless somebody claimed it: then answers are on their way.
-func (l *lot) remove(p *parking) bool {
+func (l *pendingCalls) remove(p *pendingCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.waiting[p.ticket]

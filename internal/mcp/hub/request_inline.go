@@ -10,11 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// endsHere tells that a task needs nothing beyond its HTTP request: it is a tool
+// runsInline tells that a task needs nothing beyond its HTTP request: it is a tool
 // call which nobody will want to leave before its answer, neither to ask its
 // client something in the modern era, which takes another request, nor to let go
 // of the connection meanwhile, as tools of our own may.
-func (t *task) endsHere() bool {
+func (t *request) runsInline() bool {
 	if t.method != wire.MethodToolsCall || t.ep.hub.opts.Releases {
 		return false
 	}
@@ -27,21 +27,21 @@ func (t *task) endsHere() bool {
 // serve runs a task and writes its round to the client. Where it can, it does so
 // without a second goroutine: waking one, and being woken by it, costs more than
 // what most calls do here.
-func (s *sideStream) serve() {
+func (s *inlineRun) serve() {
 	h, w, r, t, rd := s.hub, s.w, s.r, s.task, s.round
-	if !t.endsHere() {
+	if !t.runsInline() {
 		t.start(r.Context(), rd)
-		if h.attend(w, r, rd, s.prime, s.started) {
-			t.left(r.Context(), rd)
+		if h.writeResponse(w, r, rd, s.prime, s.started) {
+			t.disconnected(r.Context(), rd)
 		}
 		return
 	}
-	if !rd.mute {
-		rd.early = s.open
+	if !rd.jsonOnly {
+		rd.beforeSend = s.open
 		defer time.AfterFunc(h.opts.Limits.Quiet, s.open).Stop()
 	}
 	if ctx, ok := t.begin(context.WithoutCancel(r.Context()), rd); ok {
-		stop := context.AfterFunc(r.Context(), func() { t.left(r.Context(), rd) })
+		stop := context.AfterFunc(r.Context(), func() { t.disconnected(r.Context(), rd) })
 		t.run(ctx)
 		stop()
 	}
@@ -53,31 +53,31 @@ func (s *sideStream) serve() {
 	<-s.done
 }
 
-// sideStream writes a round as a stream while its task has the request's own
+// inlineRun writes a round as a stream while its task has the request's own
 // goroutine. It is opened by what comes before the answer, or when that takes
 // long.
-type sideStream struct {
+type inlineRun struct {
 	hub     *Hub
 	w       http.ResponseWriter
 	r       *http.Request
-	task    *task
-	round   *round
+	task    *request
+	round   *response
 	prime   bool
 	started func()
 	once    sync.Once
 	done    chan struct{} // made by open, closed when all is written
 }
 
-func (s *sideStream) open() {
+func (s *inlineRun) open() {
 	s.once.Do(func() {
 		s.done = make(chan struct{})
 		go s.write()
 	})
 }
 
-func (s *sideStream) write() {
+func (s *inlineRun) write() {
 	defer close(s.done)
-	if s.round.beginStream() && s.hub.stream(s.w, s.r, s.round, s.prime, s.started) {
-		s.task.left(s.r.Context(), s.round)
+	if s.round.beginStream() && s.hub.writeStream(s.w, s.r, s.round, s.prime, s.started) {
+		s.task.disconnected(s.r.Context(), s.round)
 	}
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// own serves /mcp: the house's own tools, resources and prompts.
-type own struct {
+// localBackend serves /mcp: the house's own tools, resources and prompts.
+type localBackend struct {
 	hub   *Hub
-	self  about
+	self  serverDescription
 	tools toolList
 
 	mu     sync.Mutex
 	prints map[string]fingerprint // of the lists, by the notification of their change
 }
 
-func newOwn(h *Hub) *own {
-	return &own{hub: h, self: aboutSelf(h.opts), prints: map[string]fingerprint{}}
+func newLocalBackend(h *Hub) *localBackend {
+	return &localBackend{hub: h, self: describeSelf(h.opts), prints: map[string]fingerprint{}}
 }
 
-// aboutSelf is what the hub tells of itself.
-func aboutSelf(o Options) about {
+// describeSelf is what the hub tells of itself.
+func describeSelf(o Options) serverDescription {
 	info := map[string]string{"name": o.Name, "version": o.Version}
 	if o.Title != "" {
 		info["title"] = o.Title
@@ -50,10 +50,10 @@ func aboutSelf(o Options) about {
 	}
 	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
 	rawCaps, _ := json.Marshal(caps)
-	return about{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
+	return serverDescription{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
 }
 
-func (o *own) about(ctx context.Context) (about, error) {
+func (o *localBackend) describe(ctx context.Context) (serverDescription, error) {
 	self := o.self
 	if o.hub.opts.InstructionsFunc != nil {
 		self.instructions = o.hub.opts.InstructionsFunc(ctx)
@@ -61,18 +61,18 @@ func (o *own) about(ctx context.Context) (about, error) {
 	return self, nil
 }
 
-func (o *own) setLevel(context.Context, string) error { return nil }
+func (o *localBackend) setLevel(context.Context, string) error { return nil }
 
-func (o *own) subscribe(ctx context.Context, uri string) error {
+func (o *localBackend) subscribe(ctx context.Context, uri string) error {
 	if o.hub.opts.Resources == nil || o.hub.opts.Changes == nil {
 		return errNoMethod(wire.MethodSubscribe)
 	}
 	return nil
 }
 
-func (o *own) unsubscribe(context.Context, string) {}
+func (o *localBackend) unsubscribe(context.Context, string) {}
 
-func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+func (o *localBackend) serve(ctx context.Context, t *request) (json.RawMessage, error) {
 	switch t.method {
 	case wire.MethodToolsCall:
 		return o.call(ctx, t)
@@ -93,7 +93,7 @@ func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 }
 
 // call runs a tool. Its arguments go in and its result comes out as they are.
-func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
+func (o *localBackend) call(ctx context.Context, t *request) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
 	rawjson.Pick(t.params, []string{"arguments", "_meta"}, fields[:])
 	args, err := arguments(t.name, fields[0])
@@ -130,7 +130,7 @@ func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func (o *own) read(ctx context.Context, t *task) (json.RawMessage, error) {
+func (o *localBackend) read(ctx context.Context, t *request) (json.RawMessage, error) {
 	switch {
 	case o.hub.opts.Resources == nil:
 		return nil, errNoMethod(t.method)
@@ -140,7 +140,7 @@ func (o *own) read(ctx context.Context, t *task) (json.RawMessage, error) {
 	return o.hub.opts.Resources.ReadResource(ctx, t.name, t.caller())
 }
 
-func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
+func (o *localBackend) prompt(ctx context.Context, t *request) (json.RawMessage, error) {
 	if o.hub.opts.Prompts == nil {
 		return nil, errNoMethod(t.method)
 	}

@@ -15,30 +15,30 @@ import (
 // serveSSE serves the transport of revision 2024-11-05: one stream for all the
 // server says, and an address to post to.
 func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
-	if !only(w, r, http.MethodGet) {
+	if !allowMethod(w, r, http.MethodGet) {
 		return
 	}
 	if h.isClosing() {
 		refuse(w, http.StatusServiceUnavailable, "", errClosing)
 		return
 	}
-	s := newSession(h.own, h.principal(r), true)
+	s := newSession(h.local, h.principal(r), true)
 	s.setID(h.tag(s.id)) // what is posted elsewhere finds its way here
-	if err := h.own.sessions.add(r.Context(), s); err != nil {
+	if err := h.local.sessions.add(r.Context(), s); err != nil {
 		refuse(w, http.StatusServiceUnavailable, "", err)
 		return
 	}
-	defer h.own.sessions.remove(r.Context(), s)
+	defer h.local.sessions.remove(r.Context(), s)
 	s.readers.Add(1)
 	events := h.newEventWriter(w, "")
 	address := "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()
 	events.buf = sse.Append(events.buf, sse.Event{Name: "endpoint", Data: []byte(address)})
-	h.pump(r.Context(), events, s.main, s.main.attach())
+	h.copyStream(r.Context(), events, s.main, s.main.attach())
 }
 
 // serveSSEMessage takes what the client posts; answers come on the stream.
 func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
-	if !only(w, r, http.MethodPost) {
+	if !allowMethod(w, r, http.MethodPost) {
 		return
 	}
 	id := r.URL.Query().Get("sessionId")
@@ -46,10 +46,10 @@ func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
 		id = r.URL.Query().Get("session_id")
 	}
 	if node, _ := h.untag(id); node != "" {
-		h.postElsewhere(w, r, node, id)
+		h.postToNode(w, r, node, id)
 		return
 	}
-	s := h.own.sessions.find(id, h.principal(r))
+	s := h.local.sessions.find(id, h.principal(r))
 	if s == nil || !s.shared {
 		refuse(w, http.StatusNotFound, "", errNoChannel)
 		return
@@ -63,24 +63,24 @@ func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
 }
 
 var (
-	errNoChannel   = wire.Errorf(wire.CodeInvalidRequest, "no such session: connect to /mcp/sse first")
-	errGoneChannel = wire.Errorf(wire.CodeInvalidRequest, "the node that had this session's stream is gone: connect to /mcp/sse again")
+	errNoChannel       = wire.Errorf(wire.CodeInvalidRequest, "no such session: connect to /mcp/sse first")
+	errChannelNodeGone = wire.Errorf(wire.CodeInvalidRequest, "the node that had this session's stream is gone: connect to /mcp/sse again")
 )
 
-// postElsewhere has another node take what a client posted, which has its stream
+// postToNode has another node take what a client posted, which has its stream
 // there. It is done as whoever posted it.
-func (h *Hub) postElsewhere(w http.ResponseWriter, r *http.Request, node, id string) {
+func (h *Hub) postToNode(w http.ResponseWriter, r *http.Request, node, id string) {
 	m, ok := h.readMessage(w, r)
 	if !ok {
 		return
 	}
 	who := principal.Of(r.Context())
-	back, err := h.own.carry(r.Context(), node, carried{Who: h.principal(r), Session: hashed(id), Message: m.Append(nil),
-		Principal: &who, Header: headersOfTrace(r.Header)})
+	back, err := h.local.sendToNode(r.Context(), node, remoteMessage{Who: h.principal(r), Session: hashed(id), Message: m.Append(nil),
+		Principal: &who, Header: traceHeadersOf(r.Header)})
 	switch {
 	case r.Context().Err() != nil: // nobody is there to be told
 	case fault.CodeOf(err) == fault.NotFound:
-		refuse(w, http.StatusNotFound, m.ID, errGoneChannel)
+		refuse(w, http.StatusNotFound, m.ID, errChannelNodeGone)
 	case err != nil:
 		h.log.WarnContext(r.Context(), "a message did not reach the node that has its stream", "node", node, "error", err)
 		w.Header().Set("Retry-After", "1")
@@ -95,10 +95,10 @@ func (h *Hub) postElsewhere(w http.ResponseWriter, r *http.Request, node, id str
 // taken is what a node says that has a message's stream.
 const taken = "taken"
 
-// takeIntoChannel gives a message to the stream it was posted for, if that is here and
+// receiveRemote gives a message to the stream it was posted for, if that is here and
 // whoever posted it has opened it.
-func (h *Hub) takeIntoChannel(ctx context.Context, c carried, m wire.Message) []byte {
-	for _, s := range h.own.sessions.list() {
+func (h *Hub) receiveRemote(ctx context.Context, c remoteMessage, m wire.Message) []byte {
+	for _, s := range h.local.sessions.list() {
 		if s.shared && s.who == c.Who && hashed(s.id) == c.Session {
 			s.touch(time.Now())
 			s.received(principal.With(ctx, *c.Principal), m, c.Header, "tcp")
@@ -108,8 +108,8 @@ func (h *Hub) takeIntoChannel(ctx context.Context, c carried, m wire.Message) []
 	return nil
 }
 
-// only refuses every method but one.
-func only(w http.ResponseWriter, r *http.Request, method string) bool {
+// allowMethod refuses every method but one.
+func allowMethod(w http.ResponseWriter, r *http.Request, method string) bool {
 	if r.Method == method {
 		return true
 	}

@@ -25,10 +25,10 @@ func cacheable(method string) bool {
 // resultKeys are the keys of a result that belong to an era.
 var resultKeys = []string{"resultType", "ttlMs", "cacheScope", "_meta"}
 
-// complete gives a result the form of the client's era: in the modern one it
+// completeResult gives a result the form of the client's era: in the modern one it
 // tells its type, who made it and how long it stays good; in the older one none
 // of that. Everything else stays as it came, byte for byte.
-func (t *task) complete(result json.RawMessage) json.RawMessage {
+func (t *request) completeResult(result json.RawMessage) json.RawMessage {
 	var has [4]json.RawMessage
 	rawjson.Pick(result, resultKeys, has[:])
 	if t.era == wire.Legacy {
@@ -49,14 +49,14 @@ func (t *task) complete(result json.RawMessage) json.RawMessage {
 		}
 	}
 	if has[3] != nil {
-		result = t.ep.sign(result)
+		result = t.ep.setServerInfo(result)
 	} else if info := t.ep.serverInfo(); info != nil {
 		add = append(append(append(add, `"_meta":{"`+wire.MetaServerInfo+`":`...), info...), `},`...)
 	}
 	return prepend(result, add)
 }
 
-func (t *task) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
+func (t *request) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
 	if has[0] != nil {
 		result = rawjson.DeleteFunc(result, isModernKey)
 	}
@@ -84,9 +84,9 @@ func prepend(object json.RawMessage, members []byte) json.RawMessage {
 	return append(out, rest...)
 }
 
-// sign sets who made a modern result, and takes out what a server before us said
+// setServerInfo sets who made a modern result, and takes out what a server before us said
 // of itself.
-func (e *endpoint) sign(result json.RawMessage) json.RawMessage {
+func (e *endpoint) setServerInfo(result json.RawMessage) json.RawMessage {
 	meta := rawjson.DeleteFunc(wire.Meta(result), func(key []byte) bool {
 		return string(key) != wire.MetaSubscription && wire.IsProtocol(key)
 	})
@@ -97,7 +97,7 @@ func (e *endpoint) sign(result json.RawMessage) json.RawMessage {
 }
 
 // adapt gives an error the codes of the client's era.
-func (t *task) adapt(ctx context.Context, err error) error {
+func (t *request) adapt(ctx context.Context, err error) error {
 	if ctx.Err() != nil && fault.CodeOf(err) == fault.Cancelled {
 		err = context.Cause(ctx)
 	}
