@@ -15,11 +15,11 @@ import (
 
 // canAsk tells whether the client can be asked anything during this request.
 // The modern era allows it for three methods only.
-func (t *request) canAsk() bool {
-	if t.era == wire.Legacy {
+func (req *request) canAsk() bool {
+	if req.era == wire.Legacy {
 		return true
 	}
-	switch t.method {
+	switch req.method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead:
 		return true
 	}
@@ -28,26 +28,26 @@ func (t *request) canAsk() bool {
 
 // ask puts questions to the client and waits for all answers: as requests of our
 // own in the older era, by parking the call in the modern one.
-func (t *request) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
-	if err := checkDeclared(t.caps, questions); err != nil {
+func (req *request) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	if err := checkDeclared(req.caps, questions); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.ep.hub.opts.Limits.Question,
-		fault.New(fault.Timeout, "no answer from the client within %s", t.ep.hub.opts.Limits.Question))
+	ctx, cancel := context.WithTimeoutCause(ctx, req.ep.hub.opts.Limits.Question,
+		fault.New(fault.Timeout, "no answer from the client within %s", req.ep.hub.opts.Limits.Question))
 	defer cancel()
-	if t.era == wire.Modern {
-		return t.askByInputRequired(ctx, questions)
+	if req.era == wire.Modern {
+		return req.askByInputRequired(ctx, questions)
 	}
-	return t.askByRequest(ctx, questions)
+	return req.askByRequest(ctx, questions)
 }
 
 // askByRequest sends each question on the call's stream as a request of ours.
-func (t *request) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+func (req *request) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 	answers := make([]json.RawMessage, len(questions))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, q := range questions {
 		group.Go(func() error {
-			answer, err := t.session.ask(ctx, t.send, q)
+			answer, err := req.session.ask(ctx, req.send, q)
 			answers[i] = answer
 			return err
 		})

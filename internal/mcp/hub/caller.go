@@ -13,26 +13,26 @@ import (
 )
 
 // caller is the client as whoever works on the task sees it.
-func (t *request) caller() *tool.Caller {
-	c := &tool.Caller{User: t.who, Capabilities: t.caps}
-	if t.who != "" {
-		c.ID = "user:" + t.who
+func (req *request) caller() *tool.Caller {
+	c := &tool.Caller{User: req.who, Capabilities: req.caps}
+	if req.who != "" {
+		c.ID = "user:" + req.who
 	}
-	if t.session != nil && t.era == wire.Legacy {
-		c.ID = t.session.name
+	if req.session != nil && req.era == wire.Legacy {
+		c.ID = req.session.name
 	}
-	rd := t.current()
-	if rd == nil {
+	resp := req.current()
+	if resp == nil {
 		return c
 	}
-	if rd.token != nil {
-		c.Progress = t.progress
+	if resp.token != nil {
+		c.Progress = req.progress
 	}
-	if rd.level != levelNone {
-		c.Log = t.log
+	if resp.level != levelNone {
+		c.Log = req.log
 	}
-	if t.canAsk() {
-		c.Ask = t.ask
+	if req.canAsk() {
+		c.Ask = req.ask
 	}
 	return c
 }
@@ -68,18 +68,18 @@ func (p *progressLimit) admit(now time.Time, report tool.Progress, perSecond int
 }
 
 // progress relays a report with the token the client chose.
-func (t *request) progress(report tool.Progress) {
+func (req *request) progress(report tool.Progress) {
 	if math.IsNaN(report.Progress) || math.IsInf(report.Progress, 0) {
 		return
 	}
-	t.mu.Lock()
-	rd := t.response
-	ok := rd != nil && rd.token != nil && t.progressLimit.admit(time.Now(), report, t.ep.hub.opts.Limits.Progress)
-	t.mu.Unlock()
+	req.mu.Lock()
+	resp := req.response
+	ok := resp != nil && resp.token != nil && req.progressLimit.admit(time.Now(), report, req.ep.hub.opts.Limits.Progress)
+	req.mu.Unlock()
 	if !ok {
 		return
 	}
-	params := append([]byte(`{"progressToken":`), rd.token...)
+	params := append([]byte(`{"progressToken":`), resp.token...)
 	params = appendNumber(append(params, `,"progress":`...), report.Progress)
 	if report.Total > 0 && !math.IsInf(report.Total, 0) {
 		params = appendNumber(append(params, `,"total":`...), report.Total)
@@ -87,7 +87,7 @@ func (t *request) progress(report tool.Progress) {
 	if report.Message != "" {
 		params = rawjson.AppendText(append(params, `,"message":`...), report.Message)
 	}
-	t.send(wire.Notification(wire.NoteProgress, append(params, '}')), false)
+	req.send(wire.Notification(wire.NoteProgress, append(params, '}')), false)
 }
 
 func appendNumber(dst []byte, n float64) []byte {
@@ -111,23 +111,23 @@ func parseLevel(name string) (level, bool) {
 }
 
 // log relays a log message that is important enough. An unknown level counts as info.
-func (t *request) log(entry tool.Log) {
-	rd := t.current()
-	if rd == nil {
+func (req *request) log(entry tool.Log) {
+	resp := req.current()
+	if resp == nil {
 		return
 	}
 	at, known := parseLevel(entry.Level)
 	if !known {
 		entry.Level, at = "info", levelInfo
 	}
-	want := rd.level
-	if t.session != nil && t.era == wire.Legacy {
-		want = level(t.session.level.Load())
+	want := resp.level
+	if req.session != nil && req.era == wire.Legacy {
+		want = level(req.session.level.Load())
 	}
 	if at < want {
 		return
 	}
-	t.send(wire.Notification(wire.NoteMessage, logParams(entry)), false)
+	req.send(wire.Notification(wire.NoteMessage, logParams(entry)), false)
 }
 
 func logParams(entry tool.Log) json.RawMessage {

@@ -18,39 +18,39 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 		s.deliver(m)
 		return
 	}
-	rd := newSharedResponse(m.ID, s.main)
-	t, err := s.channelRequest(m, rd)
+	resp := newSharedResponse(m.ID, s.main)
+	req, err := s.channelRequest(m, resp)
 	switch {
 	case err != nil:
-		rd.finish(nil, err, false)
+		resp.finish(nil, err, false)
 		return
-	case !t.isNew():
+	case !req.isNew():
 		return // a task that was parked goes on
 	}
-	t.header, t.network = traceHeadersOf(header), network
-	t.start(ctx, rd)
+	req.header, req.network = traceHeadersOf(header), network
+	req.start(ctx, resp)
 	if m.Method == wire.MethodInitialize {
-		<-t.finished // what stands behind it on the channel relies on what was agreed
+		<-req.finished // what stands behind it on the channel relies on what was agreed
 	}
 }
 
 // channelRequest makes a request's task. Requests of both eras may come on the same
 // channel: one that states its revision is of the modern one.
-func (s *session) channelRequest(m wire.Message, rd *response) (*request, error) {
+func (s *session) channelRequest(m wire.Message, resp *response) (*request, error) {
 	if eraOf("", m) == wire.Modern {
 		about, err := readModern(m, nil)
 		if err != nil {
 			return nil, err
 		}
-		rd.token, rd.level = about.token, about.level
-		t, err := s.ep.modernRequest(about, m, s.who, rd)
-		if err == nil && t.isNew() {
-			t.session = s
+		resp.token, resp.level = about.token, about.level
+		req, err := s.ep.modernRequest(about, m, s.who, resp)
+		if err == nil && req.isNew() {
+			req.session = s
 		}
-		return t, err
+		return req, err
 	}
 	if version, _ := s.negotiated(); version == "" && m.Method != wire.MethodInitialize && m.Method != wire.MethodPing {
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "begin with initialize")
 	}
-	return s.newRequest(m, rd), nil
+	return s.newRequest(m, resp), nil
 }

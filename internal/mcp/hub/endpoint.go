@@ -18,7 +18,7 @@ type backend interface {
 	// describe is what initialize and server/discover tell.
 	describe(ctx context.Context) (serverDescription, error)
 	// serve answers a request about tools, resources, prompts or completion.
-	serve(ctx context.Context, t *request) (json.RawMessage, error)
+	serve(ctx context.Context, req *request) (json.RawMessage, error)
 	// headerParams are a tool's arguments that modern clients repeat in headers.
 	headerParams(ctx context.Context, tool string) []wire.HeaderParam
 	// subscribe asks to hear of updates of a resource, unsubscribe no longer.
@@ -102,44 +102,44 @@ func errNoMethod(method string) error {
 }
 
 // answer works out a request of either era.
-func (e *endpoint) answer(ctx context.Context, t *request) (json.RawMessage, error) {
-	if t.era == wire.Modern && slices.Contains(legacyMethods, t.method) ||
-		t.era == wire.Legacy && slices.Contains(modernMethods, t.method) {
-		return nil, errNoMethod(t.method)
+func (e *endpoint) answer(ctx context.Context, req *request) (json.RawMessage, error) {
+	if req.era == wire.Modern && slices.Contains(legacyMethods, req.method) ||
+		req.era == wire.Legacy && slices.Contains(modernMethods, req.method) {
+		return nil, errNoMethod(req.method)
 	}
-	switch t.method {
+	switch req.method {
 	case wire.MethodPing:
 		return json.RawMessage("{}"), nil
 	case wire.MethodInitialize:
-		return e.initialize(ctx, t)
+		return e.initialize(ctx, req)
 	case wire.MethodDiscover:
 		return e.discover(ctx)
 	case wire.MethodListen:
-		return e.listen(ctx, t)
+		return e.listen(ctx, req)
 	case wire.MethodSetLevel:
-		return e.setLevel(ctx, t)
+		return e.setLevel(ctx, req)
 	case wire.MethodSubscribe:
-		return e.subscribe(ctx, t)
+		return e.subscribe(ctx, req)
 	case wire.MethodUnsubscribe:
-		t.session.unsubscribe(uriOf(t.params))
+		req.session.unsubscribe(uriOf(req.params))
 		return json.RawMessage("{}"), nil
 	}
-	if t.era == wire.Modern {
-		e.prepareModern(ctx, t)
+	if req.era == wire.Modern {
+		e.prepareModern(ctx, req)
 	}
-	return e.backend.serve(ctx, t)
+	return e.backend.serve(ctx, req)
 }
 
 // prepareModern gets ready what modern answers need.
-func (e *endpoint) prepareModern(ctx context.Context, t *request) {
+func (e *endpoint) prepareModern(ctx context.Context, req *request) {
 	if e.serverInfo() == nil {
 		// Every modern result is signed. A server that cannot tell its name now
 		// will tell it another time.
 		_, _ = e.describe(ctx)
 	}
-	if rd := t.current(); rd != nil && rd.level != levelNone {
+	if resp := req.current(); resp != nil && resp.level != levelNone {
 		// Without log messages the request can still be served.
-		_ = e.lowerLevel(ctx, rd.level)
+		_ = e.lowerLevel(ctx, resp.level)
 	}
 }
 
@@ -161,9 +161,9 @@ func (e *endpoint) serverInfo() json.RawMessage {
 	return e.info
 }
 
-func (e *endpoint) initialize(ctx context.Context, t *request) (json.RawMessage, error) {
+func (e *endpoint) initialize(ctx context.Context, req *request) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
-	rawjson.Pick(t.params, []string{"protocolVersion", "capabilities"}, fields[:])
+	rawjson.Pick(req.params, []string{"protocolVersion", "capabilities"}, fields[:])
 	requested, ok := rawjson.Text(fields[0])
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "initialize needs protocolVersion")
@@ -180,7 +180,7 @@ func (e *endpoint) initialize(ctx context.Context, t *request) (json.RawMessage,
 	if !rawjson.IsObject(caps) {
 		caps = json.RawMessage("{}")
 	}
-	t.session.initialize(version, caps)
+	req.session.initialize(version, caps)
 	if version >= wire.Revision2511 && e == e.hub.local && e.hub.opts.Tasks != nil {
 		a.capabilities = rawjson.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
 	}
@@ -210,8 +210,8 @@ func (e *endpoint) discover(ctx context.Context) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-func (e *endpoint) setLevel(ctx context.Context, t *request) (json.RawMessage, error) {
-	name, _ := rawjson.GetText(t.params, "level")
+func (e *endpoint) setLevel(ctx context.Context, req *request) (json.RawMessage, error) {
+	name, _ := rawjson.GetText(req.params, "level")
 	want, ok := parseLevel(name)
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown log level %q", name)
@@ -219,8 +219,8 @@ func (e *endpoint) setLevel(ctx context.Context, t *request) (json.RawMessage, e
 	if err := e.lowerLevel(ctx, want); err != nil {
 		return nil, err
 	}
-	t.session.level.Store(int32(want))
-	e.saveSession(ctx, t.session)
+	req.session.level.Store(int32(want))
+	e.saveSession(ctx, req.session)
 	return json.RawMessage("{}"), nil
 }
 
@@ -240,8 +240,8 @@ func (e *endpoint) lowerLevel(ctx context.Context, want level) error {
 	return nil
 }
 
-func (e *endpoint) subscribe(ctx context.Context, t *request) (json.RawMessage, error) {
-	uri := uriOf(t.params)
+func (e *endpoint) subscribe(ctx context.Context, req *request) (json.RawMessage, error) {
+	uri := uriOf(req.params)
 	if uri == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "resources/subscribe needs uri")
 	}
@@ -249,7 +249,7 @@ func (e *endpoint) subscribe(ctx context.Context, t *request) (json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	if !t.session.subscribe(uri, release) {
+	if !req.session.subscribe(uri, release) {
 		release()
 	}
 	return json.RawMessage("{}"), nil

@@ -65,14 +65,14 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 // openSession answers initialize. The session exists only when that succeeds.
 func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Message) {
 	s := newSession(e, e.hub.principal(r), false)
-	rd := newResponse(m.ID, "")
-	t := s.newRequest(m, rd)
-	t.header, t.network = traceHeadersOf(r.Header), "tcp"
-	t.start(r.Context(), rd)
+	resp := newResponse(m.ID, "")
+	req := s.newRequest(m, resp)
+	req.header, req.network = traceHeadersOf(r.Header), "tcp"
+	req.start(r.Context(), resp)
 	select {
-	case <-rd.done():
+	case <-resp.done():
 	case <-r.Context().Done():
-		t.cancel(errDisconnected)
+		req.cancel(errDisconnected)
 		return
 	}
 	if version, _ := s.negotiated(); version != "" {
@@ -83,29 +83,29 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 		e.saveSession(r.Context(), s)
 		w.Header().Set(wire.HeaderSession, s.id)
 	}
-	writeJSON(w, rd.status, rd.answer)
+	writeJSON(w, resp.status, resp.answer)
 }
 
 // request serves one request of a session. A client that loses the connection
 // can come back for the rest once it has seen an event id; one that has none
 // cannot get the answer any more, and its call is cancelled.
 func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m wire.Message) {
-	rd := s.newResponse(m.ID)
-	rd.jsonOnly = !readsStreams(r)
-	t := s.newRequest(m, rd)
-	t.header, t.network = traceHeadersOf(r.Header), "tcp"
+	resp := s.newResponse(m.ID)
+	resp.jsonOnly = !readsStreams(r)
+	req := s.newRequest(m, resp)
+	req.header, req.network = traceHeadersOf(r.Header), "tcp"
 	// Revisions before 2025-11-25 do not know events without data.
-	prime := t.version >= wire.Revision2511
-	(&inlineRun{hub: e.hub, w: w, r: r, task: t, round: rd, prime: prime, started: func() { s.store(rd.out) }}).serve()
+	prime := req.version >= wire.Revision2511
+	(&inlineRun{hub: e.hub, w: w, r: r, task: req, round: resp, prime: prime, started: func() { s.store(resp.out) }}).serve()
 }
 
 // newRequest makes a task of a session's request. In a shared channel a request of the
 // modern era may come, which brings its own terms.
-func (s *session) newRequest(m wire.Message, rd *response) *request {
+func (s *session) newRequest(m wire.Message, resp *response) *request {
 	version, caps := s.negotiated()
 	meta := wire.Meta(m.Params)
 	token, _ := rawjson.Get(meta, wire.MetaProgressToken)
-	rd.token, rd.level = progressToken(token), level(s.level.Load())
+	resp.token, resp.level = progressToken(token), level(s.level.Load())
 	name, _ := wire.NameOf(m.Method, m.Params)
 	return &request{
 		ep: s.ep, method: m.Method, params: m.Params, meta: meta, name: name, era: wire.Legacy,

@@ -38,32 +38,32 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 
 // serveModern serves a request that was read, or goes on with an earlier one.
 func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about modernMeta, m wire.Message) {
-	rd := newResponse(m.ID, "")
-	rd.modern, rd.jsonOnly, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
-	t, err := e.modernRequest(about, m, e.hub.principal(r), rd)
-	if err == nil && t.isNew() {
-		t.header, t.network = traceHeadersOf(r.Header), "tcp"
-		(&inlineRun{hub: e.hub, w: w, r: r, task: t, round: rd}).serve() //nolint:contextcheck // its context is the request's
+	resp := newResponse(m.ID, "")
+	resp.modern, resp.jsonOnly, resp.token, resp.level = true, !readsStreams(r), about.token, about.level
+	req, err := e.modernRequest(about, m, e.hub.principal(r), resp)
+	if err == nil && req.isNew() {
+		req.header, req.network = traceHeadersOf(r.Header), "tcp"
+		(&inlineRun{hub: e.hub, w: w, r: r, task: req, round: resp}).serve() //nolint:contextcheck // its context is the request's
 		return
 	}
 	if err != nil {
-		rd.finish(nil, err, false)
+		resp.finish(nil, err, false)
 	}
-	if gone := e.hub.writeResponse(w, r, rd, false, nil); gone && t != nil {
-		t.disconnected(r.Context(), rd)
+	if gone := e.hub.writeResponse(w, r, resp, false, nil); gone && req != nil {
+		req.disconnected(r.Context(), resp)
 	}
 }
 
 // modernRequest makes the task of a request, which is not yet started, or finds the
 // one that waits for what the request brings.
-func (e *endpoint) modernRequest(about modernMeta, m wire.Message, who string, rd *response) (*request, error) {
+func (e *endpoint) modernRequest(about modernMeta, m wire.Message, who string, resp *response) (*request, error) {
 	if state, ok := rawjson.Text(about.state); ok {
 		_, state = e.hub.untag(state)
 		p, err := e.hub.pending.claim(state, e.binding(who, m.Method, m.Params), time.Now())
 		if err != nil {
 			return nil, err
 		}
-		p.resume(rd, about.answers)
+		p.resume(resp, about.answers)
 		return p.task, nil
 	}
 	return &request{

@@ -306,9 +306,9 @@ const backgroundTimeout = 30 * time.Second
 func (h *Hub) cancelRequests(why error, which func(*request) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for t := range h.requests {
-		if which == nil || which(t) {
-			t.cancel(why)
+	for req := range h.requests {
+		if which == nil || which(req) {
+			req.cancel(why)
 		}
 	}
 }

@@ -42,8 +42,8 @@ var listFilters = []struct{ field, method, capability string }{
 
 // listen acknowledges what it will send, and sends it until the client leaves or
 // the hub closes.
-func (e *endpoint) listen(ctx context.Context, t *request) (json.RawMessage, error) {
-	filter, ok := rawjson.Get(t.params, "notifications")
+func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, error) {
+	filter, ok := rawjson.Get(req.params, "notifications")
 	if !ok || !rawjson.IsObject(filter) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "subscriptions/listen needs notifications, an object")
 	}
@@ -51,12 +51,12 @@ func (e *endpoint) listen(ctx context.Context, t *request) (json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	rd := t.current()
-	if rd.jsonOnly {
+	resp := req.current()
+	if resp.jsonOnly {
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "subscriptions/listen needs a client that accepts text/event-stream")
 	}
-	l := &listener{round: rd}
-	if l.tasks, err = e.followTasks(ctx, t, filter); err != nil {
+	l := &listener{round: resp}
+	if l.tasks, err = e.followTasks(ctx, req, filter); err != nil {
 		return nil, err
 	}
 	agreed := e.acknowledge(ctx, l, a.capabilities, filter)
@@ -88,7 +88,7 @@ func (e *endpoint) listen(ctx context.Context, t *request) (json.RawMessage, err
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-e.hub.closing:
-			return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
+			return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(resp.id))), nil
 		case <-l.tasks.changed():
 			e.notifyTasks(ctx, l)
 		}

@@ -22,13 +22,13 @@ type followedTasks struct {
 // followTasks reads from a listener's filter which tasks it wants to hear of, and
 // leaves out those that do not exist. Each is told as it stands first: what
 // happened before the listener came is not lost.
-func (e *endpoint) followTasks(ctx context.Context, t *request, filter json.RawMessage) (*followedTasks, error) {
+func (e *endpoint) followTasks(ctx context.Context, req *request, filter json.RawMessage) (*followedTasks, error) {
 	raw, asked := rawjson.Get(filter, "taskIds")
 	tasks := e.hub.opts.Tasks
 	if !asked || rawjson.IsNull(raw) || tasks == nil || e != e.hub.local {
 		return nil, nil //nolint:nilnil // nothing is no error here
 	}
-	if !t.knowsTasks() {
+	if !req.knowsTasks() {
 		return nil, errNeedsTasks()
 	}
 	f := &followedTasks{ids: []string{}, wake: make(chan struct{}, 1)}

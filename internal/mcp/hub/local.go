@@ -72,48 +72,48 @@ func (o *localBackend) subscribe(ctx context.Context, uri string) error {
 
 func (o *localBackend) unsubscribe(context.Context, string) {}
 
-func (o *localBackend) serve(ctx context.Context, t *request) (json.RawMessage, error) {
-	switch t.method {
+func (o *localBackend) serve(ctx context.Context, req *request) (json.RawMessage, error) {
+	switch req.method {
 	case wire.MethodToolsCall:
-		return o.call(ctx, t)
+		return o.call(ctx, req)
 	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
-		return o.page(ctx, t)
+		return o.page(ctx, req)
 	case wire.MethodResourcesRead:
-		return o.read(ctx, t)
+		return o.read(ctx, req)
 	case wire.MethodPromptsGet:
-		return o.prompt(ctx, t)
+		return o.prompt(ctx, req)
 	case wire.MethodComplete:
 		if o.hub.opts.Completer != nil {
-			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(t.params))
+			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(req.params))
 		}
 	case wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksList, wire.MethodTasksResult:
-		return o.serveTasks(ctx, t)
+		return o.serveTasks(ctx, req)
 	}
-	return nil, errNoMethod(t.method)
+	return nil, errNoMethod(req.method)
 }
 
 // call runs a tool. Its arguments go in and its result comes out as they are.
-func (o *localBackend) call(ctx context.Context, t *request) (json.RawMessage, error) {
+func (o *localBackend) call(ctx context.Context, req *request) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
-	rawjson.Pick(t.params, []string{"arguments", "_meta"}, fields[:])
-	args, err := arguments(t.name, fields[0])
+	rawjson.Pick(req.params, []string{"arguments", "_meta"}, fields[:])
+	args, err := arguments(req.name, fields[0])
 	if err != nil {
 		return nil, err
 	}
 	result, err := o.hub.opts.Tools.Call(ctx, tool.Call{
-		Ref:    tool.Ref{Name: t.name},
+		Ref:    tool.Ref{Name: req.name},
 		Args:   args,
 		Meta:   o.hub.callerMeta(fields[1]),
-		Caller: t.caller(),
+		Caller: req.caller(),
 	})
 	if err != nil {
-		return toolFailure(ctx, t.name, err)
+		return toolFailure(ctx, req.name, err)
 	}
 	if result.Task != "" {
-		return o.receipt(ctx, t, result)
+		return o.receipt(ctx, req, result)
 	}
 	if !rawjson.IsObject(result.Raw) {
-		return nil, fault.New(fault.Internal, "tool %s gave no result", t.name)
+		return nil, fault.New(fault.Internal, "tool %s gave no result", req.name)
 	}
 	return result.Raw, nil
 }
@@ -130,26 +130,26 @@ func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func (o *localBackend) read(ctx context.Context, t *request) (json.RawMessage, error) {
+func (o *localBackend) read(ctx context.Context, req *request) (json.RawMessage, error) {
 	switch {
 	case o.hub.opts.Resources == nil:
-		return nil, errNoMethod(t.method)
-	case t.name == "":
+		return nil, errNoMethod(req.method)
+	case req.name == "":
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
 	}
-	return o.hub.opts.Resources.ReadResource(ctx, t.name, t.caller())
+	return o.hub.opts.Resources.ReadResource(ctx, req.name, req.caller())
 }
 
-func (o *localBackend) prompt(ctx context.Context, t *request) (json.RawMessage, error) {
+func (o *localBackend) prompt(ctx context.Context, req *request) (json.RawMessage, error) {
 	if o.hub.opts.Prompts == nil {
-		return nil, errNoMethod(t.method)
+		return nil, errNoMethod(req.method)
 	}
-	raw, _ := rawjson.Get(t.params, "arguments")
-	args, err := arguments(t.name, raw)
+	raw, _ := rawjson.Get(req.params, "arguments")
+	args, err := arguments(req.name, raw)
 	if err != nil {
 		return nil, err
 	}
-	return o.hub.opts.Prompts.GetPrompt(ctx, t.name, args, t.caller())
+	return o.hub.opts.Prompts.GetPrompt(ctx, req.name, args, req.caller())
 }
 
 // hopKey tells the keys of a request's _meta that belong to this hop: the

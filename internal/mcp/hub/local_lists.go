@@ -45,16 +45,16 @@ func (o *localBackend) list(method string) (list, bool) {
 }
 
 // page answers one page of a list.
-func (o *localBackend) page(ctx context.Context, t *request) (json.RawMessage, error) {
-	l, ok := o.list(t.method)
+func (o *localBackend) page(ctx context.Context, req *request) (json.RawMessage, error) {
+	l, ok := o.list(req.method)
 	if !ok {
-		return nil, errNoMethod(t.method)
+		return nil, errNoMethod(req.method)
 	}
 	entries, err := l.fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	raw, _ := rawjson.Get(t.params, "cursor")
+	raw, _ := rawjson.Get(req.params, "cursor")
 	cursor, isText := rawjson.Text(raw)
 	if !isText && !rawjson.IsNull(raw) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "cursor must be a string")

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -16,10 +17,10 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// pendingCalls holds the calls of the modern era that wait for their client to come back.
-// A client gets a ticket for each: sealed, good once, until a time, for the same
-// request of the same principal. Tickets do not outlive the process, no more
-// than the calls do.
+// pendingCalls are the requests of the modern era that wait for input of their client.
+// The client gets an encrypted ticket for each, as requestState. A ticket is valid once,
+// until a deadline, for the same request of the same principal, and as long as the
+// process runs.
 type pendingCalls struct {
 	seal cipher.AEAD
 	max  int
@@ -28,14 +29,14 @@ type pendingCalls struct {
 	waiting map[ticket]*pendingCall
 }
 
-// ticket is the secret that finds a parked call.
+// ticket is the secret that identifies a pending call.
 type ticket [16]byte
 
-// pendingCall is one call's place. Whoever takes it out of the lot sends on back.
+// pendingCall is one request that waits. Whoever claims it sends on back.
 type pendingCall struct {
 	task   *request
 	ticket ticket
-	back   chan json.RawMessage // the client's answers; holds one
+	back   chan json.RawMessage // the client's input; buffered for one
 }
 
 func newPendingCalls(key []byte, max int) *pendingCalls {
@@ -50,15 +51,14 @@ func newPendingCalls(key []byte, max int) *pendingCalls {
 	return &pendingCalls{seal: seal, max: max, waiting: map[ticket]*pendingCall{}}
 }
 
-// add makes room for a call and seals its ticket for whoever makes the same
-// request again before the deadline.
-func (l *pendingCalls) add(t *request, bound []byte, deadline time.Time) (*pendingCall, string, error) {
-	p := &pendingCall{task: t, back: make(chan json.RawMessage, 1)}
+// add registers a request and returns its ticket, encrypted and bound to the request.
+func (l *pendingCalls) add(req *request, bound []byte, deadline time.Time) (*pendingCall, string, error) {
+	p := &pendingCall{task: req, back: make(chan json.RawMessage, 1)}
 	rand.Read(p.ticket[:]) // never fails
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= l.max {
-		return nil, "", fault.New(fault.Limit, "%d calls wait for answers already", l.max).WithHint("try again later")
+		return nil, "", fault.New(fault.Limit, "%d calls wait for their clients' input already", l.max).WithHint("try again later")
 	}
 	l.waiting[p.ticket] = p
 	plain := binary.BigEndian.AppendUint64(p.ticket[:], uint64(deadline.UnixMilli()))
@@ -70,7 +70,7 @@ var errBadState = wire.Errorf(wire.CodeInvalidParams, "requestState is not valid
 var errExpiredState = wire.Errorf(wire.CodeInvalidParams,
 	"the call this requestState belongs to no longer waits: make the request again without it")
 
-// claim takes the call a ticket stands for out of the lot.
+// claim removes and returns the call that a ticket identifies.
 func (l *pendingCalls) claim(state string, bound []byte, now time.Time) (*pendingCall, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(state)
 	if err != nil {
@@ -93,7 +93,7 @@ func (l *pendingCalls) claim(state string, bound []byte, now time.Time) (*pendin
 	return p, nil
 }
 
-// remove takes p out unless somebody claimed it: then answers are on their way.
+// remove removes p. It returns false if p was claimed, so that input is on its way.
 func (l *pendingCalls) remove(p *pendingCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +102,8 @@ func (l *pendingCalls) remove(p *pendingCall) bool {
 	return ok
 }
 
-// binding is what a ticket is good for: this principal making this request at
-// this address. The order of keys and the spacing of the arguments do not matter.
+// binding is what a ticket is valid for: this principal making this request at this
+// endpoint. The order of keys and the spacing of the arguments do not matter.
 func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
 	sum := sha256.New()
 	for _, part := range []string{e.name, who, method} {
@@ -116,4 +116,23 @@ func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
 		sum.Write([]byte{0})
 	}
 	return sum.Sum(nil)
+}
+
+// canonical writes JSON with sorted keys and no space, numbers as they were
+// written, so that equal values have equal bytes. What is no JSON stays as it is.
+func canonical(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return raw
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return out
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// questionSet is one set of questions on its way to being answered by parking.
+// questionSet is a set of questions that a tool asks at once, and their answers.
 type questionSet struct {
 	questions []tool.Question
 	answers   []json.RawMessage
 }
 
-// questionSets are those of one task. Only who has the turn puts questions, its own
-// and those that others wait for.
+// questionSets are those that a request waits for. One goroutine at a time, the one that
+// holds the turn, sends all open questions to the client.
 type questionSets struct {
 	turn chan struct{} // holds one token
 	mu   sync.Mutex
@@ -32,15 +32,15 @@ func newQuestionSets() *questionSets {
 	return &questionSets{turn: make(chan struct{}, 1)}
 }
 
-// gatherWindow is how long a question waits for others to go with it, when its
-// asker may have more that it asks at the same time but one by one.
+// gatherWindow is how long a single question waits for others to be sent with it, since a
+// tool may ask several at the same time from different goroutines.
 const gatherWindow = 20 * time.Millisecond
 
-// askByInputRequired answers the round with the questions and waits for the client to
-// come back with the answers, until it has sent all of them.
-func (t *request) askByInputRequired(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+// askByInputRequired answers the request with the questions and waits for the client to
+// repeat the request with the answers, until it has sent all of them.
+func (req *request) askByInputRequired(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 	own := &questionSet{questions: questions, answers: make([]json.RawMessage, len(questions))}
-	all := t.questionSets()
+	all := req.questionSets()
 	all.mu.Lock()
 	all.open = append(all.open, own)
 	all.mu.Unlock()
@@ -56,25 +56,25 @@ func (t *request) askByInputRequired(ctx context.Context, questions []tool.Quest
 		return nil, waitFault(ctx)
 	}
 	if !slices.ContainsFunc(own.answers, isMissing) {
-		return own.answers, nil // somebody before us asked for us too
+		return own.answers, nil // the holder before sent these questions too
 	}
 	if len(questions) == 1 && questions[0].Key == "" {
 		wait(ctx, gatherWindow)
 	}
-	return own.answers, t.askAll(ctx, all)
+	return own.answers, req.askAll(ctx, all)
 }
 
-func (t *request) questionSets() *questionSets {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.questions == nil {
-		t.questions = newQuestionSets()
+func (req *request) questionSets() *questionSets {
+	req.mu.Lock()
+	defer req.mu.Unlock()
+	if req.questions == nil {
+		req.questions = newQuestionSets()
 	}
-	return t.questions
+	return req.questions
 }
 
-// askAll puts the questions of all open inquiries until they are answered.
-func (t *request) askAll(ctx context.Context, all *questionSets) error {
+// askAll sends the open questions of all sets until they are answered.
+func (req *request) askAll(ctx context.Context, all *questionSets) error {
 	all.mu.Lock()
 	open := slices.Clone(all.open)
 	all.mu.Unlock()
@@ -85,14 +85,14 @@ func (t *request) askAll(ctx context.Context, all *questionSets) error {
 		answers = append(answers, i.answers...)
 	}
 	keys := questionKeys(questions)
-	fillAnswers(answers, keys, t.supplied)
-	t.supplied = nil
+	fillAnswers(answers, keys, req.supplied)
+	req.supplied = nil
 	for {
 		requests := inputRequests(questions, keys, answers)
 		if requests == nil {
 			break
 		}
-		back, err := t.waitForInput(ctx, requests)
+		back, err := req.waitForInput(ctx, requests)
 		if err != nil {
 			return err
 		}
@@ -115,41 +115,41 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// waitForInput settles the round with what is to be asked and waits for the next one.
-func (t *request) waitForInput(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
+// waitForInput finishes the response with the questions and waits for the next one.
+func (req *request) waitForInput(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
 	deadline, _ := ctx.Deadline()
-	lot := t.ep.hub.pending
-	p, state, err := lot.add(t, t.ep.binding(t.who, t.method, t.params), deadline)
+	pending := req.ep.hub.pending
+	p, state, err := pending.add(req, req.ep.binding(req.who, req.method, req.params), deadline)
 	if err != nil {
 		return nil, err
 	}
 	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
-	result = rawjson.AppendText(append(result, `,"requestState":`...), t.ep.hub.tag(state))
-	t.finish(t.ep.setServerInfo(append(result, '}')), nil, false)
+	result = rawjson.AppendText(append(result, `,"requestState":`...), req.ep.hub.tag(state))
+	req.finish(req.ep.setServerInfo(append(result, '}')), nil, false)
 	select {
 	case responses = <-p.back:
 		return responses, nil
 	case <-ctx.Done():
 	}
-	if !lot.remove(p) {
-		<-p.back // the client came back at the last moment: its round gets the error
+	if !pending.remove(p) {
+		<-p.back // the client returned at the last moment: its response gets the error
 	}
 	return nil, waitFault(ctx)
 }
 
-// resume gives a parked task its next round and the answers it waits for.
-func (p *pendingCall) resume(rd *response, responses json.RawMessage) {
-	t := p.task
-	t.mu.Lock()
-	t.response = rd
-	t.mu.Unlock()
-	if t.session != nil {
-		_ = t.session.begin(rd.id, t) // an id used twice can only not be cancelled
+// resume gives a waiting request its next response and the input it waits for.
+func (p *pendingCall) resume(resp *response, responses json.RawMessage) {
+	req := p.task
+	req.mu.Lock()
+	req.response = resp
+	req.mu.Unlock()
+	if req.session != nil {
+		_ = req.session.begin(resp.id, req) // a request with an id that is in use cannot be cancelled by it
 	}
 	p.back <- responses
 }
 
-// questionKeys gives every question the name its asker chose, or one of ours.
+// questionKeys returns the key of every question: the one the tool chose, or a new one.
 func questionKeys(questions []tool.Question) []string {
 	keys := make([]string, len(questions))
 	taken := map[string]bool{}
@@ -165,9 +165,8 @@ func questionKeys(questions []tool.Question) []string {
 	return keys
 }
 
-// fillAnswers takes the answers that were missing out of a client's
-// inputResponses. What is not an object is no answer; what nobody asked for is
-// ignored.
+// fillAnswers copies missing answers from a client's inputResponses. It ignores values
+// that are no objects and keys that were not asked for.
 func fillAnswers(answers []json.RawMessage, keys []string, responses json.RawMessage) {
 	for i, key := range keys {
 		if answers[i] != nil {

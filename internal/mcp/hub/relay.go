@@ -129,32 +129,32 @@ func relayable(capabilities json.RawMessage) json.RawMessage {
 	return capabilities
 }
 
-func (r *relayBackend) serve(ctx context.Context, t *request) (json.RawMessage, error) {
-	if t.method == wire.MethodToolsCall {
-		return r.call(ctx, t)
+func (r *relayBackend) serve(ctx context.Context, req *request) (json.RawMessage, error) {
+	if req.method == wire.MethodToolsCall {
+		return r.call(ctx, req)
 	}
-	result, err := r.peer.Request(ctx, t.method, r.hub.stripParams(t.params), t.caller())
+	result, err := r.peer.Request(ctx, req.method, r.hub.stripParams(req.params), req.caller())
 	switch {
-	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(t.method):
+	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(req.method):
 		// Servers refuse methods they never heard of in ways of their own, below
 		// JSON-RPC.
-		return nil, errNoMethod(t.method)
+		return nil, errNoMethod(req.method)
 	case err != nil:
 		return nil, err
 	}
-	return r.object(t.method, result)
+	return r.object(req.method, result)
 }
 
 // call passes a call on as it came: what of it belongs to one hop only, the upstream's
 // side knows too.
-func (r *relayBackend) call(ctx context.Context, t *request) (json.RawMessage, error) {
-	args, _ := rawjson.Get(t.params, "arguments")
-	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: t.name}, Args: args, Meta: t.meta, Caller: t.caller()}
-	result, err := r.peer.Call(ctx, call, withoutAnswers(t.params))
+func (r *relayBackend) call(ctx context.Context, req *request) (json.RawMessage, error) {
+	args, _ := rawjson.Get(req.params, "arguments")
+	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: req.name}, Args: args, Meta: req.meta, Caller: req.caller()}
+	result, err := r.peer.Call(ctx, call, withoutAnswers(req.params))
 	if err != nil {
-		return toolFailure(ctx, t.name, err)
+		return toolFailure(ctx, req.name, err)
 	}
-	return r.object(t.method, result)
+	return r.object(req.method, result)
 }
 
 // object is a result that is one.

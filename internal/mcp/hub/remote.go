@@ -170,29 +170,29 @@ func (e *endpoint) deliverRemote(c remoteMessage, m wire.Message) bool {
 
 // resumeRemote serves a request that goes on with a call which waits here.
 func (e *endpoint) resumeRemote(ctx context.Context, who string, m wire.Message) []byte {
-	rd := newResponse(m.ID, "")
-	rd.modern, rd.jsonOnly = true, true
+	resp := newResponse(m.ID, "")
+	resp.modern, resp.jsonOnly = true, true
 	about, err := readModern(m, nil)
-	var t *request
+	var req *request
 	if err == nil {
-		rd.token, rd.level = about.token, about.level
-		t, err = e.modernRequest(about, m, who, rd)
+		resp.token, resp.level = about.token, about.level
+		req, err = e.modernRequest(about, m, who, resp)
 	}
-	if err == nil && t.isNew() { // it goes on with nothing: it was not for us
+	if err == nil && req.isNew() { // it goes on with nothing: it was not for us
 		err = errBadState
 	}
 	if err != nil {
-		rd.finish(nil, err, false)
+		resp.finish(nil, err, false)
 	}
 	select {
-	case <-rd.done():
+	case <-resp.done():
 	case <-ctx.Done():
-		if t != nil && !t.isNew() {
-			t.disconnected(ctx, rd)
+		if req != nil && !req.isNew() {
+			req.disconnected(ctx, resp)
 		}
 		return nil
 	}
-	back, err := json.Marshal(remoteAnswer{rd.status, rd.answer})
+	back, err := json.Marshal(remoteAnswer{resp.status, resp.answer})
 	if err != nil { // an answer is JSON
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Reasons for which a task's context is cancelled.
+// The causes with which a request's context is cancelled.
 var (
 	errCancelled    = fault.New(fault.Cancelled, "request cancelled by the client")
 	errDisconnected = fault.New(fault.Cancelled, "client closed the connection")
@@ -21,10 +21,10 @@ var (
 	errClosing      = fault.New(fault.Unavailable, "server is shutting down")
 )
 
-// request is one request being worked on. It runs in a goroutine of its own, or in
-// that of its HTTP request when it surely needs it no longer than that, and talks
-// to its client through its round: while a task of the modern era waits for
-// answers, it has none.
+// request is one JSON-RPC request that is being served. It runs in the goroutine of its
+// HTTP request where it can, otherwise in one of its own. It sends to its client
+// through its response; while a request of the modern era waits for the client's input,
+// it has none.
 type request struct {
 	ep      *endpoint
 	method  string
@@ -33,167 +33,167 @@ type request struct {
 	name    string          // of the tool or prompt, or the resource's uri; may be empty
 	era     wire.Era
 	version string
-	caps    json.RawMessage // what the client declared it can do
+	caps    json.RawMessage // the capabilities that the client declared
 	who     string
 	session *session // nil for the modern era over HTTP
 	began   time.Time
-	header  http.Header // those with trace context, or nil
+	header  http.Header // the headers with trace context, or nil
 	network string      // network.transport of the span: tcp or pipe
 
-	// supplied are answers that came with the request before anything was asked.
+	// supplied are the inputResponses that came with the request.
 	supplied json.RawMessage
 
 	cancel   context.CancelCauseFunc // nil until it begins
-	finished chan struct{}           // closed when it ran; made by start, for others to wait for
+	finished chan struct{}           // closed when it has run; made by start
 
 	mu            sync.Mutex
-	response      *response // nil while parked
+	response      *response // nil while it waits for input
 	progressLimit progressLimit
 	questions     *questionSets // made when first needed
 }
 
-// isNew tells that the task has not begun.
-func (t *request) isNew() bool { return t.cancel == nil }
+// isNew tells whether the request has not begun to run.
+func (req *request) isNew() bool { return req.cancel == nil }
 
 type requestKey struct{}
 
-// Release lets go of the connection a call's answer is awaited on, when its
-// client knows how to come back for it after the time given; otherwise nothing
-// happens. A tool that is going to take long may call it with its context.
+// Release closes the connection on which a client waits for the answer to a call. The
+// client reconnects after the given time and reads the answer then. Release does
+// nothing if the client cannot do that, or without Options.Releases. ctx is that of the
+// tool's call.
 func Release(ctx context.Context, after time.Duration) {
-	t, ok := ctx.Value(requestKey{}).(*request)
-	if !ok || t.version < wire.Revision2511 {
+	req, ok := ctx.Value(requestKey{}).(*request)
+	if !ok || req.version < wire.Revision2511 {
 		return
 	}
-	if rd := t.current(); rd != nil && rd.out.name != "" && !rd.jsonOnly {
-		rd.out.disconnect(after)
+	if resp := req.current(); resp != nil && resp.out.name != "" && !resp.jsonOnly {
+		resp.out.disconnect(after)
 	}
 }
 
-// start runs the task in a goroutine of its own and settles its round in the end.
-// ctx gives values, not its lifetime: who starts a task cancels it when its client
-// is no longer interested.
-func (t *request) start(ctx context.Context, rd *response) {
-	t.finished = make(chan struct{})
-	if ctx, ok := t.begin(context.WithoutCancel(ctx), rd); ok {
-		go t.run(ctx)
+// start runs the request in a goroutine of its own. The request has the values of ctx
+// but not its lifetime: the caller cancels it when the client no longer wants it.
+func (req *request) start(ctx context.Context, resp *response) {
+	req.finished = make(chan struct{})
+	if ctx, ok := req.begin(context.WithoutCancel(ctx), resp); ok {
+		go req.run(ctx)
 	}
 }
 
-// begin prepares the task to run, with the context it returns, which ends with ctx.
-// Where that cannot be its round is settled.
-func (t *request) begin(ctx context.Context, rd *response) (context.Context, bool) {
-	if t.ep.hub.opts.Releases {
-		ctx = context.WithValue(ctx, requestKey{}, t)
+// begin registers the request and returns the context to run it with. If that is not
+// possible, it answers with an error and returns false.
+func (req *request) begin(ctx context.Context, resp *response) (context.Context, bool) {
+	if req.ep.hub.opts.Releases {
+		ctx = context.WithValue(ctx, requestKey{}, req)
 	}
-	ctx, t.cancel = context.WithCancelCause(ctx)
-	t.response = rd
-	t.began = time.Now()
-	if t.session != nil {
-		if err := t.session.begin(rd.id, t); err != nil {
-			t.cancel(context.Canceled)
-			rd.finish(nil, err, false)
+	ctx, req.cancel = context.WithCancelCause(ctx)
+	req.response = resp
+	req.began = time.Now()
+	if req.session != nil {
+		if err := req.session.begin(resp.id, req); err != nil {
+			req.cancel(context.Canceled)
+			resp.finish(nil, err, false)
 			return nil, false
 		}
 	}
-	h := t.ep.hub
+	h := req.ep.hub
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {
-		h.requests[t] = struct{}{}
+		h.requests[req] = struct{}{}
 		h.work.Add(1)
 	}
 	h.mu.Unlock()
 	if closed {
-		t.cancel(context.Canceled)
-		t.finish(nil, errClosing, false)
+		req.cancel(context.Canceled)
+		req.finish(nil, errClosing, false)
 	}
 	return ctx, !closed
 }
 
-func (t *request) run(ctx context.Context) {
+func (req *request) run(ctx context.Context) {
 	defer func() {
-		if t.finished != nil {
-			close(t.finished)
+		if req.finished != nil {
+			close(req.finished)
 		}
-		t.cancel(context.Canceled)
-		h := t.ep.hub
+		req.cancel(context.Canceled)
+		h := req.ep.hub
 		h.mu.Lock()
-		delete(h.requests, t)
+		delete(h.requests, req)
 		h.mu.Unlock()
 		h.work.Done()
 	}()
-	ctx, finish := t.ep.hub.observe(ctx, t)
-	result, err := t.answer(ctx)
+	ctx, finish := req.ep.hub.observe(ctx, req)
+	result, err := req.answer(ctx)
 	if err == nil {
-		result = t.completeResult(result)
+		result = req.completeResult(result)
 	} else {
-		err = t.adapt(ctx, err)
+		err = req.adapt(ctx, err)
 	}
 	finish(result, err)
-	t.finish(result, err, errors.Is(context.Cause(ctx), errCancelled))
+	req.finish(result, err, errors.Is(context.Cause(ctx), errCancelled))
 }
 
-// answer works the request out. A panic below is our mistake and becomes an
-// error of this one request.
-func (t *request) answer(ctx context.Context) (result json.RawMessage, err error) {
+// answer computes the result. A panic becomes an error of this one request.
+func (req *request) answer(ctx context.Context) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.ep.hub.log.ErrorContext(ctx, "panic in a request", "method", t.method, "name", t.name,
+			req.ep.hub.log.ErrorContext(ctx, "panic in a request", "method", req.method, "name", req.name,
 				"panic", p, "stack", string(debug.Stack()))
-			result, err = nil, fault.New(fault.Internal, "%s failed unexpectedly", t.method)
+			result, err = nil, fault.New(fault.Internal, "%s failed unexpectedly", req.method)
 		}
 	}()
-	return t.ep.answer(ctx, t)
+	return req.ep.answer(ctx, req)
 }
 
-// finish answers the current round; without one there is nobody to tell.
-func (t *request) finish(result json.RawMessage, err error, silent bool) {
-	t.mu.Lock()
-	rd := t.response
-	t.response = nil
-	t.mu.Unlock()
-	if rd == nil {
+// finish answers the current response, if there is one.
+func (req *request) finish(result json.RawMessage, err error, silent bool) {
+	req.mu.Lock()
+	resp := req.response
+	req.response = nil
+	req.mu.Unlock()
+	if resp == nil {
 		return
 	}
-	if t.session != nil {
-		t.session.finish(rd.id)
+	if req.session != nil {
+		req.session.finish(resp.id)
 	}
-	rd.finish(result, err, silent)
+	resp.finish(result, err, silent)
 }
 
-// send sends a message to the client before the answer, if there is one listening.
-func (t *request) send(m wire.Message, must bool) bool {
-	rd := t.current()
-	if rd == nil || rd.jsonOnly {
+// send sends a message to the client before the answer, and tells whether the client can
+// receive it.
+func (req *request) send(m wire.Message, must bool) bool {
+	resp := req.current()
+	if resp == nil || resp.jsonOnly {
 		return false
 	}
-	rd.send(m.Append(nil), must)
+	resp.send(m.Append(nil), must)
 	return true
 }
 
-func (t *request) current() *response {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.response
+func (req *request) current() *response {
+	req.mu.Lock()
+	defer req.mu.Unlock()
+	return req.response
 }
 
-// disconnected is told when the request of a round, whose ctx is given, is over before it was
-// answered. Whoever cannot get the answer any more does not need it, and whose rights
-// are over shall not have it.
-func (t *request) disconnected(ctx context.Context, rd *response) {
-	if t.current() != rd {
+// disconnected is called when the HTTP request of a response ends before the answer. It
+// cancels the request, unless the client can reconnect to read the answer. ctx is that
+// of the HTTP request; the request is cancelled in any case if the key was revoked.
+func (req *request) disconnected(ctx context.Context, resp *response) {
+	if req.current() != resp {
 		return
 	}
 	if why := context.Cause(ctx); fault.CodeOf(why) == fault.Denied {
-		t.cancel(why)
+		req.cancel(why)
 		return
 	}
-	primed := t.version >= wire.Revision2511 || rd.out.position() > 0
-	if rd.out.name != "" && rd.isStreaming() && primed {
-		return // the client has an event id to come back with
+	primed := req.version >= wire.Revision2511 || resp.out.position() > 0
+	if resp.out.name != "" && resp.isStreaming() && primed {
+		return // the client has an event id to reconnect with
 	}
-	t.cancel(errDisconnected)
+	req.cancel(errDisconnected)
 }
 
-func (t *request) isWaitingForInput() bool { return t.current() == nil }
+func (req *request) isWaitingForInput() bool { return req.current() == nil }

@@ -10,52 +10,51 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// runsInline tells that a task needs nothing beyond its HTTP request: it is a tool
-// call which nobody will want to leave before its answer, neither to ask its
-// client something in the modern era, which takes another request, nor to let go
-// of the connection meanwhile, as tools of our own may.
-func (t *request) runsInline() bool {
-	if t.method != wire.MethodToolsCall || t.ep.hub.opts.Releases {
+// runsInline tells whether the request can run in the goroutine of its HTTP request: it
+// is a tool call that cannot outlive it. A call of the modern era can if it asks its
+// client for input, which comes with another HTTP request; any call can if its tool may
+// call Release.
+func (req *request) runsInline() bool {
+	if req.method != wire.MethodToolsCall || req.ep.hub.opts.Releases {
 		return false
 	}
-	if t.era == wire.Legacy {
+	if req.era == wire.Legacy {
 		return true
 	}
-	return rawjson.Lacks(t.caps, "elicitation") && rawjson.Lacks(t.caps, "sampling") && rawjson.Lacks(t.caps, "roots")
+	return rawjson.Lacks(req.caps, "elicitation") && rawjson.Lacks(req.caps, "sampling") && rawjson.Lacks(req.caps, "roots")
 }
 
-// serve runs a task and writes its round to the client. Where it can, it does so
-// without a second goroutine: waking one, and being woken by it, costs more than
-// what most calls do here.
+// serve runs the request and writes its response. It avoids a second goroutine where it
+// can, since waking it and being woken by it cost more than the rest of most calls.
 func (s *inlineRun) serve() {
-	h, w, r, t, rd := s.hub, s.w, s.r, s.task, s.round
-	if !t.runsInline() {
-		t.start(r.Context(), rd)
-		if h.writeResponse(w, r, rd, s.prime, s.started) {
-			t.disconnected(r.Context(), rd)
+	h, w, r, req, resp := s.hub, s.w, s.r, s.task, s.round
+	if !req.runsInline() {
+		req.start(r.Context(), resp)
+		if h.writeResponse(w, r, resp, s.prime, s.started) {
+			req.disconnected(r.Context(), resp)
 		}
 		return
 	}
-	if !rd.jsonOnly {
-		rd.beforeSend = s.open
+	if !resp.jsonOnly {
+		resp.beforeSend = s.open
 		defer time.AfterFunc(h.opts.Limits.Quiet, s.open).Stop()
 	}
-	if ctx, ok := t.begin(context.WithoutCancel(r.Context()), rd); ok {
-		stop := context.AfterFunc(r.Context(), func() { t.disconnected(r.Context(), rd) })
-		t.run(ctx)
+	if ctx, ok := req.begin(context.WithoutCancel(r.Context()), resp); ok {
+		stop := context.AfterFunc(r.Context(), func() { req.disconnected(r.Context(), resp) })
+		req.run(ctx)
 		stop()
 	}
-	if !rd.isStreaming() {
-		writeJSON(w, rd.status, rd.answer)
+	if !resp.isStreaming() {
+		writeJSON(w, resp.status, resp.answer)
 		return
 	}
 	s.open()
 	<-s.done
 }
 
-// inlineRun writes a round as a stream while its task has the request's own
-// goroutine. It is opened by what comes before the answer, or when that takes
-// long.
+// inlineRun serves one request in the goroutine of its HTTP request. A second goroutine
+// writes the response as a stream if a message comes before the answer, or if the answer
+// takes long.
 type inlineRun struct {
 	hub     *Hub
 	w       http.ResponseWriter
@@ -65,7 +64,7 @@ type inlineRun struct {
 	prime   bool
 	started func()
 	once    sync.Once
-	done    chan struct{} // made by open, closed when all is written
+	done    chan struct{} // made by open, closed when the stream is written
 }
 
 func (s *inlineRun) open() {

@@ -8,33 +8,33 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// response is one request and its answer. A task has one, and another each time a
-// client of the modern era comes back with the answers it was asked for.
+// response is what the hub sends for one request of a client. A request that asks a
+// client of the modern era for input has another response each time the client returns
+// with the input.
 //
-// Its messages go to out. On HTTP that is a stream of the round's own, which the
-// handler starts to write when the first message comes before the answer; where
-// a connection has one channel for everything, out is that channel and there is
-// nobody to wait for the round.
+// Messages go to out. Over HTTP that is a stream of its own, which the handler starts to
+// write when a message comes before the answer. Over stdio and HTTP+SSE it is the
+// session's only stream.
 type response struct {
 	id         wire.ID
 	token      json.RawMessage // the client's progress token, or nil
 	level      level           // the least important log messages it wants
 	out        *stream
-	ownStream  stream // out, unless that is shared
+	ownStream  stream // used as out unless that is shared
 	shared     bool   // out belongs to the connection
-	modern     bool   // errors show in the HTTP status
-	jsonOnly   bool   // the client reads no streams: only the answer reaches it
-	beforeSend func() // called with every message before the answer; may be nil
+	modern     bool   // errors set the HTTP status
+	jsonOnly   bool   // the client does not accept streams and gets only the answer
+	beforeSend func() // called for every message before the answer; may be nil
 
 	mu        sync.Mutex
-	doneChan  chan struct{} // closed when settled; nil as long as nobody waits
+	doneChan  chan struct{} // closed when finished; made by done
 	streaming bool
 	finished  bool
 	answer    []byte
 	status    int
 }
 
-// newResponse makes a round with a stream of its own.
+// newResponse makes a response with a stream of its own.
 func newResponse(id wire.ID, streamName string) *response {
 	r := &response{id: id}
 	r.ownStream.open(streamName)
@@ -42,12 +42,12 @@ func newResponse(id wire.ID, streamName string) *response {
 	return r
 }
 
-// newSharedResponse makes a round whose messages go to a connection's channel.
+// newSharedResponse makes a response that goes to the session's only stream.
 func newSharedResponse(id wire.ID, out *stream) *response {
 	return &response{id: id, out: out, shared: true}
 }
 
-// send sends a message before the answer; notifications may get lost.
+// send sends a message before the answer; notifications may be dropped.
 func (r *response) send(message []byte, must bool) {
 	if r.jsonOnly {
 		return
@@ -62,8 +62,8 @@ func (r *response) send(message []byte, must bool) {
 	}
 }
 
-// finish answers. Only the first answer counts; silent ends the round without
-// one where the transport can do so.
+// finish sets the answer; only the first call counts. With silent, a shared response
+// ends without an answer.
 func (r *response) finish(result json.RawMessage, err error, silent bool) {
 	m := wire.Message{ID: r.id, Result: result}
 	status := http.StatusOK
@@ -96,7 +96,8 @@ func (r *response) finish(result json.RawMessage, err error, silent bool) {
 	}
 }
 
-// done is closed when the round is settled. It is for those whose out is their own.
+// done returns a channel that is closed when the response is finished. It is not for
+// shared responses.
 func (r *response) done() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +110,8 @@ func (r *response) done() <-chan struct{} {
 	return r.doneChan
 }
 
-// beginStream decides that the round's messages are written as a stream. It
-// says no when the answer came first and is all there is.
+// beginStream decides that the response is written as a stream. It returns false if the
+// answer is there already and no message came before it.
 func (r *response) beginStream() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +128,8 @@ func (r *response) isStreaming() bool {
 	return r.streaming
 }
 
-// statusOf is the HTTP status that goes with an error of the modern era; older
-// clients get 200 with every answer.
+// statusOf is the HTTP status for an error of the modern era. Clients of the sessions
+// era get 200 with every answer.
 func statusOf(code int64) int {
 	switch code {
 	case wire.CodeMethodNotFound:

@@ -9,67 +9,66 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// writeResponse writes a round to its client: as JSON when the answer is all there is,
-// as a stream as soon as something comes before it or the call has been quiet
-// for long. It returns when the round is over or the client has left, and tells
-// which.
-func (h *Hub) writeResponse(w http.ResponseWriter, r *http.Request, rd *response, prime bool, started func()) (gone bool) {
-	if rd.jsonOnly {
-		return h.writeJSONResponse(w, r, rd)
+// writeResponse writes a response to its client: as JSON if there is only the answer, as
+// a stream if a message comes before it or the answer takes long. It returns true if the
+// client disconnected first.
+func (h *Hub) writeResponse(w http.ResponseWriter, r *http.Request, resp *response, prime bool, started func()) (disconnected bool) {
+	if resp.jsonOnly {
+		return h.writeJSONResponse(w, r, resp)
 	}
 	quiet := time.NewTimer(h.opts.Limits.Quiet)
 	defer quiet.Stop()
 	select {
-	case <-rd.done():
-	case <-rd.out.changed():
+	case <-resp.done():
+	case <-resp.out.changed():
 	case <-quiet.C:
 	case <-r.Context().Done():
 		return true
 	}
-	if !rd.beginStream() {
-		writeJSON(w, rd.status, rd.answer)
+	if !resp.beginStream() {
+		writeJSON(w, resp.status, resp.answer)
 		return false
 	}
-	return h.writeStream(w, r, rd, prime, started)
+	return h.writeStream(w, r, resp, prime, started)
 }
 
-// writeStream writes a round as events, until it is over or the client has left, and
-// tells which.
-func (h *Hub) writeStream(w http.ResponseWriter, r *http.Request, rd *response, prime bool, started func()) (gone bool) {
+// writeStream writes a response as events. It returns true if the client disconnected
+// first.
+func (h *Hub) writeStream(w http.ResponseWriter, r *http.Request, resp *response, prime bool, started func()) (disconnected bool) {
 	if started != nil {
 		started()
 	}
-	me := rd.out.attach()
-	events := h.newEventWriter(w, rd.out.name)
+	me := resp.out.attach()
+	events := h.newEventWriter(w, resp.out.name)
 	if prime {
 		events.prime(0)
 	}
-	return h.copyStream(r.Context(), events, rd.out, me) == clientDisconnected
+	return h.copyStream(r.Context(), events, resp.out, me) == clientDisconnected
 }
 
-// writeJSONResponse serves a client that did not say it reads streams.
-func (h *Hub) writeJSONResponse(w http.ResponseWriter, r *http.Request, rd *response) (gone bool) {
+// writeJSONResponse writes the answer alone.
+func (h *Hub) writeJSONResponse(w http.ResponseWriter, r *http.Request, resp *response) (disconnected bool) {
 	select {
-	case <-rd.done():
-		writeJSON(w, rd.status, rd.answer)
+	case <-resp.done():
+		writeJSON(w, resp.status, resp.answer)
 		return false
 	case <-r.Context().Done():
 		return true
 	}
 }
 
-// ending is why a pump stopped.
+// ending is why copyStream returned.
 type ending int
 
 const (
 	streamEnded    ending = iota // everything was written
-	streamCut                    // the client shall come back for the rest
-	readerReplaced               // another connection of the client reads on
+	streamCut                    // the client has to reconnect for the rest
+	readerReplaced               // another connection of the client reads the rest
 	clientDisconnected
 )
 
-// copyStream writes a stream until it ends, its client leaves, or another connection
-// takes over.
+// copyStream writes a stream until it ends, its client disconnects, or another connection
+// reads it.
 func (h *Hub) copyStream(ctx context.Context, w *eventWriter, s *stream, me reader) ending {
 	alive := time.NewTicker(h.opts.Limits.KeepAlive)
 	defer alive.Stop()
@@ -102,7 +101,7 @@ type eventWriter struct {
 	w            http.ResponseWriter
 	ctl          *http.ResponseController
 	name         string        // of the stream; empty: events have no ids
-	writeTimeout time.Duration // with one write
+	writeTimeout time.Duration // for one write
 	buf          []byte
 }
 
@@ -116,11 +115,11 @@ func (h *Hub) newEventWriter(w http.ResponseWriter, name string) *eventWriter {
 	return &eventWriter{w: w, ctl: http.NewResponseController(w), name: name, writeTimeout: h.opts.Limits.Write}
 }
 
-// retryAfter is what clients are told to wait before they reconnect.
+// retryAfter is how long clients wait before they reconnect.
 const retryAfter = time.Second
 
-// prime writes an event without data, whose id a client can reconnect with
-// before it saw a message after number.
+// prime writes an event without data. Its id lets a client reconnect before it has seen
+// a message after number.
 func (w *eventWriter) prime(number uint64) {
 	w.buf = sse.Append(w.buf, sse.Event{ID: eventID(w.name, number), Retry: retryAfter})
 }
@@ -141,10 +140,10 @@ func (w *eventWriter) batch(b batch) {
 
 func (w *eventWriter) comment() { w.buf = sse.AppendComment(w.buf, "") }
 
-// flush writes what was gathered. Only while it writes there is a deadline: a
-// stream may be silent for as long as it likes.
+// flush writes the buffered events. The deadline is for this write only, since a stream
+// may be silent for any time.
 func (w *eventWriter) flush() error {
-	// Not every ResponseWriter has deadlines; without one a write just takes longer.
+	// A ResponseWriter without deadlines is used without one.
 	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.writeTimeout))
 	if len(w.buf) > 0 {
 		if _, err := w.w.Write(w.buf); err != nil {
@@ -160,8 +159,8 @@ func (w *eventWriter) flush() error {
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header()["Content-Type"] = typeJSON
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that left learns nothing from our error
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// typeJSON is shared by all answers.
+// typeJSON is shared by all responses.
 var typeJSON = []string{wire.ContentJSON}

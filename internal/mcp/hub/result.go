@@ -12,7 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// cacheable are the methods whose modern results say how long they stay good.
+// cacheable tells whether results of a method say how long they may be cached, in the
+// modern era.
 func cacheable(method string) bool {
 	switch method {
 	case wire.MethodDiscover, wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList,
@@ -25,22 +26,22 @@ func cacheable(method string) bool {
 // resultKeys are the keys of a result that belong to an era.
 var resultKeys = []string{"resultType", "ttlMs", "cacheScope", "_meta"}
 
-// completeResult gives a result the form of the client's era: in the modern one it
-// tells its type, who made it and how long it stays good; in the older one none
-// of that. Everything else stays as it came, byte for byte.
-func (t *request) completeResult(result json.RawMessage) json.RawMessage {
+// completeResult gives a result the form of the client's era. In the modern era it has
+// its type, the server's name and how long it may be cached; in the sessions era it has
+// none of them. Everything else stays as it is, byte for byte.
+func (req *request) completeResult(result json.RawMessage) json.RawMessage {
 	var has [4]json.RawMessage
 	rawjson.Pick(result, resultKeys, has[:])
-	if t.era == wire.Legacy {
-		return t.completeLegacy(result, has)
+	if req.era == wire.Legacy {
+		return req.completeLegacy(result, has)
 	}
 	add := make([]byte, 0, 256)
 	if has[0] == nil {
 		add = append(add, `"resultType":"complete",`...)
 	}
-	if cacheable(t.method) {
-		// Nothing is promised: lists change when an upstream says so, and differ by
-		// who asks when the front door knows its users.
+	if cacheable(req.method) {
+		// Nothing may be cached: lists change with the upstreams and differ between
+		// callers.
 		if has[1] == nil {
 			add = append(add, `"ttlMs":0,`...)
 		}
@@ -49,18 +50,18 @@ func (t *request) completeResult(result json.RawMessage) json.RawMessage {
 		}
 	}
 	if has[3] != nil {
-		result = t.ep.setServerInfo(result)
-	} else if info := t.ep.serverInfo(); info != nil {
+		result = req.ep.setServerInfo(result)
+	} else if info := req.ep.serverInfo(); info != nil {
 		add = append(append(append(add, `"_meta":{"`+wire.MetaServerInfo+`":`...), info...), `},`...)
 	}
 	return prepend(result, add)
 }
 
-func (t *request) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
+func (req *request) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
 	if has[0] != nil {
 		result = rawjson.DeleteFunc(result, isModernKey)
 	}
-	if has[3] != nil && t.method != wire.MethodTasksResult { // that one says whose result it is
+	if has[3] != nil && req.method != wire.MethodTasksResult { // its _meta names the task
 		result = wire.StripProtocol(result)
 	}
 	return result
@@ -75,17 +76,17 @@ func prepend(object json.RawMessage, members []byte) json.RawMessage {
 	if len(members) == 0 {
 		return object
 	}
-	rest := bytes.TrimLeft(object, " \t\r\n")[1:]
+	rest := bytes.TrimLeft(object, " \req\r\n")[1:]
 	out := append(make([]byte, 0, 1+len(members)+len(rest)), '{')
 	out = append(out, members...)
-	if bytes.TrimLeft(rest, " \t\r\n")[0] == '}' {
+	if bytes.TrimLeft(rest, " \req\r\n")[0] == '}' {
 		out = out[:len(out)-1] // no member follows the last comma
 	}
 	return append(out, rest...)
 }
 
-// setServerInfo sets who made a modern result, and takes out what a server before us said
-// of itself.
+// setServerInfo sets the server's name in the _meta of a modern result, in place of what
+// an upstream set.
 func (e *endpoint) setServerInfo(result json.RawMessage) json.RawMessage {
 	meta := rawjson.DeleteFunc(wire.Meta(result), func(key []byte) bool {
 		return string(key) != wire.MetaSubscription && wire.IsProtocol(key)
@@ -96,8 +97,8 @@ func (e *endpoint) setServerInfo(result json.RawMessage) json.RawMessage {
 	return wire.SetMeta(result, meta)
 }
 
-// adapt gives an error the codes of the client's era.
-func (t *request) adapt(ctx context.Context, err error) error {
+// adapt gives an error the code of the client's era.
+func (req *request) adapt(ctx context.Context, err error) error {
 	if ctx.Err() != nil && fault.CodeOf(err) == fault.Cancelled {
 		err = context.Cause(ctx)
 	}
@@ -105,25 +106,24 @@ func (t *request) adapt(ctx context.Context, err error) error {
 	switch {
 	case e.Code == 0:
 		e.Code = wire.CodeInternal
-	case t.era == wire.Modern && e.Code == wire.CodeResourceNotFound:
+	case req.era == wire.Modern && e.Code == wire.CodeResourceNotFound:
 		e.Code = wire.CodeInvalidParams
-	case t.era == wire.Modern && e.Code == wire.CodeURLElicitationMissing:
+	case req.era == wire.Modern && e.Code == wire.CodeURLElicitationMissing:
 		e.Code = wire.CodeInternal
-	case t.method == wire.MethodResourcesRead && fault.CodeOf(err) == fault.NotFound:
-		e.Data = rawjson.SetText(e.Data, "uri", t.name)
-		if t.era == wire.Legacy {
+	case req.method == wire.MethodResourcesRead && fault.CodeOf(err) == fault.NotFound:
+		e.Data = rawjson.SetText(e.Data, "uri", req.name)
+		if req.era == wire.Legacy {
 			e.Code = wire.CodeResourceNotFound
 		}
 	}
 	if e.Code == wire.CodeInternal && ctx.Err() == nil {
-		t.ep.hub.log.WarnContext(ctx, "request failed", "method", t.method, "name", t.name, "error", err)
+		req.ep.hub.log.WarnContext(ctx, "request failed", "method", req.method, "name", req.name, "error", err)
 	}
 	return &e
 }
 
-// toolFailure turns the error of a tool call into what the model may read: a
-// result that says it failed. Protocol errors, unknown tools and cancellation
-// stay errors.
+// toolFailure turns the error of a tool call into a result with isError, which the model
+// can read. Protocol errors, unknown tools and cancellation stay errors.
 func toolFailure(ctx context.Context, name string, err error) (json.RawMessage, error) {
 	var protocol *wire.Error
 	switch {

@@ -118,7 +118,7 @@ func (s *session) newResponse(id wire.ID) *response {
 }
 
 // begin notes a request in flight, unless its id is in use.
-func (s *session) begin(id wire.ID, t *request) error {
+func (s *session) begin(id wire.ID, req *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isEnded {
@@ -127,7 +127,7 @@ func (s *session) begin(id wire.ID, t *request) error {
 	if _, taken := s.calls[id]; taken {
 		return wire.Errorf(wire.CodeInvalidRequest, "a request with the id %s is still running", id)
 	}
-	s.calls[id] = t
+	s.calls[id] = req
 	return nil
 }
 
@@ -141,12 +141,12 @@ func (s *session) finish(id wire.ID) {
 // cancel calls off the request a client named; unknown ones are ignored.
 func (s *session) cancel(id wire.ID) bool {
 	s.mu.Lock()
-	t := s.calls[id]
+	req := s.calls[id]
 	s.mu.Unlock()
-	if t != nil {
-		t.cancel(errCancelled)
+	if req != nil {
+		req.cancel(errCancelled)
 	}
-	return t != nil
+	return req != nil
 }
 
 // expectAnswer makes an id for a request of ours and the place where its answer comes.
@@ -249,7 +249,7 @@ func (s *session) end(ctx context.Context) {
 	s.mu.Unlock()
 	close(s.ended)
 	s.ep.hub.metrics.session.Record(ctx, time.Since(s.created).Seconds())
-	s.ep.hub.cancelRequests(errSessionEnded, func(t *request) bool { return t.session == s })
+	s.ep.hub.cancelRequests(errSessionEnded, func(req *request) bool { return req.session == s })
 	for _, stop := range watched {
 		stop()
 	}

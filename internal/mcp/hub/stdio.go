@@ -72,8 +72,8 @@ func (s *session) drain(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		var left *request
-		for _, t := range s.calls {
-			left = t
+		for _, req := range s.calls {
+			left = req
 			break
 		}
 		s.mu.Unlock()

@@ -38,11 +38,11 @@ const legacyTasks = `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 const pollInterval = 500 * time.Millisecond
 
 // knowsTasks tells whether the client of a request can be given a task.
-func (t *request) knowsTasks() bool {
-	if t.era == wire.Legacy {
-		return t.version >= wire.Revision2511
+func (req *request) knowsTasks() bool {
+	if req.era == wire.Legacy {
+		return req.version >= wire.Revision2511
 	}
-	extensions, _ := rawjson.Get(t.caps, "extensions")
+	extensions, _ := rawjson.Get(req.caps, "extensions")
 	declared, _ := rawjson.Get(extensions, wire.ExtensionTasks)
 	return rawjson.IsObject(declared)
 }
@@ -54,10 +54,10 @@ func errNeedsTasks() error {
 }
 
 // receipt is the answer to a call whose work goes on.
-func (o *localBackend) receipt(ctx context.Context, t *request, result tool.Result) (json.RawMessage, error) {
-	wanted := t.knowsTasks()
-	if t.era == wire.Legacy {
-		augmented, _ := rawjson.Get(t.params, "task")
+func (o *localBackend) receipt(ctx context.Context, req *request, result tool.Result) (json.RawMessage, error) {
+	wanted := req.knowsTasks()
+	if req.era == wire.Legacy {
+		augmented, _ := rawjson.Get(req.params, "task")
 		wanted = wanted && rawjson.IsObject(augmented)
 	}
 	if !wanted || o.hub.opts.Tasks == nil {
@@ -70,7 +70,7 @@ func (o *localBackend) receipt(ctx context.Context, t *request, result tool.Resu
 	if err != nil {
 		return nil, err
 	}
-	if t.era == wire.Legacy {
+	if req.era == wire.Legacy {
 		return json.Marshal(map[string]any{"task": viewLegacyTask(work)})
 	}
 	seed := viewTask(work)
@@ -79,35 +79,35 @@ func (o *localBackend) receipt(ctx context.Context, t *request, result tool.Resu
 }
 
 // serveTasks answers the methods about tasks.
-func (o *localBackend) serveTasks(ctx context.Context, t *request) (json.RawMessage, error) {
+func (o *localBackend) serveTasks(ctx context.Context, req *request) (json.RawMessage, error) {
 	tasks := o.hub.opts.Tasks
 	switch {
-	case tasks == nil || t.era == wire.Legacy && !t.knowsTasks():
-		return nil, errNoMethod(t.method)
-	case t.era == wire.Modern && t.method != wire.MethodTasksGet && t.method != wire.MethodTasksUpdate && t.method != wire.MethodTasksCancel:
-		return nil, errNoMethod(t.method)
-	case !t.knowsTasks():
+	case tasks == nil || req.era == wire.Legacy && !req.knowsTasks():
+		return nil, errNoMethod(req.method)
+	case req.era == wire.Modern && req.method != wire.MethodTasksGet && req.method != wire.MethodTasksUpdate && req.method != wire.MethodTasksCancel:
+		return nil, errNoMethod(req.method)
+	case !req.knowsTasks():
 		return nil, errNeedsTasks()
-	case t.method != wire.MethodTasksList && taskID(t.params) == "":
+	case req.method != wire.MethodTasksList && taskID(req.params) == "":
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params need taskId, a string")
-	case t.era == wire.Legacy:
-		return o.serveLegacyTasks(ctx, t)
+	case req.era == wire.Legacy:
+		return o.serveLegacyTasks(ctx, req)
 	}
-	switch t.method {
+	switch req.method {
 	case wire.MethodTasksGet:
-		work, err := tasks.Task(ctx, taskID(t.params))
+		work, err := tasks.Task(ctx, taskID(req.params))
 		if err != nil {
 			return nil, taskFailure(err)
 		}
 		return json.Marshal(viewTask(work))
 	case wire.MethodTasksUpdate:
-		answers, err := inputResponses(t.params)
+		answers, err := inputResponses(req.params)
 		if err != nil {
 			return nil, err
 		}
-		return json.RawMessage("{}"), taskFailure(tasks.AnswerTask(ctx, taskID(t.params), answers))
+		return json.RawMessage("{}"), taskFailure(tasks.AnswerTask(ctx, taskID(req.params), answers))
 	default:
-		return json.RawMessage("{}"), taskFailure(tasks.CancelTask(ctx, taskID(t.params)))
+		return json.RawMessage("{}"), taskFailure(tasks.CancelTask(ctx, taskID(req.params)))
 	}
 }
 
@@ -130,41 +130,41 @@ func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) 
 }
 
 // serveLegacyTasks answers them as revision 2025-11-25 has them.
-func (o *localBackend) serveLegacyTasks(ctx context.Context, t *request) (json.RawMessage, error) {
+func (o *localBackend) serveLegacyTasks(ctx context.Context, req *request) (json.RawMessage, error) {
 	tasks := o.hub.opts.Tasks
-	switch t.method {
+	switch req.method {
 	case wire.MethodTasksList:
-		return o.listTasks(ctx, t)
+		return o.listTasks(ctx, req)
 	case wire.MethodTasksResult:
-		work, err := tasks.WaitTask(ctx, taskID(t.params))
+		work, err := tasks.WaitTask(ctx, taskID(req.params))
 		if err != nil {
 			return nil, taskFailure(err)
 		}
 		return taskResult(work)
 	case wire.MethodTasksCancel:
-		work, err := tasks.Task(ctx, taskID(t.params))
+		work, err := tasks.Task(ctx, taskID(req.params))
 		if err == nil && work.State.Final() {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "task %s is %s already", taskID(t.params), work.State)
+			return nil, wire.Errorf(wire.CodeInvalidParams, "task %s is %s already", taskID(req.params), work.State)
 		}
 		if err == nil {
-			err = tasks.CancelTask(ctx, taskID(t.params))
+			err = tasks.CancelTask(ctx, taskID(req.params))
 		}
 		if err != nil {
 			return nil, taskFailure(err)
 		}
 	case wire.MethodTasksGet:
 	default:
-		return nil, errNoMethod(t.method)
+		return nil, errNoMethod(req.method)
 	}
-	work, err := tasks.Task(ctx, taskID(t.params))
+	work, err := tasks.Task(ctx, taskID(req.params))
 	if err != nil {
 		return nil, taskFailure(err)
 	}
 	return json.Marshal(viewLegacyTask(work))
 }
 
-func (o *localBackend) listTasks(ctx context.Context, t *request) (json.RawMessage, error) {
-	cursor, _ := rawjson.GetText(t.params, "cursor")
+func (o *localBackend) listTasks(ctx context.Context, req *request) (json.RawMessage, error) {
+	cursor, _ := rawjson.GetText(req.params, "cursor")
 	all, next, err := o.hub.opts.Tasks.ListTasks(ctx, cursor)
 	if err != nil {
 		return nil, err
@@ -265,4 +265,4 @@ func taskTTL(work tool.Task) *int64 {
 	return &ms
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -49,26 +49,26 @@ func newInstruments(meter metric.Meter) instruments {
 
 // observe begins a request's span below the trace its client is part of. finish
 // ends it and measures.
-func (h *Hub) observe(ctx context.Context, t *request) (context.Context, func(json.RawMessage, error)) {
-	ctx, link := h.extract(ctx, t)
-	if t.method == wire.MethodListen || h.opts.Tracer == nil && !h.metrics.on {
+func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(json.RawMessage, error)) {
+	ctx, link := h.extract(ctx, req)
+	if req.method == wire.MethodListen || h.opts.Tracer == nil && !h.metrics.on {
 		return ctx, func(json.RawMessage, error) {}
 	}
 	var span trace.Span = silent.Span{}
-	attrs := t.attributes()
+	attrs := req.attributes()
 	if h.opts.Tracer != nil {
 		told := attrs
-		if rd := t.current(); rd != nil {
-			told = append(told, attribute.String("jsonrpc.request.id", string(rd.id)))
+		if resp := req.current(); resp != nil {
+			told = append(told, attribute.String("jsonrpc.request.id", string(resp.id)))
 		}
 		var links []trace.Link
 		if link.IsValid() {
 			links = []trace.Link{{SpanContext: link}}
 		}
-		ctx, span = h.opts.Tracer.Start(ctx, t.spanName(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(told...), trace.WithLinks(links...))
+		ctx, span = h.opts.Tracer.Start(ctx, req.spanName(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(told...), trace.WithLinks(links...))
 	}
 	return ctx, func(result json.RawMessage, err error) {
-		failure := t.failure(result, err)
+		failure := req.failure(result, err)
 		if failure != "" {
 			attrs = append(slices.Clip(attrs), attribute.String("error.type", failure))
 			span.SetAttributes(attribute.String("error.type", failure))
@@ -79,7 +79,7 @@ func (h *Hub) observe(ctx context.Context, t *request) (context.Context, func(js
 		}
 		span.End()
 		if h.metrics.operation.Enabled(ctx) {
-			h.metrics.operation.Record(ctx, time.Since(t.began).Seconds(), metric.WithAttributes(attrs...))
+			h.metrics.operation.Record(ctx, time.Since(req.began).Seconds(), metric.WithAttributes(attrs...))
 		}
 	}
 }
@@ -88,56 +88,56 @@ func (h *Hub) observe(ctx context.Context, t *request) (context.Context, func(js
 // comes first, with a link to the HTTP request when that is part of something
 // else. Without one the request itself is the parent: the span its handler was
 // given, if it continues the headers' trace, else what the headers say.
-func (h *Hub) extract(ctx context.Context, t *request) (_ context.Context, link trace.SpanContext) {
+func (h *Hub) extract(ctx context.Context, req *request) (_ context.Context, link trace.SpanContext) {
 	if h.opts.Propagator == nil {
 		return ctx, link
 	}
 	around := trace.SpanContextFromContext(ctx)
 	headers := around
-	if t.header != nil {
-		outer := h.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(t.header))
+	if req.header != nil {
+		outer := h.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(req.header))
 		headers = trace.SpanContextFromContext(outer)
 		if around.TraceID() != headers.TraceID() {
 			ctx, around = outer, headers
 		}
 	}
-	if rawjson.Lacks(t.meta, wire.MetaTraceParent) && rawjson.Lacks(t.meta, wire.MetaBaggage) {
+	if rawjson.Lacks(req.meta, wire.MetaTraceParent) && rawjson.Lacks(req.meta, wire.MetaBaggage) {
 		return ctx, link
 	}
-	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: t.meta})
+	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: req.meta})
 	if said := trace.SpanContextFromContext(inner); said.Equal(around) || said.Equal(headers) {
 		return ctx, link
 	}
 	return inner, around
 }
 
-func (t *request) spanName() string {
-	if t.method == wire.MethodToolsCall || t.method == wire.MethodPromptsGet {
-		return t.method + " " + t.name
+func (req *request) spanName() string {
+	if req.method == wire.MethodToolsCall || req.method == wire.MethodPromptsGet {
+		return req.method + " " + req.name
 	}
-	return t.method
+	return req.method
 }
 
-func (t *request) attributes() []attribute.KeyValue {
+func (req *request) attributes() []attribute.KeyValue {
 	attrs := append(make([]attribute.KeyValue, 0, 6), // with room for the request's id
-		attribute.String("mcp.method.name", t.method),
-		attribute.String("mcp.protocol.version", t.version),
-		attribute.String("network.transport", t.network))
-	switch t.method {
+		attribute.String("mcp.method.name", req.method),
+		attribute.String("mcp.protocol.version", req.version),
+		attribute.String("network.transport", req.network))
+	switch req.method {
 	case wire.MethodToolsCall:
-		attrs = append(attrs, attribute.String("gen_ai.tool.name", t.name), attribute.String("gen_ai.operation.name", "execute_tool"))
+		attrs = append(attrs, attribute.String("gen_ai.tool.name", req.name), attribute.String("gen_ai.operation.name", "execute_tool"))
 	case wire.MethodPromptsGet:
-		attrs = append(attrs, attribute.String("gen_ai.prompt.name", t.name))
+		attrs = append(attrs, attribute.String("gen_ai.prompt.name", req.name))
 	}
 	return attrs
 }
 
 // failure is the error.type of a request's outcome, or "".
-func (t *request) failure(result json.RawMessage, err error) string {
+func (req *request) failure(result json.RawMessage, err error) string {
 	if err != nil {
 		return strconv.FormatInt(wire.ErrorFrom(err).Code, 10)
 	}
-	if t.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError") {
+	if req.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError") {
 		return "tool_error"
 	}
 	return ""
