@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// canAsk tells whether the client can be asked anything during this request.
-// The modern era allows it for three methods only.
+// canAsk tells whether the client can be asked for input during this request. The modern
+// era allows it for three methods only.
 func (req *request) canAsk() bool {
 	if req.era == wire.Legacy {
 		return true
@@ -26,8 +26,8 @@ func (req *request) canAsk() bool {
 	return false
 }
 
-// ask puts questions to the client and waits for all answers: as requests of our
-// own in the older era, by parking the call in the modern one.
+// ask sends questions to the client and waits for all answers. In the sessions era they
+// are requests of the hub, in the modern era the result input_required.
 func (req *request) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 	if err := checkDeclared(req.caps, questions); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (req *request) ask(ctx context.Context, questions []tool.Question) ([]json.
 	return req.askByRequest(ctx, questions)
 }
 
-// askByRequest sends each question on the call's stream as a request of ours.
+// askByRequest sends each question as a request of the hub, on the call's stream.
 func (req *request) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 	answers := make([]json.RawMessage, len(questions))
 	group, ctx := errgroup.WithContext(ctx)
@@ -59,13 +59,13 @@ func waitFault(ctx context.Context) error {
 	return fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
 }
 
-// checkDeclared refuses questions of a kind the client did not say it can answer.
+// checkDeclared refuses questions that need a capability the client did not declare.
 func checkDeclared(caps json.RawMessage, questions []tool.Question) error {
 	missing := map[string]json.RawMessage{}
 	for _, q := range questions {
 		name, detail, ok := capabilityOf(q)
 		if !ok {
-			return fault.New(fault.InvalidParams, "ask the client: %q is no question of MCP", q.Method)
+			return fault.New(fault.InvalidParams, "ask the client: %q is not a method for asking clients", q.Method)
 		}
 		declared, found := rawjson.Get(caps, name)
 		if !found || rawjson.IsNull(declared) {
@@ -106,7 +106,7 @@ func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q 
 	id, reply := s.expectAnswer()
 	defer s.cancelAnswer(id)
 	if !say(wire.Request(id, q.Method, q.Params), true) {
-		return nil, fault.New(fault.Denied, "ask the client: it reads no event streams").
+		return nil, fault.New(fault.Denied, "ask the client: it accepts no event streams").
 			WithHint("the client must accept text/event-stream to be asked anything")
 	}
 	s.touch(time.Now())

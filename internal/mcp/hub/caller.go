@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// caller is the client as whoever works on the task sees it.
+// caller is the client as a tool sees it.
 func (req *request) caller() *tool.Caller {
 	c := &tool.Caller{User: req.who, Capabilities: req.caps}
 	if req.who != "" {
@@ -37,7 +37,7 @@ func (req *request) caller() *tool.Caller {
 	return c
 }
 
-// progressLimit keeps a call's progress increasing and below a rate.
+// progressLimit lets only increasing progress through, and limits its rate.
 type progressLimit struct {
 	last   float64
 	begun  bool
@@ -45,8 +45,8 @@ type progressLimit struct {
 	at     time.Time
 }
 
-// admit tells whether progress may be reported now. The last report of a call
-// that knows its total always may.
+// admit tells whether a report may be sent now. The last report of a call with a known
+// total always may.
 func (p *progressLimit) admit(now time.Time, report tool.Progress, perSecond int) bool {
 	if p.begun && !(report.Progress > p.last) {
 		return false
@@ -67,7 +67,7 @@ func (p *progressLimit) admit(now time.Time, report tool.Progress, perSecond int
 	return true
 }
 
-// progress relays a report with the token the client chose.
+// progress sends a report with the client's progress token.
 func (req *request) progress(report tool.Progress) {
 	if math.IsNaN(report.Progress) || math.IsInf(report.Progress, 0) {
 		return
@@ -94,15 +94,15 @@ func appendNumber(dst []byte, n float64) []byte {
 	return strconv.AppendFloat(dst, n, 'g', -1, 64)
 }
 
-// level is how important a log message is, or must be to be sent.
+// level is the severity of a log message, or the least severity to be sent.
 type level int32
 
-// levels are MCP's names, by importance.
+// levels are MCP's names, the least severe first.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 const (
 	levelInfo level = 1
-	levelNone level = 100 // no message is that important
+	levelNone level = 100 // no message is that severe
 )
 
 func parseLevel(name string) (level, bool) {
@@ -110,7 +110,7 @@ func parseLevel(name string) (level, bool) {
 	return level(i), i >= 0
 }
 
-// log relays a log message that is important enough. An unknown level counts as info.
+// log sends a log message if the client wants its level. An unknown level counts as info.
 func (req *request) log(entry tool.Log) {
 	resp := req.current()
 	if resp == nil {

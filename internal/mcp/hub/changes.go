@@ -10,12 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// listChanges are the notifications that come together before they go out.
+// listChanges are the notifications that are debounced.
 var listChanges = []string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged}
 
-// changed takes a notification from behind the endpoint to the clients that want
-// to hear of it. Changes of a list wait a moment for more of the same, and go
-// out only when the list really is another.
+// changed passes a notification of the backend to the clients that want it. Changes of a
+// list are debounced and sent only if the list is really different.
 func (e *endpoint) changed(method string, params json.RawMessage) {
 	if method == wire.NoteTask {
 		e.taskChanged(params)
@@ -42,7 +41,7 @@ func (e *endpoint) changed(method string, params json.RawMessage) {
 	})
 }
 
-// broadcast tells sessions and listeners.
+// broadcast sends a notification to sessions and listeners.
 func (e *endpoint) broadcast(method string, params json.RawMessage) {
 	uri := ""
 	if method == wire.NoteResourceUpdated {

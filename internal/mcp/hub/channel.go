@@ -7,8 +7,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// received takes a message of a client that has one channel for everything.
-// Requests run at the same time; their answers come as they are ready.
+// received handles a message of a client that has a single stream for all answers.
+// Requests run concurrently and are answered as they finish.
 func (s *session) received(ctx context.Context, m wire.Message, header http.Header, network string) {
 	switch {
 	case m.IsNotification():
@@ -25,17 +25,17 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 		resp.finish(nil, err, false)
 		return
 	case !req.isNew():
-		return // a task that was parked goes on
+		return // a request that waited for input was resumed
 	}
 	req.header, req.network = traceHeadersOf(header), network
 	req.start(ctx, resp)
 	if m.Method == wire.MethodInitialize {
-		<-req.finished // what stands behind it on the channel relies on what was agreed
+		<-req.finished // the messages after it rely on what it negotiates
 	}
 }
 
-// channelRequest makes a request's task. Requests of both eras may come on the same
-// channel: one that states its revision is of the modern one.
+// channelRequest makes a request of a message. Both eras may use the same channel: a
+// message that states its revision is of the modern one.
 func (s *session) channelRequest(m wire.Message, resp *response) (*request, error) {
 	if eraOf("", m) == wire.Modern {
 		about, err := readModern(m, nil)

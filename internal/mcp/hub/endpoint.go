@@ -15,46 +15,46 @@ import (
 
 // backend is what an endpoint serves.
 type backend interface {
-	// describe is what initialize and server/discover tell.
+	// describe returns what initialize and server/discover answer.
 	describe(ctx context.Context) (serverDescription, error)
 	// serve answers a request about tools, resources, prompts or completion.
 	serve(ctx context.Context, req *request) (json.RawMessage, error)
 	// headerParams are a tool's arguments that modern clients repeat in headers.
 	headerParams(ctx context.Context, tool string) []wire.HeaderParam
-	// subscribe asks to hear of updates of a resource, unsubscribe no longer.
+	// subscribe requests notifications of updates of a resource; unsubscribe ends them.
 	subscribe(ctx context.Context, uri string) error
 	unsubscribe(ctx context.Context, uri string)
-	// recordList makes sure that later changes of a list, which their notification
-	// names, can be told; differs tells whether it is another than when last asked.
+	// recordList records the state of a list, which the notification of its changes
+	// names; listChanged tells whether it is different now, and records the new state.
 	recordList(ctx context.Context, method string)
 	listChanged(ctx context.Context, method string) bool
-	// setLevel asks for log messages from that level on.
+	// setLevel requests log messages of a level and above.
 	setLevel(ctx context.Context, name string) error
 }
 
-// serverDescription is what a server says of itself.
+// serverDescription is how a server describes itself.
 type serverDescription struct {
 	capabilities json.RawMessage
 	info         json.RawMessage // name, version, …
 	instructions string
 }
 
-// endpoint is one address clients speak to: /mcp, or one upstream's.
+// endpoint is one URL that clients use: /mcp, or that of an upstream.
 type endpoint struct {
 	hub          *Hub
 	name         string // the upstream's namespace, or empty
 	backend      backend
 	sessions     *sessions
-	stop         func()       // ends watching for changes; may be nil
-	backendLevel atomic.Int32 // the level the backend was asked for last
+	stop         func()       // stops watching for changes; may be nil
+	backendLevel atomic.Int32 // the level that the backend was set to
 
-	subscribing chan struct{} // holds a token while the backend is asked to subscribe or not to
+	subscribing chan struct{} // holds a token while the backend subscribes or unsubscribes
 
 	mu            sync.Mutex
-	info          json.RawMessage // what about said last
+	info          json.RawMessage // the server info that describe returned last
 	listeners     map[*listener]struct{}
-	subscriptions map[string]int         // resources somebody listens to, and how many do
-	changes       map[string]*time.Timer // list changes waiting for more to come
+	subscriptions map[string]int         // number of subscribers, by resource
+	changes       map[string]*time.Timer // list changes that are being debounced
 	closed        bool
 }
 
@@ -74,8 +74,8 @@ func newEndpoint(h *Hub, name string, b backend) *endpoint {
 	return e
 }
 
-// close ends everything at this address. It is called when no task runs there,
-// or when the upstream behind it is gone.
+// close ends all sessions of the endpoint. It is called when no request runs there, or
+// when the upstream was removed.
 func (e *endpoint) close(ctx context.Context) {
 	e.mu.Lock()
 	e.closed = true
@@ -101,7 +101,7 @@ func errNoMethod(method string) error {
 	return wire.Errorf(wire.CodeMethodNotFound, "method not found: %s", method)
 }
 
-// answer works out a request of either era.
+// answer computes the result of a request of either era.
 func (e *endpoint) answer(ctx context.Context, req *request) (json.RawMessage, error) {
 	if req.era == wire.Modern && slices.Contains(legacyMethods, req.method) ||
 		req.era == wire.Legacy && slices.Contains(modernMethods, req.method) {
@@ -130,11 +130,11 @@ func (e *endpoint) answer(ctx context.Context, req *request) (json.RawMessage, e
 	return e.backend.serve(ctx, req)
 }
 
-// prepareModern gets ready what modern answers need.
+// prepareModern prepares what the answers of the modern era need.
 func (e *endpoint) prepareModern(ctx context.Context, req *request) {
 	if e.serverInfo() == nil {
-		// Every modern result is signed. A server that cannot tell its name now
-		// will tell it another time.
+		// Every modern result names the server. If the name is not known now, the
+		// next request asks again.
 		_, _ = e.describe(ctx)
 	}
 	if resp := req.current(); resp != nil && resp.level != levelNone {
@@ -143,7 +143,7 @@ func (e *endpoint) prepareModern(ctx context.Context, req *request) {
 	}
 }
 
-// describe asks the backend, and remembers its name for later results.
+// describe asks the backend and stores the server info for later results.
 func (e *endpoint) describe(ctx context.Context) (serverDescription, error) {
 	a, err := e.backend.describe(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (e *endpoint) initialize(ctx context.Context, req *request) (json.RawMessag
 		return nil, err
 	}
 	for _, kind := range listChanges {
-		e.backend.recordList(ctx, kind) // from here on the client hears of changes
+		e.backend.recordList(ctx, kind) // from now on the client is notified of changes
 	}
 	version := wire.Negotiate(requested)
 	caps := fields[1]
@@ -224,9 +224,8 @@ func (e *endpoint) setLevel(ctx context.Context, req *request) (json.RawMessage,
 	return json.RawMessage("{}"), nil
 }
 
-// lowerLevel makes sure that log messages of a level reach this endpoint. What
-// others do not want to hear is left out for each of them, so the level behind
-// the endpoint only ever goes down.
+// lowerLevel makes sure that the backend sends log messages of a level. The level of the
+// backend only ever goes down, since messages are filtered for each session.
 func (e *endpoint) lowerLevel(ctx context.Context, want level) error {
 	if want >= level(e.backendLevel.Load()) {
 		return nil
@@ -234,8 +233,8 @@ func (e *endpoint) lowerLevel(ctx context.Context, want level) error {
 	if err := e.backend.setLevel(ctx, levels[want]); err != nil {
 		return err
 	}
-	for told := e.backendLevel.Load(); int32(want) < told && !e.backendLevel.CompareAndSwap(told, int32(want)); {
-		told = e.backendLevel.Load()
+	for current := e.backendLevel.Load(); int32(want) < current && !e.backendLevel.CompareAndSwap(current, int32(want)); {
+		current = e.backendLevel.Load()
 	}
 	return nil
 }
@@ -260,8 +259,8 @@ func uriOf(params json.RawMessage) string {
 	return uri
 }
 
-// acquire makes sure that updates of a resource reach this endpoint until release
-// is called. The backend is asked once for all who want the same.
+// acquire subscribes to a resource until release is called. The backend is subscribed
+// once for all subscribers of the endpoint.
 func (e *endpoint) acquire(ctx context.Context, uri string) (release func(), err error) {
 	select {
 	case e.subscribing <- struct{}{}:
@@ -287,8 +286,8 @@ func (e *endpoint) subscribers(uri string) int {
 	return e.subscriptions[uri]
 }
 
-// release ends the backend's subscription with the last who wanted it, unless
-// somebody new came until it is its turn.
+// release ends the backend's subscription after the last subscriber has left, unless
+// there is a new one by then.
 func (e *endpoint) release(uri string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// ServeHTTP serves Streamable HTTP, both eras on the same address.
+// ServeHTTP serves Streamable HTTP, both eras at the same URL.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.hub.isClosing() {
 		refuse(w, http.StatusServiceUnavailable, "", errClosing)
@@ -41,9 +41,9 @@ func (e *endpoint) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// eraOf tells how a posted message wants to be served. A message that states its
-// revision is of the modern era, and so is one with a revision header that is
-// not of the older: there the client learns what we speak.
+// eraOf tells which era a posted message belongs to. A message that states its revision
+// is of the modern era. So is one with an unknown revision in the header: the answer of
+// that era lists the revisions that the hub supports.
 func eraOf(header string, m wire.Message) wire.Era {
 	if header != "" && wire.EraOf(header) != wire.Legacy {
 		return wire.Modern
@@ -81,7 +81,7 @@ func (h *Hub) readMessage(w http.ResponseWriter, r *http.Request) (m wire.Messag
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if size := r.ContentLength; size > 0 && size <= limit { // there is no more of it than that
+	if size := r.ContentLength; size > 0 && size <= limit { // net/http reads no more than that
 		body := make([]byte, size)
 		_, err := io.ReadFull(r.Body, body)
 		return body, err
@@ -100,8 +100,8 @@ func refuseBody(w http.ResponseWriter, err error) {
 	refuse(w, http.StatusBadRequest, "", wire.Errorf(wire.CodeParse, "message could not be read"))
 }
 
-// accepts tells whether the client reads a content type. One that does not say
-// what it reads, reads everything.
+// accepts tells whether the client accepts a content type. Without an Accept header it
+// accepts everything.
 func accepts(r *http.Request, kind string) bool {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if header == "" || header == acceptsUsual {
@@ -118,16 +118,15 @@ func accepts(r *http.Request, kind string) bool {
 	return false
 }
 
-// acceptsUsual is what clients of MCP say, word for word.
+// acceptsUsual is the Accept header that most MCP clients send.
 const acceptsUsual = wire.ContentJSON + ", " + wire.ContentEvent
 
-// readsStreams tells whether the client may be answered with events. One that
-// only names JSON is answered with JSON alone.
+// readsStreams tells whether the response may be an event stream.
 func readsStreams(r *http.Request) bool {
 	return r.Header.Get("Accept") != "" && accepts(r, wire.ContentEvent)
 }
 
-// refuse answers a message that did not become a request.
+// refuse answers with an error before a request was made of the message.
 func refuse(w http.ResponseWriter, status int, id wire.ID, err error) {
 	m := wire.Answer(id, nil, err)
 	writeJSON(w, status, m.Append(nil))

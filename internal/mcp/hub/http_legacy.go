@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// postLegacy serves a message of the older era: initialize, or something in a
+// postLegacy serves a message of the sessions era: initialize, or a message within a
 // session.
 func (e *endpoint) postLegacy(w http.ResponseWriter, r *http.Request, m wire.Message) {
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
@@ -48,9 +48,9 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 	if s == nil {
 		var err error
 		if s, err = e.loadSession(r.Context(), name, who); err != nil {
-			e.hub.log.WarnContext(r.Context(), "sessions of other nodes cannot be looked up", "error", err)
+			e.hub.log.WarnContext(r.Context(), "cannot look up session of another node", "error", err)
 			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, id, wire.Errorf(wire.CodeInternal, "sessions cannot be looked up at the moment: try again, the session goes on"))
+			refuse(w, http.StatusServiceUnavailable, id, wire.Errorf(wire.CodeInternal, "the session cannot be looked up at the moment: try again with the same session"))
 			return nil, false
 		}
 	}
@@ -86,21 +86,19 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 	writeJSON(w, resp.status, resp.answer)
 }
 
-// request serves one request of a session. A client that loses the connection
-// can come back for the rest once it has seen an event id; one that has none
-// cannot get the answer any more, and its call is cancelled.
+// request serves one request of a session. A client that loses the connection can
+// reconnect for the rest if it has seen an event id; otherwise its request is cancelled.
 func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m wire.Message) {
 	resp := s.newResponse(m.ID)
 	resp.jsonOnly = !readsStreams(r)
 	req := s.newRequest(m, resp)
 	req.header, req.network = traceHeadersOf(r.Header), "tcp"
-	// Revisions before 2025-11-25 do not know events without data.
+	// Revisions before 2025-11-25 have no events without data.
 	prime := req.version >= wire.Revision2511
-	(&inlineRun{hub: e.hub, w: w, r: r, task: req, round: resp, prime: prime, started: func() { s.store(resp.out) }}).serve()
+	(&inlineRun{hub: e.hub, w: w, r: r, request: req, response: resp, prime: prime, started: func() { s.store(resp.out) }}).serve()
 }
 
-// newRequest makes a task of a session's request. In a shared channel a request of the
-// modern era may come, which brings its own terms.
+// newRequest makes a request of a session's message.
 func (s *session) newRequest(m wire.Message, resp *response) *request {
 	version, caps := s.negotiated()
 	meta := wire.Meta(m.Params)
@@ -113,8 +111,8 @@ func (s *session) newRequest(m wire.Message, resp *response) *request {
 	}
 }
 
-// notified takes a client's notification, and tells whether it concerned anything
-// here.
+// notified handles a client's notification. It returns false if the request to cancel is
+// not one of this node.
 func (s *session) notified(m wire.Message) bool {
 	switch m.Method {
 	case wire.NoteInitialized:
@@ -127,7 +125,7 @@ func (s *session) notified(m wire.Message) bool {
 	return true
 }
 
-// requestID is an id as it stands in params, in the form messages have it.
+// requestID is an id in params, in the form that messages have it.
 func requestID(raw json.RawMessage) wire.ID {
 	if text, ok := rawjson.Text(raw); ok {
 		return wire.TextID(text)
@@ -135,8 +133,8 @@ func requestID(raw json.RawMessage) wire.ID {
 	return wire.ID(raw)
 }
 
-// get opens the stream for what the server says outside of calls, or carries on
-// with one that was interrupted.
+// get opens the stream of messages that belong to no request, or resumes a stream that
+// was interrupted.
 func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 	if wire.EraOf(r.Header.Get(wire.HeaderRevision)) == wire.Modern {
 		w.Header().Set("Allow", "POST")
@@ -168,26 +166,26 @@ func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 	s.touch(time.Now())
 }
 
-// reopen finds the stream to read: the session's own, or the one an event id
-// belongs to, after that event.
+// reopen finds the stream to read: the session's own, or the one that an event id belongs
+// to, after that event.
 func (s *session) reopen(last string) (*stream, reader, error) {
 	if last == "" || s.eventsOfOtherNode(last) {
 		return s.main, s.main.attach(), nil
 	}
-	gone := wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last)
+	missing := wire.Errorf(wire.CodeInvalidParams, "events after %q are no longer stored", last)
 	name, number, ok := parseEventID(last)
 	out := s.find(name)
 	if !ok || out == nil {
-		return nil, nil, gone
+		return nil, nil, missing
 	}
 	me, err := out.attachAfter(number)
 	if err != nil {
-		return nil, nil, gone
+		return nil, nil, missing
 	}
 	return out, me, nil
 }
 
-// delete ends a session on its client's wish.
+// delete ends a session at its client's request.
 func (e *endpoint) delete(w http.ResponseWriter, r *http.Request) {
 	s, ok := e.sessionOf(w, r, "")
 	if !ok {

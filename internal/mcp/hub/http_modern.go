@@ -10,15 +10,15 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// postModern serves a message of the modern era: a request that says all of
-// itself. Closing the connection cancels it.
+// postModern serves a message of the modern era, which is complete in itself. Closing the
+// connection cancels it.
 func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Message) {
 	switch {
 	case m.IsNotification():
 		accepted(w)
 		return
 	case m.IsResponse():
-		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "clients send requests, no responses"))
+		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "clients must not send responses"))
 		return
 	}
 	about, err := readModern(m, r.Header)
@@ -36,14 +36,14 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 	e.serveModern(w, r, about, m)
 }
 
-// serveModern serves a request that was read, or goes on with an earlier one.
+// serveModern serves a request, or resumes the earlier one that it brings input for.
 func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about modernMeta, m wire.Message) {
 	resp := newResponse(m.ID, "")
 	resp.modern, resp.jsonOnly, resp.token, resp.level = true, !readsStreams(r), about.token, about.level
 	req, err := e.modernRequest(about, m, e.hub.principal(r), resp)
 	if err == nil && req.isNew() {
 		req.header, req.network = traceHeadersOf(r.Header), "tcp"
-		(&inlineRun{hub: e.hub, w: w, r: r, task: req, round: resp}).serve() //nolint:contextcheck // its context is the request's
+		(&inlineRun{hub: e.hub, w: w, r: r, request: req, response: resp}).serve() //nolint:contextcheck // its context is the request's
 		return
 	}
 	if err != nil {
@@ -54,8 +54,8 @@ func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about mod
 	}
 }
 
-// modernRequest makes the task of a request, which is not yet started, or finds the
-// one that waits for what the request brings.
+// modernRequest makes a request, which is not yet started, or resumes the one that waits
+// for this input.
 func (e *endpoint) modernRequest(about modernMeta, m wire.Message, who string, resp *response) (*request, error) {
 	if state, ok := rawjson.Text(about.state); ok {
 		_, state = e.hub.untag(state)
@@ -72,13 +72,13 @@ func (e *endpoint) modernRequest(about modernMeta, m wire.Message, who string, r
 	}, nil
 }
 
-// modernMeta is what a modern request says of itself.
+// modernMeta is what a modern request states in its params.
 type modernMeta struct {
-	name     string          // what it is about, or empty
-	named    bool            // its method wants that in a header
+	name     string          // of the tool, prompt, resource or task; may be empty
+	named    bool            // the method requires the name in a header
 	meta     json.RawMessage // its _meta, or nil
-	state    json.RawMessage // of an earlier request it goes on with
-	answers  json.RawMessage // to what that one asked
+	state    json.RawMessage // the ticket of an earlier request that waits for input
+	answers  json.RawMessage // the input for it
 	revision string
 	caps     json.RawMessage
 	token    json.RawMessage
@@ -91,9 +91,9 @@ var (
 		wire.MetaRevision, wire.MetaClientCapabilities, wire.MetaLogLevel, wire.MetaProgressToken}
 )
 
-// readModern reads a request's _meta and checks that it is complete, that its
-// headers say the same, and that we speak its revision. Where there are no
-// headers, header is nil.
+// readModern reads a request's _meta and checks that it is complete, that the headers
+// match it, and that its revision is supported. header is nil on transports without
+// headers.
 func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 	var params [3]json.RawMessage
 	rawjson.Pick(m.Params, modernParams, params[:])
@@ -134,7 +134,7 @@ func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 	return about, nil
 }
 
-// progressToken is a token as the client wrote it, or nil for what is none.
+// progressToken is the token as the client wrote it, or nil if it is not valid.
 func progressToken(raw json.RawMessage) json.RawMessage {
 	if _, ok := rawjson.Text(raw); ok {
 		return raw
@@ -150,7 +150,7 @@ func unsupported(revision string) error {
 		WithData(map[string]any{"supported": wire.Revisions(), "requested": revision})
 }
 
-// checkHeaders compares what the headers say of a request with its body.
+// checkHeaders compares the headers of a request with its body.
 func checkHeaders(header http.Header, method string, about *modernMeta) error {
 	if err := sameHeader(header, wire.HeaderRevision, about.revision); err != nil {
 		return err
@@ -180,7 +180,7 @@ func sameHeader(header http.Header, name, want string) error {
 	return nil
 }
 
-// checkParamHeaders compares the arguments that a tool wants repeated in headers.
+// checkParamHeaders compares the arguments that a tool has repeated in headers.
 func (e *endpoint) checkParamHeaders(r *http.Request, name string, params json.RawMessage) error {
 	mirrors := e.backend.headerParams(r.Context(), name)
 	if len(mirrors) == 0 {

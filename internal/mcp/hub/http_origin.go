@@ -7,9 +7,9 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// guarded lets only requests through that a person's browser was not tricked
-// into: on a loopback address the Host must be one, and an Origin must be the
-// hub's own or an allowed one.
+// guarded refuses requests that a page of another site made a browser send: on a loopback
+// address the Host must be a loopback name, and an Origin must be the hub's own or an
+// allowed one.
 func (h *Hub) guarded(next http.Handler) http.Handler {
 	browsers := netguard.Browsers{Origins: h.opts.Origins, Hosts: h.opts.Hosts}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func allowCrossOrigin(header http.Header, origin string) {
 	header.Add("Vary", "Origin")
 }
 
-// principal is who made the request.
+// principal identifies who made the request.
 func (h *Hub) principal(r *http.Request) string {
 	if h.opts.Principal == nil {
 		return ""
@@ -52,8 +52,8 @@ func (h *Hub) principal(r *http.Request) string {
 	return h.opts.Principal(r)
 }
 
-// wellKnown are the places where clients look for an authorization server before
-// they dare to connect.
+// wellKnown are the paths where clients look for an authorization server before they
+// connect.
 var wellKnown = []string{"/.well-known/", "/mcp/.well-known/"}
 
 func noAuthorization(w http.ResponseWriter, _ *http.Request) {

@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// serveSSE serves the transport of revision 2024-11-05: one stream for all the
-// server says, and an address to post to.
+// serveSSE serves the transport of revision 2024-11-05: one stream for everything the
+// server sends, and a URL to post to.
 func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 	if !allowMethod(w, r, http.MethodGet) {
 		return
@@ -23,7 +23,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := newSession(h.local, h.principal(r), true)
-	s.setID(h.tag(s.id)) // what is posted elsewhere finds its way here
+	s.setID(h.tag(s.id)) // messages posted to other nodes are sent to this one
 	if err := h.local.sessions.add(r.Context(), s); err != nil {
 		refuse(w, http.StatusServiceUnavailable, "", err)
 		return
@@ -36,7 +36,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 	h.copyStream(r.Context(), events, s.main, s.main.attach())
 }
 
-// serveSSEMessage takes what the client posts; answers come on the stream.
+// serveSSEMessage handles a posted message. The answer is sent on the stream.
 func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
 	if !allowMethod(w, r, http.MethodPost) {
 		return
@@ -64,11 +64,11 @@ func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
 
 var (
 	errNoChannel       = wire.Errorf(wire.CodeInvalidRequest, "no such session: connect to /mcp/sse first")
-	errChannelNodeGone = wire.Errorf(wire.CodeInvalidRequest, "the node that had this session's stream is gone: connect to /mcp/sse again")
+	errChannelNodeGone = wire.Errorf(wire.CodeInvalidRequest, "the node of this session's stream has stopped: connect to /mcp/sse again")
 )
 
-// postToNode has another node take what a client posted, which has its stream
-// there. It is done as whoever posted it.
+// postToNode passes a posted message to the node that has the session's stream. It is
+// served there on behalf of the principal that posted it.
 func (h *Hub) postToNode(w http.ResponseWriter, r *http.Request, node, id string) {
 	m, ok := h.readMessage(w, r)
 	if !ok {
@@ -78,11 +78,11 @@ func (h *Hub) postToNode(w http.ResponseWriter, r *http.Request, node, id string
 	back, err := h.local.sendToNode(r.Context(), node, remoteMessage{Who: h.principal(r), Session: hashed(id), Message: m.Append(nil),
 		Principal: &who, Header: traceHeadersOf(r.Header)})
 	switch {
-	case r.Context().Err() != nil: // nobody is there to be told
+	case r.Context().Err() != nil: // the client has disconnected
 	case fault.CodeOf(err) == fault.NotFound:
 		refuse(w, http.StatusNotFound, m.ID, errChannelNodeGone)
 	case err != nil:
-		h.log.WarnContext(r.Context(), "a message did not reach the node that has its stream", "node", node, "error", err)
+		h.log.WarnContext(r.Context(), "cannot pass a message to the node of its stream", "node", node, "error", err)
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(wire.CodeInternal, "the node that has this session's stream cannot be reached: try again"))
 	case string(back) != taken:
@@ -92,11 +92,11 @@ func (h *Hub) postToNode(w http.ResponseWriter, r *http.Request, node, id string
 	}
 }
 
-// taken is what a node says that has a message's stream.
+// taken is the answer of a node that has the stream of a message.
 const taken = "taken"
 
-// receiveRemote gives a message to the stream it was posted for, if that is here and
-// whoever posted it has opened it.
+// receiveRemote handles a message that was posted to another node, if its session is here
+// and belongs to the same principal.
 func (h *Hub) receiveRemote(ctx context.Context, c remoteMessage, m wire.Message) []byte {
 	for _, s := range h.local.sessions.list() {
 		if s.shared && s.who == c.Who && hashed(s.id) == c.Session {
@@ -108,7 +108,7 @@ func (h *Hub) receiveRemote(ctx context.Context, c remoteMessage, m wire.Message
 	return nil
 }
 
-// allowMethod refuses every method but one.
+// allowMethod refuses all other methods.
 func allowMethod(w http.ResponseWriter, r *http.Request, method string) bool {
 	if r.Method == method {
 		return true

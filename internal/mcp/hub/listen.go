@@ -9,13 +9,13 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// listener is one subscriptions/listen of a modern client: its answer is a
-// stream of the notifications it asked for.
+// listener is one subscriptions/listen request of a modern client. Its response is a
+// stream of the notifications that it requested.
 type listener struct {
 	round *response
 	lists []string       // methods of list changes
 	uris  []string       // resources
-	tasks *followedTasks // tasks; nil when it asked for none
+	tasks *followedTasks // nil if it requested none
 }
 
 func (l *listener) wants(method, uri string) bool {
@@ -25,23 +25,23 @@ func (l *listener) wants(method, uri string) bool {
 	return slices.Contains(l.lists, method)
 }
 
-// notify sends a notification marked with the subscription it belongs to.
+// notify sends a notification with the id of the subscription in its _meta.
 func (l *listener) notify(note wire.Message) {
 	meta := rawjson.Set(wire.Meta(note.Params), wire.MetaSubscription, json.RawMessage(l.round.id))
 	note.Params = rawjson.Set(note.Params, "_meta", meta)
 	l.round.send(note.Append(nil), false)
 }
 
-// listFilters are the fields of a filter that ask for list changes, each with
-// the capability that offers it.
+// listFilters are the fields of a filter that request list changes, with the capability
+// that each needs.
 var listFilters = []struct{ field, method, capability string }{
 	{"toolsListChanged", wire.NoteToolsChanged, "tools"},
 	{"promptsListChanged", wire.NotePromptsChanged, "prompts"},
 	{"resourcesListChanged", wire.NoteResourcesChanged, "resources"},
 }
 
-// listen acknowledges what it will send, and sends it until the client leaves or
-// the hub closes.
+// listen acknowledges the notifications it will send, and sends them until the client
+// disconnects or the hub closes.
 func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, error) {
 	filter, ok := rawjson.Get(req.params, "notifications")
 	if !ok || !rawjson.IsObject(filter) {
@@ -95,8 +95,8 @@ func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, e
 	}
 }
 
-// acknowledge notes the list changes that were asked for and are offered, and returns
-// them as the acknowledgement says them.
+// acknowledge sets the list changes that are requested and supported, and returns them in
+// the form of the acknowledgement.
 func (e *endpoint) acknowledge(ctx context.Context, l *listener, capabilities, filter json.RawMessage) json.RawMessage {
 	agreed := json.RawMessage("{}")
 	for _, f := range listFilters {
@@ -110,7 +110,7 @@ func (e *endpoint) acknowledge(ctx context.Context, l *listener, capabilities, f
 	return agreed
 }
 
-// acquireAll subscribes to the resources of a filter, leaving out those that cannot be.
+// acquireAll subscribes to the resources of a filter and leaves out those that fail.
 func (e *endpoint) acquireAll(ctx context.Context, capabilities, filter json.RawMessage) (releases []func(), uris []string) {
 	offered, _ := rawjson.Get(capabilities, "resources")
 	if !rawjson.GetBool(offered, "subscribe") {

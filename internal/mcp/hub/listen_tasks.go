@@ -10,23 +10,22 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// followedTasks is the tasks that a listener wants to hear of.
+// followedTasks are the tasks whose changes a listener requested.
 type followedTasks struct {
 	ids  []string
 	wake chan struct{}
 
 	mu         sync.Mutex
-	changedIDs []string // those that changed and were not told of yet
+	changedIDs []string // tasks that changed and were not sent yet
 }
 
-// followTasks reads from a listener's filter which tasks it wants to hear of, and
-// leaves out those that do not exist. Each is told as it stands first: what
-// happened before the listener came is not lost.
+// followTasks reads the tasks of a listener's filter and leaves out those that do not
+// exist. The current state of each is sent first, so that earlier changes are not lost.
 func (e *endpoint) followTasks(ctx context.Context, req *request, filter json.RawMessage) (*followedTasks, error) {
 	raw, asked := rawjson.Get(filter, "taskIds")
 	tasks := e.hub.opts.Tasks
 	if !asked || rawjson.IsNull(raw) || tasks == nil || e != e.hub.local {
-		return nil, nil //nolint:nilnil // nothing is no error here
+		return nil, nil //nolint:nilnil // no tasks were requested
 	}
 	if !req.knowsTasks() {
 		return nil, errNeedsTasks()
@@ -46,7 +45,7 @@ func (e *endpoint) followTasks(ctx context.Context, req *request, filter json.Ra
 	return f, nil
 }
 
-// note has a task told of again.
+// note schedules a notification of a task.
 func (f *followedTasks) note(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,12 +54,12 @@ func (f *followedTasks) note(id string) {
 	}
 	select {
 	case f.wake <- struct{}{}:
-	default: // it is awake already
+	default: // it holds a token already
 	}
 }
 
-// changed gets a value when there is something to tell; nobody followed is never
-// heard of.
+// changed returns a channel that holds a token when a task has changed; nil without
+// tasks.
 func (f *followedTasks) changed() <-chan struct{} {
 	if f == nil {
 		return nil
@@ -76,7 +75,7 @@ func (f *followedTasks) take() []string {
 	return ids
 }
 
-// taskChanged takes the news of a task to those who follow it.
+// taskChanged passes a change of a task to the listeners that follow it.
 func (e *endpoint) taskChanged(params json.RawMessage) {
 	id, _ := rawjson.GetText(params, "taskId")
 	e.mu.Lock()
@@ -88,7 +87,7 @@ func (e *endpoint) taskChanged(params json.RawMessage) {
 	}
 }
 
-// notifyTasks tells a listener how the tasks stand that changed.
+// notifyTasks sends a listener the state of the tasks that changed.
 func (e *endpoint) notifyTasks(ctx context.Context, l *listener) {
 	for _, id := range l.tasks.take() {
 		work, err := e.hub.opts.Tasks.Task(ctx, id)
@@ -97,7 +96,7 @@ func (e *endpoint) notifyTasks(ctx context.Context, l *listener) {
 		}
 		raw, err := json.Marshal(viewTask(work))
 		if err != nil {
-			e.hub.log.WarnContext(ctx, "task not told", "task", id, "error", err)
+			e.hub.log.WarnContext(ctx, "cannot send state of task", "task", id, "error", err)
 			continue
 		}
 		l.notify(wire.Notification(wire.NoteTask, raw))

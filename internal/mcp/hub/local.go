@@ -11,21 +11,21 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// localBackend serves /mcp: the house's own tools, resources and prompts.
+// localBackend serves /mcp: the program's own tools, resources and prompts.
 type localBackend struct {
 	hub   *Hub
 	self  serverDescription
 	tools toolList
 
 	mu     sync.Mutex
-	prints map[string]fingerprint // of the lists, by the notification of their change
+	prints map[string]fingerprint // of the lists, by the notification of their changes
 }
 
 func newLocalBackend(h *Hub) *localBackend {
 	return &localBackend{hub: h, self: describeSelf(h.opts), prints: map[string]fingerprint{}}
 }
 
-// describeSelf is what the hub tells of itself.
+// describeSelf is the description of the hub.
 func describeSelf(o Options) serverDescription {
 	info := map[string]string{"name": o.Name, "version": o.Version}
 	if o.Title != "" {
@@ -92,7 +92,7 @@ func (o *localBackend) serve(ctx context.Context, req *request) (json.RawMessage
 	return nil, errNoMethod(req.method)
 }
 
-// call runs a tool. Its arguments go in and its result comes out as they are.
+// call runs a tool. Arguments and result are passed as they are.
 func (o *localBackend) call(ctx context.Context, req *request) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
 	rawjson.Pick(req.params, []string{"arguments", "_meta"}, fields[:])
@@ -113,7 +113,7 @@ func (o *localBackend) call(ctx context.Context, req *request) (json.RawMessage,
 		return o.receipt(ctx, req, result)
 	}
 	if !rawjson.IsObject(result.Raw) {
-		return nil, fault.New(fault.Internal, "tool %s gave no result", req.name)
+		return nil, fault.New(fault.Internal, "tool %s returned no result", req.name)
 	}
 	return result.Raw, nil
 }
@@ -152,9 +152,8 @@ func (o *localBackend) prompt(ctx context.Context, req *request) (json.RawMessag
 	return o.hub.opts.Prompts.GetPrompt(ctx, req.name, args, req.caller())
 }
 
-// hopKey tells the keys of a request's _meta that belong to this hop: the
-// protocol's own, and the trace context where we read it, as it then travels in
-// the call's context.
+// hopKey tells whether a key of a request's _meta belongs to this hop: the protocol's own
+// keys, and the trace context if the hub reads it, which is then in the call's context.
 func (h *Hub) hopKey(key []byte) bool {
 	switch string(key) {
 	case wire.MetaProgressToken:
@@ -165,7 +164,7 @@ func (h *Hub) hopKey(key []byte) bool {
 	return wire.IsProtocol(key)
 }
 
-// callerMeta is what is left of a request's _meta for whoever serves it, or nil.
+// callerMeta is a request's _meta without the keys of this hop, or nil.
 func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
 	if !rawjson.IsObject(meta) {
 		return nil
@@ -177,7 +176,7 @@ func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
 	return rest
 }
 
-// stripParams are a request's params without what belongs to this hop.
+// stripParams returns a request's params without what belongs to this hop.
 func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
 	params = withoutAnswers(params)
 	if meta, ok := rawjson.Get(params, "_meta"); ok {
@@ -186,7 +185,7 @@ func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
 	return params
 }
 
-// withoutAnswers are params without what a client sends to go on with a request.
+// withoutAnswers returns params without the input that resumes a request.
 func withoutAnswers(params json.RawMessage) json.RawMessage {
 	if rawjson.Lacks(params, "inputResponses") && rawjson.Lacks(params, "requestState") {
 		return params

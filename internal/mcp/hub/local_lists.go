@@ -15,15 +15,15 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// list is one of MCP's lists: the key of its result, what names an entry, and
-// where the entries come from.
+// list is one of MCP's lists: the key of its result, the key that identifies an entry, and
+// the source of its entries.
 type list struct {
 	key     string
 	entryID string
 	fetch   func(context.Context) ([]json.RawMessage, error)
 }
 
-// list finds the list a method asks for; false when it is not offered.
+// list finds the list that a method requests; false if it is not supported.
 func (o *localBackend) list(method string) (list, bool) {
 	switch method {
 	case wire.MethodToolsList, wire.NoteToolsChanged:
@@ -79,8 +79,8 @@ func (o *localBackend) page(ctx context.Context, req *request) (json.RawMessage,
 	return append(out, '}'), nil
 }
 
-// cursor points behind entry number at-1: by its place and by its name, so that
-// it still is good when the list changed in between.
+// cursor points behind entry number at-1, by its position and its name, so that it is still
+// valid if the list has changed in between.
 func (l list) cursor(entries []json.RawMessage, at int) string {
 	name, _ := rawjson.GetText(entries[at-1], l.entryID)
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(at) + " " + name))
@@ -112,10 +112,10 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 	return 0, wire.Errorf(wire.CodeInvalidParams, "invalid cursor: the list has changed, begin again")
 }
 
-// fingerprint tells lists apart.
+// fingerprint is a hash of a list.
 type fingerprint [sha256.Size]byte
 
-// recordList takes the first fingerprint of a list.
+// recordList records the first fingerprint of a list.
 func (o *localBackend) recordList(ctx context.Context, method string) {
 	o.mu.Lock()
 	_, known := o.prints[method]
@@ -125,8 +125,8 @@ func (o *localBackend) recordList(ctx context.Context, method string) {
 	}
 }
 
-// listChanged tells whether a list is another than at the last call. A list that
-// cannot be read now counts as changed.
+// listChanged tells whether a list is different from the one recorded. A list that cannot
+// be read counts as changed.
 func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 	l, ok := o.list(method)
 	if !ok {
@@ -154,8 +154,8 @@ func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 	return !known || old != print
 }
 
-// toolList remembers the definitions made of a source's list. Sources share
-// their slices and never write to them, so the same slice is the same list.
+// toolList caches the definitions of a source's list. Sources share their slices and never
+// write to them, so the same slice is the same list.
 type toolList struct {
 	mu           sync.Mutex
 	infos        []tool.Info
@@ -167,7 +167,7 @@ func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
-// load is the list of tools, as MCP writes it.
+// load returns the list of tools in MCP's form.
 func (o *localBackend) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.HeaderParam, error) {
 	infos, err := o.hub.opts.Tools.Tools(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (o *localBackend) load(ctx context.Context) ([]json.RawMessage, map[string]
 	for _, info := range infos {
 		params, err := wire.HeaderParams(info.Input)
 		if err != nil {
-			o.hub.log.WarnContext(ctx, "leave out a tool with a header annotation that is not allowed", "tool", info.Name, "error", err)
+			o.hub.log.WarnContext(ctx, "tool left out: its header annotation is not allowed", "tool", info.Name, "error", err)
 			continue
 		}
 		entry, err := definition(info)
@@ -225,8 +225,8 @@ func (o *localBackend) headerParams(ctx context.Context, name string) []wire.Hea
 	return mirrors[name]
 }
 
-// definition writes a tool as MCP does: as its owner wrote it under the name it
-// has here, or from what we know of our own.
+// definition is a tool in MCP's form: the upstream's own with the exposed name, or one
+// made of the tool's description.
 func definition(info tool.Info) (json.RawMessage, error) {
 	if info.Raw != nil {
 		return rawjson.SetText(info.Raw, "name", info.Name), nil
@@ -249,10 +249,10 @@ func definition(info tool.Info) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// annotations are a tool's hints in MCP's words.
+// annotations are a tool's hints in MCP's form.
 type annotations struct {
 	ReadOnly    bool  `json:"readOnlyHint"`
-	Destructive *bool `json:"destructiveHint,omitempty"` // says nothing of a tool that only reads
+	Destructive *bool `json:"destructiveHint,omitempty"` // not used for a read-only tool
 	Idempotent  *bool `json:"idempotentHint,omitempty"`  // likewise
 	OpenWorld   bool  `json:"openWorldHint"`
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// serveRelay serves one upstream seen whole, under its original names.
+// serveRelay serves one upstream with all it offers, under its original names.
 func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	namespace := r.PathValue("namespace")
 	who := principal.Of(r.Context())
@@ -38,8 +38,8 @@ func (h *Hub) namespaces() []string {
 	return h.opts.Upstreams.Namespaces()
 }
 
-// relayTo is the endpoint of an upstream: made when it is first asked for, and
-// closed when somebody asks for one that is gone.
+// relayTo is the endpoint of an upstream. It is made at its first request, and closed at
+// the first request after the upstream was removed.
 func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if h.opts.Upstreams == nil {
 		return nil, false
@@ -79,7 +79,7 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	return e, true
 }
 
-// upstreamChanged takes a notification of the upstream.
+// upstreamChanged handles a notification of the upstream.
 func (e *endpoint) upstreamChanged(method string, params json.RawMessage) {
 	if method == wire.NoteToolsChanged {
 		e.backend.(*relayBackend).forgetHeaderParams()
@@ -95,7 +95,7 @@ type relayBackend struct {
 
 	mu     sync.Mutex
 	loaded bool
-	retry  time.Time                     // when to ask again after it failed
+	retry  time.Time                     // when to try again after an error
 	params map[string][]wire.HeaderParam // of the tools that have any
 }
 
@@ -116,8 +116,8 @@ func (r *relayBackend) describe(ctx context.Context) (serverDescription, error) 
 	return a, nil
 }
 
-// relayable are an upstream's capabilities without those we cannot pass on:
-// tasks live in a session between client and server.
+// relayable are an upstream's capabilities without tasks, which belong to a session
+// between client and server and cannot be relayed.
 func relayable(capabilities json.RawMessage) json.RawMessage {
 	if !rawjson.IsObject(capabilities) {
 		return json.RawMessage("{}")
@@ -136,8 +136,8 @@ func (r *relayBackend) serve(ctx context.Context, req *request) (json.RawMessage
 	result, err := r.peer.Request(ctx, req.method, r.hub.stripParams(req.params), req.caller())
 	switch {
 	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(req.method):
-		// Servers refuse methods they never heard of in ways of their own, below
-		// JSON-RPC.
+		// Some servers refuse unknown methods with an HTTP status instead of a
+		// JSON-RPC error.
 		return nil, errNoMethod(req.method)
 	case err != nil:
 		return nil, err
@@ -145,8 +145,8 @@ func (r *relayBackend) serve(ctx context.Context, req *request) (json.RawMessage
 	return r.object(req.method, result)
 }
 
-// call passes a call on as it came: what of it belongs to one hop only, the upstream's
-// side knows too.
+// call relays a call with its params as they are; the upstream client removes what belongs
+// to this hop.
 func (r *relayBackend) call(ctx context.Context, req *request) (json.RawMessage, error) {
 	args, _ := rawjson.Get(req.params, "arguments")
 	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: req.name}, Args: args, Meta: req.meta, Caller: req.caller()}
@@ -157,7 +157,7 @@ func (r *relayBackend) call(ctx context.Context, req *request) (json.RawMessage,
 	return r.object(req.method, result)
 }
 
-// object is a result that is one.
+// object checks that a result is an object.
 func (r *relayBackend) object(method string, result json.RawMessage) (json.RawMessage, error) {
 	if !rawjson.IsObject(result) {
 		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, method)
@@ -165,8 +165,8 @@ func (r *relayBackend) object(method string, result json.RawMessage) (json.RawMe
 	return result, nil
 }
 
-// setLevel tells the upstream. One that keeps no level still logs during calls,
-// and the session's own level picks out of that.
+// setLevel sets the level of the upstream. An upstream without levels may still log during
+// calls; the session's own level filters that.
 func (r *relayBackend) setLevel(ctx context.Context, name string) error {
 	_, err := r.peer.Request(ctx, wire.MethodSetLevel, rawjson.SetText(nil, "level", name), nil)
 	var refused *wire.Error
@@ -181,7 +181,7 @@ func isProtocolError(err error) bool {
 	return errors.As(err, &e)
 }
 
-// isCore tells the methods of MCP itself that are relayed.
+// isCore tells whether a relayed method belongs to MCP itself.
 func isCore(method string) bool {
 	switch method {
 	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodComplete:
@@ -201,20 +201,20 @@ func (r *relayBackend) unsubscribe(ctx context.Context, uri string) {
 	}
 }
 
-// listChanged believes the upstream, so there is nothing to remember.
+// listChanged trusts the upstream's notification, so recordList has nothing to record.
 func (r *relayBackend) listChanged(context.Context, string) bool { return true }
 
 func (r *relayBackend) recordList(context.Context, string) {}
 
-// How long calls wait for the upstream's list of tools, and how long they do
-// without it when it does not come.
+// How long a call waits for the upstream's list of tools, and how long calls do without
+// the list after an error.
 const (
 	listTimeout = 5 * time.Second
 	listPause   = 30 * time.Second
 )
 
-// headerParams reads the upstream's list of tools once, until it changes. Without a
-// list there is nothing to check: the call itself will tell what is wrong.
+// headerParams reads the upstream's list of tools once, until it changes. Without a list
+// nothing is checked; the upstream checks the call itself.
 func (r *relayBackend) headerParams(ctx context.Context, name string) []wire.HeaderParam {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -238,7 +238,7 @@ func (r *relayBackend) forgetHeaderParams() {
 	r.loaded, r.retry = false, time.Time{}
 }
 
-// maxPages bounds how long an upstream can keep us reading.
+// maxPages limits how many pages of a list are read.
 const maxPages = 100
 
 func (r *relayBackend) loadHeaderParams(ctx context.Context) (map[string][]wire.HeaderParam, error) {

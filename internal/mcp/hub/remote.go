@@ -15,38 +15,39 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Nodes are the others that serve the same clients. A client's message may reach
-// one of them while what it is about is with another: a call that waits for its
-// answers, a question, a request to be called off. It is carried there.
+// Nodes are the other nodes that serve the same clients. A client's message may reach one
+// node although it belongs to a request on another: input that a request waits for, an
+// answer to a question, a cancellation. It is passed to that node.
 type Nodes interface {
-	// Self is this node.
+	// Self is the id of this node.
 	Self() string
-	// Send has the hub of a node Take a message, "" that of whichever it is about,
-	// and brings back what it said. A node that is gone is a not_found.
+	// Send calls HandleRemote on a node and returns its answer. An empty node means the
+	// one to which the message belongs. A node that has stopped is fault.NotFound.
 	Send(ctx context.Context, node string, body []byte) ([]byte, error)
 }
 
-// remoteMessage is a message on its way to another node.
+// remoteMessage is a message that is passed to another node.
 type remoteMessage struct {
 	Place   string          `json:"place"`             // the upstream's namespace, or ""
-	Who     string          `json:"who"`               // whose it is
-	Session string          `json:"session,omitempty"` // a hash of its id, which is its client's key
+	Who     string          `json:"who"`               // its principal
+	Session string          `json:"session,omitempty"` // a hash of its id, which is a secret of its client
 	Message json.RawMessage `json:"message"`
-	// What is to be done as whoever posted it says who that is.
+	// Principal is on whose behalf a request is served; nil for input, answers and
+	// notifications.
 	Principal *principal.Principal `json:"principal,omitempty"`
-	Header    http.Header          `json:"header,omitempty"` // with its trace
+	Header    http.Header          `json:"header,omitempty"` // with trace context
 }
 
-// remoteAnswer is an answer on its way back.
+// remoteAnswer is the answer of the other node.
 type remoteAnswer struct {
 	Status int             `json:"status"`
 	Answer json.RawMessage `json:"answer"`
 }
 
-// forwardTimeout is how long somebody is looked for whom a message concerns.
+// forwardTimeout is how long a node is searched to which a message belongs.
 const forwardTimeout = 2 * time.Second
 
-// tag says in a ticket at which node its call waits.
+// tag adds the id of this node to a ticket or session id.
 func (h *Hub) tag(state string) string {
 	if h.opts.Nodes == nil {
 		return state
@@ -54,7 +55,7 @@ func (h *Hub) tag(state string) string {
 	return h.opts.Nodes.Self() + "." + state
 }
 
-// untag takes that off again. Node is where the call waits, or "" for here.
+// untag removes it again. node is "" for this node.
 func (h *Hub) untag(state string) (node, rest string) {
 	if h.opts.Nodes == nil {
 		return "", state
@@ -69,8 +70,8 @@ func (h *Hub) untag(state string) (node, rest string) {
 	return node, rest
 }
 
-// waitsAtNode tells at which other node the call waits that a request goes on
-// with; "" when it is here, or the request goes on with none.
+// waitsAtNode is the other node on which a request waits for this input; "" if there is no
+// such request or it waits here.
 func (h *Hub) waitsAtNode(state json.RawMessage) string {
 	text, ok := rawjson.Text(state)
 	if !ok {
@@ -80,7 +81,7 @@ func (h *Hub) waitsAtNode(state json.RawMessage) string {
 	return node
 }
 
-// resumeAtNode has another node go on with a call that waits there.
+// resumeAtNode passes input to the node on which a request waits for it.
 func (e *endpoint) resumeAtNode(w http.ResponseWriter, r *http.Request, node string, m wire.Message) {
 	back, err := e.sendToNode(r.Context(), node, remoteMessage{Place: e.name, Who: e.hub.principal(r), Message: m.Append(nil)})
 	var b remoteAnswer
@@ -88,11 +89,11 @@ func (e *endpoint) resumeAtNode(w http.ResponseWriter, r *http.Request, node str
 		err = json.Unmarshal(back, &b)
 	}
 	switch {
-	case r.Context().Err() != nil: // nobody is there to be told
+	case r.Context().Err() != nil: // the client has disconnected
 	case fault.CodeOf(err) == fault.NotFound:
 		refuse(w, http.StatusOK, m.ID, errExpiredState)
 	case err != nil:
-		e.hub.log.WarnContext(r.Context(), "a call that waits at another node did not go on", "node", node, "error", err)
+		e.hub.log.WarnContext(r.Context(), "cannot pass input to the node where its request waits", "node", node, "error", err)
 		refuse(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(wire.CodeInternal, "the node where this call waits cannot be reached: try again"))
 	default:
 		writeJSON(w, b.Status, b.Answer)
@@ -102,13 +103,13 @@ func (e *endpoint) resumeAtNode(w http.ResponseWriter, r *http.Request, node str
 func (e *endpoint) sendToNode(ctx context.Context, node string, c remoteMessage) ([]byte, error) {
 	body, err := json.Marshal(c)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "write what is carried to another node")
+		return nil, fault.Wrap(fault.Internal, err, "encode a message for another node")
 	}
 	return e.hub.opts.Nodes.Send(ctx, node, body)
 }
 
-// forward brings a client's answer or notification to the node that waits for it, if
-// one does. It does not wait.
+// forward passes a client's answer or notification to the node to which it belongs, in the
+// background.
 func (e *endpoint) forward(s *session, m wire.Message) {
 	if e.hub.opts.Nodes == nil {
 		return
@@ -118,7 +119,7 @@ func (e *endpoint) forward(s *session, m wire.Message) {
 		ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 		defer cancel()
 		if _, err := e.sendToNode(ctx, "", c); err != nil {
-			e.hub.log.DebugContext(ctx, "a client's message concerned no node", "error", err)
+			e.hub.log.DebugContext(ctx, "a message belongs to no node", "error", err)
 		}
 	})
 }
@@ -128,8 +129,8 @@ func hashed(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// HandleRemote does with a message what another node was told by a client. Mine is false
-// when nothing here is concerned.
+// HandleRemote handles a message that a client sent to another node. mine is false if it
+// belongs to nothing on this node.
 func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, mine bool) {
 	var c remoteMessage
 	if json.Unmarshal(body, &c) != nil {
@@ -153,8 +154,8 @@ func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, min
 	return e.resumeRemote(ctx, c.Who, m), true
 }
 
-// deliverRemote gives a message to the session it belongs to, if that waits for
-// it. Requests are not carried this way: whoever is asked to do something knows by whom.
+// deliverRemote delivers an answer or a notification to its session and tells whether the
+// session waited for it. Requests are not passed this way, since they need a principal.
 func (e *endpoint) deliverRemote(c remoteMessage, m wire.Message) bool {
 	for _, s := range e.sessions.list() {
 		switch {
@@ -168,7 +169,7 @@ func (e *endpoint) deliverRemote(c remoteMessage, m wire.Message) bool {
 	return false
 }
 
-// resumeRemote serves a request that goes on with a call which waits here.
+// resumeRemote resumes a request that waits here with input that came to another node.
 func (e *endpoint) resumeRemote(ctx context.Context, who string, m wire.Message) []byte {
 	resp := newResponse(m.ID, "")
 	resp.modern, resp.jsonOnly = true, true
@@ -178,7 +179,7 @@ func (e *endpoint) resumeRemote(ctx context.Context, who string, m wire.Message)
 		resp.token, resp.level = about.token, about.level
 		req, err = e.modernRequest(about, m, who, resp)
 	}
-	if err == nil && req.isNew() { // it goes on with nothing: it was not for us
+	if err == nil && req.isNew() { // it carries no ticket
 		err = errBadState
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ func (req *request) runsInline() bool {
 // serve runs the request and writes its response. It avoids a second goroutine where it
 // can, since waking it and being woken by it cost more than the rest of most calls.
 func (s *inlineRun) serve() {
-	h, w, r, req, resp := s.hub, s.w, s.r, s.task, s.round
+	h, w, r, req, resp := s.hub, s.w, s.r, s.request, s.response
 	if !req.runsInline() {
 		req.start(r.Context(), resp)
 		if h.writeResponse(w, r, resp, s.prime, s.started) {
@@ -56,15 +56,15 @@ func (s *inlineRun) serve() {
 // writes the response as a stream if a message comes before the answer, or if the answer
 // takes long.
 type inlineRun struct {
-	hub     *Hub
-	w       http.ResponseWriter
-	r       *http.Request
-	task    *request
-	round   *response
-	prime   bool
-	started func()
-	once    sync.Once
-	done    chan struct{} // made by open, closed when the stream is written
+	hub      *Hub
+	w        http.ResponseWriter
+	r        *http.Request
+	request  *request
+	response *response
+	prime    bool
+	started  func()
+	once     sync.Once
+	done     chan struct{} // made by open, closed when the stream is written
 }
 
 func (s *inlineRun) open() {
@@ -76,7 +76,7 @@ func (s *inlineRun) open() {
 
 func (s *inlineRun) write() {
 	defer close(s.done)
-	if s.round.beginStream() && s.hub.writeStream(s.w, s.r, s.round, s.prime, s.started) {
-		s.task.disconnected(s.r.Context(), s.round)
+	if s.response.beginStream() && s.hub.writeStream(s.w, s.r, s.response, s.prime, s.started) {
+		s.request.disconnected(s.r.Context(), s.response)
 	}
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// session is what the hub remembers of one client of the older era, or of one
-// connection that carries everything on a single channel (stdio, HTTP+SSE).
+// session is a client of the sessions era, or a connection with a single stream for
+// everything (stdio, HTTP+SSE).
 type session struct {
-	id       string // the client's key to it, never shown
-	name     string // tells it apart where others can see it
+	id       string // a secret of the client
+	name     string // identifies it in logs and audit entries
 	who      string
 	created  time.Time
 	ep       *endpoint
-	shared   bool          // main carries answers too
-	loaded   bool          // another node began it
-	main     *stream       // what is not part of a call's own stream
+	shared   bool          // main is the only stream and carries answers too
+	loaded   bool          // it was opened on another node
+	main     *stream       // messages that belong to no request
 	ended    chan struct{} // closed when the session ends
-	level    atomic.Int32  // the least important log messages wanted
-	ready    atomic.Bool   // the client said it is initialized
-	lastUsed atomic.Int64  // when it was last heard of, in Unix nanoseconds
-	readers  atomic.Int32  // connections that read its streams now
+	level    atomic.Int32  // the least severe log messages that the client wants
+	ready    atomic.Bool   // the client has sent notifications/initialized
+	lastUsed atomic.Int64  // in Unix nanoseconds
+	readers  atomic.Int32  // connections that read its streams
 
 	mu            sync.Mutex
 	version       string          // negotiated; empty before initialize
@@ -37,13 +37,13 @@ type session struct {
 	calls         map[wire.ID]*request
 	questions     map[wire.ID]chan wire.Message
 	lastQuestion  int64
-	streams       []*stream // of calls, oldest first, kept for clients that reconnect
-	streamCount   int       // streams made so far
+	streams       []*stream // of requests, oldest first, for clients that reconnect
+	streamCount   int       // number of streams made
 	subscriptions map[string]func()
 	isEnded       bool
 }
 
-// maxStoredStreams is how many calls' streams a session keeps for replay.
+// maxStoredStreams is how many streams of requests a session stores for replay.
 const maxStoredStreams = 32
 
 // mainStream is the name of a session's own stream in event ids.
@@ -71,7 +71,7 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 	return s
 }
 
-// setID names a session that nobody knows yet.
+// setID sets the id of a session that is not in use yet.
 func (s *session) setID(id string) {
 	sum := sha256.Sum256([]byte(id))
 	s.id, s.name = id, "session:"+hex.EncodeToString(sum[:6])
@@ -79,19 +79,19 @@ func (s *session) setID(id string) {
 
 func (s *session) touch(now time.Time) { s.lastUsed.Store(now.UnixNano()) }
 
-// idleSince tells whether nobody used the session after then.
+// idleSince tells whether the session was not used after a time.
 func (s *session) idleSince(then time.Time) bool {
 	return !s.busy() && s.lastUsed.Load() < then.UnixNano()
 }
 
-// busy tells whether the client reads from us or waits for an answer.
+// busy tells whether the client reads a stream or waits for an answer.
 func (s *session) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.calls) > 0 || s.readers.Load() > 0
 }
 
-// initialize notes what the client said of itself.
+// initialize sets what was negotiated.
 func (s *session) initialize(version string, caps json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +104,8 @@ func (s *session) negotiated() (version string, caps json.RawMessage) {
 	return s.version, s.caps
 }
 
-// newResponse makes the place for a request's answer: the session's channel where it
-// has only one, else a stream that the client can come back to.
+// newResponse makes the response to a request: on the session's only stream, or on a
+// stream of its own that the client can resume.
 func (s *session) newResponse(id wire.ID) *response {
 	if s.shared {
 		return newSharedResponse(id, s.main)
@@ -117,7 +117,7 @@ func (s *session) newResponse(id wire.ID) *response {
 	return newResponse(id, name)
 }
 
-// begin notes a request in flight, unless its id is in use.
+// begin registers a request, unless its id is in use.
 func (s *session) begin(id wire.ID, req *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *session) finish(id wire.ID) {
 	s.touch(time.Now())
 }
 
-// cancel calls off the request a client named; unknown ones are ignored.
+// cancel cancels a request and tells whether it exists.
 func (s *session) cancel(id wire.ID) bool {
 	s.mu.Lock()
 	req := s.calls[id]
@@ -149,13 +149,13 @@ func (s *session) cancel(id wire.ID) bool {
 	return req != nil
 }
 
-// expectAnswer makes an id for a request of ours and the place where its answer comes.
+// expectAnswer makes an id for a request of the hub and a channel for its answer.
 func (s *session) expectAnswer() (wire.ID, <-chan wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastQuestion++
 	id := wire.IntID(s.lastQuestion)
-	if nodes := s.ep.hub.opts.Nodes; nodes != nil { // others may ask in the same session
+	if nodes := s.ep.hub.opts.Nodes; nodes != nil { // other nodes may send requests in the same session
 		id = wire.TextID(nodes.Self() + "-" + string(id))
 	}
 	reply := make(chan wire.Message, 1)
@@ -169,20 +169,20 @@ func (s *session) cancelAnswer(id wire.ID) {
 	delete(s.questions, id)
 }
 
-// deliver hands a client's response to whoever asked. One that nobody waits for
-// any more is dropped: the client could not know.
+// deliver passes a client's response to the request that waits for it, and tells whether
+// there is one.
 func (s *session) deliver(m wire.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply, ok := s.questions[m.ID]
 	if ok {
 		delete(s.questions, m.ID)
-		reply <- m // holds one, and only one comes
+		reply <- m // it is buffered, and there is only one answer
 	}
 	return ok
 }
 
-// store remembers a call's stream, so that its client may reconnect.
+// store stores the stream of a request, so that its client can reconnect.
 func (s *session) store(out *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +207,8 @@ func (s *session) find(name string) *stream {
 	return nil
 }
 
-// subscribe notes a resource the client wants to hear of; stop is called once when
-// it does not any more. False when it was watched already.
+// subscribe subscribes the client to a resource; stop is called once when that ends. It
+// returns false if the client is subscribed already.
 func (s *session) subscribe(uri string, stop func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *session) isSubscribed(uri string) bool {
 	return ok
 }
 
-// end ends the session: its streams, the calls in flight, its subscriptions.
+// end ends the session with its streams, requests and subscriptions.
 func (s *session) end(ctx context.Context) {
 	s.mu.Lock()
 	if s.isEnded {

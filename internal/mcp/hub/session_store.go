@@ -5,24 +5,24 @@ import (
 	"encoding/json"
 )
 
-// SessionState is what other nodes need to know of a session to go on with it.
+// SessionState is what other nodes need to serve a session.
 type SessionState struct {
 	Namespace string          // the upstream's namespace, or ""
-	Owner     string          // whose it is
+	Owner     string          // the principal
 	Version   string          // of the protocol
 	Caps      json.RawMessage // the client's
 	Level     string          // of the log messages it wants
 }
 
-// SessionStore are the sessions that nodes have in common.
+// SessionStore stores sessions for all nodes.
 type SessionStore interface {
 	Save(ctx context.Context, id string, v SessionState) error
 	Find(ctx context.Context, id string) (v SessionState, ok bool, err error)
 	Delete(ctx context.Context, id string) error
 }
 
-// saveSession lets other nodes know of a session. One they do not know of is served here
-// all the same.
+// saveSession stores a session for other nodes. After an error it can be used on this node
+// only.
 func (e *endpoint) saveSession(ctx context.Context, s *session) {
 	if e.hub.opts.SessionStore == nil || s.shared {
 		return
@@ -30,12 +30,12 @@ func (e *endpoint) saveSession(ctx context.Context, s *session) {
 	version, caps := s.negotiated()
 	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()]}
 	if err := e.hub.opts.SessionStore.Save(ctx, s.id, v); err != nil {
-		e.hub.log.WarnContext(ctx, "other nodes do not know of a session", "error", err)
+		e.hub.log.WarnContext(ctx, "cannot store session for other nodes", "error", err)
 	}
 }
 
-// loadSession goes on with a session that another node began: nil when there is none of
-// that id, or it is another's. An error means that nobody can tell.
+// loadSession loads a session that was opened on another node. It returns nil if there is
+// none with that id, or if it belongs to another principal.
 func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, error) {
 	if e.hub.opts.SessionStore == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -59,7 +59,7 @@ func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, e
 	return e.sessions.addLoaded(ctx, s), nil
 }
 
-// addLoaded lets an adopted session in, unless another request has done so meanwhile.
+// addLoaded adds a loaded session, unless another request has done so meanwhile.
 func (all *sessions) addLoaded(ctx context.Context, s *session) *session {
 	all.mu.Lock()
 	before := all.byID[s.id]
@@ -73,18 +73,18 @@ func (all *sessions) addLoaded(ctx context.Context, s *session) *session {
 	return s
 }
 
-// deleteSession ends a session for all nodes.
+// deleteSession removes a session from the store.
 func (e *endpoint) deleteSession(ctx context.Context, s *session) {
 	if e.hub.opts.SessionStore == nil {
 		return
 	}
 	if err := e.hub.opts.SessionStore.Delete(ctx, s.id); err != nil {
-		e.hub.log.WarnContext(ctx, "other nodes still know of a session that ended", "error", err)
+		e.hub.log.WarnContext(ctx, "cannot remove session from the store", "error", err)
 	}
 }
 
-// eventsOfOtherNode tells whether an event id is of a stream that this node cannot
-// have: the session was another's. Its own stream then begins anew.
+// eventsOfOtherNode tells whether an event id belongs to the session's stream on another
+// node. The stream on this node then starts from its beginning.
 func (s *session) eventsOfOtherNode(last string) bool {
 	name, number, ok := parseEventID(last)
 	return s.loaded && ok && name == mainStream && number > s.main.position()

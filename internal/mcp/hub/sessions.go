@@ -20,8 +20,8 @@ func newSessions(max int) *sessions {
 	return &sessions{max: max, byID: map[string]*session{}}
 }
 
-// add lets a session in. When the house is full, the one unused for longest
-// goes; when all are in use, the new one is refused.
+// add adds a session. At the limit it ends the session that was unused for longest; if all
+// are in use, it refuses the new one.
 func (all *sessions) add(ctx context.Context, s *session) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -49,8 +49,7 @@ func (all *sessions) evict(ctx context.Context) bool {
 	return true
 }
 
-// find is the session of an id that belongs to who, or nil. To anybody else it
-// does not exist.
+// find is the session with an id if it belongs to who, otherwise nil.
 func (all *sessions) find(id, who string) *session {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -70,7 +69,7 @@ func (all *sessions) remove(ctx context.Context, s *session) {
 	s.end(ctx)
 }
 
-// expire ends the sessions unused since then.
+// expire ends the sessions that were not used after a time.
 func (all *sessions) expire(ctx context.Context, then time.Time) {
 	for _, s := range all.list() {
 		if s.idleSince(then) {
@@ -95,7 +94,7 @@ func (all *sessions) count() int {
 	return len(all.byID)
 }
 
-// endStreams ends the streams on which sessions hear what is not part of a call.
+// endStreams ends the streams of messages that belong to no request.
 func (all *sessions) endStreams() {
 	for _, s := range all.list() {
 		if !s.shared {

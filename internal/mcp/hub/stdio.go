@@ -11,10 +11,10 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// ServeStdio serves one client over a pair of pipes, a message to a line. It
-// returns when in ends, after the answers to what was read are written; and when
-// ctx is done, after calling off what runs. To stop a read that waits, ctx being
-// done closes in if it can be closed.
+// ServeStdio serves one client over a pair of pipes, with one message per line. It returns
+// when in ends, after all answers are written, and when ctx is done, after running
+// requests are cancelled. It closes in when ctx is done, if in is an io.Closer, to end a
+// pending read.
 func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := newSession(h.local, "", true)
 	if err := h.local.sessions.add(ctx, s); err != nil {
@@ -30,7 +30,7 @@ func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	written := make(chan error, 1)
 	go func() {
 		written <- writeLines(s.main, out)
-		cancel() // nobody reads: stop listening
+		cancel() // the client does not read any more
 	}()
 	err := h.readLines(ctx, s, in)
 	if ctx.Err() == nil {
@@ -40,8 +40,7 @@ func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	return errors.Join(err, <-written)
 }
 
-// readLines takes messages until in ends. Lines that are no message get an error
-// back and are forgotten.
+// readLines handles messages until in ends. It answers an invalid line with an error.
 func (h *Hub) readLines(ctx context.Context, s *session, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 64<<10), h.opts.Limits.Line)
@@ -67,7 +66,7 @@ func (h *Hub) readLines(ctx context.Context, s *session, in io.Reader) error {
 	return nil
 }
 
-// drain waits until the requests in flight are answered.
+// drain waits until the running requests are answered.
 func (s *session) drain(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -80,7 +79,7 @@ func (s *session) drain(ctx context.Context) {
 		if left == nil {
 			return
 		}
-		// A listener waits for its client, and the client is gone.
+		// subscriptions/listen runs until the client disconnects, which it has.
 		if left.method == wire.MethodListen {
 			left.cancel(errDisconnected)
 		}

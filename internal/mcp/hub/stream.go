@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// streamBytes is how much a stream holds for a client: what waits to be written
-// before notifications are dropped, and what is kept to be sent again.
+// streamBytes is how much a stream stores: unread messages before notifications are
+// dropped, and read messages for replay.
 const streamBytes = 1 << 20
 
-// stream carries messages to one client, in order. Senders never wait; a reader
-// takes what there is. A stream with a name numbers its messages from 1 and
-// keeps the latest, so that a client that lost its connection can go on after
-// the last one it saw.
+// stream is a queue of messages to one client. Senders never block. A stream with a name
+// numbers its messages from 1 and stores the latest, so that a client that lost its
+// connection can resume after the last message it saw.
 type stream struct {
 	name string
 
 	mu     sync.Mutex
-	wake   chan struct{} // see stirred
+	wake   chan struct{} // see changed
 	log    [][]byte      // messages first, first+1, …
 	first  uint64        // number of log[0]
 	next   uint64        // number of the first message not yet taken
 	size   int           // bytes in log
 	ended  bool          // nothing more will come
-	cut    bool          // the reader shall leave, the stream goes on
-	retry  time.Duration // what to tell the reader then
-	reader reader        // who reads now; nil where there is only one
+	cut    bool          // the reader has to disconnect and to reconnect later
+	retry  time.Duration // after which the reader reconnects
+	reader reader        // the current reader; nil if there is only ever one
 }
 
-// reader is a connection that reads a stream. It is closed when another one
-// takes over.
+// reader is a connection that reads a stream. It is closed when another connection
+// replaces it.
 type reader chan struct{}
 
 func newStream(name string) *stream {
@@ -41,15 +40,15 @@ func newStream(name string) *stream {
 	return s
 }
 
-// open makes a zero stream ready.
+// open prepares a zero stream.
 func (s *stream) open(name string) {
 	s.name, s.first, s.next = name, 1, 1
 }
 
-// send adds a message that must arrive.
+// send adds a message that must not be dropped.
 func (s *stream) send(message []byte) { s.add(message, true) }
 
-// offer adds a message that may be lost when the client reads too slowly.
+// offer adds a message that is dropped if the client reads too slowly.
 func (s *stream) offer(message []byte) { s.add(message, false) }
 
 func (s *stream) add(message []byte, must bool) {
@@ -64,7 +63,7 @@ func (s *stream) add(message []byte, must bool) {
 	s.signal()
 }
 
-// end says that nothing more will come.
+// end ends the stream after its last message.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *stream) end() {
 	s.signal()
 }
 
-// disconnect makes the reader leave and come back for the rest after retry.
+// disconnect makes the reader disconnect, and reconnect for the rest after retry.
 func (s *stream) disconnect(retry time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +79,8 @@ func (s *stream) disconnect(retry time.Duration) {
 	s.signal()
 }
 
-// changed holds one token when there is something to look at. It is made when
-// somebody looks: the streams of most calls are never read.
+// changed returns a channel that holds a token when there is something to read. It is made
+// when first needed, since the streams of most requests are never read.
 func (s *stream) changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +100,7 @@ func (s *stream) signal() {
 	}
 }
 
-// waiting counts the bytes nobody took yet.
+// waiting is the number of unread bytes.
 func (s *stream) waiting() int {
 	n := 0
 	for _, m := range s.log[s.next-s.first:] {
@@ -110,8 +109,8 @@ func (s *stream) waiting() int {
 	return n
 }
 
-// trim drops taken messages: all of them without a name, else the oldest beyond
-// what is worth keeping.
+// trim drops read messages: all of them in a stream without a name, otherwise the oldest
+// beyond streamBytes.
 func (s *stream) trim() {
 	for len(s.log) > 0 && s.first < s.next && (s.name == "" || s.size > streamBytes) {
 		s.size -= len(s.log[0])
@@ -136,8 +135,8 @@ func (s *stream) position() uint64 {
 	return s.next - 1
 }
 
-// batch is what a reader finds: messages, the number of the first of them, and
-// how the stream stands after them.
+// batch is what a reader takes: messages, the number of the first, and the state of the
+// stream after them.
 type batch struct {
 	messages [][]byte
 	from     uint64
@@ -146,7 +145,7 @@ type batch struct {
 	retry    time.Duration
 }
 
-// take hands over what nobody took yet. Who is no longer the reader gets nothing.
+// take returns the unread messages. A reader that was replaced gets none.
 func (s *stream) take(by reader) batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,16 +162,16 @@ func (s *stream) take(by reader) batch {
 	return b
 }
 
-// attach makes a new reader, in place of the one before.
+// attach makes a new reader, which replaces the one before.
 func (s *stream) attach() reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replaceReader()
 }
 
-var errNotStored = errors.New("events after that id are no longer kept")
+var errNotStored = errors.New("events after that id are no longer stored")
 
-// attachAfter makes a new reader that begins after the message of a number.
+// attachAfter makes a new reader that begins after a message.
 func (s *stream) attachAfter(number uint64) (reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,33 +11,32 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Tasks is work that goes on after the call that began it: what Result.Task
-// names. (Within the hub a task is a request being worked on; this is about
-// MCP's, which outlive requests.)
+// Tasks are MCP's tasks: work that continues after the call that began it, which
+// tool.Result.Task names.
 //
-// Clients of the modern era know them by the extension io.modelcontextprotocol/tasks,
-// which they declare with each request; those of revision 2025-11-25 ask for a
-// task with the call itself. All others get the answer the tool gave.
+// Clients of the modern era declare the extension io.modelcontextprotocol/tasks with each
+// request; those of revision 2025-11-25 request a task with the call. All others get the
+// tool's own result.
 type Tasks interface {
-	// Task is one as it stands; fault.NotFound when there is none.
+	// Task returns the current state of a task; fault.NotFound if there is none.
 	Task(ctx context.Context, id string) (tool.Task, error)
-	// WaitTask is one in a final state, or one that asks.
+	// WaitTask waits until a task is in a final state or asks for input.
 	WaitTask(ctx context.Context, id string) (tool.Task, error)
-	// ListTasks is a part of all of them, and where the next part begins, if any.
+	// ListTasks returns a page of all tasks, and the cursor of the next page, if any.
 	ListTasks(ctx context.Context, cursor string) (tasks []tool.Task, next string, err error)
-	// CancelTask ends one; one that is over stays as it is.
+	// CancelTask cancels a task; one in a final state stays as it is.
 	CancelTask(ctx context.Context, id string) error
-	// AnswerTask brings answers by the keys of its questions. Others are ignored.
+	// AnswerTask passes answers by the keys of the questions. It ignores other keys.
 	AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error
 }
 
 // legacyTasks is the capability of revision 2025-11-25, in place of the extension.
 const legacyTasks = `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 
-// pollInterval is how often clients are told to look.
+// pollInterval is how often clients should poll.
 const pollInterval = 500 * time.Millisecond
 
-// knowsTasks tells whether the client of a request can be given a task.
+// knowsTasks tells whether the client of a request supports tasks.
 func (req *request) knowsTasks() bool {
 	if req.era == wire.Legacy {
 		return req.version >= wire.Revision2511
@@ -47,13 +46,13 @@ func (req *request) knowsTasks() bool {
 	return rawjson.IsObject(declared)
 }
 
-// errNeedsTasks refuses a client that has to know tasks for what it wants.
+// errNeedsTasks refuses a request that only clients with tasks can make.
 func errNeedsTasks() error {
 	return wire.Errorf(wire.CodeMissingCapability, "this request needs a client that declares the extension %s", wire.ExtensionTasks).
 		WithData(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{wire.ExtensionTasks: struct{}{}}}})
 }
 
-// receipt is the answer to a call whose work goes on.
+// receipt is the answer to a call whose work continues as a task.
 func (o *localBackend) receipt(ctx context.Context, req *request, result tool.Result) (json.RawMessage, error) {
 	wanted := req.knowsTasks()
 	if req.era == wire.Legacy {
@@ -129,7 +128,7 @@ func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) 
 	return answers, nil
 }
 
-// serveLegacyTasks answers them as revision 2025-11-25 has them.
+// serveLegacyTasks answers the methods of revision 2025-11-25.
 func (o *localBackend) serveLegacyTasks(ctx context.Context, req *request) (json.RawMessage, error) {
 	tasks := o.hub.opts.Tasks
 	switch req.method {
@@ -179,8 +178,8 @@ func (o *localBackend) listTasks(ctx context.Context, req *request) (json.RawMes
 	return json.Marshal(page)
 }
 
-// taskResult is what tasks/result of revision 2025-11-25 answers: the result of
-// the call, marked with the task it belongs to.
+// taskResult is the answer to tasks/result of revision 2025-11-25: the result of the call
+// with the task's id in its _meta.
 func taskResult(work tool.Task) (json.RawMessage, error) {
 	switch {
 	case work.State == tool.TaskCancelled:
@@ -194,7 +193,7 @@ func taskResult(work tool.Task) (json.RawMessage, error) {
 	return wire.SetMeta(work.Result.Raw, meta), nil
 }
 
-// taskFailure gives errors about tasks the code the protocol wants.
+// taskFailure gives errors about tasks the code that the protocol requires.
 func taskFailure(err error) error {
 	if fault.CodeOf(err) == fault.NotFound {
 		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
@@ -202,7 +201,7 @@ func taskFailure(err error) error {
 	return err
 }
 
-// modernTaskView is a task in the words of the extension.
+// modernTaskView is a task in the form of the extension.
 type modernTaskView struct {
 	ResultType     string                     `json:"resultType,omitempty"`
 	TaskID         string                     `json:"taskId"`
@@ -210,7 +209,7 @@ type modernTaskView struct {
 	StatusMessage  string                     `json:"statusMessage,omitempty"`
 	CreatedAt      string                     `json:"createdAt"`
 	LastUpdatedAt  string                     `json:"lastUpdatedAt"`
-	TTLMs          *int64                     `json:"ttlMs"` // null: for ever, as far as we know
+	TTLMs          *int64                     `json:"ttlMs"` // null: no limit
 	PollIntervalMs int64                      `json:"pollIntervalMs"`
 	Result         json.RawMessage            `json:"result,omitempty"`
 	Error          *wire.Error                `json:"error,omitempty"`
@@ -225,7 +224,7 @@ func viewTask(work tool.Task) modernTaskView {
 	switch work.State {
 	case tool.TaskCompleted:
 		v.Result = work.Result.Raw
-		if _, typed := rawjson.Get(v.Result, "resultType"); !typed { // a modern result says that it is one
+		if _, typed := rawjson.Get(v.Result, "resultType"); !typed { // modern results have a type
 			v.Result = rawjson.SetText(v.Result, "resultType", wire.ResultComplete)
 		}
 	case tool.TaskFailed:
@@ -236,7 +235,7 @@ func viewTask(work tool.Task) modernTaskView {
 	return v
 }
 
-// legacyTaskView is a task in the words of revision 2025-11-25.
+// legacyTaskView is a task in the form of revision 2025-11-25.
 type legacyTaskView struct {
 	TaskID        string         `json:"taskId"`
 	Status        tool.TaskState `json:"status"`
@@ -252,7 +251,7 @@ func viewLegacyTask(work tool.Task) legacyTaskView {
 		work.ID, work.State, work.Message, stamp(work.Created), stamp(work.Updated), taskTTL(work), pollInterval.Milliseconds(),
 	}
 	if failed := rawjson.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
-		v.Status = tool.TaskFailed // that revision calls it so
+		v.Status = tool.TaskFailed // as that revision defines it
 	}
 	return v
 }

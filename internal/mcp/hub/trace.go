@@ -47,8 +47,8 @@ func newInstruments(meter metric.Meter) instruments {
 	}
 }
 
-// observe begins a request's span below the trace its client is part of. finish
-// ends it and measures.
+// observe begins a request's span, as a child of the client's if there is one. finish ends
+// it and records the duration.
 func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(json.RawMessage, error)) {
 	ctx, link := h.extract(ctx, req)
 	if req.method == wire.MethodListen || h.opts.Tracer == nil && !h.metrics.on {
@@ -57,15 +57,15 @@ func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(
 	var span trace.Span = silent.Span{}
 	attrs := req.attributes()
 	if h.opts.Tracer != nil {
-		told := attrs
+		shown := attrs
 		if resp := req.current(); resp != nil {
-			told = append(told, attribute.String("jsonrpc.request.id", string(resp.id)))
+			shown = append(shown, attribute.String("jsonrpc.request.id", string(resp.id)))
 		}
 		var links []trace.Link
 		if link.IsValid() {
 			links = []trace.Link{{SpanContext: link}}
 		}
-		ctx, span = h.opts.Tracer.Start(ctx, req.spanName(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(told...), trace.WithLinks(links...))
+		ctx, span = h.opts.Tracer.Start(ctx, req.spanName(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(shown...), trace.WithLinks(links...))
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		failure := req.failure(result, err)
@@ -84,10 +84,10 @@ func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(
 	}
 }
 
-// extract reads the client's trace context. That of _meta, where MCP puts it,
-// comes first, with a link to the HTTP request when that is part of something
-// else. Without one the request itself is the parent: the span its handler was
-// given, if it continues the headers' trace, else what the headers say.
+// extract reads the client's trace context. That of _meta comes first, with a link to the
+// span of the HTTP request if that belongs to another trace. Without it the parent is the
+// span of the HTTP handler if it continues the headers' trace, otherwise what the headers
+// say.
 func (h *Hub) extract(ctx context.Context, req *request) (_ context.Context, link trace.SpanContext) {
 	if h.opts.Propagator == nil {
 		return ctx, link
@@ -119,7 +119,7 @@ func (req *request) spanName() string {
 }
 
 func (req *request) attributes() []attribute.KeyValue {
-	attrs := append(make([]attribute.KeyValue, 0, 6), // with room for the request's id
+	attrs := append(make([]attribute.KeyValue, 0, 6), // with capacity for the request's id
 		attribute.String("mcp.method.name", req.method),
 		attribute.String("mcp.protocol.version", req.version),
 		attribute.String("network.transport", req.network))
@@ -143,19 +143,19 @@ func (req *request) failure(result json.RawMessage, err error) string {
 	return ""
 }
 
-// traceHeaders are the headers in which trace context travels.
+// traceHeaders are the headers that carry trace context.
 var traceHeaders = []string{"Traceparent", "Tracestate", "Baggage"}
 
-// traceHeadersOf keeps of a request's headers those with trace context, or nil.
+// traceHeadersOf returns the headers with trace context, or nil if there are none.
 func traceHeadersOf(header http.Header) http.Header {
-	var kept http.Header
+	var found http.Header
 	for _, name := range traceHeaders {
 		if values := header.Values(name); len(values) > 0 {
-			if kept == nil {
-				kept = http.Header{}
+			if found == nil {
+				found = http.Header{}
 			}
-			kept[name] = values
+			found[name] = values
 		}
 	}
-	return kept
+	return found
 }
