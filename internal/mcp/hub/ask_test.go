@@ -183,7 +183,7 @@ func TestClientThatReadsNoStreamsIsNotAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := answer(t, response); !strings.Contains(string(m.Result), "reads no event streams") {
+	if m := answer(t, response); !strings.Contains(string(m.Result), "accepts no event streams") {
 		t.Errorf("answered %s", m.Result)
 	}
 }

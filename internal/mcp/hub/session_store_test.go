@@ -76,7 +76,7 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 	}
 	common.away = errors.New("the database does not answer")
 	if status, _, text := ask(node(), "POST", "ann", session, ping); status != http.StatusServiceUnavailable || !strings.Contains(text, "goes on") {
-		t.Errorf("while nobody can tell: %d %s", status, text)
+		t.Errorf("while the store is unavailable: %d %s", status, text)
 	}
 	common.away = nil
 	if status, _, _ := ask(b, "DELETE", "ann", session, ""); status != http.StatusNoContent {
