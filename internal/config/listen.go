@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpserver"
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
@@ -36,18 +37,13 @@ func (c *Config) Scheme() string {
 	return "http"
 }
 
-func ListenFault(err error, address string) error {
-	return fault.Wrap(fault.Config, err, "listen on %s", address).
-		WithHint("choose another address with --listen, for example --listen 127.0.0.1:0 for any free port")
-}
-
 // CheckListen refuses an address that cannot be listened on, before anything is built
 // and other nodes are told of this one. Nobody is let in: until there is somebody to
 // answer, connections are refused.
 func (c *Config) CheckListen(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	listener, err := httpserver.Listen(ctx, httpserver.Options{Address: c.Listen})
 	if err != nil {
-		return ListenFault(err, c.Listen)
+		return err
 	}
 	return listener.Close()
 }

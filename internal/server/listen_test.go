@@ -1,60 +1,21 @@
 package server
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"bufio"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/luanette/luanette/internal/base/httpserver/httpservertest"
 	"github.com/luanette/luanette/internal/config"
 )
 
-// writePair writes a certificate and its key for this machine.
-func writePair(t *testing.T, folder string, serial int64) (certFile, keyFile string, pool *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, wanted, wanted, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(certFile, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(text)
-	return certFile, keyFile, pool
-}
-
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	certFile, keyFile, pool := writePair(t, t.TempDir(), 1)
+	certFile, keyFile, pool := httpservertest.WritePair(t, t.TempDir(), 1)
 	url, _ := start(t, config.Sources{Flags: map[string]string{"tls_cert": certFile, "tls_key": keyFile}, Env: config.Environment{"ENGINE_API_KEY": "sesame"}})
 	if !strings.HasPrefix(url, "https://") {
 		t.Fatal(url)
@@ -82,82 +43,34 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A new certificate replaces the old one; a broken one does not.
-func TestCertificateIsReadAgain(t *testing.T) {
+// A request that is too large is refused before all of it is read.
+func TestTooLargeRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	certFile, keyFile, _ := writePair(t, folder, 1)
-	warned := 0
-	pair := &certificate{certFile: certFile, keyFile: keyFile, warn: func(error) { warned++ }}
-	first, err := pair.current(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := func() *tls.Certificate {
-		pair.checked = time.Time{}
-		got, err := pair.current(nil)
+	url, _ := start(t, config.Sources{})
+	address := strings.TrimPrefix(url, "http://")
+	for name, tt := range map[string]struct{ request, want string }{
+		"headers": {"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Large: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "431"},
+		"a message": {"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 5000000\r\n\r\n" +
+			strings.Repeat(" ", 5_000_000), "413"},
+		"a chat": {"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50000000\r\n\r\n" +
+			strings.Repeat(" ", 20_000_000), "413"},
+		"a login": {"POST /api/v1/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n" +
+			strings.Repeat(" ", 100_000), "400"},
+	} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got
-	}
-	if again() != first {
-		t.Error("the certificate was read again without a change")
-	}
-	writePair(t, folder, 2)
-	if err := os.Chtimes(certFile, time.Now(), time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	second := again()
-	if second == first {
-		t.Error("the new certificate is not used")
-	}
-	if err := os.WriteFile(certFile, []byte("half of it"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if again() != second || warned == 0 {
-		t.Error("a broken certificate was used, or there was no warning")
-	}
-}
-
-// A connection beyond the limit waits until another one ends.
-func TestConnectionsAreLimited(t *testing.T) {
-	t.Parallel()
-	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener := limitConnections(inner, 1, time.Minute)
-	for range 2 {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
+		go func() { _, _ = io.WriteString(conn, tt.request) }() // it may be cut off
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
-		defer conn.Close()
-	}
-	first, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted := make(chan net.Conn)
-	go func() {
-		conn, _ := listener.Accept()
-		accepted <- conn
-	}()
-	select {
-	case <-accepted:
-		t.Error("two connections were accepted")
-	default:
-	}
-	_ = first.Close()
-	_ = first.Close() // frees its slot only once
-	if second := <-accepted; second == nil {
-		t.Error("the second connection was not accepted")
-	} else {
-		_ = second.Close()
-	}
-	_ = listener.Close()
-	if _, err := listener.Accept(); err == nil {
-		t.Error("a closed listener accepts")
+		if !strings.HasPrefix(answer.Status, tt.want) {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+		answer.Body.Close()
+		conn.Close()
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/httpserver"
 )
 
 // How long each step of leaving may take once what is under way has finished, or
@@ -28,7 +30,10 @@ func (srv *Server) Serve(ctx context.Context) error {
 		return errors.Join(err, srv.Close(ctx))
 	}
 	srv.hearBeforeOpening(ctx)
-	listener, err := srv.listen(ctx)
+	listener, err := httpserver.Listen(ctx, httpserver.Options{
+		Address: srv.config.Listen, CertFile: srv.config.TLSCert, KeyFile: srv.config.TLSKey,
+		MaxConnections: srv.config.MaxConnections, Log: srv.log,
+	})
 	if err != nil {
 		return errors.Join(err, srv.Close(ctx))
 	}
@@ -43,7 +48,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	web := defaultClientLimits.server(requests, srv.handler())
+	web := httpserver.New(requests, srv.handler())
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
 

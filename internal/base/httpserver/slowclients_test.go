@@ -1,4 +1,4 @@
-package server
+package httpserver
 
 import (
 	"bufio"
@@ -11,12 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/luanette/luanette/internal/config"
 )
 
 // serveWithin serves handler within limits and returns the address.
-func serveWithin(t *testing.T, limits clientLimits, handler http.Handler) (address string) {
+func serveWithin(t *testing.T, limits limits, handler http.Handler) (address string) {
 	t.Helper()
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,8 +28,8 @@ func serveWithin(t *testing.T, limits clientLimits, handler http.Handler) (addre
 }
 
 // patientLimits are limits that no test reaches.
-func patientLimits() clientLimits {
-	return clientLimits{headers: time.Hour, headerBytes: 64 << 10, idle: time.Hour, pause: time.Hour, body: time.Hour, write: time.Hour}
+func patientLimits() limits {
+	return limits{headers: time.Hour, headerBytes: 64 << 10, idle: time.Hour, pause: time.Hour, body: time.Hour, write: time.Hour}
 }
 
 // dial opens a raw connection.
@@ -68,18 +66,23 @@ func asTimeout(err error, into *net.Error) bool {
 func TestSlowRequestsAreEnded(t *testing.T) {
 	t.Parallel()
 	const short = 200 * time.Millisecond
-	_, srv := start(t, config.Sources{})
-	routes := srv.gate.Mux(srv.routes())
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	routes.HandleFunc("POST /mcp", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	})
 	post := "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 	for name, tt := range map[string]struct {
-		limit      func(*clientLimits)
+		limit      func(*limits)
 		said, want string
 	}{
-		"nothing is sent":      {func(l *clientLimits) { l.headers = short }, "", ""},
-		"the headers stop":     {func(l *clientLimits) { l.headers = short }, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", ""},
-		"the body stops":       {func(l *clientLimits) { l.pause = short }, post + "Content-Length: 1000\r\n\r\n{\"jsonrpc\"", "HTTP/1.1 400"},
-		"an unread body stops": {func(l *clientLimits) { l.pause = short }, "POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n", "HTTP/1.1 404"},
-		"no further request":   {func(l *clientLimits) { l.idle = short }, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200"},
+		"nothing is sent":      {func(l *limits) { l.headers = short }, "", ""},
+		"the headers stop":     {func(l *limits) { l.headers = short }, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", ""},
+		"the body stops":       {func(l *limits) { l.pause = short }, post + "Content-Length: 1000\r\n\r\n{\"jsonrpc\"", "HTTP/1.1 400"},
+		"an unread body stops": {func(l *limits) { l.pause = short }, "POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n", "HTTP/1.1 404"},
+		"no further request":   {func(l *limits) { l.idle = short }, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,33 +227,4 @@ func TestShutdownFinishesRequests(t *testing.T) {
 		t.Error(err)
 	}
 	<-served
-}
-
-// A request that is too large is refused before all of it is read.
-func TestTooLargeRequestsAreRefused(t *testing.T) {
-	t.Parallel()
-	url, _ := start(t, config.Sources{})
-	address := strings.TrimPrefix(url, "http://")
-	for name, tt := range map[string]struct{ request, want string }{
-		"headers": {"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Large: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "431"},
-		"a message": {"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 5000000\r\n\r\n" +
-			strings.Repeat(" ", 5_000_000), "413"},
-		"a chat": {"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50000000\r\n\r\n" +
-			strings.Repeat(" ", 20_000_000), "413"},
-		"a login": {"POST /api/v1/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n" +
-			strings.Repeat(" ", 100_000), "400"},
-	} {
-		conn := dial(t, address)
-		go func() { _, _ = io.WriteString(conn, tt.request) }() // it may be cut off
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if !strings.HasPrefix(answer.Status, tt.want) {
-			t.Errorf("%s: %s", name, answer.Status)
-		}
-		answer.Body.Close()
-		conn.Close()
-	}
 }
