@@ -16,7 +16,7 @@ func TestOf(t *testing.T) {
 		{"tool.flagged", `{"upstream":"far","name":"get","flags":[{"code":"hidden","text":"has hidden characters"},{"text":"asks for secrets"}]}`, phrase.Line{Kind: phrase.Neutral, Text: "far.get: has hidden characters; asks for secrets"}},
 		{"tool.call_ended", `{"namespace":"far","tool":"get","duration_ms":12.4}`, phrase.Line{Kind: phrase.Neutral, Text: "far.get: done in 12 ms"}},
 		{"upstream.reconnecting", `{"upstream":"far","attempt":3,"delay_ms":3000,"error":"no"}`, phrase.Line{Kind: phrase.Bad, Text: "far: disconnected, attempt 3 in 3.0 s: no"}},
-		{"tool.call_ended", `{"namespace":"","tool":"job_list","error":"gone"}`, phrase.Line{Kind: phrase.Bad, Text: "job_list: gone"}},
+		{"tool.call_ended", `{"namespace":"","tool":"job_list","error":"denied"}`, phrase.Line{Kind: phrase.Bad, Text: "job_list: denied"}},
 		{"job.progress", `{"name":"tidy","fraction":0.5,"message":"half"}`, phrase.Line{Kind: phrase.Neutral, Text: "job tidy: 50 % half"}},
 		{"job.finished", `{"job_id":"0123456789","status":"failed","took_ms":65000,"error":"no"}`, phrase.Line{Kind: phrase.Bad, Text: "job 01234567: failed after 1m5s: no"}},
 		{"job.started", `{"name":"tidy"}`, phrase.Line{Kind: phrase.Neutral, Text: "job tidy: started"}},

@@ -13,10 +13,10 @@ import (
 // line is one line of the log pane.
 type line struct {
 	Time  time.Time `json:"time"`
-	Level plain     `json:"level"` // of a log line; else news, good or bad
+	Level plain     `json:"level"` // of a log record; otherwise news, good or bad
 	Text  plain     `json:"text"`
 	Facts []plain   `json:"facts,omitempty"` // name=value
-	Node  plain     `json:"node,omitempty"`  // when it is another than the one that told us
+	Node  plain     `json:"node,omitempty"`  // if it is not the node that we read from
 
 	seq      uint64
 	replaces plain // a line replaces an earlier one with the same value, so that repeated lines do not hide others

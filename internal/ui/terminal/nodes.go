@@ -23,7 +23,7 @@ type node struct {
 	Started  time.Time `json:"started"`
 	LastSeen time.Time `json:"heard"`
 	Load     *load     `json:"load,omitempty"`
-	Current  bool      `json:"asked,omitempty"` // it is the one that we talk to
+	Current  bool      `json:"asked,omitempty"` // the node that we are connected to
 }
 
 // load is the current load of a node.

@@ -11,12 +11,12 @@ import (
 type state struct {
 	Upstreams []upstream `json:"upstreams"`
 	Jobs      []job      `json:"jobs"`
-	Calls     []call     `json:"calls"` // the newest last
-	Log       []line     `json:"log"`   // the newest last
+	Calls     []call     `json:"calls"` // newest last
+	Log       []line     `json:"log"`   // newest last
 	Approvals int        `json:"approvals"`
-	Nodes     []node     `json:"nodes,omitempty"`          // where several share a database
-	Missed    uint64     `json:"missed,omitempty"`         // events we were too slow for
-	Restart   []plain    `json:"restart_needed,omitempty"` // settings that changed and wait for one
+	Nodes     []node     `json:"nodes,omitempty"`          // if several share a database
+	Missed    uint64     `json:"missed,omitempty"`         // events that the server dropped because we were too slow
+	Restart   []plain    `json:"restart_needed,omitempty"` // changed settings that need a restart
 
 	seen uint64
 }
@@ -110,7 +110,7 @@ type call struct {
 	Error  plain     `json:"error,omitempty"`
 	Began  time.Time `json:"began"`
 	Ended  bool      `json:"ended"`
-	Node   plain     `json:"node,omitempty"` // when it is another than the one that told us
+	Node   plain     `json:"node,omitempty"` // if it is not the node that we read from
 }
 
 func (c *call) title() plain {

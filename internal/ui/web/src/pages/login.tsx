@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { login } from '../api'
+import { Hint } from '../parts/hint'
 
 /** The login page of a server that requires a key. */
 export function Login() {
@@ -22,7 +23,7 @@ export function Login() {
       <input id="key" class="wide" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
       {error && <p class="bad" role="alert">{error}</p>}
       <div class="row actions"><button class="main" type="submit" disabled={busy}>Log in</button></div>
-      <p class="soft">Create a key with `luanette key create NAME` on the server. This browser stores a session for 12 hours, not the key.</p>
+      <Hint>Create a key with `luanette key create NAME` on the server. This browser stores a session for 12 hours, not the key.</Hint>
     </form>
   )
 }
