@@ -68,7 +68,7 @@ func connect(t *testing.T, addr string) client {
 	return client{t, socket}
 }
 
-// roundTrip sends a frame and returns the answer, which has its id and trace.
+// ask sends a message and returns the answer, which has its id and trace.
 func (c client) ask(f hootproto.Message) hootproto.Message {
 	c.Helper()
 	if err := c.socket.Send(c.Context(), f.Frames()); err != nil {

@@ -303,8 +303,8 @@ func TestBackendsThatMisbehave(t *testing.T) {
 	for ready, want := range map[string]string{
 		"":                   "read body",
 		"nonsense":           "not JSON",
-		`{"tools":[]}`:       `the backend speaks "", not HOOT01`,
-		`{"protocol":"MDP"}`: `the backend speaks "MDP", not HOOT01`,
+		`{"tools":[]}`:       `the backend uses protocol "", not HOOT01`,
+		`{"protocol":"MDP"}`: `the backend uses protocol "MDP", not HOOT01`,
 	} {
 		h := upstreamtest.Open(t, scriptedBackend(t, map[hootproto.Command]string{hootproto.Ready: ready}))
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, want) {

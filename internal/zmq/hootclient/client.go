@@ -1,7 +1,7 @@
-// Package hootclient is the front end's side of a conversation by docs/backends.md:
-// one connection to a backend over ZeroMQ, with questions, answers, heartbeats and
-// broadcasts on it. It does not connect again: whoever keeps it dials anew, so that
-// nothing meant for one backend ever reaches the next.
+// Package hootclient is the client side of the protocol in docs/backends.md: one
+// connection to a backend over ZeroMQ with requests, replies, heartbeats and
+// broadcasts. It does not reconnect: callers dial again, so that a message for one
+// backend never reaches its successor.
 package hootclient
 
 import (
@@ -19,46 +19,46 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// ErrNotSent is in the chain of errors of requests that the backend did not act
-// upon, so that making them again is safe.
+// ErrNotSent is wrapped by errors of requests that the backend did not execute, so
+// that retrying them is safe.
 var ErrNotSent = errors.New("request was not delivered")
 
-// ErrTooLarge is in the chain of errors of answers larger than Options allow.
-var ErrTooLarge = errors.New("the answer is too large")
+// ErrTooLarge is wrapped by errors of replies larger than Options.MaxBody.
+var ErrTooLarge = errors.New("the reply is too large")
 
-// ErrUnreadable is in the chain of errors of answers that make no sense.
-var ErrUnreadable = errors.New("the answer cannot be read")
+// ErrUnreadable is wrapped by errors of replies that cannot be decoded.
+var ErrUnreadable = errors.New("the reply cannot be decoded")
 
-// errClosed is why a client ends that we closed.
-var errClosed = errors.New("closed by us")
+// errClosed is the error of a client after Close.
+var errClosed = errors.New("the client was closed")
 
-// DefaultMaxBody bounds an answer when Options do not.
+// DefaultMaxBody is the default of Options.MaxBody.
 const DefaultMaxBody = 16 << 20
 
-// Options say how to talk to a backend. The zero value is a good one. None of the
+// Options configure a client. The zero value uses the defaults. None of the
 // functions may block.
 type Options struct {
-	// Control may refuse an address when it is dialled; see net.Dialer.Control.
+	// Control may reject an address before it is dialled; see net.Dialer.Control.
 	Control func(network, address string, conn syscall.RawConn) error
-	// MaxBody bounds the body of one answer, in bytes; zero: 16 MiB.
+	// MaxBody is the largest body of a reply, in bytes; zero means 16 MiB.
 	MaxBody int
-	// ToolsChanged is told when the backend says that its tools are others.
+	// OnToolsChanged is called when the backend announces that its tools changed.
 	OnToolsChanged func()
-	// OnInvalid is told of what the backend sent that is no message.
+	// OnInvalid is called when the backend sent an invalid message.
 	OnInvalid func(err error)
 }
 
 // Client is one connection to a backend. Its methods may be called concurrently.
 type Client struct {
-	opts   Options
-	socket *zmtp.Socket
-	up     chan struct{}   // closed when connected
-	lost   chan zmtp.Event // holds how the connection ended
-	life   context.Context // ends when of no more use; requests bring their own
-	end    context.CancelCauseFunc
-	work   sync.WaitGroup
-	heard  atomic.Int64 // when the backend last said something, in Unix nanoseconds
-	// cancels says that the backend understands being called off.
+	opts     Options
+	socket   *zmtp.Socket
+	up       chan struct{}   // closed when connected
+	lost     chan zmtp.Event // holds how the connection ended
+	life     context.Context // ends with the connection; requests have their own
+	end      context.CancelCauseFunc
+	work     sync.WaitGroup
+	received atomic.Int64 // time of the last message, in Unix nanoseconds
+	// cancels says that the backend supports Cancel.
 	cancels atomic.Bool
 
 	mu      sync.Mutex
@@ -68,14 +68,14 @@ type Client struct {
 	err     error
 }
 
-// reply is how a question ended.
+// reply is the outcome of a request.
 type reply struct {
 	frame hootproto.Message
 	err   error
 }
 
-// Dial connects to a backend at tcp://HOST:PORT or ipc://PATH. Whoever dials
-// closes.
+// Dial connects to a backend at tcp://HOST:PORT or ipc://PATH. The caller must
+// call Close.
 func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 	if opts.MaxBody <= 0 {
 		opts.MaxBody = DefaultMaxBody
@@ -91,8 +91,8 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 		waiting: map[hootproto.ID]chan reply{},
 	}
 	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	// An answer that is too large is one call's misfortune; one that is larger by
-	// far is no answer, and ends the connection.
+	// A reply that is too large fails its call; one that is more than four times too
+	// large ends the connection.
 	socket, err := zmtp.Dial(context.WithoutCancel(ctx), zmtp.Dealer, endpoint, zmtp.Options{
 		MaxMessage: 4*opts.MaxBody + 64<<10, Control: opts.Control, OnEvent: c.event,
 		Reconnect: backoff.Policy{First: 24 * time.Hour},
@@ -111,7 +111,7 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	c.Close() //nolint:contextcheck // ctx may have ended; closing has little time of its own
+	c.Close() //nolint:contextcheck // ctx may have ended; closing has a timeout of its own
 	return nil, notSent(err)
 }
 
@@ -122,25 +122,25 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotSent, err)
 }
 
-// Done is closed when the client is of no more use; Err then says why.
+// Done is closed when the connection has ended; Err then returns the reason.
 func (c *Client) Done() <-chan struct{} { return c.life.Done() }
 
-// Err is why the client ended, or nil.
+// Err is why the connection ended, or nil.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// LastReceived is when the backend last said something.
-func (c *Client) LastReceived() time.Time { return time.Unix(0, c.heard.Load()) }
+// LastReceived is when the last message of the backend arrived.
+func (c *Client) LastReceived() time.Time { return time.Unix(0, c.received.Load()) }
 
-// Close says goodbye and ends the connection.
+// Close sends Disconnect and closes the connection.
 func (c *Client) Close() {
 	if c.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		if c.post(ctx, hootproto.New(hootproto.Disconnect, "")) == nil {
-			_ = c.socket.Flush(ctx) // it notices anyway
+			_ = c.socket.Flush(ctx) // the backend notices the end of the connection anyway
 		}
 		cancel()
 	}
@@ -156,11 +156,11 @@ func (c *Client) Close() {
 	c.work.Wait()
 }
 
-// event follows the connection: the first one is the only one.
+// event handles events of the socket, which connects only once.
 func (c *Client) event(e zmtp.Event) {
 	switch e.Type {
 	case zmtp.Connected:
-		c.heard.Store(time.Now().UnixNano())
+		c.received.Store(time.Now().UnixNano())
 		close(c.up)
 	case zmtp.Refused:
 		c.fail(e.Err)
@@ -170,8 +170,8 @@ func (c *Client) event(e zmtp.Event) {
 	}
 }
 
-// fail ends the client, and what still waits for an answer with it: nobody knows
-// whether the backend acted on that.
+// fail ends the client and fails all pending requests, which the backend may or
+// may not have executed.
 func (c *Client) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,8 @@ func (c *Client) fail(err error) {
 	c.end(err)
 }
 
-// settle ends the question of that id, and tells whether there was one.
+// settle completes the pending request with that id and reports whether there was
+// one.
 func (c *Client) settle(id hootproto.ID, r reply) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,8 +199,8 @@ func (c *Client) settle(id hootproto.ID, r reply) bool {
 	return ok
 }
 
-// receive takes messages until the connection ends, and all that came before its
-// end; then it tells what became of the rest.
+// receive handles all messages until the connection ends, then fails the requests
+// that are still pending: those never written with ErrNotSent.
 func (c *Client) receive() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -212,11 +213,11 @@ func (c *Client) receive() {
 		stop()
 	})
 	for m, err := c.socket.Recv(ctx); err == nil; m, err = c.socket.Recv(ctx) {
-		c.hear(m)
+		c.receiveMessage(m)
 	}
 	<-ctx.Done()
 	for m, more := c.socket.TryRecv(); more; m, more = c.socket.TryRecv() {
-		c.hear(m)
+		c.receiveMessage(m)
 	}
 	for _, m := range ended.Unsent {
 		if f, err := hootproto.Parse(m); err == nil {
@@ -226,25 +227,25 @@ func (c *Client) receive() {
 	c.fail(fault.Wrap(fault.Unavailable, ended.Err, "the connection to the backend was lost"))
 }
 
-func (c *Client) hear(m zmtp.Message) {
-	c.heard.Store(time.Now().UnixNano())
+func (c *Client) receiveMessage(m zmtp.Message) {
+	c.received.Store(time.Now().UnixNano())
 	f, err := hootproto.Parse(m)
 	if err != nil {
 		c.opts.OnInvalid(err)
 		return
 	}
-	c.take(f)
+	c.handle(f)
 }
 
-// take deals with one message. It does not wait.
-func (c *Client) take(f hootproto.Message) {
+// handle handles one message. It does not block.
+func (c *Client) handle(f hootproto.Message) {
 	r := reply{frame: f}
 	if len(f.Body) > c.opts.MaxBody {
-		r = reply{err: fmt.Errorf("%w: %d bytes, where %d are allowed", ErrTooLarge, len(f.Body), c.opts.MaxBody)}
+		r = reply{err: fmt.Errorf("%w: %d bytes (at most %d)", ErrTooLarge, len(f.Body), c.opts.MaxBody)}
 	}
 	switch f.Command {
 	case hootproto.Reply:
-		c.settle(f.ID, r) // one nobody waits for any more is dropped
+		c.settle(f.ID, r) // dropped if the request is no longer pending
 		c.leave(false)
 	case hootproto.Ready:
 		if !c.settle(f.ID, r) {
@@ -252,26 +253,26 @@ func (c *Client) take(f hootproto.Message) {
 		}
 	case hootproto.Heartbeat:
 		if !c.settle(f.ID, r) {
-			c.run(func(ctx context.Context) { // it asks whether we are there
+			c.run(func(ctx context.Context) { // the backend checks this client
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
-				_ = c.post(ctx, f.Answer(hootproto.Heartbeat)) // it asks again
+				_ = c.post(ctx, f.Answer(hootproto.Heartbeat)) // if lost, the backend asks again
 			})
 		}
 	case hootproto.Disconnect:
 		c.leave(true)
-	case hootproto.Request: // we have no tools
+	case hootproto.Request: // a client has no tools
 	}
 }
 
-// errLeft is why a client ends whose backend said goodbye.
-var errLeft = fault.New(fault.Unavailable, "the backend said goodbye")
+// errLeft is why a client ends whose backend disconnected.
+var errLeft = fault.New(fault.Unavailable, "the backend disconnected")
 
-// leave notes that the backend is about to end, and ends with it once nothing
-// more is under way.
-func (c *Client) leave(goodbye bool) {
+// leave ends the client when the backend has announced its end and no request is
+// pending.
+func (c *Client) leave(announced bool) {
 	c.mu.Lock()
-	c.leaving = c.leaving || goodbye
+	c.leaving = c.leaving || announced
 	over := c.leaving && len(c.waiting) == 0
 	c.mu.Unlock()
 	if over {
@@ -279,15 +280,15 @@ func (c *Client) leave(goodbye bool) {
 	}
 }
 
-// post hands a message to the connection, which must not be lost meanwhile.
+// post sends a message. It fails when the connection ends meanwhile.
 func (c *Client) post(ctx context.Context, f hootproto.Message) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })() //nolint:contextcheck // joins both
+	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })() //nolint:contextcheck // joins both contexts
 	return c.socket.Send(ctx, f.Frames())
 }
 
-// run does f in a goroutine that Close waits for, unless the client has ended.
+// run calls f in a goroutine that Close waits for, unless the client has ended.
 func (c *Client) run(f func(ctx context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,19 +13,20 @@ import (
 
 // ToolCall is one call of a tool.
 type ToolCall struct {
-	ID          hootproto.ID // of its own, used once
+	ID          hootproto.ID // unique
 	Name        string
 	Arguments   json.RawMessage // a JSON object; nil means {}
 	Traceparent string
 }
 
-// beat is how long a heartbeat is waited for before the next is sent.
-const beat = 1500 * time.Millisecond
+// heartbeatTimeout is how long to wait for a heartbeat before sending the next.
+const heartbeatTimeout = 1500 * time.Millisecond
 
-// farewell is how long a backend that takes no more calls may take to end.
-const farewell = 10 * time.Second
+// exitTimeout is how long to wait for the end of a backend that takes no more
+// calls.
+const exitTimeout = 10 * time.Second
 
-// Ready asks what the backend can do, and what it is called.
+// Ready returns the catalog and the name of the backend.
 func (c *Client) Ready(ctx context.Context) (catalog hootproto.Catalog, service string, err error) {
 	answer, err := c.roundTrip(ctx, hootproto.New(hootproto.Ready, ""))
 	if err != nil {
@@ -35,19 +36,19 @@ func (c *Client) Ready(ctx context.Context) (catalog hootproto.Catalog, service 
 		return catalog, "", err
 	}
 	if catalog.Protocol != hootproto.Magic {
-		return catalog, "", fault.New(fault.Upstream, "the backend speaks %.20q, not %s", catalog.Protocol, hootproto.Magic).
-			WithHint("its answer to Ready must say so; see docs/backends.md")
+		return catalog, "", fault.New(fault.Upstream, "the backend uses protocol %.20q, not %s", catalog.Protocol, hootproto.Magic).
+			WithHint("the catalog must name the protocol; see docs/backends.md")
 	}
 	c.cancels.Store(catalog.AcceptsCancel)
 	return catalog, answer.Service, nil
 }
 
-// Heartbeat asks for a sign of life until one comes. Any other message is as good
-// as an answer.
+// Heartbeat sends heartbeats until the backend answers or ctx ends. Any other
+// message counts as an answer.
 func (c *Client) Heartbeat(ctx context.Context) error {
 	began := time.Now()
 	for {
-		once, cancel := context.WithTimeout(ctx, beat)
+		once, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 		_, err := c.roundTrip(once, hootproto.New(hootproto.Heartbeat, ""))
 		cancel()
 		if err == nil || c.LastReceived().After(began) || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -59,9 +60,10 @@ func (c *Client) Heartbeat(ctx context.Context) error {
 	}
 }
 
-// Call calls a tool. A tool that failed is an Outcome; the error tells that no
-// answer came: ErrNotSent in its chain when the backend did not act on the call,
-// ctx's cause when that ended, else nobody knows.
+// Call calls a tool. A failure of the tool is part of the Outcome; an error means
+// that there was no reply. It wraps ErrNotSent if the backend did not execute the
+// call, and is the cause of ctx if that ended; otherwise the call may or may not
+// have been executed.
 func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome, error) {
 	f := hootproto.Message{Command: hootproto.Request, ID: request.ID, Traceparent: request.Traceparent}
 	f, err := f.With(hootproto.JSON, hootproto.Call{Name: request.Name, Arguments: request.Arguments})
@@ -71,7 +73,7 @@ func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome,
 	answer, err := c.roundTrip(ctx, f)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
-			c.callOff(request.ID)
+			c.cancel(request.ID)
 		}
 		return hootproto.Outcome{}, err
 	}
@@ -81,7 +83,7 @@ func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome,
 	}
 	if e := outcome.Err; e != nil && e.Code == hootproto.CodeUnavailable && e.Unexecuted() {
 		c.leave(true)
-		return outcome, c.outlast(ctx, e)
+		return outcome, c.waitForEnd(ctx, e)
 	}
 	return outcome, nil
 }
@@ -95,14 +97,14 @@ func (c *Client) Request(ctx context.Context, id hootproto.ID, body json.RawMess
 	answer, err := c.roundTrip(ctx, f)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
-			c.callOff(id)
+			c.cancel(id)
 		}
 		return nil, err
 	}
 	return answer.JSON()
 }
 
-// roundTrip sends a question and waits for its answer.
+// roundTrip sends a message and waits for its answer.
 func (c *Client) roundTrip(ctx context.Context, f hootproto.Message) (hootproto.Message, error) {
 	answer, err := c.expect(ctx, f.ID)
 	if err != nil {
@@ -120,8 +122,8 @@ func (c *Client) roundTrip(ctx context.Context, f hootproto.Message) (hootproto.
 	}
 }
 
-// expect announces a question. A backend that has said goodbye is asked nothing
-// more, but what it still does for others is waited for.
+// expect registers a request. A backend that has announced its end gets no more
+// requests, but pending ones are waited for.
 func (c *Client) expect(ctx context.Context, id hootproto.ID) (<-chan reply, error) {
 	c.mu.Lock()
 	leaving, ended := c.leaving, c.err
@@ -134,7 +136,7 @@ func (c *Client) expect(ctx context.Context, id hootproto.ID) (<-chan reply, err
 	case ended != nil:
 		return nil, notSent(ended)
 	case leaving:
-		return nil, c.outlast(ctx, errLeft)
+		return nil, c.waitForEnd(ctx, errLeft)
 	}
 	return answer, nil
 }
@@ -146,10 +148,10 @@ func (c *Client) forget(id hootproto.ID) {
 	c.leave(false)
 }
 
-// outlast waits until a backend that takes no more calls is gone, so that making
-// the call again reaches whoever takes its place.
-func (c *Client) outlast(ctx context.Context, why error) error {
-	timer := time.NewTimer(farewell)
+// waitForEnd waits until the connection to a backend that takes no more calls has
+// ended, so that a retry reaches its successor.
+func (c *Client) waitForEnd(ctx context.Context, why error) error {
+	timer := time.NewTimer(exitTimeout)
 	defer timer.Stop()
 	select {
 	case <-c.life.Done():
@@ -159,8 +161,8 @@ func (c *Client) outlast(ctx context.Context, why error) error {
 	return notSent(why)
 }
 
-// callOff tells the backend that nobody waits for that answer any more.
-func (c *Client) callOff(id hootproto.ID) {
+// cancel tells the backend that the client no longer waits for that reply.
+func (c *Client) cancel(id hootproto.ID) {
 	if !c.cancels.Load() {
 		return
 	}
@@ -171,6 +173,6 @@ func (c *Client) callOff(id hootproto.ID) {
 	c.run(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_ = c.post(ctx, f) // a lost one costs the backend only work
+		_ = c.post(ctx, f) // if it is lost, the backend only does needless work
 	})
 }

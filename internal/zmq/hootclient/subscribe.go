@@ -10,15 +10,15 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// Subscribe hears the backend's broadcasts from now on, at the endpoint its catalog
-// names. It returns once connected, or when ctx ends, connecting on. heard must
-// not block.
-func (c *Client) Subscribe(ctx context.Context, endpoint string, heard func(hootproto.RawBroadcast)) error {
-	where, err := beside(c.socket.Addr(), endpoint)
+// Subscribe receives the backend's broadcasts from the endpoint in its catalog and
+// calls handle for each; handle must not block. It returns when it is connected;
+// when ctx ends before, it returns too and connects in the background.
+func (c *Client) Subscribe(ctx context.Context, endpoint string, handle func(hootproto.RawBroadcast)) error {
+	address, err := broadcastAddress(c.socket.Addr(), endpoint)
 	if err != nil {
 		return err
 	}
-	sub, err := zmtp.Dial(context.WithoutCancel(ctx), zmtp.Sub, where, zmtp.Options{
+	sub, err := zmtp.Dial(context.WithoutCancel(ctx), zmtp.Sub, address, zmtp.Options{
 		MaxMessage: c.opts.MaxBody, MaxFrames: 8, Control: c.opts.Control,
 	})
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Client) Subscribe(ctx context.Context, endpoint string, heard func(hoot
 	old, ended := c.sub, c.err
 	if ended == nil {
 		c.sub = sub
-		c.work.Go(func() { c.overhear(sub, heard) }) //nolint:contextcheck // it listens as long as the client lives
+		c.work.Go(func() { c.receiveBroadcasts(sub, handle) }) //nolint:contextcheck // it receives until the client is closed
 	}
 	c.mu.Unlock()
 	if ended != nil {
@@ -39,34 +39,34 @@ func (c *Client) Subscribe(ctx context.Context, endpoint string, heard func(hoot
 	if old != nil {
 		old.Close()
 	}
-	_ = sub.Ready(ctx) // it goes on connecting by itself
+	_ = sub.Ready(ctx) // otherwise it goes on connecting in the background
 	return nil
 }
 
-// overhear hands on broadcasts until the socket closes.
-func (c *Client) overhear(sub *zmtp.Socket, heard func(hootproto.RawBroadcast)) {
+// receiveBroadcasts hands on broadcasts until the socket is closed.
+func (c *Client) receiveBroadcasts(sub *zmtp.Socket, handle func(hootproto.RawBroadcast)) {
 	for {
 		m, err := sub.Recv(context.Background())
 		if err != nil {
 			return
 		}
-		news, err := hootproto.ParseBroadcast(m[0])
+		broadcast, err := hootproto.ParseBroadcast(m[0])
 		if err != nil {
 			c.opts.OnInvalid(err)
 			continue
 		}
-		heard(news)
+		handle(broadcast)
 	}
 }
 
-// beside is where to hear the broadcasts of the backend at addr. A backend is one
-// program on one machine: of a TCP endpoint only the port counts, so that nobody
-// is sent elsewhere, and one who listens on every address need not know its own.
-func beside(addr, announced string) (string, error) {
+// broadcastAddress is where to receive the broadcasts of the backend at addr. Of an
+// announced TCP endpoint only the port is used: a backend cannot direct clients to
+// another host, and one that listens on every address need not know its own.
+func broadcastAddress(addr, announced string) (string, error) {
 	scheme, host, _ := strings.Cut(addr, "://")
 	theirs, rest, _ := strings.Cut(announced, "://")
 	if scheme != theirs {
-		return "", fault.New(fault.Upstream, "broadcasts at %.80q of a backend at %s", announced, addr).
+		return "", fault.New(fault.Upstream, "broadcast endpoint %.80q of a backend at %s", announced, addr).
 			WithHint("both must be tcp or both ipc")
 	}
 	if scheme != "tcp" {
@@ -78,7 +78,7 @@ func beside(addr, announced string) (string, error) {
 	}
 	_, port, err := net.SplitHostPort(rest)
 	if err != nil {
-		return "", fault.Wrap(fault.Upstream, err, "broadcasts at %.80q", announced)
+		return "", fault.Wrap(fault.Upstream, err, "broadcast endpoint %.80q", announced)
 	}
 	return "tcp://" + net.JoinHostPort(host, port), nil
 }

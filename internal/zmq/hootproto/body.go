@@ -7,13 +7,13 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Encode is v as a body. MessagePack says what JSON would say, so that a type
-// needs one set of tags and raw JSON may stand anywhere within v.
+// Encode encodes v as a body. MessagePack is converted from JSON, so that a type
+// needs only JSON tags and v may contain raw JSON.
 func Encode(content ContentType, v any) ([]byte, error) {
 	if content == Binary {
 		raw, ok := v.([]byte)
 		if !ok {
-			return nil, fault.New(fault.Internal, "encode body: a binary body is bytes, not %T", v)
+			return nil, fault.New(fault.Internal, "encode body: a binary body must be []byte, not %T", v)
 		}
 		return raw, nil
 	}
@@ -24,7 +24,7 @@ func Encode(content ContentType, v any) ([]byte, error) {
 	return FromJSON(content, raw)
 }
 
-// FromJSON turns JSON into a body of that content type.
+// FromJSON converts JSON to a body of that content type.
 func FromJSON(content ContentType, raw json.RawMessage) ([]byte, error) {
 	switch content {
 	case JSON:
@@ -32,12 +32,12 @@ func FromJSON(content ContentType, raw json.RawMessage) ([]byte, error) {
 	case MsgPack:
 		return packJSON(raw)
 	default:
-		return nil, fault.New(fault.Internal, "encode body: %s holds no JSON", content)
+		return nil, fault.New(fault.Internal, "encode body: %s cannot hold JSON", content)
 	}
 }
 
-// ToJSON reads a body of JSON or MessagePack as JSON. It checks that it is
-// well-formed, and returns JSON as it is.
+// ToJSON converts a body of JSON or MessagePack to JSON. It validates JSON and
+// returns it unchanged.
 func ToJSON(content ContentType, body []byte) (json.RawMessage, error) {
 	switch content {
 	case JSON:
@@ -52,7 +52,7 @@ func ToJSON(content ContentType, body []byte) (json.RawMessage, error) {
 	}
 }
 
-// tagged is v, whose JSON is an object, with a member "type" before the others.
+// tagged encodes v, which must be an object, with a first member "type".
 func tagged(kind string, v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -73,7 +73,7 @@ func tagged(kind string, v any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// kindOf is the member "type" of an object.
+// kindOf returns the member "type" of an object.
 func kindOf(raw json.RawMessage) (string, error) {
 	var tag struct {
 		Type string `json:"type"`

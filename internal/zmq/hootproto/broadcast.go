@@ -2,34 +2,34 @@ package hootproto
 
 import "encoding/json"
 
-// Broadcast is something a backend tells everybody on its PUB socket: a message
-// of one frame, an object whose type says which of these it is.
+// Broadcast is a message of one frame on a backend's PUB socket: an object whose
+// member "type" names one of the types below.
 type Broadcast interface{ broadcast() string }
 
 // The broadcasts.
 type (
-	// ConfigUpdate is a setting that changed.
+	// ConfigUpdate: a setting changed.
 	ConfigUpdate struct {
 		Key   string          `json:"key"`
 		Value json.RawMessage `json:"value"`
 	}
-	// Shutdown is a backend about to end.
+	// Shutdown: the backend is about to exit.
 	Shutdown struct {
 		Reason string `json:"reason"`
 	}
-	// ScriptInvalidate is a script that is no longer what it was.
+	// ScriptInvalidate: a script changed.
 	ScriptInvalidate struct {
 		Hash string `json:"hash"`
 	}
-	// JobStateChanged is a job that began, ended or was called off.
+	// JobStateChanged: a job started, ended or was cancelled.
 	JobStateChanged struct {
 		JobID  string          `json:"job_id"`
 		State  string          `json:"state"`
 		Result json.RawMessage `json:"result,omitempty"`
 	}
-	// Progress is how far a job is, from 0 to 1. The job may be a call under
-	// way: then JobID is the id of its request. Done and Total are the same in
-	// units of the work; with no Total nobody knows how much there is.
+	// Progress is the progress of a job, from 0 to 1. The job may be a running call:
+	// then JobID is the id of its request. Done and Total are the same in units of
+	// the work; without Total the total is unknown.
 	Progress struct {
 		JobID   string  `json:"job_id"`
 		Percent float64 `json:"percent"`
@@ -37,40 +37,40 @@ type (
 		Done    float64 `json:"done,omitempty"`
 		Total   float64 `json:"total,omitempty"`
 	}
-	// ArtifactCreated is something new in the store.
+	// ArtifactCreated: an artifact was created.
 	ArtifactCreated struct {
 		ArtifactID  string   `json:"artifact_id"`
 		ContentHash string   `json:"content_hash"`
 		Tags        []string `json:"tags"`
 		Creator     string   `json:"creator,omitempty"`
 	}
-	// TransportStateChanged is music that began to play, or stopped.
+	// TransportStateChanged: playback started or stopped.
 	TransportStateChanged struct {
 		State         string  `json:"state"`
 		PositionBeats float64 `json:"position_beats"`
 		TempoBPM      float64 `json:"tempo_bpm"`
 	}
-	// MarkerReached is a point of the timeline that playing came to.
+	// MarkerReached: playback reached a marker of the timeline.
 	MarkerReached struct {
 		PositionBeats float64         `json:"position_beats"`
 		MarkerType    string          `json:"marker_type"`
 		Metadata      json.RawMessage `json:"metadata,omitempty"`
 	}
-	// BeatTick is one beat of the music.
+	// BeatTick: playback reached a beat.
 	BeatTick struct {
 		Beat          uint64  `json:"beat"`
 		PositionBeats float64 `json:"position_beats"`
 		TempoBPM      float64 `json:"tempo_bpm"`
 	}
-	// Log is a line of the backend's log. JobID names the job or the call it is
-	// about, as that of Progress does.
+	// Log is a line of the backend's log. JobID is the job or the call it belongs
+	// to, as in Progress.
 	Log struct {
 		Level   string `json:"level"`
 		Message string `json:"message"`
 		Source  string `json:"source"`
 		JobID   string `json:"job_id,omitempty"`
 	}
-	// RawBroadcast is a broadcast we do not know, as it came.
+	// RawBroadcast is an undecoded broadcast.
 	RawBroadcast struct {
 		Type string
 		Raw  json.RawMessage
@@ -89,10 +89,11 @@ func (BeatTick) broadcast() string              { return "beat_tick" }
 func (Log) broadcast() string                   { return "log" }
 func (o RawBroadcast) broadcast() string        { return o.Type }
 
-// MarshalJSON writes the broadcast as it came.
+// MarshalJSON returns the broadcast unchanged.
 func (o RawBroadcast) MarshalJSON() ([]byte, error) { return o.Raw, nil }
 
-// EncodeBroadcast is b as the one frame of a message, in JSON or MessagePack.
+// EncodeBroadcast encodes b as the only frame of a message, in JSON or
+// MessagePack.
 func EncodeBroadcast(content ContentType, b Broadcast) ([]byte, error) {
 	if o, ok := b.(RawBroadcast); ok {
 		return FromJSON(content, o.Raw)
@@ -104,7 +105,7 @@ func EncodeBroadcast(content ContentType, b Broadcast) ([]byte, error) {
 	return FromJSON(content, raw)
 }
 
-// DecodeBroadcast reads a broadcast.
+// DecodeBroadcast decodes a broadcast.
 func DecodeBroadcast(frame []byte) (Broadcast, error) {
 	o, err := ParseBroadcast(frame)
 	if err != nil {
@@ -113,9 +114,9 @@ func DecodeBroadcast(frame []byte) (Broadcast, error) {
 	return o.Decode()
 }
 
-// ParseBroadcast reads no more of a broadcast than its type, so that it can be passed
-// on as it came. Its first byte tells JSON from MessagePack: an object begins with
-// { in one and never in the other.
+// ParseBroadcast reads only the type of a broadcast, so that it can be forwarded
+// unchanged. The first byte distinguishes JSON from MessagePack: an object begins
+// with { in JSON and never in MessagePack.
 func ParseBroadcast(frame []byte) (RawBroadcast, error) {
 	content := MsgPack
 	if len(frame) > 0 && frame[0] == '{' {
@@ -129,17 +130,17 @@ func ParseBroadcast(frame []byte) (RawBroadcast, error) {
 	return RawBroadcast{Type: kind, Raw: raw}, err
 }
 
-// Decode is the broadcast as what its type says it is, or as it came.
+// Decode decodes the broadcast by its type, or returns it unchanged if the type is
+// unknown.
 func (o RawBroadcast) Decode() (Broadcast, error) {
-	b, err := recognise(o.Type, o.Raw)
+	b, err := decodeBroadcast(o.Type, o.Raw)
 	if err != nil {
 		return nil, malformed("read broadcast %s: %v", o.Type, err)
 	}
 	return b, nil
 }
 
-// recognise reads a broadcast of a type.
-func recognise(kind string, raw json.RawMessage) (Broadcast, error) {
+func decodeBroadcast(kind string, raw json.RawMessage) (Broadcast, error) {
 	switch kind {
 	case ConfigUpdate{}.broadcast():
 		return read[ConfigUpdate](raw)

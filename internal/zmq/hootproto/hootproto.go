@@ -1,10 +1,11 @@
-// Package hootproto is what is said over ZeroMQ between a front end and a backend
-// that provides tools: seven frames that carry a command, an id and a body, and
-// the bodies, in JSON or MessagePack. docs/backends.md is its specification, and
-// testdata/vectors.json holds messages to check another implementation with.
+// Package hootproto encodes and decodes HOOT01, the protocol over ZeroMQ between a
+// client and a backend that provides tools: messages of seven frames with a
+// command, an id and a body in JSON or MessagePack. docs/backends.md is its
+// specification, and testdata/vectors.json has messages for testing other
+// implementations.
 //
-// It knows nothing of sockets: a message is a list of frames, as a ZeroMQ
-// library of any kind sends and receives them.
+// It does not use sockets: a message is a list of frames, as any ZeroMQ library
+// sends and receives them.
 package hootproto
 
 import (
@@ -19,21 +20,21 @@ import (
 // Magic is the first frame of every message, after those that name the sender.
 const Magic = "HOOT01"
 
-// Command is what a message is for.
+// Command is the purpose of a message.
 type Command uint16
 
 // The commands.
 const (
-	// Ready tells what a backend can do; without a body it asks a backend to.
+	// Ready carries a backend's Catalog; without a body it asks the backend for it.
 	Ready Command = 1
-	// Request asks for something, and gets exactly one Reply with the same id.
+	// Request has exactly one Reply with the same id.
 	Request Command = 2
 	// Reply answers a Request.
 	Reply Command = 3
-	// Heartbeat asks whether anybody is there; the answer is a Heartbeat with
-	// the same id.
+	// Heartbeat checks that the peer is alive; the answer is a Heartbeat with the
+	// same id.
 	Heartbeat Command = 4
-	// Disconnect says that the sender is about to go.
+	// Disconnect announces that the sender will disconnect.
 	Disconnect Command = 5
 )
 
@@ -46,7 +47,7 @@ func (c Command) String() string {
 	return "command " + strconv.Itoa(int(c))
 }
 
-// ContentType is how a body is to be read.
+// ContentType is the encoding of a body.
 type ContentType uint16
 
 // The content types.
@@ -66,10 +67,10 @@ func (c ContentType) String() string {
 	return "content type " + strconv.Itoa(int(c))
 }
 
-// ID tells a request and its reply from all others. It is a UUID.
+// ID identifies a request and its reply. It is a UUID.
 type ID [16]byte
 
-// NewID is a random ID.
+// NewID returns a random ID.
 func NewID() ID {
 	var id ID
 	_, _ = rand.Read(id[:]) // never fails
@@ -95,8 +96,8 @@ func (id ID) String() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// malformed is a message that is not one of ours.
+// malformed is the error for an invalid message.
 func malformed(format string, args ...any) *fault.Error {
 	return fault.New(fault.Upstream, format, args...).
-		WithHint("the other end does not keep to docs/backends.md")
+		WithHint("the other end does not follow docs/backends.md")
 }

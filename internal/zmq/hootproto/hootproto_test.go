@@ -72,7 +72,7 @@ func load(t testing.TB) (v vectors) {
 
 var whole = regexp.MustCompile(`(\d)\.0\b`)
 
-// same compares JSON by meaning, with numbers by their digits: 1.0 is 1.
+// same compares JSON values; numbers are equal by value: 1.0 is 1.
 func same(t *testing.T, got, want []byte) {
 	t.Helper()
 	values := [2]any{}
@@ -124,7 +124,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Our types say what the vectors say, in either encoding.
+// Encoding the vectors with our types gives the same bodies, in either encoding.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, v := range load(t).Messages {
@@ -203,7 +203,7 @@ func TestBroadcasts(t *testing.T) {
 	}
 	for _, odd := range []string{"", "{", "[]", `{"no":"type"}`, `{"type":"progress","percent":"x"}`, "\x81\xa1a\x01"} {
 		if b, err := hootproto.DecodeBroadcast([]byte(odd)); fault.CodeOf(err) != fault.Upstream {
-			t.Errorf("Overhear(%q) = %v, %v", odd, b, err)
+			t.Errorf("DecodeBroadcast(%q) = %v, %v", odd, b, err)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("answer %+v", answer)
 	}
 	if ask.Command != hootproto.Request || ask.Body == nil {
-		t.Error("answering changed the question")
+		t.Error("answering changed the message")
 	}
 	if other := hootproto.New(hootproto.Request, "svc"); other.ID == ask.ID {
 		t.Error("two requests with one id")

@@ -20,12 +20,12 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// maxDepth bounds how deep MessagePack may be nested.
+// maxDepth is how deep MessagePack may be nested.
 const maxDepth = 512
 
-// unpackJSON writes MessagePack as JSON. What JSON lacks is written as what
-// comes nearest: binary as base64, timestamps as RFC 3339, keys that are numbers
-// as text, NaN and infinities as null. Other extensions are refused.
+// unpackJSON converts MessagePack to JSON. Types that JSON lacks are converted:
+// binary to base64, timestamps to RFC 3339, numeric keys to strings, NaN and
+// infinities to null. Other extensions are an error.
 func unpackJSON(body []byte) (json.RawMessage, error) {
 	src := bytes.NewReader(body)
 	u := unpacker{src: src, dec: msgpack.NewDecoder(src)}
@@ -33,17 +33,17 @@ func unpackJSON(body []byte) (json.RawMessage, error) {
 	u.json.SetEscapeHTML(false)
 	err := u.value(maxDepth)
 	if err == nil && src.Len() > 0 {
-		err = errors.New("more bytes after the value")
+		err = errors.New("trailing bytes after the value")
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Upstream, err, "read MessagePack at byte %d", len(body)-src.Len()).
-			WithHint("the other end does not keep to docs/backends.md")
+			WithHint("the other end does not follow docs/backends.md")
 	}
 	return u.out.Bytes(), nil
 }
 
-// unpacker turns one body into JSON as it reads it. It makes no room for what a
-// length announces before it has seen that so many bytes are there.
+// unpacker converts one body to JSON while reading it. It allocates memory for an
+// announced length only if the body has that many bytes left.
 type unpacker struct {
 	src  *bytes.Reader
 	dec  *msgpack.Decoder
@@ -51,7 +51,7 @@ type unpacker struct {
 	json *json.Encoder
 }
 
-// value writes the next value, which may have so many levels.
+// value writes the next value, which may be nested depth levels deep.
 func (u *unpacker) value(depth int) error {
 	code, err := u.dec.PeekCode()
 	if err != nil {
@@ -125,7 +125,7 @@ func (u *unpacker) key() error {
 		return errors.Join(err, u.text(string(s)))
 	}
 	if code == msgpcode.Float || code == msgpcode.Double {
-		return errors.New("a key that is a fraction")
+		return errors.New("a key is a floating-point number")
 	}
 	u.out.WriteByte('"')
 	err = u.number(code)
@@ -166,14 +166,14 @@ func (u *unpacker) number(code byte) error {
 	return nil
 }
 
-// timestamp writes the one extension that has a meaning for all.
+// timestamp writes a timestamp, the only extension MessagePack itself defines.
 func (u *unpacker) timestamp() error {
 	kind, n, err := u.dec.DecodeExtHeader()
 	if err != nil {
 		return err
 	}
 	if kind != -1 || n != 4 && n != 8 && n != 12 || n > u.src.Len() {
-		return fmt.Errorf("extension %d of %d bytes", kind, n)
+		return fmt.Errorf("unknown extension %d of %d bytes", kind, n)
 	}
 	b := make([]byte, n)
 	if err := u.dec.ReadFull(b); err != nil {
@@ -192,7 +192,7 @@ func (u *unpacker) timestamp() error {
 	return u.text(t.UTC().Format(time.RFC3339Nano))
 }
 
-// bytes reads what string and binary have in common: a length and bytes.
+// bytes reads the length and the bytes of a string or binary value.
 func (u *unpacker) bytes() ([]byte, error) {
 	n, err := u.dec.DecodeBytesLen()
 	if err != nil {
@@ -212,8 +212,8 @@ func (u *unpacker) text(s string) error {
 	return err
 }
 
-// packJSON writes JSON as MessagePack, keys in alphabetical order and numbers in
-// their shortest form.
+// packJSON converts JSON to MessagePack, with sorted keys and numbers in their
+// shortest form.
 func packJSON(raw json.RawMessage) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -5,21 +5,21 @@ import (
 	"encoding/json"
 )
 
-// Catalog is the body of a Ready: what a backend can do.
+// Catalog is the body of a Ready: the capabilities of a backend.
 type Catalog struct {
 	// Protocol is Magic.
 	Protocol string `json:"protocol"`
 	Tools    []Tool `json:"tools"`
 	// AcceptsBinary says that requests may have bodies of content type Binary.
 	AcceptsBinary bool `json:"accepts_binary"`
-	// AcceptsCancel says that a Cancel is understood.
+	// AcceptsCancel says that the backend supports Cancel.
 	AcceptsCancel bool `json:"accepts_cancel,omitempty"`
 	// Broadcasts is the endpoint of the backend's PUB socket, if it has one.
 	Broadcasts string `json:"broadcasts,omitempty"`
 }
 
-// Tool is one entry of a Catalog. A backend that knows nothing but a name may
-// write that name alone in place of the object.
+// Tool is one entry of a Catalog. Instead of an object, a backend may send only
+// the name as a string.
 type Tool struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`
@@ -27,16 +27,16 @@ type Tool struct {
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	// ReadOnly says that calling it changes nothing, Idempotent that calling it
-	// twice is the same as once. Only such calls are ever repeated.
+	// twice has the same effect as once. Only such calls are retried.
 	ReadOnly   bool `json:"read_only,omitempty"`
 	Idempotent bool `json:"idempotent,omitempty"`
 	// Destructive says that calling it may destroy something.
 	Destructive bool `json:"destructive,omitempty"`
-	// ClosedWorld says that it reaches nothing but what the backend keeps itself.
+	// ClosedWorld says that it uses only the backend's own data.
 	ClosedWorld bool `json:"closed_world,omitempty"`
 }
 
-// UnmarshalJSON reads a tool, or a name alone.
+// UnmarshalJSON reads a tool, or only its name.
 func (t *Tool) UnmarshalJSON(raw []byte) error {
 	*t = Tool{}
 	if raw[0] == '"' {
@@ -56,7 +56,7 @@ type Call struct {
 	Arguments json.RawMessage
 }
 
-// callBody is a Call on the wire, beside its type.
+// callBody is a Call on the wire, without its type.
 type callBody struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -70,8 +70,8 @@ func (c Call) MarshalJSON() ([]byte, error) {
 	return tagged(callType, callBody(c))
 }
 
-// UnmarshalJSON reads a call. The older form, in which the type is the tool's
-// name and the other members are its arguments, is understood too.
+// UnmarshalJSON reads a call. It also accepts the older form, in which the type is
+// the tool's name and the other members are its arguments.
 func (c *Call) UnmarshalJSON(raw []byte) error {
 	kind, err := kindOf(raw)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Call) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	if body.Name == "" {
-		return malformed("read call: it names no tool")
+		return malformed("read call: the name of the tool is missing")
 	}
 	if len(body.Arguments) == 0 || string(body.Arguments) == "null" {
 		body.Arguments = json.RawMessage("{}")
@@ -111,8 +111,8 @@ func (c *Call) flat(name string, raw []byte) error {
 // cancelType is the type of a Cancel's body.
 const cancelType = "tool_cancel"
 
-// Cancel is the body of a Request that calls off another: nobody waits for that
-// one's Reply any more. Only backends whose Catalog says so understand it.
+// Cancel is the body of a Request that cancels another one, whose Reply the client
+// no longer waits for. Only backends whose Catalog has AcceptsCancel support it.
 type Cancel struct {
 	RequestID string `json:"request_id"`
 }
@@ -123,14 +123,14 @@ func (c Cancel) MarshalJSON() ([]byte, error) {
 	return tagged(cancelType, plain(c))
 }
 
-// ReadCancel reads the id of the request that is called off, if the body of a
-// Request is a Cancel.
+// ReadCancel returns the id of the request to cancel, if the body of a Request is
+// a Cancel.
 func ReadCancel(raw json.RawMessage) (id ID, ok bool) {
 	var body struct {
 		Type      string `json:"type"`
 		RequestID string `json:"request_id"`
 	}
-	const longest = 256 // bytes; so that calls are not read twice
+	const longest = 256 // bytes; so that large calls are not parsed twice
 	if len(raw) > longest || json.Unmarshal(raw, &body) != nil || body.Type != cancelType {
 		return id, false
 	}
@@ -138,17 +138,17 @@ func ReadCancel(raw json.RawMessage) (id ID, ok bool) {
 	return id, err == nil
 }
 
-// ToolOutput is what a tool has to say: a text for people and, unless it is
-// null, the same as data for programs.
+// ToolOutput is the output of a tool: text for people and, unless it is null, the
+// same as data for programs.
 type ToolOutput struct {
 	Text string          `json:"text"`
 	Data json.RawMessage `json:"data"`
-	// Attachments are pictures, sounds and other files that belong to it.
+	// Attachments are images, sounds and other files that belong to it.
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
-// Attachment is a file beside an output: its bytes or its text, or only where it
-// is.
+// Attachment is a file that belongs to an output: its bytes, its text, or only its
+// URI.
 type Attachment struct {
 	MimeType string `json:"mime_type,omitempty"`
 	Data     []byte `json:"data,omitempty"` // base64 in JSON
@@ -157,8 +157,8 @@ type Attachment struct {
 	Name     string `json:"name,omitempty"`
 }
 
-// ToolError is why a tool failed. The code is for programs; docs/backends.md
-// names those with a meaning to all, and others are passed on as they are.
+// ToolError is why a tool failed. The code is for programs; docs/backends.md lists
+// the common ones, and others are passed on unchanged.
 type ToolError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -167,7 +167,7 @@ type ToolError struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// The codes every tool may use.
+// The common codes.
 const (
 	CodeInvalidParams = "invalid_params"
 	CodeToolNotFound  = "tool_not_found"
@@ -176,11 +176,11 @@ const (
 	CodeLimit         = "limit_exceeded"
 )
 
-// Unexecuted is the details of an error that says that nothing was done, so that
-// the call may be made again whatever the tool does.
+// Unexecuted is the details of an error that says that the call was not executed,
+// so that it is safe to retry it.
 var Unexecuted = json.RawMessage(`{"executed":false}`)
 
-// Unexecuted tells whether the error says that nothing was done.
+// Unexecuted reports whether the error says that the call was not executed.
 func (e *ToolError) Unexecuted() bool {
 	var details struct {
 		Executed *bool `json:"executed"`
@@ -188,7 +188,7 @@ func (e *ToolError) Unexecuted() bool {
 	return json.Unmarshal(e.Details, &details) == nil && details.Executed != nil && !*details.Executed
 }
 
-// Error is the message; the code is left to whoever shows it.
+// Error returns the message without the code.
 func (e *ToolError) Error() string { return e.Message }
 
 // Outcome is the body of a Reply: an output, or an error when that is not nil.

@@ -10,49 +10,49 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// broadcast tells everybody who listens.
-func (b *Server) broadcast(ctx context.Context, news hootproto.Broadcast) {
-	if b.pub == nil {
+// broadcast publishes a message to all subscribers.
+func (s *Server) broadcast(ctx context.Context, message hootproto.Broadcast) {
+	if s.pub == nil {
 		return
 	}
-	frame, err := hootproto.EncodeBroadcast(hootproto.JSON, news)
+	frame, err := hootproto.EncodeBroadcast(hootproto.JSON, message)
 	if err == nil {
-		err = b.pub.Send(ctx, zmtp.Message{frame})
+		err = s.pub.Send(ctx, zmtp.Message{frame})
 	}
 	if err != nil {
-		b.opts.Log.DebugContext(ctx, "a broadcast was lost", "error", err)
+		s.opts.Log.DebugContext(ctx, "broadcast lost", "error", err)
 	}
 }
 
-// tell broadcasts what happens in the house until ctx ends.
-func (b *Server) tell(ctx context.Context) {
-	if b.opts.Events == nil || b.pub == nil {
+// broadcastEvents broadcasts events of the bus until ctx ends.
+func (s *Server) broadcastEvents(ctx context.Context) {
+	if s.opts.Events == nil || s.pub == nil {
 		return
 	}
 	types := []string{"job.*"}
-	for _, kind := range passed {
+	for _, kind := range forwarded {
 		types = append(types, strings.Replace(kind, "_", ".", 1))
 	}
-	sub := b.opts.Events.Subscribe(event.Options{Types: types})
+	sub := s.opts.Events.Subscribe(event.Options{Types: types})
 	defer sub.Close()
 	for e := range sub.All(ctx) {
-		if news := newsOf(e); news != nil {
-			b.broadcast(ctx, news)
+		if message := broadcastOf(e); message != nil {
+			s.broadcast(ctx, message)
 		}
 	}
 }
 
-// passed are the broadcasts that an event of the house is as it stands: its type
-// has a dot for the first _ of these.
-var passed = []string{
+// forwarded are the types of broadcasts whose data is that of an event. The event's
+// type has a dot for the first underscore.
+var forwarded = []string{
 	"artifact_created", "transport_state_changed", "marker_reached", "beat_tick",
 	"region_entered", "region_left", "config_update", "script_invalidate", "job_state_changed",
 }
 
-// newsOf is an event as a broadcast, or nil when it is none. What we heard from a
-// backend of our own is not said again: two that are each other's would never
-// stop.
-func newsOf(e event.Event) hootproto.Broadcast {
+// broadcastOf returns the broadcast for an event, or nil. Events that came from an
+// upstream backend are not broadcast: two servers that are each other's backends
+// would repeat them for ever.
+func broadcastOf(e event.Event) hootproto.Broadcast {
 	raw, err := json.Marshal(e.Data)
 	if err != nil {
 		return nil
@@ -84,15 +84,16 @@ func newsOf(e event.Event) hootproto.Broadcast {
 		return hootproto.Progress{JobID: p.ID, Percent: p.Fraction, Message: p.Message}
 	}
 	kind := strings.Replace(e.Type, ".", "_", 1)
-	for _, known := range passed {
+	for _, known := range forwarded {
 		if kind == known {
-			return asItIs(kind, raw)
+			return withType(kind, raw)
 		}
 	}
 	return nil
 }
 
-// stateOf tells of a job that it is in that state, or in the one it names.
+// stateOf returns the broadcast for a job in that state or, if state is empty, in
+// the state of the event.
 func stateOf(raw json.RawMessage, state string) hootproto.Broadcast {
 	var j struct {
 		ID     string          `json:"job_id"`
@@ -108,8 +109,8 @@ func stateOf(raw json.RawMessage, state string) hootproto.Broadcast {
 	return hootproto.JobStateChanged{JobID: j.ID, State: j.State, Result: j.Result}
 }
 
-// asItIs is an event's data with its type before it.
-func asItIs(kind string, raw json.RawMessage) hootproto.Broadcast {
+// withType returns an event's data with its type added.
+func withType(kind string, raw json.RawMessage) hootproto.Broadcast {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// index finds the source's tools by the names they have on the wire: their own,
-// unless two namespaces have the same one.
+// index maps the names of tools on the wire to tools of the source. The name is
+// the tool's own unless two namespaces have the same one.
 type index struct {
 	mu   sync.Mutex
 	of   []tool.Info
@@ -22,8 +22,8 @@ type index struct {
 	list []hootproto.Tool
 }
 
-// find tells which tool of the source a name means. The source's list is read
-// only for a name that is not known; that one is gone the source says itself.
+// find returns the tool with that name. It lists the source's tools only if the
+// name is unknown; for a removed tool the source returns an error itself.
 func (x *index) find(ctx context.Context, source tool.Source, name string) (tool.Ref, error) {
 	if ref, ok := x.known(name); ok {
 		return ref, nil
@@ -40,7 +40,7 @@ func (x *index) find(ctx context.Context, source tool.Source, name string) (tool
 	if close := suggest.Names(name, slices.Sorted(maps.Keys(x.refs)), 3); len(close) > 0 {
 		return tool.Ref{}, unknown.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}
-	return tool.Ref{}, unknown.WithHint("Ready lists the tools there are")
+	return tool.Ref{}, unknown.WithHint("Ready returns the list of tools")
 }
 
 func (x *index) known(name string) (tool.Ref, bool) {
@@ -50,7 +50,7 @@ func (x *index) known(name string) (tool.Ref, bool) {
 	return ref, ok
 }
 
-// tools are the entries of our catalog.
+// tools returns the entries of the catalog.
 func (x *index) tools(ctx context.Context, source tool.Source) ([]hootproto.Tool, error) {
 	err := x.refresh(ctx, source)
 	x.mu.Lock()
@@ -58,7 +58,7 @@ func (x *index) tools(ctx context.Context, source tool.Source) ([]hootproto.Tool
 	return x.list, err
 }
 
-// refresh reads the source's list, if it is another than the one we know.
+// refresh updates the index if the source's list has changed.
 func (x *index) refresh(ctx context.Context, source tool.Source) error {
 	infos, err := source.Tools(ctx)
 	if err != nil {
@@ -71,9 +71,9 @@ func (x *index) refresh(ctx context.Context, source tool.Source) error {
 	}
 	x.of, x.refs, x.list = infos, make(map[string]tool.Ref, len(infos)), make([]hootproto.Tool, 0, len(infos))
 	for _, info := range infos {
-		name := legible(info.Name)
+		name := wireName(info.Name)
 		if _, taken := x.refs[name]; taken {
-			name = legible(info.Space + "__" + info.Name)
+			name = wireName(info.Space + "__" + info.Name)
 		}
 		if _, taken := x.refs[name]; taken {
 			continue
@@ -84,7 +84,7 @@ func (x *index) refresh(ctx context.Context, source tool.Source) error {
 	return nil
 }
 
-// entry is a tool in the words of the wire.
+// entry is a tool in the format of the protocol.
 func entry(name string, info tool.Info) hootproto.Tool {
 	return hootproto.Tool{
 		Name: name, Title: info.Title, Description: info.Description,
@@ -95,35 +95,36 @@ func entry(name string, info tool.Info) hootproto.Tool {
 	}
 }
 
-// ready answers who asks what we can do.
-func (b *Server) ready(ctx context.Context, f hootproto.Message) (hootproto.Message, error) {
-	tools, err := b.index.tools(ctx, b.opts.Source)
+// ready is the answer to Ready: the catalog.
+func (s *Server) ready(ctx context.Context, f hootproto.Message) (hootproto.Message, error) {
+	tools, err := s.index.tools(ctx, s.opts.Source)
 	if err != nil {
 		return f, err
 	}
 	content := f.Content
-	if content != hootproto.MsgPack { // a question without a body has no content type
+	if content != hootproto.MsgPack { // a message without a body has no content type
 		content = hootproto.JSON
 	}
 	answer := f.Answer(hootproto.Ready)
-	answer.Service = b.opts.Name
+	answer.Service = s.opts.Name
 	return answer.With(content, hootproto.Catalog{
-		Protocol: hootproto.Magic, Tools: tools, Broadcasts: b.Broadcasts(), AcceptsCancel: true,
+		Protocol: hootproto.Magic, Tools: tools, Broadcasts: s.Broadcasts(), AcceptsCancel: true,
 	})
 }
 
-// watch tells everybody who asked once when our tools are others.
-func (b *Server) watch(ctx context.Context) {
+// announceChanges sends the new catalog to every client that has asked for one
+// whenever the tools change.
+func (s *Server) announceChanges(ctx context.Context) {
 	for {
 		select {
-		case <-b.opts.ToolsChanged: // never, when it is nil
+		case <-s.opts.ToolsChanged: // never, when it is nil
 		case <-ctx.Done():
 			return
 		}
-		for _, address := range b.peers.greeted() {
-			news := hootproto.New(hootproto.Ready, b.opts.Name)
-			news.Identity = address
-			b.answer(ctx, func() (hootproto.Message, error) { return b.ready(ctx, news) })
+		for _, address := range s.peers.addresses() {
+			message := hootproto.New(hootproto.Ready, s.opts.Name)
+			message.Identity = address
+			s.answer(ctx, func() (hootproto.Message, error) { return s.ready(ctx, message) })
 		}
 	}
 }

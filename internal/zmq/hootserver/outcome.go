@@ -10,14 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// outcomeOf is a tool's answer in the words of the wire.
+// outcomeOf is a tool's result in the format of the protocol.
 func outcomeOf(result tool.Result) hootproto.Outcome {
 	view, err := result.View()
 	if err != nil {
 		return failure(err)
 	}
 	if view.IsError {
-		return hootproto.Outcome{Err: complaint(view)}
+		return hootproto.Outcome{Err: toolError(view)}
 	}
 	output := hootproto.ToolOutput{Text: view.Text()}
 	if string(view.Structured) != "null" {
@@ -31,13 +31,13 @@ func outcomeOf(result tool.Result) hootproto.Outcome {
 	return hootproto.Outcome{Output: output}
 }
 
-// complaint is why a tool says that it failed: the fault it left for programs,
-// or its text.
-func complaint(view tool.View) *hootproto.ToolError {
+// toolError is the error of a failed tool: the structured error in its metadata, or
+// its text.
+func toolError(view tool.View) *hootproto.ToolError {
 	var meta map[string]json.RawMessage
-	var told hootproto.ToolError
-	if json.Unmarshal(view.Meta, &meta) == nil && json.Unmarshal(meta[tool.ErrorKey], &told) == nil && told.Code != "" {
-		return &told
+	var found hootproto.ToolError
+	if json.Unmarshal(view.Meta, &meta) == nil && json.Unmarshal(meta[tool.ErrorKey], &found) == nil && found.Code != "" {
+		return &found
 	}
 	details := view.Structured
 	if string(details) == "null" {
@@ -49,7 +49,7 @@ func complaint(view tool.View) *hootproto.ToolError {
 // codeFailed is the code of a tool that failed without giving one.
 const codeFailed = "tool_failed"
 
-// failure is an error in the words of the wire.
+// failure is an error in the format of the protocol.
 func failure(err error) hootproto.Outcome {
 	f := fault.From(err)
 	return hootproto.Outcome{Err: &hootproto.ToolError{
@@ -57,7 +57,7 @@ func failure(err error) hootproto.Outcome {
 	}}
 }
 
-// attachment reads a block of a tool's answer that is not text.
+// attachment converts a content block other than text.
 func attachment(raw json.RawMessage) (a hootproto.Attachment, ok bool) {
 	var block struct {
 		Type, MimeType, URI, Name string
@@ -82,8 +82,9 @@ func attachment(raw json.RawMessage) (a hootproto.Attachment, ok bool) {
 	return a, false
 }
 
-// legible is a name as the wire has them: letters, digits, _ and -.
-func legible(name string) string {
+// wireName replaces characters that names on the wire cannot have: they consist of
+// letters, digits, _ and -.
+func wireName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 			return r

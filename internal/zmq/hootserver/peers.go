@@ -10,64 +10,64 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// Why a call is called off.
+// Why a call is cancelled.
 var (
-	errCalledOff = errors.New("the front end called it off")
-	errPeerGone  = errors.New("the front end is gone")
-	errLeaving   = errors.New("the backend is leaving")
+	errCancelled    = errors.New("the client cancelled the call")
+	errDisconnected = errors.New("the client disconnected")
+	errStopping     = errors.New("the backend is shutting down")
 )
 
-// Why a call is not begun.
+// Why a call is refused.
 var (
-	errBusy      = errors.New("too many calls are under way")
-	errDuplicate = errors.New("a call of that id is under way already")
+	errBusy      = errors.New("too many calls are running")
+	errDuplicate = errors.New("a call with that id is already running")
 )
 
-// peers are the front ends that are connected, with their calls under way.
+// peers are the connected clients and their running calls.
 type peers struct {
 	limit int
 
 	mu      sync.Mutex
-	quiet   sync.Cond // told when no call is under way any more, and when somebody leaves
+	changed sync.Cond // signalled when no call is running any more and when a client disconnects
 	byName  map[string]*peer
 	running int
 	closed  bool
 }
 
-// peer is one front end. Its fields belong to the lock of all.
+// peer is one client. The mutex of all guards its fields.
 type peer struct {
 	all     *peers
 	calls   map[hootproto.ID]context.CancelCauseFunc
-	address [][]byte // where it asked for our tools from; nil when it never did
+	address [][]byte // identity frames of its Ready; nil if it sent none
 }
 
 func newPeers(limit int) *peers {
 	p := &peers{limit: limit, byName: map[string]*peer{}}
-	p.quiet.L = &p.mu
+	p.changed.L = &p.mu
 	return p
 }
 
-func (p *peers) join(identity string) {
+func (p *peers) add(identity string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if old := p.byName[identity]; old != nil {
-		old.cancel(errPeerGone)
+		old.cancel(errDisconnected)
 	}
 	p.byName[identity] = &peer{all: p, calls: map[hootproto.ID]context.CancelCauseFunc{}}
 }
 
-func (p *peers) part(identity string) {
+func (p *peers) remove(identity string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if old := p.byName[identity]; old != nil {
-		old.cancel(errPeerGone)
+		old.cancel(errDisconnected)
 		delete(p.byName, identity)
-		p.quiet.Broadcast()
+		p.changed.Broadcast()
 	}
 }
 
-// find is the front end a message came from, or nil when it is gone. A message
-// that came through a proxy counts as the proxy's.
+// find returns the client that sent a message, or nil if it has disconnected. For
+// messages through a proxy that is the proxy.
 func (p *peers) find(identity [][]byte) *peer {
 	if len(identity) == 0 {
 		return nil
@@ -77,62 +77,62 @@ func (p *peers) find(identity [][]byte) *peer {
 	return p.byName[string(identity[0])]
 }
 
-// greeted are the addresses of all who asked for our tools.
-func (p *peers) greeted() [][][]byte {
+// addresses returns the addresses of all clients that sent Ready.
+func (p *peers) addresses() [][][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var addresses [][][]byte
+	var list [][][]byte
 	for _, one := range p.byName {
 		if one.address != nil {
-			addresses = append(addresses, one.address)
+			list = append(list, one.address)
 		}
 	}
-	return addresses
+	return list
 }
 
-// idle waits until no call is under way.
-func (p *peers) idle() {
+// waitIdle waits until no call is running.
+func (p *peers) waitIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.running > 0 {
-		p.quiet.Wait()
+		p.changed.Wait()
 	}
 }
 
-// alone waits until all who asked for our tools have left, and who only
-// connected does not count.
-func (p *peers) alone() {
+// waitDisconnected waits until all clients that sent Ready have disconnected.
+func (p *peers) waitDisconnected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for slices.ContainsFunc(slices.Collect(maps.Values(p.byName)), func(o *peer) bool { return o.address != nil }) {
-		p.quiet.Wait()
+		p.changed.Wait()
 	}
 }
 
-// close calls everything off and lets nothing new begin.
+// close cancels all calls and refuses new ones.
 func (p *peers) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	for _, one := range p.byName {
-		one.cancel(errLeaving)
+		one.cancel(errStopping)
 	}
 }
 
-// greet remembers where the front end asked for our tools from.
-func (o *peer) greet(address [][]byte) {
+// setAddress stores the address of a client that sent Ready.
+func (o *peer) setAddress(address [][]byte) {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.address = slices.Clone(address)
 }
 
-// begin starts a call of that id. What it returns ends it.
+// begin registers a call with that id and returns its context. The function it
+// returns ends the call.
 func (o *peer) begin(ctx context.Context, id hootproto.ID) (context.Context, func(), error) {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	switch {
 	case o.all.closed:
-		return nil, nil, errLeaving
+		return nil, nil, errStopping
 	case o.calls[id] != nil:
 		return nil, nil, errDuplicate
 	case o.all.running >= o.all.limit:
@@ -147,18 +147,18 @@ func (o *peer) begin(ctx context.Context, id hootproto.ID) (context.Context, fun
 		defer o.all.mu.Unlock()
 		delete(o.calls, id)
 		if o.all.running--; o.all.running == 0 {
-			o.all.quiet.Broadcast()
+			o.all.changed.Broadcast()
 		}
 	}, nil
 }
 
-// callOff cancels the call of that id, if it is under way.
-func (o *peer) callOff(id hootproto.ID) bool {
+// cancelCall cancels the call with that id, if it is running.
+func (o *peer) cancelCall(id hootproto.ID) bool {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	cancel := o.calls[id]
 	if cancel != nil {
-		cancel(errCalledOff)
+		cancel(errCancelled)
 	}
 	return cancel != nil
 }
@@ -166,10 +166,10 @@ func (o *peer) callOff(id hootproto.ID) bool {
 func (o *peer) cancelAll() {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
-	o.cancel(errPeerGone)
+	o.cancel(errDisconnected)
 }
 
-// cancel calls off everything of this front end; the lock is held.
+// cancel cancels all calls of this client; the caller holds the lock.
 func (o *peer) cancel(why error) {
 	for _, cancel := range o.calls {
 		cancel(why)

@@ -1,7 +1,7 @@
-// Package hootserver is the door for front ends over ZeroMQ: it serves any source of
-// tools as a backend, by the book of docs/backends.md. Calls come in on a ROUTER;
-// what happens meanwhile goes out on a PUB. It knows nothing of MCP, which is the
-// front end's business.
+// Package hootserver serves a tool source over ZeroMQ with the protocol in
+// docs/backends.md. Calls arrive on a ROUTER socket; progress and events are
+// published on a PUB socket. It does not depend on MCP, which its clients
+// implement.
 package hootserver
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// EventType zero options mean.
+// Defaults of Options.
 const (
 	DefaultMaxCalls       = 1024
 	DefaultMaxMessage     = 16 << 20
@@ -31,36 +31,37 @@ const (
 	DefaultDisconnectWait = 500 * time.Millisecond
 )
 
-// Options say what is served and where.
+// Options configure a server.
 type Options struct {
-	// Name is the service's name, which answers carry.
+	// Name is the name of the service in replies.
 	Name string
-	// Subscribe is where front ends connect to, such as tcp://127.0.0.1:5580.
+	// Listen is the endpoint of the ROUTER, such as tcp://127.0.0.1:5580.
 	Listen string
-	// Broadcast is where they hear what happens, such as tcp://127.0.0.1:5581;
-	// empty: nowhere.
+	// Broadcast is the endpoint of the PUB, such as tcp://127.0.0.1:5581; empty
+	// means no broadcasts.
 	Broadcast string
-	// Source has the tools.
+	// Source is the tools to serve.
 	Source tool.Source
-	// ToolsChanged tells that the source lists other tools than before; nil: never.
+	// ToolsChanged receives a value when the source's tools changed; nil: never.
 	ToolsChanged <-chan struct{}
-	// Events is what happens in the house; nil: nothing.
+	// Events is the bus whose events are broadcast; nil: none.
 	Events *event.Bus
 
-	// MaxCalls bounds the calls under way at once, of all front ends together.
+	// MaxCalls limits the concurrent calls of all clients together.
 	MaxCalls int
-	// MaxMessage bounds one message of a front end, in bytes. Who sends more is
-	// disconnected.
+	// MaxMessage is the largest message of a client, in bytes. A client that sends
+	// more is disconnected.
 	MaxMessage int
-	// Grace is how long calls under way may take to finish when we leave.
+	// Grace is how long running calls may take to finish on shutdown.
 	Grace time.Duration
-	// DisconnectWait is how long front ends may take to hang up once we said goodbye. What
-	// they sent before is answered meanwhile, so that none of it is in doubt.
+	// DisconnectWait is how long to wait on shutdown for clients to disconnect.
+	// Requests they sent before are answered meanwhile, so that clients know their
+	// outcome.
 	DisconnectWait time.Duration
 
 	Log        *slog.Logger                  // nil: no log
-	Tracer     trace.Tracer                  // makes a span per call; nil: none
-	Propagator propagation.TextMapPropagator // reads the front end's trace; nil: it is not read
+	Tracer     trace.Tracer                  // starts a span per call; nil: none
+	Propagator propagation.TextMapPropagator // extracts the client's trace; nil: not extracted
 }
 
 func (o Options) filled() Options {
@@ -88,198 +89,199 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Server is a backend that listens.
+// Server is a listening backend.
 type Server struct {
-	opts    Options
-	router  *zmtp.Socket
-	pub     *zmtp.Socket // nil when nothing is broadcast
-	peers   *peers
-	index   index
-	calls   sync.WaitGroup
-	leaving atomic.Bool
-	// answers has a place for each small answer that waits to be sent. Who does
-	// not read what they asked for is not answered without end.
+	opts     Options
+	router   *zmtp.Socket
+	pub      *zmtp.Socket // nil when nothing is broadcast
+	peers    *peers
+	index    index
+	calls    sync.WaitGroup
+	stopping atomic.Bool
+	// answers limits the short answers that wait to be sent, so that a client that
+	// does not read them cannot use up memory.
 	answers chan struct{}
 }
 
-// Subscribe listens. Serve answers, and closes it in the end; whoever does not come
-// that far calls Close.
+// Listen opens the sockets. Serve answers requests and closes them at the end; a
+// caller that does not call Serve must call Close.
 func Listen(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.filled()
 	if opts.Source == nil {
-		return nil, fault.New(fault.Internal, "open bridge: there is no source of tools")
+		return nil, fault.New(fault.Internal, "serve backend: no tool source")
 	}
-	b := &Server{opts: opts, peers: newPeers(opts.MaxCalls), answers: make(chan struct{}, 256)}
-	life := context.WithoutCancel(ctx) // calls may finish after ctx has ended
+	s := &Server{opts: opts, peers: newPeers(opts.MaxCalls), answers: make(chan struct{}, 256)}
+	life := context.WithoutCancel(ctx) // calls may finish after ctx ended
 	if opts.Broadcast != "" {
 		pub, err := zmtp.Listen(life, zmtp.Pub, opts.Broadcast, zmtp.Options{})
 		if err != nil {
 			return nil, err
 		}
-		b.pub = pub
+		s.pub = pub
 	}
 	router, err := zmtp.Listen(life, zmtp.Router, opts.Listen, zmtp.Options{
-		MaxMessage: opts.MaxMessage, MaxFrames: 32, Overflow: zmtp.Wait, OnEvent: b.heard,
+		MaxMessage: opts.MaxMessage, MaxFrames: 32, Overflow: zmtp.Wait, OnEvent: s.handleEvent,
 	})
 	if err != nil {
-		b.Close()
+		s.Close()
 		return nil, err
 	}
-	b.router = router
-	return b, nil
+	s.router = router
+	return s, nil
 }
 
-// Addr is where front ends connect to.
-func (b *Server) Addr() string { return b.router.Addr() }
+// Addr is the endpoint that clients connect to.
+func (s *Server) Addr() string { return s.router.Addr() }
 
-// Broadcasts is where they hear what happens, or empty.
-func (b *Server) Broadcasts() string {
-	if b.pub == nil {
+// Broadcasts is the endpoint of the broadcasts, or empty.
+func (s *Server) Broadcasts() string {
+	if s.pub == nil {
 		return ""
 	}
-	return b.pub.Addr()
+	return s.pub.Addr()
 }
 
-// Close ends all connections at once.
-func (b *Server) Close() {
-	b.peers.close()
-	for _, socket := range []*zmtp.Socket{b.router, b.pub} {
+// Close closes all connections at once.
+func (s *Server) Close() {
+	s.peers.close()
+	for _, socket := range []*zmtp.Socket{s.router, s.pub} {
 		if socket != nil {
 			socket.Close()
 		}
 	}
-	b.calls.Wait()
+	s.calls.Wait()
 }
 
-// Serve answers until ctx ends. Then it says goodbye, takes no more calls, lets
-// those under way finish and closes.
-func (b *Server) Serve(ctx context.Context) error {
-	defer b.Close()
+// Serve answers requests until ctx ends. Then it announces its end, refuses new
+// calls, lets running ones finish and closes.
+func (s *Server) Serve(ctx context.Context) error {
+	defer s.Close()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer end()
-	work.Go(func() { b.tell(life) })
-	work.Go(func() { b.watch(life) })
+	work.Go(func() { s.broadcastEvents(life) })
+	work.Go(func() { s.announceChanges(life) })
 	done := make(chan struct{})
-	work.Go(func() { defer close(done); b.receive(life) })
+	work.Go(func() { defer close(done); s.receive(life) })
 	select {
 	case <-ctx.Done():
-		b.leave(life)
+		s.shutdown(life)
 		return nil
-	case <-done: // nobody closed us
+	case <-done: // closed without a shutdown
 		return errors.New("serve backend: the socket was closed")
 	}
 }
 
-// receive takes messages until ctx ends.
-func (b *Server) receive(ctx context.Context) {
+// receive handles messages until ctx ends.
+func (s *Server) receive(ctx context.Context) {
 	for {
-		m, err := b.router.Recv(ctx)
+		m, err := s.router.Recv(ctx)
 		if err != nil {
 			return
 		}
 		f, err := hootproto.Parse(m)
 		if err != nil {
-			b.opts.Log.DebugContext(ctx, "not a message", "error", err)
+			s.opts.Log.DebugContext(ctx, "invalid message", "error", err)
 			continue
 		}
-		b.take(ctx, f)
+		s.handle(ctx, f)
 	}
 }
 
-// take deals with one message. It never waits.
-func (b *Server) take(ctx context.Context, f hootproto.Message) {
-	p := b.peers.find(f.Identity)
+// handle handles one message. It never blocks.
+func (s *Server) handle(ctx context.Context, f hootproto.Message) {
+	p := s.peers.find(f.Identity)
 	if p == nil {
-		return // gone before we came to it: nobody would hear the answer
+		return // the client has disconnected
 	}
 	switch f.Command {
 	case hootproto.Ready:
-		p.greet(f.Identity)
-		b.answer(ctx, func() (hootproto.Message, error) { return b.ready(ctx, f) })
+		p.setAddress(f.Identity)
+		s.answer(ctx, func() (hootproto.Message, error) { return s.ready(ctx, f) })
 	case hootproto.Heartbeat:
-		b.answer(ctx, func() (hootproto.Message, error) { return f.Answer(hootproto.Heartbeat), nil })
+		s.answer(ctx, func() (hootproto.Message, error) { return f.Answer(hootproto.Heartbeat), nil })
 	case hootproto.Request:
-		b.request(ctx, p, f)
+		s.request(ctx, p, f)
 	case hootproto.Disconnect:
 		p.cancelAll()
-	case hootproto.Reply: // we asked for nothing
+	case hootproto.Reply: // a server sends no requests
 	}
 }
 
-// answer makes and sends something short, unless too many wait for that already.
-func (b *Server) answer(ctx context.Context, make func() (hootproto.Message, error)) {
+// answer builds and sends a short message, unless too many wait to be sent.
+func (s *Server) answer(ctx context.Context, make func() (hootproto.Message, error)) {
 	select {
-	case b.answers <- struct{}{}:
+	case s.answers <- struct{}{}:
 	default:
-		b.opts.Log.DebugContext(ctx, "too many answers wait to be sent, one was dropped")
+		s.opts.Log.DebugContext(ctx, "answer dropped: too many wait to be sent")
 		return
 	}
-	b.calls.Go(func() {
-		defer func() { <-b.answers }()
+	s.calls.Go(func() {
+		defer func() { <-s.answers }()
 		f, err := make()
 		if err == nil {
-			err = b.send(ctx, f)
+			err = s.send(ctx, f)
 		}
 		if err != nil {
-			b.opts.Log.DebugContext(ctx, "an answer was lost", "command", f.Command.String(), "error", err)
+			s.opts.Log.DebugContext(ctx, "answer lost", "command", f.Command.String(), "error", err)
 		}
 	})
 }
 
-// send waits for room in the front end's queue, but not for ever.
-func (b *Server) send(ctx context.Context, f hootproto.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
+// send waits for space in the client's queue, at most sendTimeout.
+func (s *Server) send(ctx context.Context, f hootproto.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	return b.router.Send(ctx, f.Frames())
+	return s.router.Send(ctx, f.Frames())
 }
 
-// sendTime is how long a front end may not read what it asked for.
-const sendTime = 30 * time.Second
+// sendTimeout is how long a client may leave its queue full.
+const sendTimeout = 30 * time.Second
 
-// heard keeps account of who is connected.
-func (b *Server) heard(e zmtp.Event) {
+// handleEvent tracks which clients are connected.
+func (s *Server) handleEvent(e zmtp.Event) {
 	switch e.Type {
 	case zmtp.Connected:
-		b.peers.join(e.Peer.Identity)
-		b.opts.Log.Debug("front end connected", "from", e.Peer.Addr)
+		s.peers.add(e.Peer.Identity)
+		s.opts.Log.Debug("client connected", "from", e.Peer.Addr)
 	case zmtp.Disconnected:
-		b.peers.part(e.Peer.Identity)
-		b.opts.Log.Debug("front end gone", "from", e.Peer.Addr, "error", e.Err)
+		s.peers.remove(e.Peer.Identity)
+		s.opts.Log.Debug("client disconnected", "from", e.Peer.Addr, "error", e.Err)
 	case zmtp.Refused:
-		b.opts.Log.Debug("connection refused", "from", e.Peer.Addr, "error", e.Err)
+		s.opts.Log.Debug("connection refused", "from", e.Peer.Addr, "error", e.Err)
 	case zmtp.Subscribed, zmtp.Unsubscribed:
 	}
 }
 
-// leave says goodbye and lets calls under way finish. What comes meanwhile is
-// refused in a way that lets the front end ask whoever takes our place.
-func (b *Server) leave(ctx context.Context) {
-	b.leaving.Store(true)
-	b.broadcast(ctx, hootproto.Shutdown{Reason: "the backend was told to stop"})
-	for _, address := range b.peers.greeted() {
-		b.answer(ctx, func() (hootproto.Message, error) {
-			goodbye := hootproto.New(hootproto.Disconnect, b.opts.Name)
-			goodbye.Identity = address
-			return goodbye, nil
+// shutdown announces the end and lets running calls finish. New requests are
+// refused as not executed, so that clients can retry them with a successor.
+func (s *Server) shutdown(ctx context.Context) {
+	s.stopping.Store(true)
+	s.broadcast(ctx, hootproto.Shutdown{Reason: "the backend is shutting down"})
+	for _, address := range s.peers.addresses() {
+		s.answer(ctx, func() (hootproto.Message, error) {
+			disconnect := hootproto.New(hootproto.Disconnect, s.opts.Name)
+			disconnect.Identity = address
+			return disconnect, nil
 		})
 	}
-	if !within(b.opts.Grace, b.peers.idle) {
-		b.opts.Log.WarnContext(ctx, "calls were cut short")
-		b.peers.close()
-		b.peers.idle()
+	if !within(s.opts.Grace, s.peers.waitIdle) {
+		s.opts.Log.WarnContext(ctx, "running calls were cancelled")
+		s.peers.close()
+		s.peers.waitIdle()
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.opts.DisconnectWait)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.DisconnectWait)
 	defer cancel()
-	_ = b.router.Flush(ctx) // who does not read now never will
-	if b.pub != nil {
-		_ = b.pub.Flush(ctx)
+	_ = s.router.Flush(ctx) // a client that does not read now never will
+	if s.pub != nil {
+		_ = s.pub.Flush(ctx)
 	}
-	within(b.opts.DisconnectWait, b.peers.alone)
+	within(s.opts.DisconnectWait, s.peers.waitDisconnected)
 }
 
-// within tells whether something that waits ends in time. It may go on after.
+// within reports whether wait returns in time. If not, wait goes on in the
+// background.
 func within(limit time.Duration, wait func()) bool {
 	ended := make(chan struct{})
 	go func() { wait(); close(ended) }()

@@ -143,7 +143,7 @@ func TestOutcomes(t *testing.T) {
 		"fault":   {Code: "not_found", Message: "no such tune", Hint: "list them", Details: json.RawMessage(`{"n":7}`)},
 		"failure": {Code: "limit_exceeded", Message: "too long", Details: json.RawMessage(`[1]`)},
 		"custom":  {Code: "tool_failed", Message: "out of tune"},
-		"panic":   {Code: "internal_error", Message: "tool panic broke down"},
+		"panic":   {Code: "internal_error", Message: "tool panic panicked"},
 		"ech":     {Code: "tool_not_found", Message: `no tool "ech"`, Hint: "did you mean echo?"},
 	} {
 		got := call(t, c, name, `{}`).Err
@@ -158,7 +158,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// raw is a front end that says whatever a test wants.
+// raw is a client that sends any message.
 type raw struct {
 	*testing.T
 	socket *zmtp.Socket
@@ -255,7 +255,7 @@ func TestProgressNamesTheRequest(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for len(heard) == 0 { // a subscription takes its time to arrive
+	for len(heard) == 0 { // the subscription arrives later
 		bus.Publish(news{"beat.tick", `{"beat":1,"position_beats":1,"tempo_bpm":120}`})
 		select {
 		case n := <-heard:
@@ -295,7 +295,7 @@ func TestProgressNamesTheRequest(t *testing.T) {
 		hootproto.Progress{JobID: "j", Percent: 0.5, Message: "half"},
 	} {
 		if !got[want] {
-			t.Errorf("nobody heard %+v among %+v", want, got)
+			t.Errorf("no broadcast %+v among %+v", want, got)
 		}
 	}
 }
@@ -306,34 +306,34 @@ type news struct{ kind, data string }
 func (n news) EventType() string            { return n.kind }
 func (n news) MarshalJSON() ([]byte, error) { return []byte(n.data), nil }
 
-// hold is a tool that runs until it is called off or let go.
-func hold(began chan<- struct{}, ended chan<- error, letGo <-chan struct{}) func(context.Context, tool.Call) (tool.Result, error) {
+// hold is a tool that runs until it is cancelled or released.
+func hold(began chan<- struct{}, ended chan<- error, release <-chan struct{}) func(context.Context, tool.Call) (tool.Result, error) {
 	return func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		began <- struct{}{}
 		select {
 		case <-ctx.Done():
 			ended <- context.Cause(ctx)
 			return tool.Result{}, ctx.Err()
-		case <-letGo:
+		case <-release:
 			return tool.Output("let go", nil)
 		}
 	}
 }
 
-func TestCallsAreCalledOff(t *testing.T) {
+func TestCallsAreCancelled(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	b, _ := open(t, hootserver.Options{Source: stage{"hold": hold(began, ended, nil)}})
 	for name, end := range map[string]func(cancel context.CancelFunc, c *hootclient.Client){
-		"the front end called it off": func(cancel context.CancelFunc, _ *hootclient.Client) { cancel() },
-		"the front end is gone":       func(_ context.CancelFunc, c *hootclient.Client) { c.Close() },
+		"the client cancelled the call": func(cancel context.CancelFunc, _ *hootclient.Client) { cancel() },
+		"the client disconnected":       func(_ context.CancelFunc, c *hootclient.Client) { c.Close() },
 	} {
 		c := dial(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
 			outcome, err := c.Call(ctx, hootclient.ToolCall{ID: hootproto.NewID(), Name: "hold"})
-			if err == nil && outcome.Err != nil { // the backend's word that it was called off came first
+			if err == nil && outcome.Err != nil { // the reply came before the cancellation
 				err = errors.New(outcome.Err.Message)
 			}
 			failed <- err
@@ -344,7 +344,7 @@ func TestCallsAreCalledOff(t *testing.T) {
 			t.Errorf("the call ended with %v", err)
 		}
 		if err := <-ended; err.Error() != name {
-			t.Errorf("called off because %v, want %s", err, name)
+			t.Errorf("cancelled because %v, want %s", err, name)
 		}
 		cancel()
 	}
@@ -352,8 +352,8 @@ func TestCallsAreCalledOff(t *testing.T) {
 
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()
-	began, letGo := make(chan struct{}), make(chan struct{})
-	b, _ := open(t, hootserver.Options{MaxCalls: 2, Source: stage{"hold": hold(began, nil, letGo)}})
+	began, release := make(chan struct{}), make(chan struct{})
+	b, _ := open(t, hootserver.Options{MaxCalls: 2, Source: stage{"hold": hold(began, nil, release)}})
 	c := dial(t, b)
 	var calls sync.WaitGroup
 	for range 2 {
@@ -363,18 +363,18 @@ func TestTooManyCalls(t *testing.T) {
 	if got := call(t, c, "hold", `{}`).Err; got == nil || got.Code != hootproto.CodeLimit || !got.Unexecuted() {
 		t.Errorf("one too many: %+v", got)
 	}
-	close(letGo)
+	close(release)
 	calls.Wait()
 	go func() { <-began }()
-	// An answer is there a moment before there is room again.
+	// A reply arrives shortly before its call is no longer counted.
 	clocktest.Await(t, func() bool { return call(t, c, "hold", `{}`).Err == nil }, func() string { return "there is no room again" })
 }
 
-// The same id again while its call runs is not a second call.
+// A request with the id of a running call does not start a second call.
 func TestOneIDIsOneCall(t *testing.T) {
 	t.Parallel()
-	began, letGo := make(chan struct{}, 2), make(chan struct{})
-	b, _ := open(t, hootserver.Options{Source: stage{"hold": hold(began, nil, letGo), "echo": echo}})
+	began, release := make(chan struct{}, 2), make(chan struct{})
+	b, _ := open(t, hootserver.Options{Source: stage{"hold": hold(began, nil, release), "echo": echo}})
 	r := rawDial(t, b)
 	ask := func(id hootproto.ID, name string) {
 		f, err := hootproto.Message{Command: hootproto.Request, ID: id}.With(hootproto.JSON, hootproto.Call{Name: name})
@@ -391,17 +391,17 @@ func TestOneIDIsOneCall(t *testing.T) {
 	if f := r.next(); f.ID != other {
 		t.Errorf("the second call of the same id was answered")
 	}
-	close(letGo)
+	close(release)
 	if f := r.next(); f.ID != twice || len(began) != 0 {
 		t.Errorf("answered %v, begun again %d times", f.ID, len(began))
 	}
 }
 
-// Who is told to stop finishes what it does, and takes nothing more.
-func TestLeavingIsOrderly(t *testing.T) {
+// On shutdown running calls finish and new ones are refused.
+func TestShutdown(t *testing.T) {
 	t.Parallel()
-	began, letGo := make(chan struct{}), make(chan struct{})
-	b, stop := open(t, hootserver.Options{Grace: time.Minute, Broadcast: "tcp://127.0.0.1:0", Source: stage{"hold": hold(began, nil, letGo), "echo": echo}})
+	began, release := make(chan struct{}), make(chan struct{})
+	b, stop := open(t, hootserver.Options{Grace: time.Minute, Broadcast: "tcp://127.0.0.1:0", Source: stage{"hold": hold(began, nil, release), "echo": echo}})
 	c := dial(t, b)
 	r := rawDial(t, b)
 	r.send(hootproto.New(hootproto.Ready, "").Frames())
@@ -413,7 +413,7 @@ func TestLeavingIsOrderly(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
 	if f := r.next(); f.Command != hootproto.Disconnect {
-		t.Errorf("it left with a %s", f.Command)
+		t.Errorf("it sent a %s", f.Command)
 	}
 	f, err := hootproto.New(hootproto.Request, "").With(hootproto.JSON, hootproto.Call{Name: "echo"})
 	if err != nil {
@@ -422,11 +422,11 @@ func TestLeavingIsOrderly(t *testing.T) {
 	r.send(f.Frames())
 	var refused hootproto.Outcome
 	if err := r.next().Decode(&refused); err != nil || refused.Err == nil || refused.Err.Code != hootproto.CodeUnavailable || !refused.Err.Unexecuted() {
-		t.Errorf("a call while leaving: %+v, %v", refused, err)
+		t.Errorf("a call during shutdown: %+v, %v", refused, err)
 	}
-	close(letGo)
+	close(release)
 	if holding.Wait(); held.Err != nil || held.Output.Text != "let go" {
-		t.Errorf("the call under way ended with %+v", held)
+		t.Errorf("the running call ended with %+v", held)
 	}
 	<-stopped
 	_, err = c.Call(t.Context(), hootclient.ToolCall{ID: hootproto.NewID(), Name: "echo"})

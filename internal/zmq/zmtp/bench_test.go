@@ -10,7 +10,7 @@ import (
 // payload is like a small request: a few short frames and 200 bytes.
 func payload() zmtp.Message { return zmtp.Message{[]byte("HOOT01"), make([]byte, 200)} }
 
-// open makes a DEALER and what it talks to: our ROUTER or libzmq's, both echoing.
+// open returns a DEALER connected to an echoing ROUTER, ours or that of libzmq.
 func open(b *testing.B, peer string) *zmtp.Socket {
 	b.Helper()
 	addr := ""
@@ -65,7 +65,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkPipelined has up to a thousand messages on their way.
+// BenchmarkPipelined has up to a thousand messages in flight.
 func BenchmarkPipelined(b *testing.B) {
 	for _, peer := range []string{"ours", "libzmq"} {
 		b.Run(peer, func(b *testing.B) {

@@ -16,7 +16,7 @@ const (
 	cmdCancel    = "CANCEL"
 )
 
-// command is the body of a command frame: the name with its length, the data.
+// command is the body of a command frame: length of the name, name, data.
 func command(name string, data ...byte) []byte {
 	body := make([]byte, 0, 1+len(name)+len(data))
 	body = append(body, byte(len(name)))
@@ -24,10 +24,10 @@ func command(name string, data ...byte) []byte {
 	return append(body, data...)
 }
 
-// splitCommand takes a command's body apart. Data shares its memory.
+// splitCommand splits a command's body into name and data. Data shares its memory.
 func splitCommand(body []byte) (name string, data []byte, err error) {
 	if len(body) == 0 || body[0] == 0 || len(body) < 1+int(body[0]) {
-		return "", nil, violation("read command: its name is cut short")
+		return "", nil, violation("read command: the name is incomplete")
 	}
 	n := 1 + int(body[0])
 	return string(body[1:n]), body[n:], nil
@@ -50,20 +50,20 @@ func appendProperty(data []byte, name, value string) []byte {
 	return append(data, value...)
 }
 
-// properties reads the metadata of a READY. The names are in lower case, as they
-// are the same in any case; of two alike the first counts.
+// properties reads the metadata of a READY. Names are case-insensitive and
+// returned in lower case; of duplicates the first counts.
 func properties(data []byte) (map[string]string, error) {
 	found := make(map[string]string)
 	for len(data) > 0 {
 		n := 1 + int(data[0])
 		if n == 1 || len(data) < n+4 {
-			return nil, violation("read READY: a property's name is cut short")
+			return nil, violation("read READY: a property's name is incomplete")
 		}
 		name := strings.ToLower(string(data[1:n]))
 		size := binary.BigEndian.Uint32(data[n:])
 		data = data[n+4:]
 		if uint64(size) > uint64(len(data)) {
-			return nil, violation("read READY: the property %q is cut short", name)
+			return nil, violation("read READY: the property %q is incomplete", name)
 		}
 		if _, twice := found[name]; !twice {
 			found[name] = string(data[:size])
@@ -81,7 +81,7 @@ func reason(data []byte) string {
 	return string(data[1 : 1+int(data[0])])
 }
 
-// refusal is the ERROR command with a reason, which is cut at 255 bytes.
+// refusal is the ERROR command with a reason, truncated to 255 bytes.
 func refusal(why string) []byte {
 	why = why[:min(len(why), 255)]
 	return command(cmdError, append([]byte{byte(len(why))}, why...)...)
@@ -90,14 +90,14 @@ func refusal(why string) []byte {
 // tick is the unit of the time to live in a PING.
 const tick = 100 * time.Millisecond
 
-// ping is a PING that asks the peer to wait so long for a next word from us.
+// ping is a PING. After ttl without a message from us the peer may disconnect.
 func ping(ttl time.Duration) []byte {
 	ticks := min((ttl+tick-1)/tick, 1<<16-1)
 	return command(cmdPing, byte(ticks>>8), byte(ticks))
 }
 
-// splitPing reads a PING: how long we are asked to wait for a next word, and
-// what to put in the PONG.
+// splitPing reads a PING: how long the sender may be silent afterwards, and the
+// context to return in the PONG.
 func splitPing(data []byte) (ttl time.Duration, context []byte, err error) {
 	if len(data) < 2 || len(data) > 2+16 {
 		return 0, nil, violation("read PING: %d bytes", len(data))

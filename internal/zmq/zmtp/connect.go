@@ -9,16 +9,16 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// keepDialing keeps one connection up until ctx ends. It waits longer from one
-// failure to the next; a connection that lived no longer than the wait before it
-// is one as well.
-func (s *Socket) keepDialing(ctx context.Context, dial func(context.Context) (net.Conn, error)) {
+// dialLoop keeps one connection up until ctx ends. The delay grows with each
+// failure; a connection that lasted no longer than the delay before it counts as
+// a failure.
+func (s *Socket) dialLoop(ctx context.Context, dial func(context.Context) (net.Conn, error)) {
 	var wait time.Duration
 	for failures := 1; ; failures++ {
 		began := time.Now()
 		ended := s.dialOnce(ctx, dial)
 		if ctx.Err() != nil {
-			s.parted(ctx, ended)
+			s.reportEnd(ctx, ended)
 			return
 		}
 		if ended.Type == Disconnected && time.Since(began) > wait {
@@ -31,26 +31,26 @@ func (s *Socket) keepDialing(ctx context.Context, dial func(context.Context) (ne
 	}
 }
 
-// dialOnce connects and talks until that ends.
+// dialOnce connects and serves the connection until it ends.
 func (s *Socket) dialOnce(ctx context.Context, dial func(context.Context) (net.Conn, error)) Event {
-	within, cancel := context.WithTimeout(ctx, s.opts.Handshake)
-	conn, err := dial(within)
+	limited, cancel := context.WithTimeout(ctx, s.opts.Handshake)
+	conn, err := dial(limited)
 	cancel()
 	if err != nil {
 		return Event{Type: Refused, Peer: Peer{Addr: s.addr}, Err: fault.Wrap(fault.Unavailable, err, "connect to %s", s.addr).
-			WithHint("see that the program at the other end runs and listens there")}
+			WithHint("check that the program at the other end is running and listening there")}
 	}
 	return s.serve(ctx, conn)
 }
 
-// keepAccepting talks to everybody who connects, each in a goroutine of its own,
-// until ctx ends. It closes l.
-func (s *Socket) keepAccepting(ctx context.Context, l net.Listener) {
-	hangUp := func() { _ = l.Close() } // an error changes nothing for us
-	defer hangUp()
-	stop := context.AfterFunc(ctx, hangUp)
+// acceptLoop serves every connection in a goroutine of its own until ctx ends. It
+// closes l.
+func (s *Socket) acceptLoop(ctx context.Context, l net.Listener) {
+	closeListener := func() { _ = l.Close() } // an error changes nothing
+	defer closeListener()
+	stop := context.AfterFunc(ctx, closeListener)
 	defer stop()
-	seats := make(chan struct{}, s.opts.MaxPeers)
+	slots := make(chan struct{}, s.opts.MaxPeers)
 	for failures := 1; ; failures++ {
 		conn, err := l.Accept()
 		if ctx.Err() != nil {
@@ -59,27 +59,28 @@ func (s *Socket) keepAccepting(ctx context.Context, l net.Listener) {
 			}
 			return
 		}
-		if err != nil { // out of file descriptors, most likely: it passes
+		if err != nil { // most likely out of file descriptors, which is temporary
 			pause(ctx, backoff.Policy{}.Delay(failures))
 			continue
 		}
 		failures = 0
 		select {
-		case seats <- struct{}{}:
+		case slots <- struct{}{}:
 			s.work.Go(func() {
-				s.parted(ctx, s.serve(ctx, conn))
-				<-seats
+				s.reportEnd(ctx, s.serve(ctx, conn))
+				<-slots
 			})
 		default:
 			conn.Close()
 			s.opts.OnEvent(Event{Type: Refused, Peer: Peer{Addr: conn.RemoteAddr().String()}, Err: fault.New(fault.Limit, "accept: %d peers are connected already", s.opts.MaxPeers).
-				WithHint("let fewer programs connect, or raise the limit")})
+				WithHint("connect fewer programs, or raise the limit")})
 		}
 	}
 }
 
-// parted tells how a connection ended, unless it never began because we closed.
-func (s *Socket) parted(ctx context.Context, ended Event) {
+// reportEnd reports how a connection ended, unless it never began because the
+// socket was closed.
+func (s *Socket) reportEnd(ctx context.Context, ended Event) {
 	if ended.Type == Disconnected || ctx.Err() == nil {
 		s.opts.OnEvent(ended)
 	}

@@ -47,22 +47,23 @@ func (e endpoint) dial(ctx context.Context, control func(string, string, syscall
 	return d.DialContext(ctx, e.network, e.address)
 }
 
-// listen opens the endpoint; a Unix socket whose owner died is replaced.
+// listen opens the endpoint. It replaces a Unix socket on which no process
+// listens any more.
 func (e endpoint) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, e.network, e.address)
-	if e.network == "unix" && errors.Is(err, syscall.EADDRINUSE) && e.deserted(ctx) && os.Remove(e.address) == nil {
+	if e.network == "unix" && errors.Is(err, syscall.EADDRINUSE) && e.isStale(ctx) && os.Remove(e.address) == nil {
 		l, err = lc.Listen(ctx, e.network, e.address)
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "listen on %s", e).
-			WithHint("another program may use it already; choose another port or path")
+			WithHint("another program may be using it; choose another port or path")
 	}
 	return l, nil
 }
 
-// deserted tells whether nobody listens on a Unix socket that exists.
-func (e endpoint) deserted(ctx context.Context) bool {
+// isStale reports whether no process listens on an existing Unix socket.
+func (e endpoint) isStale(ctx context.Context) bool {
 	conn, err := e.dial(ctx, nil)
 	if err == nil {
 		conn.Close()

@@ -5,41 +5,41 @@ import "time"
 // Event is something that happened to a connection.
 type Event struct {
 	Type EventType
-	// Peer is who it happened with, as far as they introduced themselves.
+	// Peer is the other end, as far as the handshake got.
 	Peer Peer
-	// Err is why a peer was lost or refused. A peer that hung up between two
-	// messages leaves io.EOF.
+	// Err is why a peer was lost or refused. It is io.EOF if the peer closed the
+	// connection between two messages.
 	Err error
-	// Retry is when a dialing socket tries again.
+	// Retry is the delay before a dialing socket connects again.
 	Retry time.Duration
-	// Unsent is what was queued for a lost peer and certainly never written to
-	// it, in order. Of what was written nobody knows how far it came.
+	// Unsent is the messages that were queued for a lost peer and never written to
+	// it, in order. Messages that were written may or may not have arrived.
 	Unsent []Message
-	// Topic is what a peer at a PUB subscribed to or no longer wants.
+	// Topic is what a peer of a PUB subscribed to or unsubscribed from.
 	Topic string
 }
 
-// EventType names an event.
+// EventType is the type of an event.
 type EventType uint8
 
-// The events.
+// The types of events.
 const (
-	// Connected is a peer that can be talked to.
+	// Connected: the handshake with a peer succeeded.
 	Connected EventType = iota + 1
-	// Disconnected is a peer that was connected and no longer is.
+	// Disconnected: the connection to a peer ended.
 	Disconnected
-	// Refused is a connection that never came to be: nobody there, no agreement
-	// on the protocol, too many peers, an identity in use.
+	// Refused: no connection was established because no process listens, the
+	// handshake failed, there are too many peers or the identity is in use.
 	Refused
-	// Subscribed is a peer at a PUB that wants a further topic.
+	// Subscribed: a peer of a PUB subscribed to a topic.
 	Subscribed
-	// Unsubscribed is a peer at a PUB that no longer wants one.
+	// Unsubscribed: a peer of a PUB unsubscribed from a topic.
 	Unsubscribed
 )
 
-// String is the event in one word.
-func (w EventType) String() string {
-	switch w {
+// String is the name of the type.
+func (t EventType) String() string {
+	switch t {
 	case Connected:
 		return "connected"
 	case Disconnected:
@@ -57,12 +57,12 @@ func (w EventType) String() string {
 
 // Peer is the other end of a connection.
 type Peer struct {
-	// Identity is its own name for itself; at a ROUTER, which needs one, an
-	// invented one that begins with a zero byte where it has none.
+	// Identity is the name the peer gave itself. A ROUTER generates one that begins
+	// with a zero byte for a peer without.
 	Identity string
-	// Kind is its socket type as the wire has it, such as "ROUTER".
+	// Kind is its socket type as sent on the wire, such as "ROUTER".
 	Kind string
-	// Addr is where it is connected from or, for a dialing socket, to.
+	// Addr is its remote address.
 	Addr string
 	// Minor is the minor version of ZMTP 3 it speaks.
 	Minor int

@@ -13,35 +13,35 @@ const (
 	flagCommand             // the body is a command
 )
 
-// firstChunk is how much of a large frame is made room for before any of it has
-// arrived, so that announcing gigabytes costs us nothing.
+// firstChunk is how much is allocated for a large frame before any of it has
+// arrived, so that a large announced size alone costs nothing.
 const firstChunk = 64 << 10
 
-// maxCommand bounds commands in bytes, the handshake's among them.
+// maxCommand is the largest command in bytes, including those of the handshake.
 const maxCommand = 64 << 10
 
-// readFrame reads one frame; the body is the caller's. At most limit bytes of it
-// are taken for a message, and maxCommand for a command.
+// readFrame reads one frame; the caller owns the body. The frame of a message may
+// have limit bytes, a command maxCommand.
 func readFrame(in *bufio.Reader, limit int) (flags byte, body []byte, err error) {
 	flags, err = in.ReadByte()
 	if err != nil {
 		return 0, nil, err
 	}
 	if flags&^(flagMore|flagLong|flagCommand) != 0 || flags&(flagMore|flagCommand) == flagMore|flagCommand {
-		return 0, nil, violation("read frame: no frame begins with %#02x", flags)
+		return 0, nil, violation("read frame: invalid flags %#02x", flags)
 	}
 	if flags&flagCommand != 0 {
 		limit = maxCommand
 	}
 	size, err := readSize(in, flags&flagLong != 0)
 	if err != nil {
-		return 0, nil, cutShort(err)
+		return 0, nil, midFrame(err)
 	}
 	if size > uint64(limit) {
-		return 0, nil, violation("read frame: its %d bytes are more than %d", size, limit)
+		return 0, nil, violation("read frame: %d bytes exceed the limit of %d", size, limit)
 	}
 	body, err = readBody(in, int(size))
-	return flags, body, cutShort(err)
+	return flags, body, midFrame(err)
 }
 
 func readSize(in *bufio.Reader, long bool) (uint64, error) {
@@ -71,9 +71,9 @@ func readBody(in io.Reader, n int) ([]byte, error) {
 	}
 }
 
-// cutShort tells an end inside a frame from one between two.
-func cutShort(err error) error {
-	if err == io.EOF { //nolint:errorlint // the readers return it bare, and only bare it means a clean end
+// midFrame turns io.EOF within a frame into io.ErrUnexpectedEOF.
+func midFrame(err error) error {
+	if err == io.EOF { //nolint:errorlint // the readers return it unwrapped
 		return io.ErrUnexpectedEOF
 	}
 	return err

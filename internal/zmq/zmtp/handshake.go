@@ -16,7 +16,7 @@ const (
 	greetingSize  = 64
 )
 
-// greeting is how we begin: ZMTP 3.1, no security.
+// greeting is our greeting: ZMTP 3.1, no security.
 func greeting() []byte {
 	g := make([]byte, greetingSize)
 	g[0], g[8], g[9] = 0xff, 1, 0x7f
@@ -25,8 +25,8 @@ func greeting() []byte {
 	return g
 }
 
-// readGreeting reads the peer's greeting and returns its minor version. A peer
-// that speaks something else is found out by its first bytes.
+// readGreeting reads the peer's greeting and returns its minor version. It fails
+// on the first bytes of another protocol, without waiting for more.
 func readGreeting(in io.Reader) (minor int, err error) {
 	g := make([]byte, greetingSize)
 	if _, err := io.ReadFull(in, g[:signatureSize]); err != nil {
@@ -36,26 +36,26 @@ func readGreeting(in io.Reader) (minor int, err error) {
 		return 0, violation("read greeting: %q is not ZMTP", g[:signatureSize])
 	}
 	if _, err := io.ReadFull(in, g[signatureSize:signatureSize+1]); err != nil {
-		return 0, cutShort(err)
+		return 0, midFrame(err)
 	}
 	if g[10] < 3 {
-		return 0, violation("read greeting: the peer speaks a version of ZMTP before 3.0")
+		return 0, violation("read greeting: the peer uses a version of ZMTP before 3.0")
 	}
 	if _, err := io.ReadFull(in, g[signatureSize+1:]); err != nil {
-		return 0, cutShort(err)
+		return 0, midFrame(err)
 	}
 	if mechanism := bytes.TrimRight(g[12:32], "\x00"); string(mechanism) != "NULL" {
-		return 0, violation("read greeting: the peer wants the security mechanism %q", mechanism)
+		return 0, violation("read greeting: the peer requires the security mechanism %q", mechanism)
 	}
 	if g[10] > 3 {
-		return 1, nil // a later version speaks ours to us
+		return 1, nil // later versions fall back to ours
 	}
 	return int(g[11]), nil
 }
 
-// introduce exchanges greetings and READY with the peer. The caller bounds its
-// time by the connection's deadline.
-func introduce(conn net.Conn, in *bufio.Reader, kind Kind, identity string) (Peer, error) {
+// handshake exchanges greetings and READY with the peer. The caller limits its
+// time with the connection's deadline.
+func handshake(conn net.Conn, in *bufio.Reader, kind Kind, identity string) (Peer, error) {
 	peer := Peer{Addr: conn.RemoteAddr().String()}
 	if _, err := conn.Write(greeting()); err != nil {
 		return peer, err
@@ -73,10 +73,10 @@ func introduce(conn net.Conn, in *bufio.Reader, kind Kind, identity string) (Pee
 	if err := readReady(in, &peer); err != nil {
 		return peer, err
 	}
-	if !kind.meets(peer.Kind) {
-		writeFrame(out, flagCommand, refusal("a "+kind.String()+" does not talk to this kind of socket"))
-		_ = out.Flush() // a courtesy: the connection ends either way
-		return peer, violation("read READY: a %s cannot talk to a %.20q", kind, peer.Kind)
+	if !kind.accepts(peer.Kind) {
+		writeFrame(out, flagCommand, refusal("a "+kind.String()+" does not connect to this kind of socket"))
+		_ = out.Flush() // the connection ends either way
+		return peer, violation("read READY: a %s cannot connect to a %.20q", kind, peer.Kind)
 	}
 	return peer, nil
 }
@@ -85,7 +85,7 @@ func introduce(conn net.Conn, in *bufio.Reader, kind Kind, identity string) (Pee
 func readReady(in *bufio.Reader, peer *Peer) error {
 	flags, body, err := readFrame(in, maxCommand)
 	if err != nil {
-		return cutShort(err)
+		return midFrame(err)
 	}
 	if flags&flagCommand == 0 {
 		return violation("read READY: the peer sent a message instead")
@@ -97,7 +97,7 @@ func readReady(in *bufio.Reader, peer *Peer) error {
 	switch name {
 	case cmdReady:
 	case cmdError:
-		return turnedDown(data)
+		return refusedByPeer(data)
 	default:
 		return violation("read READY: the peer sent %.20q instead", name)
 	}
@@ -112,8 +112,8 @@ func readReady(in *bufio.Reader, peer *Peer) error {
 	return nil
 }
 
-// turnedDown is the error for a peer that sent ERROR.
-func turnedDown(data []byte) error {
-	return fault.New(fault.Upstream, "the peer refused us: %q", reason(data)).
-		WithHint("see that both ends are ZeroMQ sockets of fitting kinds")
+// refusedByPeer is the error for a peer that sent ERROR.
+func refusedByPeer(data []byte) error {
+	return fault.New(fault.Upstream, "the peer refused the connection: %q", reason(data)).
+		WithHint("check that both ends are ZeroMQ sockets of compatible kinds")
 }

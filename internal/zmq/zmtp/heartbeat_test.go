@@ -14,7 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// scripted is the far end of a connection, played by a test inside a bubble.
+// scripted is the other end of a connection, controlled by a test in a synctest
+// bubble.
 type scripted struct {
 	net.Conn
 	in     *bufio.Reader
@@ -23,9 +24,9 @@ type scripted struct {
 	socket *Socket
 }
 
-// meet connects a socket to a far end that has introduced itself as a peer of
-// ZMTP 3.minor. Nothing is buffered between the two.
-func meet(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scripted {
+// connect connects a socket to a scripted peer that uses ZMTP 3.minor and does the
+// handshake. Nothing is buffered between the two.
+func connect(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scripted {
 	t.Helper()
 	near, far := net.Pipe()
 	conns := make(chan net.Conn, 1)
@@ -33,7 +34,7 @@ func meet(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scr
 	p := &scripted{Conn: far, in: bufio.NewReader(far), out: bufio.NewWriter(far), events: make(chan Event, 100)}
 	opts.OnEvent = func(e Event) { p.events <- e }
 	s, err := newSocket(t.Context(), kind, "pipe", opts, func(ctx context.Context, s *Socket) {
-		s.keepDialing(ctx, func(ctx context.Context) (net.Conn, error) {
+		s.dialLoop(ctx, func(ctx context.Context) (net.Conn, error) {
 			select {
 			case c := <-conns:
 				return c, nil
@@ -56,7 +57,7 @@ func meet(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scr
 		t.Fatal(err)
 	}
 	p.read(t)
-	p.say(t, flagCommand, ready(peerKind, "far"))
+	p.write(t, flagCommand, ready(peerKind, "far"))
 	if e := <-p.events; e.Type != Connected {
 		t.Fatalf("%v: %v", e.Type, e.Err)
 	}
@@ -68,25 +69,25 @@ func (p *scripted) read(t *testing.T) (flags byte, body []byte) {
 	t.Helper()
 	flags, body, err := readFrame(p.in, 1<<20)
 	if err != nil {
-		t.Fatalf("the far end reads: %v", err)
+		t.Fatalf("the peer reads: %v", err)
 	}
 	return flags, body
 }
 
-func (p *scripted) say(t *testing.T, flags byte, body []byte) {
+func (p *scripted) write(t *testing.T, flags byte, body []byte) {
 	t.Helper()
 	writeFrame(p.out, flags, body)
 	if err := p.out.Flush(); err != nil {
-		t.Fatalf("the far end writes: %v", err)
+		t.Fatalf("the peer writes: %v", err)
 	}
 }
 
 func TestPingIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Dealer, Options{Heartbeat: Heartbeat{Interval: -1}}, 1, Router)
+		p := connect(t, Dealer, Options{Heartbeat: Heartbeat{Interval: -1}}, 1, Router)
 		began := time.Now()
-		p.say(t, flagCommand, command(cmdPing, 0, 0, 'c', 't', 'x'))
+		p.write(t, flagCommand, command(cmdPing, 0, 0, 'c', 't', 'x'))
 		if flags, body := p.read(t); flags != flagCommand || !bytes.Equal(body, command(cmdPong, 'c', 't', 'x')) {
 			t.Errorf("answered %#x %q", flags, body)
 		}
@@ -100,11 +101,11 @@ func TestPingIsAnsweredAtOnce(t *testing.T) {
 func TestPingInsideAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Dealer, Options{}, 1, Router)
-		p.say(t, flagMore, []byte("one"))
-		p.say(t, flagCommand, command(cmdPing, 0, 0))
+		p := connect(t, Dealer, Options{}, 1, Router)
+		p.write(t, flagMore, []byte("one"))
+		p.write(t, flagCommand, command(cmdPing, 0, 0))
 		p.read(t)
-		p.say(t, 0, []byte("two"))
+		p.write(t, 0, []byte("two"))
 		m, err := p.socket.Recv(t.Context())
 		if err != nil || len(m) != 2 || string(m[1]) != "two" {
 			t.Errorf("received %q, %v", m, err)
@@ -112,12 +113,12 @@ func TestPingInsideAMessage(t *testing.T) {
 	})
 }
 
-// A peer that answers is kept for ever, one that does not is given up when
-// interval and timeout have passed since its last word.
+// A peer that answers stays connected, one that does not is disconnected when
+// interval and timeout have passed since its last message.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Dealer, Options{Heartbeat: Heartbeat{Interval: time.Second, Timeout: 3 * time.Second, TTL: 1050 * time.Millisecond}}, 1, Router)
+		p := connect(t, Dealer, Options{Heartbeat: Heartbeat{Interval: time.Second, Timeout: 3 * time.Second, TTL: 1050 * time.Millisecond}}, 1, Router)
 		began := time.Now()
 		for i := range 10 {
 			_, body := p.read(t)
@@ -127,7 +128,7 @@ func TestSilence(t *testing.T) {
 			if want := time.Duration(i+1) * time.Second; time.Since(began) != want {
 				t.Fatalf("heartbeat %d after %v", i+1, time.Since(began))
 			}
-			p.say(t, flagCommand, command(cmdPong))
+			p.write(t, flagCommand, command(cmdPong))
 		}
 		last := time.Now()
 		var wg sync.WaitGroup
@@ -140,13 +141,13 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// A peer's PING may ask us to give it up earlier than we would.
+// The TTL in a peer's PING can be shorter than our own timeout.
 func TestTimeToLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Router, Options{Heartbeat: Heartbeat{Interval: -1}}, 1, Dealer)
-		time.Sleep(time.Hour) // without heartbeats nobody minds
-		p.say(t, flagCommand, command(cmdPing, 0, 15))
+		p := connect(t, Router, Options{Heartbeat: Heartbeat{Interval: -1}}, 1, Dealer)
+		time.Sleep(time.Hour) // without heartbeats silence has no limit
+		p.write(t, flagCommand, command(cmdPing, 0, 15))
 		p.read(t)
 		asked := time.Now()
 		e := <-p.events
@@ -156,31 +157,31 @@ func TestTimeToLive(t *testing.T) {
 	})
 }
 
-// A peer of ZMTP 3.0 may not know heartbeats, until it shows that it does.
-func TestOldPeersAreLeftAlone(t *testing.T) {
+// A peer that uses ZMTP 3.0 gets no heartbeats until it sends one.
+func TestOldPeersGetNoHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Dealer, Options{Heartbeat: Heartbeat{Interval: time.Second}}, 0, Router)
+		p := connect(t, Dealer, Options{Heartbeat: Heartbeat{Interval: time.Second}}, 0, Router)
 		time.Sleep(time.Hour + time.Second/2) // between two heartbeats
-		p.say(t, flagCommand, command(cmdPing, 0, 0))
+		p.write(t, flagCommand, command(cmdPing, 0, 0))
 		if _, body := p.read(t); !bytes.Equal(body, command(cmdPong)) {
-			t.Fatalf("the first word is %q", body)
+			t.Fatalf("the first frame is %q", body)
 		}
 		if _, body := p.read(t); !bytes.Equal(body, ping(3*time.Second)) {
-			t.Errorf("the second word is %q", body)
+			t.Errorf("the second frame is %q", body)
 		}
 	})
 }
 
-// While our own side is slow to receive, the peer is not blamed for silence.
+// While this end is slow to receive, the peer does not count as silent.
 func TestSlownessIsNotSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Dealer, Options{RecvQueue: 1, Heartbeat: Heartbeat{Interval: time.Second}}, 1, Router)
+		p := connect(t, Dealer, Options{RecvQueue: 1, Heartbeat: Heartbeat{Interval: time.Second}}, 1, Router)
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = io.Copy(io.Discard, p.in) })
 		for _, word := range []string{"one", "two"} {
-			p.say(t, 0, []byte(word))
+			p.write(t, 0, []byte(word))
 		}
 		time.Sleep(time.Hour)
 		for _, word := range []string{"one", "two"} {
@@ -196,11 +197,11 @@ func TestSlownessIsNotSilence(t *testing.T) {
 	})
 }
 
-// Subscriptions to a peer of ZMTP 3.0 are messages.
+// A peer that uses ZMTP 3.0 gets subscriptions as messages.
 func TestOldSubscriptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Sub, Options{}, 0, Pub)
+		p := connect(t, Sub, Options{}, 0, Pub)
 		p.socket.Subscribe("a")
 		if flags, body := p.read(t); flags != 0 || string(body) != "\x01a" {
 			t.Errorf("subscribed by %#x %q", flags, body)
@@ -211,31 +212,30 @@ func TestOldSubscriptions(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Pub, Options{}, 0, Sub)
-		p.say(t, 0, []byte("\x01a"))
+		p := connect(t, Pub, Options{}, 0, Sub)
+		p.write(t, 0, []byte("\x01a"))
 		if e := <-p.events; e.Type != Subscribed || e.Topic != "a" {
 			t.Errorf("event %+v", e)
 		}
-		p.say(t, 0, []byte("\x00a"))
+		p.write(t, 0, []byte("\x00a"))
 		if e := <-p.events; e.Type != Unsubscribed || e.Topic != "a" {
 			t.Errorf("event %+v", e)
 		}
 	})
 }
 
-// A DEALER whose peer does not read has one message on its way and its queue
-// full; a further Send waits, and when the peer goes, what was never written
-// comes back.
+// If the peer of a DEALER does not read, Send waits once the queue is full. When
+// the peer disconnects, the messages that were never written are returned.
 func TestUnsent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := meet(t, Dealer, Options{SendQueue: 2, Heartbeat: Heartbeat{Interval: -1}}, 1, Router)
+		p := connect(t, Dealer, Options{SendQueue: 2, Heartbeat: Heartbeat{Interval: -1}}, 1, Router)
 		big := make([]byte, 1<<20) // more than the writer buffers
 		for _, word := range []string{"written", "queued", "too"} {
 			if err := p.socket.Send(t.Context(), Message{[]byte(word), big}); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // the writer takes what it can
+			synctest.Wait() // the writer writes what it can
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

@@ -41,8 +41,8 @@ func patched(at int, b byte) []byte {
 	return g
 }
 
-// Whatever a peer sends, it ends at most its own connection, and the socket
-// goes on serving others.
+// Whatever a peer sends, it ends at most its own connection, and the socket goes
+// on serving others.
 func TestHostilePeers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -55,23 +55,23 @@ func TestHostilePeers(t *testing.T) {
 		"wants CURVE":          {append(append(greeting()[:12], "CURVE"...), make([]byte, 47)...), `"CURVE"`},
 		"message for READY":    {append(greeting(), framed(0, []byte("hi"))...), "a message instead"},
 		"other command":        {append(greeting(), framed(flagCommand, command(cmdPing, 0, 0))...), "PING"},
-		"refuses us":           {append(greeting(), framed(flagCommand, refusal("go away"))...), "go away"},
-		"no command":           {append(greeting(), framed(flagCommand, nil)...), "cut short"},
-		"giant READY":          {append(greeting(), flagCommand|flagLong, 0, 0, 0, 0, 0xff, 0, 0, 0), "more than"},
+		"refuses the connection":           {append(greeting(), framed(flagCommand, refusal("go away"))...), "go away"},
+		"no command":           {append(greeting(), framed(flagCommand, nil)...), "is incomplete"},
+		"giant READY":          {append(greeting(), flagCommand|flagLong, 0, 0, 0, 0, 0xff, 0, 0, 0), "exceed the limit"},
 		"long identity":        {append(greeting(), framed(flagCommand, ready(Dealer, strings.Repeat("x", 256)))...), "identity of 256"},
-		"wrong kind":           {append(greeting(), framed(flagCommand, ready(Sub, ""))...), "cannot talk"},
-		"property cut":         {append(greeting(), framed(flagCommand, command(cmdReady, 200, 'x'))...), "cut short"},
-		"value cut":            {append(greeting(), framed(flagCommand, command(cmdReady, 1, 'x', 0xff, 0xff, 0xff, 0xff))...), "cut short"},
+		"wrong kind":           {append(greeting(), framed(flagCommand, ready(Sub, ""))...), "cannot connect"},
+		"property cut":         {append(greeting(), framed(flagCommand, command(cmdReady, 200, 'x'))...), "is incomplete"},
+		"value cut":            {append(greeting(), framed(flagCommand, command(cmdReady, 1, 'x', 0xff, 0xff, 0xff, 0xff))...), "is incomplete"},
 		"reserved bits":        {after(0x80, 0), "0x80"},
 		"command with more":    {after(flagCommand|flagMore, 0), "0x05"},
-		"giant frame":          {after(flagLong, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "more than"},
-		"frame over the limit": {after(flagLong, 0, 0, 0, 0, 0, 0x10, 0, 1), "more than"},
+		"giant frame":          {after(flagLong, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "exceed the limit"},
+		"frame over the limit": {after(flagLong, 0, 0, 0, 0, 0, 0x10, 0, 1), "exceed the limit"},
 		"too many frames":      {after(repeat(101, flagMore, "")...), "100 frames"},
-		"too much in frames":   {after(repeat(60, flagMore, strings.Repeat("x", 20_000))...), "more than"},
+		"too much in frames":   {after(repeat(60, flagMore, strings.Repeat("x", 20_000))...), "exceed the limit"},
 		"short PING":           {after(framed(flagCommand, command(cmdPing, 1))...), "PING"},
 		"long PING":            {after(framed(flagCommand, command(cmdPing, make([]byte, 19)...))...), "PING"},
 		"late ERROR":           {after(framed(flagCommand, refusal("enough"))...), "enough"},
-		"nameless command":     {after(framed(flagCommand, []byte{0})...), "cut short"},
+		"nameless command":     {after(framed(flagCommand, []byte{0})...), "is incomplete"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestHostilePeers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			_, _ = conn.Write(tt.sends) // cut off in the middle, perhaps
+			_, _ = conn.Write(tt.sends) // it may fail when the socket disconnects
 			_, _ = io.Copy(io.Discard, conn)
 			e := <-ended
 			if e.Err == nil || !strings.Contains(e.Err.Error(), tt.says) || fault.CodeOf(e.Err) != fault.Upstream || fault.HintOf(e.Err) == "" {
@@ -106,13 +106,13 @@ func TestHostilePeers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m, err := s.Recv(t.Context()); err != nil || string(m[0]) != "good" {
-				t.Errorf("others hear %q, %v", m, err)
+				t.Errorf("others receive %q, %v", m, err)
 			}
 		})
 	}
 }
 
-// A subscriber that wants everything, one topic at a time, is cut off.
+// A subscriber with too many topics is disconnected.
 func TestHostileSubscriber(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]byte{
@@ -130,7 +130,7 @@ func TestHostileSubscriber(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := meet(t, Pub, Options{MaxTopics: 2}, 1, Sub)
+				p := connect(t, Pub, Options{MaxTopics: 2}, 1, Sub)
 				_, _ = p.Write(sends)
 				for e := range p.events {
 					if e.Type == Disconnected {
@@ -145,8 +145,8 @@ func TestHostileSubscriber(t *testing.T) {
 	}
 }
 
-// Peers that begin and never finish are given up after the handshake's time,
-// however slowly they go on.
+// A handshake that does not finish fails after Options.Handshake, even if the peer
+// goes on sending.
 func TestSlowLoris(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestSlowLoris(t *testing.T) {
 	})
 }
 
-// Announcing a large frame takes no memory until its bytes come.
+// Announcing a large frame takes no memory until its bytes arrive.
 func TestAnnouncingIsFree(t *testing.T) {
 	in := bufio.NewReader(bytes.NewReader([]byte{flagLong, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 'x'}))
 	var before, since runtime.MemStats
@@ -188,7 +188,7 @@ func TestAnnouncingIsFree(t *testing.T) {
 	}
 }
 
-// FuzzLink reads arbitrary bytes as what a peer says after its greeting.
+// FuzzLink reads arbitrary bytes after the greeting of a peer.
 func FuzzLink(f *testing.F) {
 	f.Add(after(framed(0, []byte("hello"))...)[greetingSize:])
 	f.Add(after(repeat(3, flagMore, "x")...)[greetingSize:])
@@ -202,7 +202,7 @@ func FuzzLink(f *testing.F) {
 			return
 		}
 		s := &Socket{kind: Router, opts: opts, peers: newPeers()}
-		l := &link{conn: &timed{}, in: in, opts: &opts, wake: make(chan struct{}, 1), prefix: []byte(peer.Identity)}
+		l := &link{conn: &timedConn{}, in: in, opts: &opts, wake: make(chan struct{}, 1), prefix: []byte(peer.Identity)}
 		for {
 			m, err := l.message(router{s})
 			if err != nil {

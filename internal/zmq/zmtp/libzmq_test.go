@@ -23,7 +23,7 @@ import (
 // python is the interpreter Debian's python3-zmq belongs to.
 const python = "/usr/bin/python3"
 
-// hasZMQ asks once whether there is a real libzmq to talk to.
+// hasZMQ checks once whether libzmq is installed.
 var hasZMQ = sync.OnceValue(func() error {
 	out, err := exec.Command(python, "-c", "import zmq").CombinedOutput()
 	if err != nil {
@@ -32,15 +32,15 @@ var hasZMQ = sync.OnceValue(func() error {
 	return nil
 })
 
-// neighbour is a process with a real libzmq socket.
-type neighbour struct {
+// libzmqPeer is a process with a libzmq socket.
+type libzmqPeer struct {
 	addr  string
-	lines chan string // what it says
+	lines chan string // its output
 	stop  func()
 }
 
 // start runs testdata/peer.py in a role and waits until its socket is open.
-func start(t testing.TB, args ...string) *neighbour {
+func start(t testing.TB, args ...string) *libzmqPeer {
 	t.Helper()
 	if err := hasZMQ(); err != nil {
 		t.Skipf("no python3-zmq (apt-get install python3-zmq): %v", err)
@@ -59,7 +59,7 @@ func start(t testing.TB, args ...string) *neighbour {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n := &neighbour{lines: make(chan string, 1000)}
+	n := &libzmqPeer{lines: make(chan string, 1000)}
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		defer close(n.lines)
@@ -76,24 +76,24 @@ func start(t testing.TB, args ...string) *neighbour {
 		}
 	})
 	t.Cleanup(n.stop)
-	n.addr, _ = strings.CutPrefix(n.hears(t, "on "), "on ")
+	n.addr, _ = strings.CutPrefix(n.waitLine(t, "on "), "on ")
 	return n
 }
 
-// hears waits for the next line that begins so, and drops those before it.
-func (n *neighbour) hears(t testing.TB, beginning string) string {
+// waitLine waits for the next line with that prefix, and drops those before it.
+func (n *libzmqPeer) waitLine(t testing.TB, beginning string) string {
 	t.Helper()
 	for line := range n.lines {
 		if strings.HasPrefix(line, beginning) {
 			return line
 		}
 	}
-	t.Fatalf("the peer ended without saying %q", beginning)
+	t.Fatalf("the peer ended without printing %q", beginning)
 	return ""
 }
 
-// said is what it has said by now.
-func (n *neighbour) said() (lines []string) {
+// printed returns its output so far.
+func (n *libzmqPeer) printed() (lines []string) {
 	for {
 		select {
 		case line := <-n.lines:
@@ -129,7 +129,7 @@ func TestLibzmqRouter(t *testing.T) {
 		}
 	}
 	if p := dealer.Peers()[0]; p.Kind != "ROUTER" || p.Minor != 1 {
-		t.Errorf("libzmq introduced itself as %+v", p)
+		t.Errorf("libzmq sent the handshake %+v", p)
 	}
 }
 
@@ -151,8 +151,9 @@ func TestLibzmqDealer(t *testing.T) {
 	}
 }
 
-// Heartbeats go out every 500 ms, and who does not answer is given up after
-// 2.5 s: four seconds of silence end the connection unless both ends do their part.
+// Heartbeats are sent every 500 ms, and a peer that does not answer is disconnected
+// after 2.5 s: a connection survives four seconds without messages only if both
+// ends send and answer heartbeats.
 func TestLibzmqHeartbeats(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -172,8 +173,8 @@ func TestLibzmqHeartbeats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lost := ""
-			for range 3 { // a machine that holds one of them up for long enough ends it as well
-				if lost = bearSilence(t, tt.theirs, tt.ours); lost == "" {
+			for range 3 { // a slow machine can delay a heartbeat for too long
+				if lost = stayIdle(t, tt.theirs, tt.ours); lost == "" {
 					return
 				}
 			}
@@ -182,13 +183,14 @@ func TestLibzmqHeartbeats(t *testing.T) {
 	}
 }
 
-// bearSilence connects both ways, says nothing for a while, and tells what was lost.
-func bearSilence(t *testing.T, theirs string, ours zmtp.Heartbeat) string {
+// stayIdle connects both ways, sends no message for a while, and returns what was
+// lost.
+func stayIdle(t *testing.T, theirs string, ours zmtp.Heartbeat) string {
 	t.Helper()
 	seen := newWatch()
 	router := start(t, "router", "tcp://127.0.0.1:*", theirs)
 	dealer := dial(t, zmtp.Dealer, router.addr, zmtp.Options{Heartbeat: ours, OnEvent: seen.on})
-	router.hears(t, "up")
+	router.waitLine(t, "up")
 
 	ourRouter := listen(t, zmtp.Router, anyPort, zmtp.Options{Heartbeat: ours, OnEvent: seen.on})
 	theirDealer := start(t, "dealer", ourRouter.Addr(), theirs)
@@ -200,14 +202,14 @@ func bearSilence(t *testing.T, theirs string, ours zmtp.Heartbeat) string {
 	quiet, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if m, err := dealer.Recv(quiet); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("received %q, %v in the silence", m, err)
+		t.Fatalf("received %q, %v while idle", m, err)
 	}
-	if lines := slices.Concat(router.said(), theirDealer.said()); slices.Contains(lines, "down") {
+	if lines := slices.Concat(router.printed(), theirDealer.printed()); slices.Contains(lines, "down") {
 		return fmt.Sprintf("libzmq lost us: %q", lines)
 	}
 	select {
 	case e := <-seen.events:
-		return fmt.Sprintf("%v in the silence: %v", e.Type, e.Err)
+		return fmt.Sprintf("%v while idle: %v", e.Type, e.Err)
 	default:
 	}
 	send(t, dealer, "still there")
@@ -222,13 +224,13 @@ func TestLibzmqPublisher(t *testing.T) {
 	peer := start(t, "publisher", "tcp://127.0.0.1:*")
 	sub := dial(t, zmtp.Sub, peer.addr, zmtp.Options{})
 	sub.Subscribe("job")
-	if got, want := peer.hears(t, "wish"), "wish 01"+hex.EncodeToString([]byte("job")); got != want {
-		t.Fatalf("libzmq heard %q, want %q", got, want)
+	if got, want := peer.waitLine(t, "wish"), "wish 01"+hex.EncodeToString([]byte("job")); got != want {
+		t.Fatalf("libzmq received %q, want %q", got, want)
 	}
 	expect(t, sub, "job.1", "for you", string(make([]byte, 70000)))
 	sub.Unsubscribe("job")
-	if got, want := peer.hears(t, "wish"), "wish 00"+hex.EncodeToString([]byte("job")); got != want {
-		t.Fatalf("libzmq heard %q, want %q", got, want)
+	if got, want := peer.waitLine(t, "wish"), "wish 00"+hex.EncodeToString([]byte("job")); got != want {
+		t.Fatalf("libzmq received %q, want %q", got, want)
 	}
 	sub.Subscribe("log")
 	expect(t, sub, "log.1", "for you", string(make([]byte, 70000)))
@@ -244,23 +246,23 @@ func TestLibzmqSubscriber(t *testing.T) {
 	}
 	send(t, pub, "log.1", "not wanted")
 	send(t, pub, "job.stop", "wanted")
-	if got, want := peer.hears(t, "got"), fmt.Sprintf("got %x %x", "job.stop", "wanted"); got != want {
+	if got, want := peer.waitLine(t, "got"), fmt.Sprintf("got %x %x", "job.stop", "wanted"); got != want {
 		t.Fatalf("%q, want %q", got, want)
 	}
 	if e := seen.next(t, zmtp.Unsubscribed); e.Topic != "job." {
-		t.Fatalf("libzmq took back %q", e.Topic)
+		t.Fatalf("libzmq unsubscribed from %q", e.Topic)
 	}
 	send(t, pub, "job.2", "no longer wanted")
 	send(t, pub, "end")
-	if got, want := peer.hears(t, "got"), fmt.Sprintf("got %x", "end"); got != want {
+	if got, want := peer.waitLine(t, "got"), fmt.Sprintf("got %x", "end"); got != want {
 		t.Fatalf("%q, want %q", got, want)
 	}
 }
 
-// own is an endpoint where somebody may go and come back.
+// own is an endpoint that is free to listen on again.
 func own() string { return "tcp://" + netguardtest.ReservedAddress() }
 
-// listenAgain waits as long as a process just being started holds the old socket.
+// listenAgain retries while a process that is just starting holds the old socket.
 func listenAgain(t *testing.T, kind zmtp.Kind, addr string) (s *zmtp.Socket) {
 	t.Helper()
 	clocktest.Await(t, func() bool {
@@ -272,7 +274,7 @@ func listenAgain(t *testing.T, kind zmtp.Kind, addr string) (s *zmtp.Socket) {
 	return s
 }
 
-// The peer's process ends and another takes its place, on both sides.
+// The peer's process ends and another one replaces it, on both sides.
 func TestLibzmqRestarts(t *testing.T) {
 	t.Parallel()
 	first := start(t, "router", own())
@@ -298,7 +300,7 @@ func TestLibzmqRestarts(t *testing.T) {
 	expect(t, again, "python", "hello", "from", "libzmq")
 }
 
-// Our ROUTER goes and comes back while libzmq's DEALER lives on.
+// Our ROUTER is closed and opened again while libzmq's DEALER stays.
 func TestLibzmqReconnects(t *testing.T) {
 	t.Parallel()
 	router := listen(t, zmtp.Router, own(), zmtp.Options{})

@@ -13,56 +13,57 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// batch is how many bytes of messages are written together before others have
-// their turn.
+// batch is how many bytes of messages are written before a PONG or subscription
+// can be.
 const batch = 256 << 10
 
-// link is one connection with a peer that introduced itself. Two goroutines
-// work on it: one reads, one writes.
+// link is one connection after the handshake. One goroutine reads from it and one
+// writes to it.
 type link struct {
-	conn *timed
+	conn *timedConn
 	in   *bufio.Reader
 	w    *bufio.Writer
 	opts *Options
 	peer Peer
 
-	out    *queue        // messages to write
-	prefix []byte        // put before each message received, at a ROUTER
-	wants  *topics       // what the peer subscribed to, at a PUB
-	tell   *topics       // what we subscribe to, at a SUB
-	wake   chan struct{} // holds a token when the writer shall look at pong and tell
+	out    *queue  // messages to write
+	prefix []byte  // of a ROUTER: put before each received message
+	topics *topics // of a PUB: what the peer subscribed to
+	// subscriptions are those of a SUB.
+	subscriptions *topics
+	wake          chan struct{} // holds a token when pong or subscriptions changed
 
-	told  map[string]struct{} // what of tell the peer knows; the writer's alone
-	beats atomic.Bool         // the peer knows heartbeats
+	sent       map[string]struct{} // subscriptions the peer has received; only the writer uses it
+	heartbeats atomic.Bool         // the peer supports heartbeats
 
 	mu   sync.Mutex
-	pong []byte // the answer owed to the latest PING
+	pong []byte // the reply to the latest PING, until it is written
 }
 
-// newLink introduces us to whoever is at the other end of conn.
+// newLink does the handshake on conn.
 func newLink(conn net.Conn, kind Kind, opts *Options) (*link, error) {
 	l := &link{
-		conn: &timed{Conn: conn},
+		conn: &timedConn{Conn: conn},
 		opts: opts,
 		out:  newQueue(opts.SendQueue, opts.SendBytes),
 		wake: make(chan struct{}, 1),
-		told: make(map[string]struct{}),
+		sent: make(map[string]struct{}),
 	}
 	l.in = bufio.NewReaderSize(l.conn, 32<<10)
 	l.w = bufio.NewWriterSize(conn, 32<<10)
-	l.conn.until(time.Now().Add(opts.Handshake))
-	peer, err := introduce(l.conn, l.in, kind, opts.Identity)
+	l.conn.bound(time.Now().Add(opts.Handshake))
+	peer, err := handshake(l.conn, l.in, kind, opts.Identity)
 	l.peer = peer
 	if err != nil {
 		return l, l.explain(err)
 	}
-	l.conn.until(time.Time{})
-	l.beats.Store(peer.Minor >= 1)
-	l.listenFor(0)
+	l.conn.bound(time.Time{})
+	l.heartbeats.Store(peer.Minor >= 1)
+	l.setSilenceLimit(0)
 	return l, nil
 }
 
-// run reads and writes until the connection or ctx ends, and says why it did.
+// run reads and writes until the connection or ctx ends, and returns the reason.
 func (l *link) run(ctx context.Context, p pattern) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -77,17 +78,18 @@ func (l *link) run(ctx context.Context, p pattern) error {
 	return context.Cause(ctx)
 }
 
-// explain says of a deadline that passed what it means here.
+// explain turns an exceeded deadline into an error that says the peer was silent.
 func (l *link) explain(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
-	return fault.Wrap(fault.Timeout, err, "the peer was silent for %v", l.conn.patience.Round(time.Millisecond)).
-		WithHint("it hangs, or the network between is cut; a connection is tried again by itself")
+	return fault.Wrap(fault.Timeout, err, "the peer was silent for %v", l.conn.silence.Round(time.Millisecond)).
+		WithHint("the peer hangs or the network is interrupted; the connection is retried automatically")
 }
 
-// read hands each message to the pattern, and waits while that has no room. It
-// does not read then, so a peer is not found silent for our own slowness.
+// read hands each message to the pattern and waits while its queue is full.
+// Meanwhile nothing is read, so a peer does not count as silent because this end
+// is slow.
 func (l *link) read(ctx context.Context, p pattern) error {
 	for {
 		m, err := l.message(p)
@@ -100,7 +102,7 @@ func (l *link) read(ctx context.Context, p pattern) error {
 	}
 }
 
-// message reads the frames of one message, and deals with commands between them.
+// message reads the frames of one message, and handles commands between them.
 func (l *link) message(p pattern) (Message, error) {
 	m := make(Message, 0, 8)
 	if l.prefix != nil {
@@ -111,12 +113,12 @@ func (l *link) message(p pattern) (Message, error) {
 		flags, body, err := readFrame(l.in, left)
 		if err != nil {
 			if frames > 0 {
-				err = cutShort(err)
+				err = midFrame(err)
 			}
 			return nil, err
 		}
 		if flags&flagCommand != 0 {
-			if err := l.obey(p, body); err != nil {
+			if err := l.handleCommand(p, body); err != nil {
 				return nil, err
 			}
 			continue
@@ -132,8 +134,8 @@ func (l *link) message(p pattern) (Message, error) {
 	}
 }
 
-// obey does what a command says.
-func (l *link) obey(p pattern, body []byte) error {
+// handleCommand handles a command.
+func (l *link) handleCommand(p pattern, body []byte) error {
 	name, data, err := splitCommand(body)
 	if err != nil {
 		return err
@@ -144,11 +146,11 @@ func (l *link) obey(p pattern, body []byte) error {
 		if err != nil {
 			return err
 		}
-		l.beats.Store(true)
-		l.listenFor(ttl)
-		l.owe(command(cmdPong, context...))
+		l.heartbeats.Store(true)
+		l.setSilenceLimit(ttl)
+		l.queuePong(command(cmdPong, context...))
 	case cmdError:
-		return turnedDown(data)
+		return refusedByPeer(data)
 	case cmdSubscribe:
 		return p.subscribe(l, data, true)
 	case cmdCancel:
@@ -157,49 +159,49 @@ func (l *link) obey(p pattern, body []byte) error {
 	return nil
 }
 
-// listenFor sets how long the peer may be silent: as long as our heartbeat
-// allows, or as it asks itself if that is less. It is called before or by the
-// reader.
-func (l *link) listenFor(ttl time.Duration) {
-	patience := time.Duration(0)
-	if l.beats.Load() {
-		patience = l.opts.Heartbeat.patience()
+// setSilenceLimit sets how long the peer may be silent: as long as our heartbeat
+// allows, or the peer's own ttl if that is less. Only the reader calls it, or
+// newLink before there is a reader.
+func (l *link) setSilenceLimit(ttl time.Duration) {
+	limit := time.Duration(0)
+	if l.heartbeats.Load() {
+		limit = l.opts.Heartbeat.silence()
 	}
-	if ttl > 0 && (patience == 0 || ttl < patience) {
-		patience = ttl
+	if ttl > 0 && (limit == 0 || ttl < limit) {
+		limit = ttl
 	}
-	l.conn.patience = patience
+	l.conn.silence = limit
 }
 
-// owe has the writer send a PONG. Of several the latest is enough.
-func (l *link) owe(pong []byte) {
+// queuePong has the writer send a PONG. Only the latest one is sent.
+func (l *link) queuePong(pong []byte) {
 	l.mu.Lock()
 	l.pong = pong
 	l.mu.Unlock()
 	signal(l.wake)
 }
 
-// timed is a connection whose reads end when the peer is silent for too long.
-type timed struct {
+// timedConn is a connection whose reads fail when the peer is silent for too long.
+type timedConn struct {
 	net.Conn
-	patience time.Duration // zero is for ever; the reader's alone
-	deadline time.Time     // of the handshake as a whole
+	silence  time.Duration // longest silence; zero: no limit; only the reader uses it
+	deadline time.Time     // of the whole handshake
 }
 
-// until bounds reading and writing by one deadline, or by none when t is zero.
-func (c *timed) until(t time.Time) {
+// bound sets one deadline for reading and writing; a zero t removes it.
+func (c *timedConn) bound(t time.Time) {
 	c.deadline = t
-	c.patience = max(0, time.Until(t))
-	_ = c.SetDeadline(t) // a closed connection says so when it is used
+	c.silence = max(0, time.Until(t))
+	_ = c.SetDeadline(t) // a closed connection fails when it is used
 }
 
-func (c *timed) Read(p []byte) (int, error) {
+func (c *timedConn) Read(p []byte) (int, error) {
 	if c.deadline.IsZero() {
 		var t time.Time
-		if c.patience > 0 {
-			t = time.Now().Add(c.patience)
+		if c.silence > 0 {
+			t = time.Now().Add(c.silence)
 		}
-		_ = c.SetReadDeadline(t) // a closed connection says so when it is read
+		_ = c.SetReadDeadline(t) // a closed connection fails when it is read
 	}
 	return c.Conn.Read(p)
 }

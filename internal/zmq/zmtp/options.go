@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 )
 
-// What zero options mean.
+// Defaults of Options.
 const (
 	DefaultQueue     = 1000
 	DefaultBytes     = 64 << 20
@@ -18,78 +18,77 @@ const (
 	DefaultInterval  = 30 * time.Second
 )
 
-// Options say how a socket behaves. The zero value is a good one.
+// Options configure a socket. The zero value uses the defaults.
 type Options struct {
-	// Identity is the name a ROUTER at the other end knows this socket by, up to
-	// 255 bytes, the first of them not zero. Empty lets that ROUTER invent one for
-	// each connection, so that no two ever share theirs. A ROUTER of libzmq that
-	// has not noticed the end of a connection ignores the next one under the same
-	// name: give one only where it is needed, and then a heartbeat.
+	// Identity is the name by which a ROUTER at the other end knows this socket, up
+	// to 255 bytes, the first of them not zero. If it is empty, the ROUTER generates
+	// a unique one for each connection. A ROUTER of libzmq that has not noticed the
+	// end of a connection ignores the next one with the same identity: set one only
+	// where it is needed, and then use heartbeats.
 	Identity string
 
-	// SendQueue and SendBytes bound what waits to be written to one peer, in
+	// SendQueue and SendBytes limit what waits to be written to one peer, in
 	// messages and in bytes: 1000 and 64 MiB when zero. A single message larger
 	// than SendBytes is queued alone.
 	SendQueue, SendBytes int
-	// RecvQueue and RecvBytes bound what was read from all peers and waits for
-	// Recv: 1000 and 64 MiB when zero. Beyond, nothing more is read from them.
+	// RecvQueue and RecvBytes limit what was read from all peers and waits for
+	// Recv: 1000 and 64 MiB when zero. Beyond that, nothing more is read.
 	RecvQueue, RecvBytes int
-	// Overflow is what Send does when there is no room or no peer.
+	// Overflow is what Send does when the queue is full or there is no peer.
 	Overflow Overflow
 
-	// MaxMessage bounds the bytes of a message from a peer (64 MiB when zero) and
-	// MaxFrames its frames (1024). Who sends more is disconnected.
+	// MaxMessage limits the bytes of a message from a peer (64 MiB when zero) and
+	// MaxFrames its frames (1024). A peer that sends more is disconnected.
 	MaxMessage, MaxFrames int
-	// MaxPeers bounds the connections of a listening socket: 1024 when zero.
+	// MaxPeers limits the connections of a listening socket: 1024 when zero.
 	MaxPeers int
-	// MaxTopics bounds the subscriptions of one peer at a PUB: 4096 when zero.
+	// MaxTopics limits the subscriptions of one peer of a PUB: 4096 when zero.
 	MaxTopics int
-	// Handshake bounds how long it takes to connect and agree: 10 s when zero.
+	// Handshake limits the time for connecting and the handshake: 10 s when zero.
 	Handshake time.Duration
-	// Heartbeat finds peers that vanished without a word.
+	// Heartbeat detects peers that no longer answer.
 	Heartbeat Heartbeat
 	// Reconnect is how long a dialing socket waits between attempts.
 	Reconnect backoff.Policy
-	// Handover lets a newcomer at a ROUTER take over the identity of a peer that
-	// is still connected. Without it the newcomer is turned away until the other
-	// one is gone.
+	// Handover lets a new peer of a ROUTER take over the identity of one that is
+	// still connected. Without it the new peer is refused until the other one
+	// disconnects.
 	Handover bool
 
-	// Control, when given, may refuse an address a socket dials, after its name was
-	// resolved; see net.Dialer.Control.
+	// Control, if set, may reject an address before a socket dials it, after name
+	// resolution; see net.Dialer.Control.
 	Control func(network, address string, conn syscall.RawConn) error
 
-	// OnEvent, when given, is told what happens to connections: Connected before
-	// the first message of that peer can be received, Disconnected after its
-	// last. It is called from many goroutines, must not wait long, and must not
-	// close the socket.
+	// OnEvent, if set, is called when something happens to a connection: with
+	// Connected before the first message of that peer can be received, with
+	// Disconnected after its last. It is called from many goroutines, must return
+	// quickly, and must not close the socket.
 	OnEvent func(Event)
 }
 
-// Heartbeat is how a socket makes sure of its peers. Peers that speak ZMTP 3.0
-// and never sent a heartbeat themselves are left alone, since they may not know
-// the command.
+// Heartbeat configures the detection of dead peers. A peer that uses ZMTP 3.0 and
+// has not sent a heartbeat itself gets none, since it may not know the command.
 type Heartbeat struct {
 	// Interval is how often a PING is sent: 30 s when zero, never when negative.
 	Interval time.Duration
 	// Timeout is how long after a PING the peer may stay silent before it is
 	// disconnected: twice the interval when zero.
 	Timeout time.Duration
-	// TTL is how long the peer shall wait for us before it gives us up, exact to
-	// a tenth of a second: interval and timeout together when zero, and nothing
-	// asked for when negative.
+	// TTL is how long the peer waits for a message from us before it disconnects,
+	// in tenths of a second: interval plus timeout when zero, unlimited when
+	// negative.
 	TTL time.Duration
 }
 
-// Overflow is what Send does with a message it has no room for.
+// Overflow is what Send does with a message that cannot be queued.
 type Overflow uint8
 
-// The ways to overflow. A PUB drops in any case.
+// The overflow policies. A PUB always drops.
 const (
 	// ByKind waits on a DEALER and drops on a ROUTER.
 	ByKind Overflow = iota
-	// Wait waits for a peer and for room until the context ends. A ROUTER cannot
-	// wait for an identity it does not know: that is ErrNoPeer.
+	// Wait waits for a peer and for space in its queue until the context ends. A
+	// ROUTER cannot wait for an unknown identity: it returns ErrNoPeer.
 	Wait
 	// Drop drops the message, counts it and reports success.
 	Drop
@@ -97,7 +96,7 @@ const (
 	Refuse
 )
 
-// filled is o with its defaults in place.
+// filled is o with defaults filled in.
 func (o Options) filled(kind Kind) Options {
 	for _, bound := range []struct {
 		value    *int
@@ -128,7 +127,7 @@ func (o Options) filled(kind Kind) Options {
 	return o
 }
 
-// filled is h with its defaults in place; an interval of zero now means none.
+// filled is h with defaults filled in; then an interval of zero means none.
 func (h Heartbeat) filled() Heartbeat {
 	if h.Interval < 0 {
 		return Heartbeat{}
@@ -140,14 +139,14 @@ func (h Heartbeat) filled() Heartbeat {
 		h.Timeout = 2 * h.Interval
 	}
 	if h.TTL == 0 {
-		h.TTL = h.patience()
+		h.TTL = h.silence()
 	}
 	h.TTL = max(h.TTL, 0)
 	return h
 }
 
-// patience is the longest silence of a living peer; zero is for ever.
-func (h Heartbeat) patience() time.Duration {
+// silence is how long a peer may be silent; zero means without limit.
+func (h Heartbeat) silence() time.Duration {
 	if h.Interval == 0 {
 		return 0
 	}

@@ -5,17 +5,17 @@ import (
 	"errors"
 )
 
-// pattern is what makes a kind of socket that kind.
+// pattern is the behaviour of one kind of socket.
 type pattern interface {
-	// join makes a link a peer, or refuses it.
+	// join adds a link to the peers, or refuses it.
 	join(l *link) error
 	// send sends a message of at least one frame.
 	send(ctx context.Context, m Message) error
-	// receive takes a message from a peer, waiting for room until ctx ends. An
-	// error disconnects the peer.
+	// receive handles a message from a peer, waiting for space in the queue until
+	// ctx ends. An error disconnects the peer.
 	receive(ctx context.Context, l *link, m Message) error
-	// subscribe notes that a peer wants messages that begin with topic, or no
-	// longer does. An error disconnects the peer.
+	// subscribe handles a peer's subscription or, if want is false, its end. An
+	// error disconnects the peer.
 	subscribe(l *link, topic []byte, want bool) error
 }
 
@@ -32,7 +32,7 @@ func newPattern(s *Socket) pattern {
 	}
 }
 
-// dealer deals messages out in turn.
+// dealer distributes messages round-robin.
 type dealer struct{ *Socket }
 
 func (d dealer) join(l *link) error {
@@ -40,8 +40,8 @@ func (d dealer) join(l *link) error {
 	return nil
 }
 
-// send gives the message to the next peer in turn that has room. When none has,
-// it waits for the one whose turn it is.
+// send queues the message for the next peer whose queue is not full. If all are
+// full, it waits for the next one.
 func (d dealer) send(ctx context.Context, m Message) error {
 	for {
 		err := d.offer(m)
@@ -55,7 +55,7 @@ func (d dealer) send(ctx context.Context, m Message) error {
 			continue
 		}
 		if l := d.peers.next(); l != nil {
-			if err := l.out.put(ctx, m); !errors.Is(err, errGone) {
+			if err := l.out.put(ctx, m); !errors.Is(err, errQueueClosed) {
 				return err
 			}
 		}
@@ -104,12 +104,12 @@ func (r router) send(ctx context.Context, m Message) error {
 	if errors.Is(err, ErrFull) && r.opts.Overflow == Wait {
 		err = l.out.put(ctx, m)
 	}
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errQueueClosed) {
 		return ErrNoPeer
 	}
 	return err
 }
 
-// receive hands the message on; the link put the sender's identity before it.
+// receive queues the message; the link put the sender's identity before it.
 func (r router) receive(ctx context.Context, _ *link, m Message) error { return r.in.put(ctx, m) }
 func (router) subscribe(*link, []byte, bool) error                     { return nil }

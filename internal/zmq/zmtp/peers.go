@@ -12,8 +12,8 @@ import (
 // peers are the connected links of a socket.
 type peers struct {
 	mu    sync.RWMutex
-	links []*link          // replaced, never changed
-	named map[string]*link // by identity, at a ROUTER
+	links []*link          // replaced, never modified
+	named map[string]*link // of a ROUTER: by identity
 	some  chan struct{}    // closed while there is a link
 	turn  int
 }
@@ -22,7 +22,7 @@ func newPeers() *peers {
 	return &peers{named: make(map[string]*link), some: make(chan struct{})}
 }
 
-// add makes l a peer.
+// add adds l.
 func (p *peers) add(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,8 +36,8 @@ func (p *peers) append(l *link) {
 	}
 }
 
-// addNamed makes l a peer under its identity, inventing one where it has none.
-// An identity in use is refused or, with handover, taken from its owner.
+// addNamed adds l under its identity, and generates one if it has none. An
+// identity in use is an error or, with handover, taken from the other peer.
 func (p *peers) addNamed(l *link, handover bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *peers) addNamed(l *link, handover bool) error {
 	if owner := p.named[l.peer.Identity]; owner != nil {
 		if !handover {
 			return fault.New(fault.Conflict, "the identity %q is in use", l.peer.Identity).
-				WithHint("give each client an identity of its own, or none")
+				WithHint("give each client a unique identity, or none")
 		}
 		owner.conn.Close()
 	}
@@ -56,7 +56,7 @@ func (p *peers) addNamed(l *link, handover bool) error {
 	return nil
 }
 
-// remove ends l's time as a peer.
+// remove removes l.
 func (p *peers) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *peers) remove(l *link) {
 	}
 }
 
-// all are the links of this moment; the slice is shared and not to be changed.
+// all returns the current links; callers must not modify the slice.
 func (p *peers) all() []*link {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -84,7 +84,7 @@ func (p *peers) find(identity []byte) *link {
 	return p.named[string(identity)]
 }
 
-// next is the link whose turn it is, or nil when there is none.
+// next is the next link in round-robin order, or nil if there is none.
 func (p *peers) next() *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,6 +106,6 @@ func (p *peers) wait(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return ErrClosed
 	case <-ctx.Done():
-		return expired(ctx)
+		return contextError(ctx)
 	}
 }

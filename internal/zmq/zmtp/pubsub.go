@@ -6,18 +6,19 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// pub sends to everybody who wants it, and drops what a slow peer has no room for.
+// pub sends to every peer that subscribed, and drops messages for peers whose
+// queue is full.
 type pub struct{ *Socket }
 
 func (p pub) join(l *link) error {
-	l.wants = newTopics()
+	l.topics = newTopics()
 	p.peers.add(l)
 	return nil
 }
 
 func (p pub) send(_ context.Context, m Message) error {
 	for _, l := range p.peers.all() {
-		if l.wants.match(m[0]) && l.out.offer(m) != nil {
+		if l.topics.match(m[0]) && l.out.offer(m) != nil {
 			p.dropped.Add(1)
 		}
 	}
@@ -25,7 +26,7 @@ func (p pub) send(_ context.Context, m Message) error {
 }
 
 // receive reads the subscriptions of ZMTP 3.0, which are messages of one frame.
-// Whatever else a subscriber says is ignored.
+// Other messages of a subscriber are ignored.
 func (p pub) receive(_ context.Context, l *link, m Message) error {
 	if len(m) != 1 || len(m[0]) == 0 || m[0][0] > 1 {
 		return nil
@@ -41,9 +42,9 @@ func (p pub) subscribe(l *link, topic []byte, want bool) error {
 	changed, err := false, error(nil)
 	if want {
 		event.Type = Subscribed
-		changed, err = l.wants.add(event.Topic, p.opts.MaxTopics)
+		changed, err = l.topics.add(event.Topic, p.opts.MaxTopics)
 	} else {
-		changed = l.wants.remove(event.Topic)
+		changed = l.topics.remove(event.Topic)
 	}
 	if changed {
 		p.opts.OnEvent(event)
@@ -54,19 +55,19 @@ func (p pub) subscribe(l *link, topic []byte, want bool) error {
 // sub receives what it subscribed to.
 type sub struct{ *Socket }
 
-// join makes l a peer and has it told our subscriptions.
+// join adds l to the peers and sends it our subscriptions.
 func (s sub) join(l *link) error {
-	l.tell = s.topics
+	l.subscriptions = s.topics
 	s.peers.add(l)
 	signal(l.wake)
 	return nil
 }
 
 func (sub) send(context.Context, Message) error {
-	return fault.New(fault.InvalidParams, "a SUB only receives").WithHint("send on a PUB")
+	return fault.New(fault.InvalidParams, "a SUB socket only receives").WithHint("send on a PUB socket")
 }
 
-// receive drops what we did not ask for, or no longer do.
+// receive drops messages without a subscription, which may have ended meanwhile.
 func (s sub) receive(ctx context.Context, _ *link, m Message) error {
 	if !s.topics.match(m[0]) {
 		return nil

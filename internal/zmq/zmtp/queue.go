@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// errGone is a queue nobody empties any more.
-var errGone = errors.New("the queue is closed")
+// errQueueClosed is the error of a closed queue.
+var errQueueClosed = errors.New("the queue is closed")
 
-// queue holds messages between two goroutines, bounded in number and in bytes.
-// A message counts until it is released, which may be later than it is taken.
+// queue holds messages between two goroutines, limited in number and in bytes. A
+// message counts until it is released, which may be later than it is received.
 type queue struct {
-	items chan Message  // sent to under mu; received from by whoever takes
-	gone  chan struct{} // closed with the queue
-	room  chan struct{} // holds a token when there may be room again
-	empty chan struct{} // holds a token when there may be nothing left
+	items chan Message  // sent to under mu
+	done  chan struct{} // closed with the queue
+	space chan struct{} // holds a token when there may be space again
+	empty chan struct{} // holds a token when the queue may be empty
 
 	mu     sync.Mutex
 	closed bool
@@ -26,21 +26,21 @@ type queue struct {
 func newQueue(messages, bytes int) *queue {
 	return &queue{
 		items: make(chan Message, messages),
-		gone:  make(chan struct{}),
-		room:  make(chan struct{}, 1),
+		done:  make(chan struct{}),
+		space: make(chan struct{}, 1),
 		empty: make(chan struct{}, 1),
 		limit: bytes,
 	}
 }
 
-// offer adds m, or says ErrFull. A message larger than the bound fits when it is
-// alone.
+// offer adds m, or returns ErrFull. A message larger than the limit fits into an
+// empty queue.
 func (q *queue) offer(m Message) error {
 	size := m.size()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return errGone
+		return errQueueClosed
 	}
 	if q.bytes > 0 && q.bytes+size > q.limit {
 		return ErrFull
@@ -54,57 +54,57 @@ func (q *queue) offer(m Message) error {
 	}
 }
 
-// put adds m, waiting for room until ctx or the queue ends.
+// put adds m, waiting for space until ctx ends or the queue is closed.
 func (q *queue) put(ctx context.Context, m Message) error {
 	for {
 		err := q.offer(m)
 		if !errors.Is(err, ErrFull) {
-			signal(q.room) // there may be room for the next in line
+			signal(q.space) // there may be space for the next waiter
 			return err
 		}
 		select {
-		case <-q.room:
-		case <-q.gone:
-			return errGone
+		case <-q.space:
+		case <-q.done:
+			return errQueueClosed
 		case <-ctx.Done():
-			return expired(ctx)
+			return contextError(ctx)
 		}
 	}
 }
 
-// release says that messages of so many bytes, taken before, are dealt with.
+// release removes the size of messages that were received and handled.
 func (q *queue) release(bytes int) {
 	q.mu.Lock()
 	q.bytes -= bytes
 	left := q.bytes
 	q.mu.Unlock()
-	signal(q.room)
+	signal(q.space)
 	if left == 0 {
 		signal(q.empty)
 	}
 }
 
-// drained waits until everything is released or the queue ends.
-func (q *queue) drained(ctx context.Context) error {
+// waitEmpty waits until everything is released or the queue is closed.
+func (q *queue) waitEmpty(ctx context.Context) error {
 	for {
 		q.mu.Lock()
 		left := q.bytes
 		q.mu.Unlock()
 		if left == 0 {
-			signal(q.empty) // for others who wait
+			signal(q.empty) // for other waiters
 			return nil
 		}
 		select {
 		case <-q.empty:
-		case <-q.gone:
+		case <-q.done:
 			return nil
 		case <-ctx.Done():
-			return expired(ctx)
+			return contextError(ctx)
 		}
 	}
 }
 
-// close ends the queue and returns what was not taken.
+// close closes the queue and returns the messages left in it.
 func (q *queue) close() (left []Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,7 +112,7 @@ func (q *queue) close() (left []Message) {
 		return nil
 	}
 	q.closed = true
-	close(q.gone)
+	close(q.done)
 	for {
 		select {
 		case m := <-q.items:
@@ -123,7 +123,7 @@ func (q *queue) close() (left []Message) {
 	}
 }
 
-// signal leaves a token unless one is there.
+// signal leaves a token unless there is one.
 func signal(tokens chan struct{}) {
 	select {
 	case tokens <- struct{}{}:

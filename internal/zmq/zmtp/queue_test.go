@@ -29,7 +29,7 @@ func TestQueueBounds(t *testing.T) {
 	if left := q.close(); len(left) != 3 {
 		t.Errorf("%d left", len(left))
 	}
-	if err := q.offer(tiny); !errors.Is(err, errGone) {
+	if err := q.offer(tiny); !errors.Is(err, errQueueClosed) {
 		t.Errorf("offer to a closed queue: %v", err)
 	}
 	alone := newQueue(3, 100)
@@ -38,7 +38,7 @@ func TestQueueBounds(t *testing.T) {
 	}
 }
 
-// Room goes to everybody who waits for it, one after the other.
+// Free space goes to all waiters, one after the other.
 func TestQueueWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestQueueWaiters(t *testing.T) {
 			q.release(m.size())
 		}
 		wg.Wait()
-		if err := q.drained(t.Context()); err != nil {
+		if err := q.waitEmpty(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -75,21 +75,21 @@ func TestQueueEnds(t *testing.T) {
 		defer cancel()
 		for name, wait := range map[string]func() error{
 			"put":     func() error { return q.put(ctx, Message{nil}) },
-			"drained": func() error { return q.drained(ctx) },
+			"drained": func() error { return q.waitEmpty(ctx) },
 		} {
 			if err := wait(); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s past its time: %v", name, err)
+				t.Errorf("%s after its deadline: %v", name, err)
 			}
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := q.put(t.Context(), Message{nil}); !errors.Is(err, errGone) {
-				t.Errorf("put to a queue that ends: %v", err)
+			if err := q.put(t.Context(), Message{nil}); !errors.Is(err, errQueueClosed) {
+				t.Errorf("put to a closing queue: %v", err)
 			}
 		})
 		wg.Go(func() {
-			if err := q.drained(t.Context()); err != nil {
-				t.Errorf("drained by the end: %v", err)
+			if err := q.waitEmpty(t.Context()); err != nil {
+				t.Errorf("wait for a closed queue: %v", err)
 			}
 		})
 		synctest.Wait()
@@ -119,7 +119,7 @@ func TestTopics(t *testing.T) {
 			}
 		}
 		if !set.remove("ab") || set.remove("ab") || set.match([]byte("abc")) {
-			t.Error("ab was not removed once and for all")
+			t.Error("ab was not removed exactly once")
 		}
 		_, _ = set.add("", 10_000)
 		if !set.match(nil) || !set.match([]byte("anything")) {

@@ -11,38 +11,39 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Socket is one ZeroMQ socket. Its methods may be called by many goroutines at
-// once. Who opens it closes it.
+// Socket is one ZeroMQ socket. It is safe for concurrent use. The caller of Dial
+// or Listen must call Close.
 type Socket struct {
 	kind    Kind
 	opts    Options
 	addr    string
 	peers   *peers
 	in      *queue
-	topics  *topics // our subscriptions, at a SUB
+	topics  *topics // of a SUB: our subscriptions
 	pattern pattern
 	dropped atomic.Uint64
 
-	done  <-chan struct{} // closed when the socket is
+	done  <-chan struct{} // closed with the socket
 	close context.CancelCauseFunc
-	work  sync.WaitGroup // everything the socket started
+	work  sync.WaitGroup // all goroutines of the socket
 }
 
-// Dial makes a socket that connects to addr, tcp://HOST:PORT or ipc://PATH, and
-// connects again whenever the connection is lost. It does not wait for the first
-// one: Ready does. The socket lives until Close, or until ctx ends.
+// Dial returns a socket that connects to addr, tcp://HOST:PORT or ipc://PATH, and
+// reconnects whenever the connection is lost. It does not wait for the first
+// connection; use Ready for that. The socket is open until Close or until ctx
+// ends.
 func Dial(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, error) {
 	e, err := parseEndpoint(addr)
 	if err != nil {
 		return nil, err
 	}
 	return newSocket(ctx, kind, e.String(), opts, func(ctx context.Context, s *Socket) {
-		s.keepDialing(ctx, func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, opts.Control) })
+		s.dialLoop(ctx, func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, opts.Control) })
 	})
 }
 
-// Subscribe makes a socket that others connect to. Of tcp://127.0.0.1:0 Addr tells
-// the port. The socket lives until Close, or until ctx ends.
+// Listen returns a socket that peers connect to. For tcp://127.0.0.1:0, Addr
+// returns the chosen port. The socket is open until Close or until ctx ends.
 func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, error) {
 	e, err := parseEndpoint(addr)
 	if err != nil {
@@ -53,23 +54,23 @@ func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket,
 		return nil, err
 	}
 	s, err := newSocket(ctx, kind, e.scheme+"://"+l.Addr().String(), opts, func(ctx context.Context, s *Socket) {
-		s.keepAccepting(ctx, l)
+		s.acceptLoop(ctx, l)
 	})
 	if err != nil {
-		_ = l.Close() // it was not used yet
+		_ = l.Close() // nothing has used it yet
 	}
 	return s, err
 }
 
-// newSocket makes a socket whose connections come from connect, which returns
-// once its context ends.
+// newSocket returns a socket whose connections are made by connect, which returns
+// when its context ends.
 func newSocket(ctx context.Context, kind Kind, addr string, opts Options, connect func(context.Context, *Socket)) (*Socket, error) {
 	if kind < Dealer || kind > Sub {
-		return nil, fault.New(fault.InvalidParams, "open socket: there is no kind %d", kind).
+		return nil, fault.New(fault.InvalidParams, "open socket: unknown kind %d", kind).
 			WithHint("use Dealer, Router, Pub or Sub")
 	}
 	if id := opts.Identity; len(id) > 255 || id != "" && id[0] == 0 {
-		return nil, fault.New(fault.InvalidParams, "open socket: the identity %.40q cannot be used", id).
+		return nil, fault.New(fault.InvalidParams, "open socket: invalid identity %.40q", id).
 			WithHint("an identity has 1 to 255 bytes, the first of them not zero")
 	}
 	opts = opts.filled(kind)
@@ -83,8 +84,8 @@ func newSocket(ctx context.Context, kind Kind, addr string, opts Options, connec
 	return s, nil
 }
 
-// Close ends all connections and drops what is queued. It returns once nothing
-// of the socket runs any more, and may be called again.
+// Close closes all connections and drops queued messages. It waits for all
+// goroutines of the socket and may be called more than once.
 func (s *Socket) Close() {
 	s.close(ErrClosed)
 	s.work.Wait()
@@ -93,7 +94,7 @@ func (s *Socket) Close() {
 // Addr is the endpoint the socket connects to or listens on.
 func (s *Socket) Addr() string { return s.addr }
 
-// Peers are those connected at this moment.
+// Peers returns the connected peers.
 func (s *Socket) Peers() []Peer {
 	links := s.peers.all()
 	found := make([]Peer, len(links))
@@ -103,8 +104,8 @@ func (s *Socket) Peers() []Peer {
 	return found
 }
 
-// Dropped counts the messages that were dropped because a queue was full or
-// nobody was there to receive them.
+// Dropped counts the messages that were dropped because a queue was full or no
+// peer was connected.
 func (s *Socket) Dropped() uint64 { return s.dropped.Load() }
 
 // Ready waits until a peer is connected.
@@ -112,13 +113,13 @@ func (s *Socket) Ready(ctx context.Context) error {
 	return s.failed("wait for a peer", s.peers.wait(ctx, s.done))
 }
 
-// Send queues m for a peer; the socket's kind says for which, Options.Overflow
-// what happens when that cannot be. That it was sent does not mean it arrived:
-// what a peer that vanishes did not read is lost.
+// Send queues m for a peer. The socket's kind decides for which one, and
+// Options.Overflow what happens when m cannot be queued. Success does not mean
+// that m arrived: messages a disconnected peer did not read are lost.
 func (s *Socket) Send(ctx context.Context, m Message) error {
 	if len(m) == 0 {
 		return fault.New(fault.InvalidParams, "send: a message has at least one frame").
-			WithHint("send an empty frame to say nothing")
+			WithHint("send one empty frame for an empty message")
 	}
 	if s.isClosed() {
 		return s.failed("send", ErrClosed)
@@ -140,11 +141,11 @@ func (s *Socket) Recv(ctx context.Context) (Message, error) {
 	case <-s.done:
 		return nil, s.failed("receive", ErrClosed)
 	case <-ctx.Done():
-		return nil, s.failed("receive", expired(ctx))
+		return nil, s.failed("receive", contextError(ctx))
 	}
 }
 
-// TryRecv is Recv without waiting: it tells whether a message was there.
+// TryRecv is Recv without waiting; it reports whether there was a message.
 func (s *Socket) TryRecv() (Message, bool) {
 	select {
 	case m := <-s.in.items:
@@ -155,31 +156,31 @@ func (s *Socket) TryRecv() (Message, bool) {
 	}
 }
 
-// Flush waits until everything sent so far was handed to the network, or given
-// up with its peer.
+// Flush waits until every message sent so far was written to the network or
+// dropped because its peer disconnected.
 func (s *Socket) Flush(ctx context.Context) error {
 	for _, l := range s.peers.all() {
-		if err := l.out.drained(ctx); err != nil {
+		if err := l.out.waitEmpty(ctx); err != nil {
 			return s.failed("flush", err)
 		}
 	}
 	return nil
 }
 
-// Subscribe asks the peers of a SUB for messages whose first frame begins with
-// topic; all messages begin with "". Without any the socket receives nothing.
+// Subscribe subscribes a SUB to messages whose first frame begins with topic; ""
+// matches all messages. Without a subscription the socket receives nothing.
 func (s *Socket) Subscribe(topic string) {
-	_, _ = s.topics.add(topic, math.MaxInt) // our own are not bounded
-	s.tellPeers()
+	_, _ = s.topics.add(topic, math.MaxInt) // our own are not limited
+	s.wakeWriters()
 }
 
-// Unsubscribe takes a subscription back. Messages received before still come.
+// Unsubscribe removes a subscription. Recv still returns messages received before.
 func (s *Socket) Unsubscribe(topic string) {
 	s.topics.remove(topic)
-	s.tellPeers()
+	s.wakeWriters()
 }
 
-func (s *Socket) tellPeers() {
+func (s *Socket) wakeWriters() {
 	for _, l := range s.peers.all() {
 		signal(l.wake)
 	}
@@ -194,7 +195,7 @@ func (s *Socket) isClosed() bool {
 	}
 }
 
-// failed gives an error of ours the shape in which it leaves.
+// failed wraps an internal error for the caller.
 func (s *Socket) failed(doing string, err error) error {
 	var known *fault.Error
 	switch {
@@ -204,17 +205,17 @@ func (s *Socket) failed(doing string, err error) error {
 		return fault.Wrap(known.Code, err, "%s on %s", doing, s.addr)
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrNoPeer):
 		return fault.Wrap(fault.Unavailable, err, "%s on %s", doing, s.addr).
-			WithHint("see that the program at the other end runs; it is connected again by itself")
+			WithHint("check that the program at the other end is running; the connection is retried automatically")
 	case errors.Is(err, ErrFull):
 		return fault.Wrap(fault.Limit, err, "%s on %s", doing, s.addr).
-			WithHint("the other end is too slow or hangs; send less, or wait")
+			WithHint("the other end is too slow or hangs; send fewer messages, or wait")
 	default:
 		return fault.Wrap(fault.CodeOf(err), err, "%s on %s", doing, s.addr)
 	}
 }
 
-// serve talks to whoever is at the other end of conn until the connection or
-// ctx ends. The event says how it ended.
+// serve does the handshake on conn and serves the connection until it or ctx
+// ends. The event says how it ended.
 func (s *Socket) serve(ctx context.Context, conn net.Conn) Event {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

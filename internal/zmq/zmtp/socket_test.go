@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 const anyPort = "tcp://127.0.0.1:0"
 
-// soon retries without the patience of the defaults.
+// soon retries faster than the defaults.
 var soon = backoff.Policy{First: time.Millisecond, Max: 20 * time.Millisecond}
 
 // watch records events, and lets a test wait for one.
@@ -136,7 +136,7 @@ func TestDealerAndRouter(t *testing.T) {
 	}
 }
 
-func TestARouterDialsToo(t *testing.T) {
+func TestRouterDials(t *testing.T) {
 	t.Parallel()
 	dealer := listen(t, zmtp.Dealer, anyPort, zmtp.Options{Identity: "bob"})
 	seen := newWatch()
@@ -146,7 +146,7 @@ func TestARouterDialsToo(t *testing.T) {
 	expect(t, dealer, "hello")
 }
 
-func TestADealerTakesTurns(t *testing.T) {
+func TestDealerRoundRobin(t *testing.T) {
 	t.Parallel()
 	seen := newWatch()
 	dealer := listen(t, zmtp.Dealer, anyPort, zmtp.Options{OnEvent: seen.on})
@@ -163,7 +163,7 @@ func TestADealerTakesTurns(t *testing.T) {
 	}
 }
 
-func TestIdentitiesAreUniqueByThemselves(t *testing.T) {
+func TestGeneratedIdentitiesAreUnique(t *testing.T) {
 	t.Parallel()
 	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
 	known := map[string]bool{}
@@ -183,9 +183,9 @@ func TestIdentitiesAreUniqueByThemselves(t *testing.T) {
 	}
 }
 
-func TestAnIdentityInUse(t *testing.T) {
+func TestIdentityInUse(t *testing.T) {
 	t.Parallel()
-	t.Run("is refused until its owner is gone", func(t *testing.T) {
+	t.Run("is refused until its owner disconnects", func(t *testing.T) {
 		t.Parallel()
 		router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
 		first := dial(t, zmtp.Dealer, router.Addr(), zmtp.Options{Identity: "ann"})
@@ -197,7 +197,7 @@ func TestAnIdentityInUse(t *testing.T) {
 		send(t, router, "ann", "for the first")
 		expect(t, first, "for the first")
 		first.Close()
-		for { // it may connect and be turned away once more before the router notices
+		for { // it may be refused once more before the router notices
 			send(t, second, "second")
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			m, err := router.Recv(ctx)
@@ -207,11 +207,11 @@ func TestAnIdentityInUse(t *testing.T) {
 			}
 		}
 	})
-	t.Run("is handed over when so wished", func(t *testing.T) {
+	t.Run("is handed over with Handover", func(t *testing.T) {
 		t.Parallel()
 		router := listen(t, zmtp.Router, anyPort, zmtp.Options{Handover: true})
 		lost := newWatch()
-		// The first one comes back only after a long while.
+		// The first one reconnects only after a long time.
 		first := dial(t, zmtp.Dealer, router.Addr(), zmtp.Options{Identity: "ann", OnEvent: lost.on, Reconnect: backoff.Policy{First: time.Hour}})
 		send(t, first, "first")
 		expect(t, router, "ann", "first")
@@ -271,7 +271,7 @@ func TestPubAndSub(t *testing.T) {
 	sub := dial(t, zmtp.Sub, pub.Addr(), zmtp.Options{})
 	sub.Subscribe("job.")
 	if e := seen.next(t, zmtp.Subscribed); e.Topic != "job." {
-		t.Fatalf("the publisher heard of %q", e.Topic)
+		t.Fatalf("the publisher received topic %q", e.Topic)
 	}
 	send(t, pub, "log.x", "not wanted")
 	send(t, pub, "job.1", "wanted")
@@ -284,14 +284,14 @@ func TestPubAndSub(t *testing.T) {
 
 	sub.Unsubscribe("")
 	if e := seen.next(t, zmtp.Unsubscribed); e.Topic != "" {
-		t.Fatalf("the publisher heard of the end of %q", e.Topic)
+		t.Fatalf("the publisher received the end of topic %q", e.Topic)
 	}
 	send(t, pub, "log.x", "not wanted again")
 	send(t, pub, "job.2")
 	expect(t, sub, "job.2")
 }
 
-func TestAPubDialsToo(t *testing.T) {
+func TestPubDials(t *testing.T) {
 	t.Parallel()
 	sub := listen(t, zmtp.Sub, anyPort, zmtp.Options{})
 	sub.Subscribe("a")
@@ -303,9 +303,9 @@ func TestAPubDialsToo(t *testing.T) {
 	expect(t, sub, "a")
 }
 
-// A peer that comes back on the same address is found again, with the same
-// subscriptions and under the same identity.
-func TestPeersComeBack(t *testing.T) {
+// A socket reconnects to a peer that listens again on the same address, with the
+// same subscriptions and the same identity.
+func TestReconnect(t *testing.T) {
 	t.Parallel()
 	addr := "ipc://" + filepath.Join(t.TempDir(), "socket")
 	pubAddr := "ipc://" + filepath.Join(t.TempDir(), "socket")
@@ -320,7 +320,7 @@ func TestPeersComeBack(t *testing.T) {
 		if err := router.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		send(t, router, "ann", word) // the router speaks first: the dealer may still believe in the old one
+		send(t, router, "ann", word) // the router sends first: the dealer may not have noticed the end of the old connection
 		expect(t, dealer, word)
 		send(t, dealer, word)
 		expect(t, router, "ann", word)
@@ -392,7 +392,7 @@ func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 1<<20)
 	small := zmtp.Options{RecvQueue: 1, RecvBytes: 1}
-	t.Run("a pub drops for them", func(t *testing.T) {
+	t.Run("a pub drops messages", func(t *testing.T) {
 		t.Parallel()
 		seen := newWatch()
 		pub := listen(t, zmtp.Pub, anyPort, zmtp.Options{SendQueue: 2, OnEvent: seen.on})
@@ -417,7 +417,7 @@ func TestSlowPeers(t *testing.T) {
 		for err == nil {
 			if err = router.Send(t.Context(), text("slow", big)); err == nil {
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				_ = router.Flush(ctx) // room is there as long as the network takes more
+				_ = router.Flush(ctx) // there is space as long as the network takes more
 				cancel()
 			}
 		}
@@ -427,7 +427,7 @@ func TestSlowPeers(t *testing.T) {
 	})
 }
 
-// Closing drops what is queued, and Flush is the way to wait for it.
+// Close drops queued messages; Flush waits for them.
 func TestFlushThenClose(t *testing.T) {
 	t.Parallel()
 	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
@@ -505,7 +505,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-func TestKindsThatDoNotFit(t *testing.T) {
+func TestIncompatibleKinds(t *testing.T) {
 	t.Parallel()
 	here, there := newWatch(), newWatch()
 	pub := listen(t, zmtp.Pub, anyPort, zmtp.Options{OnEvent: here.on})
@@ -517,7 +517,7 @@ func TestKindsThatDoNotFit(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	t.Parallel()
 	seen := newWatch()
 	_ = dial(t, zmtp.Dealer, "ipc://"+filepath.Join(t.TempDir(), "nobody"), zmtp.Options{OnEvent: seen.on, Reconnect: backoff.Policy{First: time.Millisecond, Max: 4 * time.Millisecond}})

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxTopic bounds a subscription of a peer in bytes.
+// maxTopic is the longest subscription of a peer in bytes.
 const maxTopic = 4 << 10
 
-// topics is a set of subscriptions: beginnings of messages somebody wants.
-// Subscribing twice is the same as once.
+// topics is a set of subscriptions, which are prefixes of messages. Subscribing
+// twice is the same as once.
 type topics struct {
 	mu  sync.RWMutex
 	set map[string]struct{}
@@ -17,7 +17,7 @@ type topics struct {
 
 func newTopics() *topics { return &topics{set: make(map[string]struct{})} }
 
-// add reports whether topic is new to a set of fewer than limit.
+// add reports whether topic is new. A set has at most limit topics.
 func (t *topics) add(topic string, limit int) (added bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,8 +40,8 @@ func (t *topics) remove(topic string) bool {
 	return known
 }
 
-// match tells whether a message with this first frame is wanted. It costs no
-// more than the number of topics or the length of the frame, whichever is less.
+// match reports whether a topic is a prefix of frame. It tries each topic or each
+// prefix of the frame, whichever are fewer.
 func (t *topics) match(frame []byte) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -61,7 +61,7 @@ func (t *topics) match(frame []byte) bool {
 	return false
 }
 
-// copy is the set as it is now.
+// copy returns a copy of the set.
 func (t *topics) copy() map[string]struct{} {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// write sends messages, heartbeats and what else is due until ctx ends. The
-// batch it is writing when the connection breaks counts as sent.
+// write writes messages, heartbeats, PONGs and subscriptions until ctx ends. A
+// batch being written when the connection fails counts as sent.
 func (l *link) write(ctx context.Context) error {
 	var beat <-chan time.Time
 	if every := l.opts.Heartbeat.Interval; every > 0 {
@@ -20,9 +20,9 @@ func (l *link) write(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-l.wake:
-			err = l.writeDue()
+			err = l.writePending()
 		case <-beat:
-			err = l.writeBeat()
+			err = l.writePing()
 		case m := <-l.out.items:
 			err = l.writeBatch(m)
 		}
@@ -32,7 +32,7 @@ func (l *link) write(ctx context.Context) error {
 	}
 }
 
-// writeBatch writes m and what else waits, up to a bound, in one go.
+// writeBatch writes m and further queued messages, up to a limit, with one flush.
 func (l *link) writeBatch(m Message) error {
 	written := 0
 	for more := true; more; {
@@ -52,17 +52,17 @@ func (l *link) writeBatch(m Message) error {
 	return err
 }
 
-// writeBeat sends a PING to a peer that knows what that is.
-func (l *link) writeBeat() error {
-	if !l.beats.Load() {
+// writePing sends a PING to a peer that supports it.
+func (l *link) writePing() error {
+	if !l.heartbeats.Load() {
 		return nil
 	}
 	writeFrame(l.w, flagCommand, ping(l.opts.Heartbeat.TTL))
 	return l.w.Flush()
 }
 
-// writeDue sends the PONG we owe and tells the peer how our subscriptions changed.
-func (l *link) writeDue() error {
+// writePending writes the pending PONG and changes of our subscriptions.
+func (l *link) writePending() error {
 	l.mu.Lock()
 	pong := l.pong
 	l.pong = nil
@@ -70,29 +70,30 @@ func (l *link) writeDue() error {
 	if pong != nil {
 		writeFrame(l.w, flagCommand, pong)
 	}
-	if l.tell != nil {
-		l.writeTopics(l.tell.copy())
+	if l.subscriptions != nil {
+		l.writeTopics(l.subscriptions.copy())
 	}
 	return l.w.Flush()
 }
 
-// writeTopics brings the peer from what it was told to what is wanted.
+// writeTopics writes the difference between the subscriptions sent before and
+// those wanted.
 func (l *link) writeTopics(wanted map[string]struct{}) {
-	for topic := range l.told {
+	for topic := range l.sent {
 		if _, still := wanted[topic]; !still {
 			l.writeTopic(topic, cmdCancel, 0)
 		}
 	}
 	for topic := range wanted {
-		if _, known := l.told[topic]; !known {
+		if _, known := l.sent[topic]; !known {
 			l.writeTopic(topic, cmdSubscribe, 1)
 		}
 	}
-	l.told = wanted
+	l.sent = wanted
 }
 
-// writeTopic subscribes or cancels: by a command, or to a peer of ZMTP 3.0 by a
-// message whose first byte says which.
+// writeTopic subscribes or unsubscribes: with a command or, for a peer that uses
+// ZMTP 3.0, with a message that begins with the byte old.
 func (l *link) writeTopic(topic, cmd string, old byte) {
 	if l.peer.Minor >= 1 {
 		writeFrame(l.w, flagCommand, command(cmd, []byte(topic)...))

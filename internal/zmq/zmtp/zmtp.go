@@ -1,18 +1,17 @@
-// Package zmtp speaks ZMTP 3.1, the protocol between ZeroMQ sockets, so that a
-// program in any language with a ZeroMQ library can be at the other end. It
-// knows the sockets DEALER, ROUTER, PUB and SUB with the NULL mechanism over TCP
-// and Unix sockets, and keeps to ZeroMQ's manners: whole messages of several
-// frames, connections that come back by themselves, bounded queues.
+// Package zmtp implements ZMTP 3.1, the protocol between ZeroMQ sockets, so that
+// the other end can be a program in any language with a ZeroMQ library. It
+// supports the sockets DEALER, ROUTER, PUB and SUB with the NULL mechanism over
+// TCP and Unix sockets. As in ZeroMQ, messages have several frames and arrive
+// whole, lost connections are retried, and queues are limited.
 //
-// It differs from libzmq where a context can say better what is wanted. A
-// message is queued for a living connection or not at all: Send on a DEALER
-// waits for one, and what a lost connection leaves unwritten is handed back in
-// the Disconnected event instead of going to whoever comes next. Closing drops
-// what is queued (a linger of zero); Flush waits for it.
+// It differs from libzmq in that a message is only queued for an established
+// connection: Send on a DEALER waits for one, and messages that a lost connection
+// leaves unwritten are returned in the Disconnected event instead of going to the
+// next peer. Close drops queued messages (a linger of zero); Flush waits until
+// they are written.
 //
-// NULL means that nobody proves who they are and everything is readable on the
-// way: listen on a loopback address or a Unix socket, or behind something that
-// does both.
+// The NULL mechanism has no authentication and no encryption: listen on a
+// loopback address or a Unix socket, or behind a proxy that provides both.
 package zmtp
 
 import (
@@ -22,19 +21,19 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Kind is the pattern a socket follows.
+// Kind is the messaging pattern of a socket.
 type Kind uint8
 
 // The kinds of sockets.
 const (
-	// Dealer sends to its peers in turn and receives from all.
+	// Dealer sends to its peers round-robin and receives from all.
 	Dealer Kind = iota + 1
 	// Router puts the sender's identity before each message it receives, and
 	// takes the first frame of what it sends as the identity to send to.
 	Router
-	// Pub sends to every peer that subscribed to how the message begins.
+	// Pub sends to every peer that subscribed to a prefix of the message.
 	Pub
-	// Sub receives what begins with one of its subscriptions.
+	// Sub receives messages that begin with one of its subscriptions.
 	Sub
 )
 
@@ -54,8 +53,8 @@ func (k Kind) String() string {
 	}
 }
 
-// meets tells whether a socket of this kind may talk to one of the peer's.
-func (k Kind) meets(peer string) bool {
+// accepts reports whether a socket of this kind may connect to the peer's kind.
+func (k Kind) accepts(peer string) bool {
 	switch k {
 	case Dealer:
 		return peer == "ROUTER" || peer == "DEALER" || peer == "REP"
@@ -70,15 +69,15 @@ func (k Kind) meets(peer string) bool {
 	}
 }
 
-// Message is the frames of one message, of which there is at least one. What is
-// sent belongs to the socket from then on; what is received, to the receiver.
+// Message is the frames of one message, at least one. The socket owns a message
+// once it is sent; the receiver owns a message it received.
 type Message [][]byte
 
-// frameCost is what a frame counts for beside its bytes: its header on the
-// wire, and what keeps a queue of empty frames from being free.
+// frameCost is added to the length of each frame: its header on the wire, so that
+// empty frames count too.
 const frameCost = 9
 
-// size is what a message counts for in queues and against limits, in bytes.
+// size is the size of a message in queues and against limits, in bytes.
 func (m Message) size() int {
 	n := 0
 	for _, frame := range m {
@@ -87,20 +86,20 @@ func (m Message) size() int {
 	return n
 }
 
-// Why a message could not be sent or received; the errors of Send and Recv wrap them.
+// The errors of Send and Recv wrap these.
 var (
 	ErrClosed = errors.New("the socket is closed")
 	ErrNoPeer = errors.New("no such peer is connected")
 	ErrFull   = errors.New("the peer's queue is full")
 )
 
-// expired is the error of waiting for longer than ctx allows.
-func expired(ctx context.Context) error {
+// contextError is the error of waiting until ctx ended.
+func contextError(ctx context.Context) error {
 	return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "")
 }
 
-// violation is a peer that does not keep to the protocol.
+// violation is the error for a peer that violates the protocol.
 func violation(format string, args ...any) *fault.Error {
 	return fault.New(fault.Upstream, format, args...).
-		WithHint("see that the other end is a ZeroMQ socket of a fitting kind, without CURVE or PLAIN security")
+		WithHint("check that the other end is a ZeroMQ socket of a compatible kind, without CURVE or PLAIN security")
 }
