@@ -452,7 +452,7 @@ func testGraph(t *testing.T, m *music) {
 		`size = big`:          "compared with a number",
 		`created > yesterday`: "compared with a date",
 		`tag = $other`:        "no variable other",
-		`has(ancestor)`:       "there is no field",
+		`has(ancestor)`:       "unknown field",
 		strings.Repeat("(", 500) + "tag = x" + strings.Repeat(")", 500): "nested deeper",
 	} {
 		if text := m.refused(t, "graph_query", args{"query": query}, fault.InvalidParams); !strings.Contains(text, want) {

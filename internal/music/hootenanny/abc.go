@@ -17,7 +17,7 @@ func (h *Backend) abcTools() []toolset.Tool {
 		define("abc_parse", reads(), h.abcParse),
 		define("abc_validate", reads(), h.abcValidate),
 		define("abc_transpose", reads(), h.abcTranspose),
-		define("abc_to_midi", keeps(), h.abcToMIDI),
+		define("abc_to_midi", puts(), h.abcToMIDI),
 	}
 }
 
@@ -25,7 +25,7 @@ type abcIn struct {
 	ABC string `json:"abc" jsonschema:"a tune in ABC notation" min:"1" max:"1048576"`
 }
 
-// TuneProblem is something wrong in a tune.
+// TuneProblem is an error or warning in a tune.
 type TuneProblem struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
@@ -40,7 +40,7 @@ func problems(list []abc.Diagnostic) []TuneProblem {
 	return found
 }
 
-// ParsedTune is a tune taken apart.
+// ParsedTune is the result of abc_parse.
 type ParsedTune struct {
 	Success   bool           `json:"success"`
 	Title     string         `json:"title,omitempty"`
@@ -56,7 +56,7 @@ type ParsedTune struct {
 	Warnings  []TuneProblem  `json:"warnings"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (p ParsedTune) Text() string {
 	if !p.Success {
 		return fmt.Sprintf("The tune has %d errors:\n%s", len(p.Errors), listed(p.Errors))
@@ -87,14 +87,14 @@ func (h *Backend) abcParse(_ context.Context, _ tool.Call, in abcIn) (ParsedTune
 	return p, err
 }
 
-// TuneValidation is whether a tune is right.
+// TuneValidation is the result of abc_validate.
 type TuneValidation struct {
 	Valid    bool          `json:"valid"`
 	Errors   []TuneProblem `json:"errors"`
 	Warnings []TuneProblem `json:"warnings"`
 }
 
-// Text says what is wrong.
+// Text lists the errors.
 func (v TuneValidation) Text() string {
 	if v.Valid {
 		return fmt.Sprintf("The tune is valid (%d warnings)", len(v.Warnings))
@@ -155,7 +155,7 @@ type TuneMIDI struct {
 	Seconds   float64 `json:"duration_seconds"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (p TuneMIDI) Text() string {
 	return fmt.Sprintf("%q as %s: %d notes, %.1f seconds", p.Title, p.ArtifactID, p.NoteCount, p.Seconds)
 }
@@ -177,7 +177,7 @@ func (h *Backend) abcToMIDI(ctx context.Context, call tool.Call, in abcToMIDIIn)
 	if len(tune.Titles) > 0 {
 		title = tune.Titles[0]
 	}
-	a, err := h.create(ctx, bytes.NewReader(data), made{Lineage: in.Lineage, mime: "audio/midi", name: title, by: call.Ref.Name})
+	a, err := h.create(ctx, bytes.NewReader(data), newArtifact{Lineage: in.Lineage, mime: "audio/midi", name: title, by: call.Ref.Name})
 	info := file.Info()
 	return TuneMIDI{ArtifactView: h.view(a), Title: title, NoteCount: info.NoteCount, Seconds: info.DurationSeconds}, err
 }

@@ -16,15 +16,15 @@ import (
 
 func (h *Backend) artifactTools() []toolset.Tool {
 	return []toolset.Tool{
-		define("artifact_upload", keeps(), h.artifactUpload),
-		define("artifact_create", keeps(), h.artifactCreate),
+		define("artifact_upload", puts(), h.artifactUpload),
+		define("artifact_create", puts(), h.artifactCreate),
 		define("artifact_get", reads(), h.artifactGet),
 		define("artifact_list", reads(), h.artifactList),
 		define("add_annotation", adds(), h.addAnnotation),
 	}
 }
 
-// Lineage is what every tool that makes artifacts takes beside its own arguments.
+// Lineage is the arguments that all tools that create artifacts have in common.
 type Lineage struct {
 	Tags    []string `json:"tags,omitempty" jsonschema:"words to find it by, such as mood:calm" max:"64"`
 	Creator string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
@@ -33,7 +33,7 @@ type Lineage struct {
 	Index   int      `json:"variation_index,omitempty" jsonschema:"its number in the set; the next free one when left out" min:"0" max:"1000000"`
 }
 
-// ArtifactView is an artifact as tools show it.
+// ArtifactView is an artifact in the results of tools.
 type ArtifactView struct {
 	ID          string         `json:"id"`
 	ArtifactID  string         `json:"artifact_id" jsonschema:"the same as id"`
@@ -53,7 +53,7 @@ type ArtifactView struct {
 	URL         string         `json:"artifact_url,omitempty" jsonschema:"where its content can be fetched"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (v ArtifactView) Text() string {
 	title := v.Name
 	if title == "" {
@@ -77,10 +77,10 @@ func (h *Backend) view(a Artifact) ArtifactView {
 	return v
 }
 
-// unknown is who made what nobody says they made.
+// unknown is shown for artifacts without a creator.
 const unknown = "unknown"
 
-// artifactURL is where an artifact's content can be fetched, or "".
+// artifactURL is the URL of an artifact's content, or "".
 func (h *Backend) artifactURL(id string) string {
 	if base := h.options.URL(); base != "" {
 		return base + "/artifact/" + id
@@ -88,8 +88,8 @@ func (h *Backend) artifactURL(id string) string {
 	return ""
 }
 
-// made is something to become an artifact.
-type made struct {
+// newArtifact describes an artifact to create.
+type newArtifact struct {
 	Lineage
 	mime        string
 	name        string
@@ -98,8 +98,8 @@ type made struct {
 	by          string // the tool
 }
 
-// create makes an artifact of content and notes what belongs to it.
-func (h *Backend) create(ctx context.Context, content io.Reader, m made) (Artifact, error) {
+// create creates an artifact from content and stores its variation and metadata.
+func (h *Backend) create(ctx context.Context, content io.Reader, m newArtifact) (Artifact, error) {
 	kind, err := mediaType(m.mime)
 	if err != nil {
 		return Artifact{}, err
@@ -120,24 +120,24 @@ func (h *Backend) create(ctx context.Context, content io.Reader, m made) (Artifa
 		return Artifact{}, err
 	}
 	list := []Artifact{a}
-	err = h.furnish(ctx, list)
+	err = h.addDetails(ctx, list)
 	return list[0], err
 }
 
-// mediaType checks a MIME type, which is sent as it is to those who fetch content.
+// mediaType validates a MIME type, which is sent unchanged as Content-Type.
 func mediaType(text string) (string, error) {
 	if text == "" {
 		return "application/octet-stream", nil
 	}
 	kind, params, err := mime.ParseMediaType(text)
 	if err != nil || !strings.Contains(kind, "/") {
-		return "", invalid("%q is no MIME type", text).WithHint("use one such as audio/midi, audio/wav or text/plain")
+		return "", invalid("%q is not a MIME type", text).WithHint("use one such as audio/midi, audio/wav or text/plain")
 	}
 	return mime.FormatMediaType(kind, params), nil
 }
 
-// tagged adds to the tags of an artifact what it is and which tool made it.
-func tagged(m made) []string {
+// tagged adds the type and the tool to the tags of an artifact.
+func tagged(m newArtifact) []string {
 	tags := slices.Clone(m.Tags)
 	if !slices.ContainsFunc(tags, func(t string) bool { return strings.HasPrefix(t, "type:") }) {
 		tags = append(tags, "type:"+kindOf(m.mime))
@@ -148,7 +148,7 @@ func tagged(m made) []string {
 	return tags
 }
 
-// kindOf is the sort of thing a MIME type means, as tags say it.
+// kindOf is the type tag for a MIME type.
 func kindOf(mime string) string {
 	switch kind, sub, _ := strings.Cut(strings.ToLower(mime), "/"); {
 	case strings.Contains(sub, "midi"), sub == "mid":
@@ -172,7 +172,7 @@ type artifactUploadIn struct {
 	Lineage
 }
 
-// UploadedArtifact is an artifact made of a file.
+// UploadedArtifact is an artifact created from a file.
 type UploadedArtifact struct {
 	ArtifactID string   `json:"artifact_id"`
 	Hash       string   `json:"content_hash"`
@@ -185,7 +185,7 @@ type UploadedArtifact struct {
 	URL        string   `json:"artifact_url,omitempty"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (u UploadedArtifact) Text() string {
 	return fmt.Sprintf("Uploaded %s as %s", u.Source, u.ArtifactID)
 }
@@ -196,7 +196,7 @@ func (h *Backend) artifactUpload(ctx context.Context, call tool.Call, in artifac
 		return UploadedArtifact{}, err
 	}
 	defer func() { _ = file.Close() }()
-	a, err := h.create(ctx, file, made{Lineage: in.Lineage, mime: in.MIMEType, name: in.Name, by: call.Ref.Name})
+	a, err := h.create(ctx, file, newArtifact{Lineage: in.Lineage, mime: in.MIMEType, name: in.Name, by: call.Ref.Name})
 	if err != nil {
 		return UploadedArtifact{}, err
 	}
@@ -225,7 +225,7 @@ func (h *Backend) artifactCreate(ctx context.Context, call tool.Call, in artifac
 		return ArtifactView{}, err
 	}
 	defer func() { _ = r.Close() }()
-	m := made{Lineage: in.Lineage, mime: in.MIMEType, name: in.Name, description: in.Description, metadata: json.RawMessage(in.Metadata), by: call.Ref.Name}
+	m := newArtifact{Lineage: in.Lineage, mime: in.MIMEType, name: in.Name, description: in.Description, metadata: json.RawMessage(in.Metadata), by: call.Ref.Name}
 	if m.mime == "" {
 		m.mime = c.MIME
 	}
@@ -242,14 +242,14 @@ func (h *Backend) artifactGet(ctx context.Context, _ tool.Call, in artifactIn) (
 	return h.view(a), err
 }
 
-// get is an artifact with all that belongs to it.
+// get returns an artifact with its variation and metadata.
 func (h *Backend) get(ctx context.Context, id string) (Artifact, error) {
 	a, err := h.store.Get(ctx, id)
 	if err != nil {
 		return Artifact{}, err
 	}
 	list := []Artifact{a}
-	err = h.furnish(ctx, list)
+	err = h.addDetails(ctx, list)
 	return list[0], err
 }
 
@@ -259,8 +259,8 @@ type artifactListIn struct {
 	Creator string   `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
 	Vibe    string   `json:"vibe,omitempty" jsonschema:"words of what was said of them; the best first" max:"512"`
 	Set     string   `json:"variation_set_id,omitempty" jsonschema:"only the variations of this set, in its order" max:"128"`
-	Limit   int      `json:"limit,omitempty" jsonschema:"how many at most; 50 unless told" min:"1" max:"200"`
-	Cursor  string   `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before" max:"512"`
+	Limit   int      `json:"limit,omitempty" jsonschema:"maximum number; default 50" min:"1" max:"200"`
+	Cursor  string   `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" max:"512"`
 }
 
 // ArtifactList is a page of artifacts.
@@ -270,7 +270,7 @@ type ArtifactList struct {
 	Next      string         `json:"next_cursor,omitempty" jsonschema:"for the next page; missing at the end"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (l ArtifactList) Text() string {
 	lines := []string{fmt.Sprintf("%d artifacts", l.Count)}
 	for _, v := range l.Artifacts {
@@ -300,9 +300,9 @@ func (h *Backend) artifactList(ctx context.Context, _ tool.Call, in artifactList
 	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, err
 }
 
-// views shows artifacts with all that belongs to them.
+// views returns artifacts with their variations and metadata.
 func (h *Backend) views(ctx context.Context, list []Artifact) ([]ArtifactView, error) {
-	if err := h.furnish(ctx, list); err != nil {
+	if err := h.addDetails(ctx, list); err != nil {
 		return nil, err
 	}
 	views := make([]ArtifactView, len(list))
@@ -312,7 +312,7 @@ func (h *Backend) views(ctx context.Context, list []Artifact) ([]ArtifactView, e
 	return views, nil
 }
 
-// some is a list of one, or of none when it is empty.
+// some returns a list with the text, or an empty one if the text is empty.
 func some(text string) []string {
 	if text == "" {
 		return nil
@@ -334,7 +334,7 @@ type AnnotatedArtifact struct {
 	Success      bool   `json:"success"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (a AnnotatedArtifact) Text() string { return "Annotated " + a.ArtifactID }
 
 func (h *Backend) addAnnotation(ctx context.Context, _ tool.Call, in annotationIn) (AnnotatedArtifact, error) {
@@ -349,7 +349,7 @@ func (h *Backend) addAnnotation(ctx context.Context, _ tool.Call, in annotationI
 	return AnnotatedArtifact{ArtifactID: a.ID, AnnotationID: fmt.Sprintf("%s/%d", a.ID, len(a.Annotations)), Success: true}, nil
 }
 
-// hashes are the artifacts' hashes as they stand in a column.
+// hashes returns the hashes of artifacts as stored in the database.
 func hashes(list []Artifact) []string {
 	all := make([]string, len(list))
 	for i, a := range list {

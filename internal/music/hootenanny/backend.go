@@ -1,10 +1,10 @@
-// Package hootenanny is the music backend: contents and artifacts with their tags,
-// annotations and family, tunes and MIDI files, sound from SoundFonts, a timeline
-// with a transport on a software clock, and models that are asked over HTTP. What
-// it can do is a set of tools; what takes long is a job.
+// Package hootenanny is the music backend: contents and artifacts with tags,
+// annotations and lineage, ABC tunes and MIDI files, audio rendered with
+// SoundFonts, a timeline with a transport on a software clock, and music models
+// behind HTTP services. It provides tools; tools that take long start jobs.
 //
-// It knows no protocol: the house serves its tools in process or over ZMQ, and
-// its contents over HTTP.
+// It implements no protocol: the server offers its tools in process or over ZMQ,
+// and its contents over HTTP.
 package hootenanny
 
 import (
@@ -36,21 +36,21 @@ var migrations embed.FS
 //go:embed tools/*.md
 var pages embed.FS
 
-// Options is what the backend needs of the house.
+// Options configure the backend.
 type Options struct {
-	Store      Store         // where contents and artifacts are kept
-	Events     *event.Bus    // is told what happens, and heard; may be nil
-	Clock      clock.Clock   // nil means the machine's
-	Log        *slog.Logger  // nil means nobody
-	Folders    []string      // whose files may be uploaded by path
-	URL        func() string // where our HTTP server is, such as http://127.0.0.1:8081; nil or "" when there is none
-	Services   Services      // where the models are
-	HTTP       *http.Client  // to reach them; nil means a plain one
+	Store      Store         // of contents and artifacts
+	Events     *event.Bus    // to publish on and subscribe to; may be nil
+	Clock      clock.Clock   // nil means real time
+	Log        *slog.Logger  // nil means no log
+	Folders    []string      // from which files may be uploaded by path
+	URL        func() string // base URL of our HTTP server, such as http://127.0.0.1:8081; nil or "" if there is none
+	Services   Services      // addresses of the models
+	HTTP       *http.Client  // client for the models; nil means a default one
 	Propagator propagation.TextMapPropagator
 }
 
-// Backend is the backend. It is safe for concurrent use; Close ends what it runs in
-// the background.
+// Backend provides the music tools. It is safe for concurrent use. Close stops its
+// goroutines.
 type Backend struct {
 	db      *db.DB
 	store   Store
@@ -61,11 +61,11 @@ type Backend struct {
 	garden  *garden
 	ring    *ring
 	set     *toolset.Set
-	works   map[string]work
-	players chan struct{} // a place for each that plays sound at once
+	workers map[string]worker
+	players chan struct{} // limits concurrent rendering
 }
 
-// Subscribe makes the backend over a database, whose tables it brings up to date.
+// Open opens the backend and migrates its tables in the database.
 func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -91,26 +91,26 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.garden, h.ring = garden, newRing(o.Events, o.Clock) //nolint:contextcheck // it listens until Close
+	h.garden, h.ring = garden, newRing(o.Events, o.Clock) //nolint:contextcheck // it subscribes until Close
 	h.players = make(chan struct{}, runtime.GOMAXPROCS(0))
-	h.works = h.allWorks()
+	h.workers = h.allWorkers()
 	h.set = toolset.NewSet(Space, h.families()...)
 	return h, nil
 }
 
-// SetJobs tells where jobs run. It is called once, before any tool is.
+// SetJobs sets where jobs run. It must be called before any tool is called.
 func (h *Backend) SetJobs(jobs Jobs) { h.jobs = jobs }
 
-// Tools is what the backend can do.
+// Tools returns the tools of the backend.
 func (h *Backend) Tools() *toolset.Set { return h.set }
 
-// Close stops the transport and what listens to events.
+// Close stops the transport and the subscription to events.
 func (h *Backend) Close() {
 	h.garden.close()
 	h.ring.close()
 }
 
-// families is every tool.
+// families returns all tools, grouped.
 func (h *Backend) families() [][]toolset.Tool {
 	return [][]toolset.Tool{
 		h.contentTools(), h.artifactTools(), h.graphTools(), h.identityTools(), h.jobTools(), h.abcTools(), h.mediaTools(),
@@ -118,7 +118,7 @@ func (h *Backend) families() [][]toolset.Tool {
 	}
 }
 
-// texts are the descriptions of the tools.
+// texts returns the descriptions of the tools.
 func texts() fs.FS {
 	sub, err := fs.Sub(pages, "tools")
 	if err != nil {
@@ -132,17 +132,17 @@ func define[In, Out any](name string, hints tool.Hints, do func(ctx context.Cont
 	return toolset.Define(texts(), name, hints, do)
 }
 
-// Traits of tools.
+// Hints of tools.
 func reads() tool.Hints   { return tool.Hints{ReadOnly: true, ClosedWorld: true} }
-func keeps() tool.Hints   { return tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true} }
+func puts() tool.Hints    { return tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true} }
 func adds() tool.Hints    { return tool.Hints{NonDestructive: true, ClosedWorld: true} }
 func changes() tool.Hints { return tool.Hints{Idempotent: true, ClosedWorld: true} }
 func asks() tool.Hints    { return tool.Hints{NonDestructive: true} }
 
-// nothing is the arguments of a tool that takes none.
-type nothing struct{}
+// noArguments is the input of a tool without arguments.
+type noArguments struct{}
 
-// newID is a name nobody has guessed or given before.
+// newID returns a new random id.
 func newID(kind string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -18,23 +18,23 @@ import (
 
 func (h *Backend) contentTools() []toolset.Tool {
 	return []toolset.Tool{
-		define("cas_store", keeps(), h.casStore),
+		define("cas_store", puts(), h.casStore),
 		define("cas_inspect", reads(), h.casInspect),
 		define("cas_get", reads(), h.casGet),
-		define("cas_upload_file", keeps(), h.casUploadFile),
+		define("cas_upload_file", puts(), h.casUploadFile),
 		define("cas_stats", reads(), h.casStats),
 	}
 }
 
-// mostText is how much content crosses as text in one call.
-const mostText = 32 << 20
+// maxInline is how many bytes of content fit into one call as text.
+const maxInline = 32 << 20
 
 type casStoreIn struct {
 	Content  string `json:"content_base64" jsonschema:"the content, in base64"`
 	MIMEType string `json:"mime_type" jsonschema:"what it is, such as audio/midi or text/plain" min:"1" max:"256"`
 }
 
-// StoredContent is a content that is kept now.
+// StoredContent is the result of storing a content.
 type StoredContent struct {
 	Hash     string `json:"hash" jsonschema:"name it by this, or by its first 12 digits or more"`
 	Size     int64  `json:"size_bytes"`
@@ -42,7 +42,7 @@ type StoredContent struct {
 	Source   string `json:"source_path,omitempty" jsonschema:"the file it was read from"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (s StoredContent) Text() string { return fmt.Sprintf("Stored %d bytes as %s", s.Size, s.Hash) }
 
 func (h *Backend) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (StoredContent, error) {
@@ -54,10 +54,10 @@ func (h *Backend) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (Sto
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 
-// decodeBase64 takes what is commonly called base64: with or without padding, in
-// either alphabet, and broken into lines.
+// decodeBase64 accepts all common forms of base64: with or without padding, both
+// alphabets, and line breaks.
 func decodeBase64(text string) ([]byte, error) {
-	if len(text) > 2*mostText {
+	if len(text) > 2*maxInline {
 		return nil, fault.New(fault.Limit, "the content has %d characters", len(text)).WithHint("upload large content as a file, or with POST /cas")
 	}
 	text = strings.NewReplacer("-", "+", "_", "/", "\n", "", "\r", "", " ", "").Replace(text)
@@ -72,7 +72,7 @@ type hashIn struct {
 	Hash string `json:"hash" jsonschema:"hash of a content, or its first 12 digits or more" min:"12" max:"80"`
 }
 
-// ContentInfo is what is known of a content.
+// ContentInfo describes a content.
 type ContentInfo struct {
 	Hash     string `json:"hash"`
 	MIMEType string `json:"mime_type"`
@@ -83,7 +83,7 @@ type ContentInfo struct {
 	URL      string `json:"url,omitempty" jsonschema:"where it can be fetched"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (i ContentInfo) Text() string {
 	return fmt.Sprintf("%s: %s, %d bytes", i.Hash, i.MIMEType, i.Size)
 }
@@ -101,9 +101,9 @@ func (h *Backend) casInspect(ctx context.Context, _ tool.Call, in hashIn) (Conte
 	return i, err
 }
 
-// preview is the beginning of a text.
+// preview returns the beginning of a text.
 func (h *Backend) preview(ctx context.Context, c Content) (string, error) {
-	const most = 200
+	const limit = 200
 	if !strings.HasPrefix(c.MIME, "text/") && c.MIME != "application/json" {
 		return "", nil
 	}
@@ -112,11 +112,11 @@ func (h *Backend) preview(ctx context.Context, c Content) (string, error) {
 		return "", err
 	}
 	defer func() { _ = r.Close() }()
-	head, err := io.ReadAll(io.LimitReader(r, most))
+	head, err := io.ReadAll(io.LimitReader(r, limit))
 	if err != nil {
 		return "", err
 	}
-	for i := 0; i < utf8.UTFMax && !utf8.Valid(head) && len(head) > 0; i++ { // it may have been cut inside a letter
+	for i := 0; i < utf8.UTFMax && !utf8.Valid(head) && len(head) > 0; i++ { // it may end within a character
 		head = head[:len(head)-1]
 	}
 	if !utf8.Valid(head) {
@@ -128,10 +128,10 @@ func (h *Backend) preview(ctx context.Context, c Content) (string, error) {
 type casGetIn struct {
 	hashIn
 	Offset int64 `json:"offset,omitempty" jsonschema:"where to begin, in bytes" min:"0"`
-	Length int64 `json:"length,omitempty" jsonschema:"how many bytes to take; all that follow unless told" min:"1" max:"33554432"`
+	Length int64 `json:"length,omitempty" jsonschema:"how many bytes to take; default: all that follow" min:"1" max:"33554432"`
 }
 
-// ContentData is a content itself, or a part of it.
+// ContentData is the bytes of a content, or a part of them.
 type ContentData struct {
 	Hash     string `json:"hash"`
 	Size     int64  `json:"size"`
@@ -140,7 +140,7 @@ type ContentData struct {
 	Data     string `json:"data" jsonschema:"the content or the part asked for, in base64"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (g ContentData) Text() string {
 	return fmt.Sprintf("%d of %d bytes of %s", base64.StdEncoding.DecodedLen(len(g.Data)), g.Size, g.MIMEType)
 }
@@ -153,10 +153,10 @@ func (h *Backend) casGet(ctx context.Context, _ tool.Call, in casGetIn) (Content
 	return ContentData{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Data: base64.StdEncoding.EncodeToString(data)}, nil
 }
 
-// readPart is what was asked for of a content.
+// readPart reads the requested part of a content.
 func (h *Backend) readPart(ctx context.Context, in casGetIn) (Content, []byte, error) {
 	if in.Offset == 0 && in.Length == 0 {
-		return h.read(ctx, in.Hash, mostText)
+		return h.read(ctx, in.Hash, maxInline)
 	}
 	c, err := h.store.Find(ctx, in.Hash)
 	if err != nil {
@@ -175,13 +175,13 @@ func (h *Backend) readPart(ctx context.Context, in casGetIn) (Content, []byte, e
 	}
 	length := in.Length
 	if length == 0 {
-		length = mostText
+		length = maxInline
 	}
 	data, err := io.ReadAll(io.LimitReader(r, length))
 	return c, data, err
 }
 
-// skip leaves out the beginning of a content.
+// skip skips the first n bytes.
 func skip(r io.Reader, n int64) error {
 	if seeker, ok := r.(io.Seeker); ok {
 		_, err := seeker.Seek(n, io.SeekStart)
@@ -191,7 +191,7 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// read is a whole content of at most limit bytes.
+// read reads a whole content of at most limit bytes.
 func (h *Backend) read(ctx context.Context, name string, limit int64) (Content, []byte, error) {
 	c, err := h.store.Find(ctx, name)
 	if err != nil {
@@ -199,7 +199,7 @@ func (h *Backend) read(ctx context.Context, name string, limit int64) (Content, 
 	}
 	if c.Size > limit {
 		return Content{}, nil, fault.New(fault.Limit, "content %s has %d bytes", c.Hash.Short(), c.Size).
-			WithHint("at most %d can be taken here; fetch it from GET /cas/%s", limit, c.Hash)
+			WithHint("at most %d bytes can be read here; fetch it from GET /cas/%s", limit, c.Hash)
 	}
 	r, err := h.store.Open(ctx, c.Hash)
 	if err != nil {
@@ -225,8 +225,8 @@ func (h *Backend) casUploadFile(ctx context.Context, _ tool.Call, in uploadIn) (
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Source: in.FilePath}, err
 }
 
-// openFile opens a file inside one of the folders that are open, which neither
-// ".." nor a symbolic link can leave.
+// openFile opens a file inside one of the allowed folders, which neither ".." nor a
+// symbolic link can leave.
 func (h *Backend) openFile(path string) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		return nil, invalid("%s: the path is relative", path).WithHint("give an absolute path on the server, such as that of temp.path(name)")
@@ -251,7 +251,7 @@ func openInside(folder, inside, path string) (*os.File, error) {
 	info, err := root.Stat(inside)
 	switch {
 	case err != nil && os.IsPermission(err):
-		return nil, fault.New(fault.Denied, "%s: may not be read", path)
+		return nil, fault.New(fault.Denied, "%s: permission denied", path)
 	case err != nil:
 		return nil, fault.New(fault.NotFound, "%s: no such file", path)
 	case !info.Mode().IsRegular():
@@ -264,13 +264,13 @@ func openInside(folder, inside, path string) (*os.File, error) {
 	return file, nil
 }
 
-// StoreStats is how much is kept.
+// StoreStats is the result of cas_stats.
 type StoreStats struct{ Stats }
 
-// Text says it in a line.
+// Text is one line.
 func (c StoreStats) Text() string { return fmt.Sprintf("%d contents, %d bytes", c.Items, c.Bytes) }
 
-func (h *Backend) casStats(ctx context.Context, _ tool.Call, _ nothing) (StoreStats, error) {
+func (h *Backend) casStats(ctx context.Context, _ tool.Call, _ noArguments) (StoreStats, error) {
 	s, err := h.store.Stats(ctx)
 	return StoreStats{s}, err
 }

@@ -1,6 +1,6 @@
 package hootenanny
 
-// TransportStateChanged says that music began to play, stopped, or went elsewhere.
+// TransportStateChanged: playback started, stopped or moved.
 type TransportStateChanged struct {
 	State    string  `json:"state"`
 	Position float64 `json:"position_beats"`
@@ -10,7 +10,7 @@ type TransportStateChanged struct {
 // EventType is "transport.state_changed".
 func (TransportStateChanged) EventType() string { return "transport.state_changed" }
 
-// BeatTick is one beat of the music that plays.
+// BeatTick: playback reached a beat.
 type BeatTick struct {
 	Beat     uint64  `json:"beat"`
 	Position float64 `json:"position_beats"`
@@ -20,7 +20,7 @@ type BeatTick struct {
 // EventType is "beat.tick".
 func (BeatTick) EventType() string { return "beat.tick" }
 
-// MarkerReached is a point of the timeline that playing came to.
+// MarkerReached: playback reached a marker.
 type MarkerReached struct {
 	ID       string  `json:"marker_id"`
 	Position float64 `json:"position_beats"`
@@ -31,7 +31,7 @@ type MarkerReached struct {
 // EventType is "marker.reached".
 func (MarkerReached) EventType() string { return "marker.reached" }
 
-// RegionEntered is a region of the timeline that playing came into.
+// RegionEntered: playback entered a region.
 type RegionEntered struct {
 	Region
 }
@@ -39,7 +39,7 @@ type RegionEntered struct {
 // EventType is "region.entered".
 func (RegionEntered) EventType() string { return "region.entered" }
 
-// RegionLeft is a region of the timeline that playing came out of.
+// RegionLeft: playback left a region.
 type RegionLeft struct {
 	Region
 }

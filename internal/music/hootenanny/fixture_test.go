@@ -14,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// bench is a backend whose time is told what to do. Its shelf is empty: what needs
-// one is tested with the whole house around it.
+// bench is a backend with a fake clock and an empty store. Tools that need a store
+// are tested in package server.
 type bench struct {
 	*Backend
 	clock *clock.Virtual
 	bus   *event.Bus
-	heard *event.Subscription
+	seen *event.Subscription
 }
 
 func newBench(t *testing.T) *bench {
@@ -32,7 +32,7 @@ func openBench(t *testing.T, url string) *bench {
 	t.Helper()
 	b := &bench{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	b.bus = event.New(event.BusOptions{Clock: b.clock})
-	b.heard = b.bus.Subscribe(event.Options{Types: []string{"transport.*", "beat.*", "marker.*", "region.*"}, Buffer: 10_000})
+	b.seen = b.bus.Subscribe(event.Options{Types: []string{"transport.*", "beat.*", "marker.*", "region.*"}, Buffer: 10_000})
 	store, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +51,10 @@ func openBench(t *testing.T, url string) *bench {
 	return b
 }
 
-// emptyStore has nothing and takes nothing.
+// emptyStore is empty and read-only.
 type emptyStore struct{}
 
-func (emptyStore) none() error { return fault.New(fault.NotFound, "there is nothing") }
+func (emptyStore) none() error { return fault.New(fault.NotFound, "the store is empty") }
 
 func (s emptyStore) PutContent(context.Context, io.Reader, string) (Content, error) {
 	return Content{}, s.none()

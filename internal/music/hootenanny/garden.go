@@ -12,10 +12,10 @@ import (
 func (h *Backend) gardenTools() []toolset.Tool {
 	g := h.garden
 	transport := func(name string, do func() GardenState) toolset.Tool {
-		return define(name, changes(), func(context.Context, tool.Call, nothing) (GardenState, error) { return do(), nil })
+		return define(name, changes(), func(context.Context, tool.Call, noArguments) (GardenState, error) { return do(), nil })
 	}
 	return []toolset.Tool{
-		define("garden_status", reads(), func(context.Context, tool.Call, nothing) (GardenState, error) { return g.state(), nil }),
+		define("garden_status", reads(), func(context.Context, tool.Call, noArguments) (GardenState, error) { return g.state(), nil }),
 		transport("garden_play", g.play),
 		transport("garden_pause", g.pause),
 		transport("garden_stop", g.halt),
@@ -33,7 +33,7 @@ func (h *Backend) gardenTools() []toolset.Tool {
 	}
 }
 
-// Text says it in a line.
+// Text is one line.
 func (s GardenState) Text() string {
 	return fmt.Sprintf("%s at beat %.3f, %g bpm, %d regions", s.State, s.Position, s.Tempo, s.RegionCount)
 }
@@ -44,7 +44,7 @@ type seekIn struct {
 
 func (h *Backend) gardenSeek(_ context.Context, _ tool.Call, in seekIn) (GardenState, error) {
 	if !(in.Beat >= 0 && in.Beat <= lastBeat) {
-		return GardenState{}, invalid("there is no beat %g", in.Beat)
+		return GardenState{}, invalid("invalid beat %g", in.Beat)
 	}
 	return h.garden.seek(in.Beat), nil
 }
@@ -55,7 +55,7 @@ type tempoIn struct {
 
 func (h *Backend) gardenSetTempo(_ context.Context, _ tool.Call, in tempoIn) (GardenState, error) {
 	if !(in.BPM >= 1 && in.BPM <= 999) {
-		return GardenState{}, invalid("a tempo of %g cannot be played", in.BPM).WithHint("use 1 to 999 beats per minute")
+		return GardenState{}, invalid("invalid tempo %g", in.BPM).WithHint("use 1 to 999 beats per minute")
 	}
 	return h.garden.setTempo(in.BPM), nil
 }
@@ -68,18 +68,18 @@ type regionIn struct {
 	Name      string  `json:"name,omitempty" jsonschema:"a name for people" max:"256"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (r Region) Text() string {
 	return fmt.Sprintf("%s: %s from beat %g for %g beats %s", r.ID, r.Behavior, r.Position, r.Duration, strings.TrimSpace(r.ContentID+" "+r.Name))
 }
 
 func (h *Backend) gardenCreateRegion(ctx context.Context, _ tool.Call, in regionIn) (Region, error) {
 	if !(in.Position >= 0 && in.Duration > 0) {
-		return Region{}, invalid("a region begins at beat 0 or later and has a length")
+		return Region{}, invalid("a region must begin at beat 0 or later and have a positive length")
 	}
 	if in.Behavior == "play_content" {
 		if in.ContentID == "" {
-			return Region{}, invalid("a region that plays needs content_id").WithHint("give an artifact's id or a content's hash")
+			return Region{}, invalid("a region that plays content needs content_id").WithHint("give an artifact's id or a content's hash")
 		}
 		if _, err := h.store.Find(ctx, in.ContentID); err != nil {
 			return Region{}, err
@@ -93,13 +93,13 @@ type regionIDIn struct {
 	ID string `json:"region_id" jsonschema:"id of a region" min:"1" max:"64"`
 }
 
-// Deleted is what is gone now.
+// Deleted is the number of deleted items.
 type Deleted struct {
 	Count int      `json:"deleted_count"`
 	IDs   []string `json:"deleted,omitempty"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (d Deleted) Text() string { return fmt.Sprintf("Deleted %d", d.Count) }
 
 func (h *Backend) gardenDeleteRegion(ctx context.Context, _ tool.Call, in regionIDIn) (Deleted, error) {
@@ -130,13 +130,13 @@ func (s stretchIn) end() float64 {
 	return 2 * lastBeat
 }
 
-// Regions is a list of them.
+// Regions is a list of regions.
 type Regions struct {
 	Regions []Region `json:"regions"`
 	Count   int      `json:"count"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (r Regions) Text() string {
 	lines := []string{fmt.Sprintf("%d regions", r.Count)}
 	for _, one := range r.Regions {
@@ -150,7 +150,7 @@ func (h *Backend) gardenGetRegions(_ context.Context, _ tool.Call, in stretchIn)
 	return Regions{regions, len(regions)}, nil
 }
 
-func (h *Backend) gardenClearRegions(ctx context.Context, _ tool.Call, _ nothing) (Deleted, error) {
+func (h *Backend) gardenClearRegions(ctx context.Context, _ tool.Call, _ noArguments) (Deleted, error) {
 	count, err := h.garden.clearRegions(ctx)
 	return Deleted{Count: count}, err
 }
@@ -161,15 +161,15 @@ type markerIn struct {
 	Metadata toolset.Object `json:"metadata,omitempty" jsonschema:"anything to be told with it"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (m Marker) Text() string { return fmt.Sprintf("%s: %s at beat %g", m.ID, m.Type, m.Position) }
 
 func (h *Backend) gardenAddMarker(ctx context.Context, _ tool.Call, in markerIn) (Marker, error) {
 	if in.Type == "" {
 		in.Type = "cue_point"
 	}
-	if len(in.Metadata) > mostMetadata {
-		return Marker{}, invalid("the metadata has %d bytes", len(in.Metadata)).WithHint("at most %d are kept", mostMetadata)
+	if len(in.Metadata) > maxMetadata {
+		return Marker{}, invalid("the metadata has %d bytes", len(in.Metadata)).WithHint("at most %d are allowed", maxMetadata)
 	}
 	m := Marker{newID("marker"), in.Position, in.Type, in.Metadata}
 	return m, h.garden.addMarker(ctx, m)
@@ -192,7 +192,7 @@ type gardenQueryIn struct {
 	Content  string `json:"content_id,omitempty" jsonschema:"only regions with this content" max:"128"`
 }
 
-// GardenView is what is on a stretch of the timeline.
+// GardenView is the transport and a part of the timeline.
 type GardenView struct {
 	GardenState
 	Regions []Region `json:"regions"`
@@ -200,7 +200,7 @@ type GardenView struct {
 	Playing []string `json:"active_regions" jsonschema:"ids of those the transport is in"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (v GardenView) Text() string {
 	lines := []string{v.GardenState.Text()}
 	for _, r := range v.Regions {
@@ -216,7 +216,7 @@ func (h *Backend) gardenQuery(_ context.Context, _ tool.Call, in gardenQueryIn) 
 	return h.look(in), nil
 }
 
-// look is what is on a stretch of the timeline.
+// look returns a part of the timeline.
 func (h *Backend) look(in gardenQueryIn) GardenView {
 	v := GardenView{GardenState: h.garden.state(), Regions: []Region{}, Playing: []string{}}
 	var regions []Region

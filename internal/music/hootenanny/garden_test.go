@@ -10,41 +10,41 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// pass lets time pass in small steps, each until everything due is told, and
-// returns what was heard.
-func (b *bench) pass(t *testing.T, d time.Duration) (heard []string) {
+// pass advances the clock in small steps, publishes everything due after each, and
+// returns the events.
+func (b *bench) pass(t *testing.T, d time.Duration) (found []string) {
 	t.Helper()
 	const step = 10 * time.Millisecond
 	for ; d > 0; d -= step {
 		b.clock.Advance(min(step, d))
-		// A change that changes nothing tells what is due up to now, whether the alarm
-		// has rung in its own goroutine by now or not.
+		// A change without effect publishes what is due up to now, whether or not the
+		// timer's goroutine has run.
 		b.garden.mu.Lock()
-		b.garden.tell()
+		b.garden.publishDue()
 		b.garden.arm()
 		b.garden.mu.Unlock()
 	}
 	return b.events()
 }
 
-// events is what was heard since the last time.
-func (b *bench) events() (heard []string) {
+// events returns the events since the last call.
+func (b *bench) events() (found []string) {
 	for {
-		e, ok := b.heard.Poll()
+		e, ok := b.seen.Poll()
 		if !ok {
-			return heard
+			return found
 		}
 		switch data := e.Data.(type) {
 		case TransportStateChanged:
-			heard = append(heard, fmt.Sprintf("%s@%.2f", data.State, data.Position))
+			found = append(found, fmt.Sprintf("%s@%.2f", data.State, data.Position))
 		case BeatTick:
-			heard = append(heard, fmt.Sprintf("beat %d", data.Beat))
+			found = append(found, fmt.Sprintf("beat %d", data.Beat))
 		case MarkerReached:
-			heard = append(heard, fmt.Sprintf("%s@%.2f", data.Type, data.Position))
+			found = append(found, fmt.Sprintf("%s@%.2f", data.Type, data.Position))
 		case RegionEntered:
-			heard = append(heard, "into "+data.Name)
+			found = append(found, "into "+data.Name)
 		case RegionLeft:
-			heard = append(heard, "out of "+data.Name)
+			found = append(found, "out of "+data.Name)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestTransportTellsBeatsMarkersAndRegions(t *testing.T) {
+func TestTransportPublishesBeatsMarkersAndRegions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ctx := t.Context()
@@ -82,14 +82,14 @@ func TestTransportTellsBeatsMarkersAndRegions(t *testing.T) {
 	expect(t, "stopped", b.pass(t, time.Second), "stopped@0.00")
 }
 
-// The alarm rings by itself: nobody needs to ask.
+// The timer publishes events without further calls.
 func TestTransportRunsByItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.garden.play()
 	for _, want := range []uint64{0, 1, 2, 3} {
 		for {
-			e, err := b.heard.Next(t.Context())
+			e, err := b.seen.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestPositionFollowsTheClock(t *testing.T) {
 	}
 }
 
-func TestTimelineIsKept(t *testing.T) {
+func TestTimelineIsStored(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Fresh(t)
 	b := openBench(t, url)
@@ -164,9 +164,9 @@ func TestEventsExpire(t *testing.T) {
 		b.bus.Publish(TransportStateChanged{State: playing})
 		b.bus.Publish(BeatTick{Beat: 7})
 	}
-	for b.ring.newest() < 5 { // they come through the bus
+	for b.ring.newest() < 5 { // they arrive through the bus
 		b.ring.mu.Lock()
-		woken := b.ring.woken
+		woken := b.ring.added
 		b.ring.mu.Unlock()
 		if b.ring.newest() < 5 {
 			<-woken

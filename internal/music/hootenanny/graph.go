@@ -28,21 +28,21 @@ type graphContextIn struct {
 	Annotations *bool  `json:"include_annotations,omitempty" jsonschema:"show annotations; true unless told"`
 }
 
-// GraphContext is what fits, and a sum of it.
+// GraphContext is the matching artifacts and a summary.
 type GraphContext struct {
 	Artifacts []ArtifactView `json:"artifacts"`
 	Summary   GraphSummary   `json:"summary"`
 }
 
-// GraphSummary counts what fits.
+// GraphSummary counts the matching artifacts.
 type GraphSummary struct {
 	Total  int            `json:"total" jsonschema:"of all that fit, counted up to 1000"`
 	ByType map[string]int `json:"by_type" jsonschema:"of those shown"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (g GraphContext) Text() string {
-	lines := []string{fmt.Sprintf("%d artifacts fit (showing %d)", g.Summary.Total, len(g.Artifacts))}
+	lines := []string{fmt.Sprintf("%d artifacts match (showing %d)", g.Summary.Total, len(g.Artifacts))}
 	for _, v := range g.Artifacts {
 		line := v.Text()
 		for _, n := range v.Annotations {
@@ -73,7 +73,7 @@ func (h *Backend) graphContext(ctx context.Context, _ tool.Call, in graphContext
 	return g, err
 }
 
-// typeOf is an artifact's type as its tags say it, or as its content is.
+// typeOf is an artifact's type by its tags, or else by its content.
 func typeOf(v *ArtifactView) string {
 	for _, tag := range v.Tags {
 		if kind, ok := strings.CutPrefix(tag, "type:"); ok {
@@ -89,7 +89,7 @@ type graphQueryIn struct {
 	Limit     int            `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
 }
 
-// QueryResult is the artifacts for which a query holds.
+// QueryResult is the artifacts that match a query.
 type QueryResult struct {
 	Results  []ArtifactView `json:"results"`
 	Count    int            `json:"count"`
@@ -97,7 +97,7 @@ type QueryResult struct {
 	Complete bool           `json:"complete" jsonschema:"whether there is nothing more that fits"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (r QueryResult) Text() string {
 	lines := []string{fmt.Sprintf("%d artifacts", r.Count)}
 	for _, v := range r.Results {
@@ -106,8 +106,8 @@ func (r QueryResult) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-// mostExamined is how many artifacts one query is held against.
-const mostExamined = 20_000
+// maxExamined is how many artifacts one query examines.
+const maxExamined = 20_000
 
 func (h *Backend) graphQuery(ctx context.Context, _ tool.Call, in graphQueryIn) (QueryResult, error) {
 	if in.Limit == 0 {
@@ -127,14 +127,14 @@ func (h *Backend) graphQuery(ctx context.Context, _ tool.Call, in graphQueryIn) 
 	return h.examine(ctx, q, in.Limit)
 }
 
-// isName tells whether a query is just the name of an artifact.
+// isName reports whether a query is only the name of an artifact.
 func isName(text string) bool {
 	_, err := cas.ParsePrefix(strings.TrimPrefix(text, "artifact_"))
 	return err == nil
 }
 
-// examine holds artifacts against a query, a page at a time: those that the
-// shelf's indexes leave over.
+// examine tests artifacts with a query, a page at a time, after the store's indexes
+// have narrowed them.
 func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryResult, error) {
 	family := &family{hoot: h, ctx: ctx, known: map[string]map[cas.Ref]bool{}}
 	search, err := h.narrowed(ctx, q)
@@ -147,7 +147,7 @@ func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryRes
 		if err != nil {
 			return QueryResult{}, err
 		}
-		if err := h.furnish(ctx, page.Artifacts); err != nil {
+		if err := h.addDetails(ctx, page.Artifacts); err != nil {
 			return QueryResult{}, err
 		}
 		for i := range page.Artifacts {
@@ -169,14 +169,15 @@ func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryRes
 			result.Complete = true
 			return result, nil
 		}
-		if result.Examined >= mostExamined {
+		if result.Examined >= maxExamined {
 			return result, nil
 		}
 		search.Cursor = page.Next
 	}
 }
 
-// narrowed is what of a query an index can answer: what must hold in any case.
+// narrowed is the part of a query that an index can answer: the terms that must
+// hold.
 func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
 	s := Search{Limit: 200}
 	for _, t := range required(q) {
@@ -187,7 +188,7 @@ func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
 		case "tag":
 			s.Tags = append(s.Tags, t.text)
 		case "creator":
-			if t.text != unknown { // which is how none is shown
+			if t.text != unknown { // which stands for no creator
 				s.Creator = t.text
 			}
 		case "name":
@@ -204,14 +205,14 @@ func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
 	return s, nil
 }
 
-// family answers questions of descent, each once per query.
+// family finds ancestors and descendants, each set once per query.
 type family struct {
 	hoot  *Backend
 	ctx   context.Context //nolint:containedctx // lives as long as one query
 	known map[string]map[cas.Ref]bool
 }
 
-// of is everything that descends from an artifact, or that it descends from.
+// of returns all descendants or all ancestors of an artifact.
 func (f *family) of(relation, name string) (map[cas.Ref]bool, error) {
 	key := relation + " " + name
 	if set, done := f.known[key]; done {
@@ -222,7 +223,7 @@ func (f *family) of(relation, name string) (map[cas.Ref]bool, error) {
 		return nil, err
 	}
 	set := map[cas.Ref]bool{}
-	if relation == "descendant" { // it has name for a descendant: it is above
+	if relation == "descendant" { // name is its descendant: search upwards
 		err = f.above(start, set)
 	} else {
 		err = f.below(start, set)
@@ -232,7 +233,7 @@ func (f *family) of(relation, name string) (map[cas.Ref]bool, error) {
 }
 
 func (f *family) above(a Artifact, set map[cas.Ref]bool) error {
-	for !a.Parent.IsZero() && len(set) < mostExamined {
+	for !a.Parent.IsZero() && len(set) < maxExamined {
 		set[a.Parent] = true
 		var err error
 		if a, err = f.hoot.store.Get(f.ctx, a.Parent.String()); err != nil {
@@ -243,7 +244,7 @@ func (f *family) above(a Artifact, set map[cas.Ref]bool) error {
 }
 
 func (f *family) below(a Artifact, set map[cas.Ref]bool) error {
-	for waiting := []cas.Ref{a.Hash}; len(waiting) > 0 && len(set) < mostExamined; waiting = waiting[1:] {
+	for waiting := []cas.Ref{a.Hash}; len(waiting) > 0 && len(set) < maxExamined; waiting = waiting[1:] {
 		for search := (Search{Parent: waiting[0], Limit: 200}); ; {
 			page, err := f.hoot.store.Search(f.ctx, search)
 			if err != nil {

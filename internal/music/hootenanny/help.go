@@ -20,20 +20,20 @@ type helpIn struct {
 	Category string `json:"category,omitempty" jsonschema:"such as cas, artifact, graph, job, abc, garden or orpheus" max:"64"`
 }
 
-// Help is what there is to know.
+// Help is the result of help.
 type Help struct {
 	Categories []string       `json:"categories,omitempty"`
 	Tools      []ToolHelp     `json:"tools,omitempty"`
 	Schema     toolset.Object `json:"input_schema,omitempty"`
 }
 
-// ToolHelp is a tool in a line.
+// ToolHelp is the name and description of a tool.
 type ToolHelp struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (h Help) Text() string {
 	var lines []string
 	if len(h.Categories) > 0 {
@@ -45,7 +45,7 @@ func (h Help) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-// category is the family a tool belongs to, as its name says.
+// category returns the category of a tool, derived from its name.
 func category(name string) string {
 	switch family, _, _ := strings.Cut(name, "_"); family {
 	case "add":
@@ -86,9 +86,9 @@ func (h *Backend) help(ctx context.Context, _ tool.Call, in helpIn) (Help, error
 }
 
 func unknownName(what, name string, known []string) error {
-	err := fault.New(fault.NotFound, "there is no %s %q", what, name)
+	err := fault.New(fault.NotFound, "unknown %s %q", what, name)
 	if close := suggest.Names(name, known, 3); len(close) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}
-	return err.WithHint("%s", fmt.Sprintf("there are %s", strings.Join(known, ", ")))
+	return err.WithHint("%s", fmt.Sprintf("known: %s", strings.Join(known, ", ")))
 }

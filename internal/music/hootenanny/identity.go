@@ -16,13 +16,13 @@ import (
 func (h *Backend) identityTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("graph_bind", changes(), h.graphBind),
-		define("graph_tag", keeps(), h.graphTag),
-		define("graph_connect", keeps(), h.graphConnect),
+		define("graph_tag", puts(), h.graphTag),
+		define("graph_connect", puts(), h.graphConnect),
 		define("graph_find", reads(), h.graphFind),
 	}
 }
 
-// IdentityHint is something a device or person can be recognised by.
+// IdentityHint is a property by which a device or person can be recognised.
 type IdentityHint struct {
 	Kind       string   `json:"kind" jsonschema:"what it is, such as usb_id or alsa_name" min:"1" max:"128"`
 	Value      string   `json:"value" jsonschema:"what it reads" min:"1" max:"512"`
@@ -43,12 +43,12 @@ type Identity struct {
 	Hints []IdentityHint `json:"hints,omitempty"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (i Identity) Text() string {
 	return fmt.Sprintf("%s (%s) [%s]", i.Name, i.ID, strings.Join(i.Tags, ", "))
 }
 
-// graphBind makes an identity, or says anew who it is.
+// graphBind creates or updates an identity.
 func (h *Backend) graphBind(ctx context.Context, _ tool.Call, in bindIn) (i Identity, err error) {
 	err = h.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO hoot_identities (id, name, created_at) VALUES ($1, $2, $3)
@@ -103,7 +103,7 @@ type connectIn struct {
 	Transport string `json:"transport,omitempty" jsonschema:"by what, such as midi or audio" max:"128"`
 }
 
-// Connection leads from a port of one identity to a port of another.
+// Connection connects a port of one identity to a port of another.
 type Connection struct {
 	ID        string `json:"connection_id"`
 	From      string `json:"from_identity"`
@@ -113,9 +113,9 @@ type Connection struct {
 	Transport string `json:"transport,omitempty"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (c Connection) Text() string {
-	return fmt.Sprintf("%s:%s leads to %s:%s", c.From, c.FromPort, c.To, c.ToPort)
+	return fmt.Sprintf("%s:%s is connected to %s:%s", c.From, c.FromPort, c.To, c.ToPort)
 }
 
 func (h *Backend) graphConnect(ctx context.Context, _ tool.Call, in connectIn) (c Connection, err error) {
@@ -139,14 +139,14 @@ type findIn struct {
 	Value     string `json:"tag_value,omitempty" jsonschema:"only those with a tag that says this" max:"256"`
 }
 
-// IdentityMatches is the identities that fit, with what leads to and from them.
+// IdentityMatches is the matching identities and their connections.
 type IdentityMatches struct {
 	Identities  []Identity   `json:"identities"`
 	Connections []Connection `json:"connections" jsonschema:"those that lead to or from one of them"`
 	Count       int          `json:"count"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (f IdentityMatches) Text() string {
 	lines := []string{fmt.Sprintf("%d identities", f.Count)}
 	for _, i := range f.Identities {
@@ -158,8 +158,8 @@ func (f IdentityMatches) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-// mostIdentities is how many are found at once.
-const mostIdentities = 500
+// maxIdentities is the largest number of matches.
+const maxIdentities = 500
 
 func (h *Backend) graphFind(ctx context.Context, _ tool.Call, in findIn) (f IdentityMatches, err error) {
 	where, args := []string{"TRUE"}, []any{}
@@ -179,7 +179,7 @@ func (h *Backend) graphFind(ctx context.Context, _ tool.Call, in findIn) (f Iden
 	}
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
 		f = IdentityMatches{Identities: []Identity{}, Connections: []Connection{}}
-		ids, err := db.All(ctx, tx, scan[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), mostIdentities), args...)
+		ids, err := db.All(ctx, tx, scan[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), maxIdentities), args...)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -199,7 +199,7 @@ func (h *Backend) graphFind(ctx context.Context, _ tool.Call, in findIn) (f Iden
 	return f, err
 }
 
-// likely takes their meaning from the signs of LIKE.
+// likely escapes the wildcards of LIKE.
 var likely = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
 func scanConnection(row db.Scanner) (c Connection, err error) {
@@ -207,11 +207,11 @@ func scanConnection(row db.Scanner) (c Connection, err error) {
 	return c, err
 }
 
-// identity reads one with its tags and hints.
+// identity reads an identity with its tags and hints.
 func identity(ctx context.Context, tx *db.Tx, id string) (i Identity, err error) {
 	err = tx.QueryRow(ctx, "SELECT id, name FROM hoot_identities WHERE id = $1", id).Scan(&i.ID, &i.Name)
 	if errors.Is(err, sql.ErrNoRows) {
-		return i, fault.New(fault.NotFound, "there is no identity %s", id).WithHint("make it with graph_bind, or look for it with graph_find")
+		return i, fault.New(fault.NotFound, "no identity %s", id).WithHint("create it with graph_bind, or find it with graph_find")
 	}
 	if err != nil {
 		return i, err

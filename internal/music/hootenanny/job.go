@@ -14,21 +14,21 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// Jobs is where what takes long is done, so that it survives the process.
+// Jobs runs durable jobs, which survive a restart of the process.
 type Jobs interface {
 	Submit(ctx context.Context, s JobSpec) (Job, error)
 	Status(ctx context.Context, id string) (Job, error)
-	// TryRecv waits until one of the jobs is over, or all of them, at most timeout.
-	// Unknown ids are an error that names them.
+	// Poll waits until one of the jobs has ended, or all of them, at most timeout.
+	// Unknown ids are an error that lists them.
 	Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error)
 	Cancel(ctx context.Context, id string) (bool, error)
-	// List is the newest jobs of this backend in a state, "" meaning all.
+	// List returns the newest jobs of this backend in a state; "" means all.
 	List(ctx context.Context, state string, limit int) (jobs []Job, total int, err error)
-	// Active is how many jobs are not over.
+	// Active is how many jobs have not ended.
 	Active() int
 }
 
-// JobSpec is what a job is to do: the work of that name with params.
+// JobSpec describes a job: the tool and its parameters.
 type JobSpec struct {
 	Tool    string
 	Params  json.RawMessage
@@ -36,7 +36,7 @@ type JobSpec struct {
 	Tags    []string
 }
 
-// Job is a job as it stands.
+// Job is the state of a job.
 type Job struct {
 	ID       string
 	Tool     string
@@ -44,8 +44,8 @@ type Job struct {
 	Creator  string
 	Tags     []string
 	Created  time.Time
-	Started  time.Time // zero before it did
-	Finished time.Time // zero before it did
+	Started  time.Time // zero before it started
+	Finished time.Time // zero before it ended
 	Progress float64
 	Message  string
 	Result   json.RawMessage
@@ -58,19 +58,19 @@ type Task struct {
 	Tool     string
 	Params   json.RawMessage
 	Progress func(fraction float64, message string)
-	// Step does something once, however often the job is begun anew: its outcome is
-	// kept, and given again instead.
+	// Step runs do once, even if the job is restarted: its outcome is stored and
+	// returned instead of running do again.
 	Step func(ctx context.Context, name string, do func(ctx context.Context) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
-// work is what a job does.
-type work func(ctx context.Context, t Task) (any, error)
+// worker runs the jobs of one tool.
+type worker func(ctx context.Context, t Task) (any, error)
 
-// RunJob does a job. The error is why it failed.
+// RunJob runs a job. The error is why it failed.
 func (h *Backend) RunJob(ctx context.Context, t Task) (json.RawMessage, error) {
-	do, ok := h.works[t.Tool]
+	do, ok := h.workers[t.Tool]
 	if !ok {
-		return nil, fault.New(fault.NotFound, "there is no work called %q", t.Tool)
+		return nil, fault.New(fault.NotFound, "no job of tool %q", t.Tool)
 	}
 	out, err := do(ctx, t)
 	if err != nil {
@@ -79,16 +79,16 @@ func (h *Backend) RunJob(ctx context.Context, t Task) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-func (h *Backend) allWorks() map[string]work {
-	all := map[string]work{"convert_midi_to_wav": works(h.render)}
-	for name, w := range h.modelWorks() {
+func (h *Backend) allWorkers() map[string]worker {
+	all := map[string]worker{"convert_midi_to_wav": workerOf(h.render)}
+	for name, w := range h.modelWorkers() {
 		all[name] = w
 	}
 	return all
 }
 
-// works reads the params of a work as what they are.
-func works[In any](do func(ctx context.Context, t Task, in In) (any, error)) work {
+// workerOf returns a worker that decodes the parameters into In.
+func workerOf[In any](do func(ctx context.Context, t Task, in In) (any, error)) worker {
 	return func(ctx context.Context, t Task) (any, error) {
 		var in In
 		if err := json.Unmarshal(t.Params, &in); err != nil {
@@ -98,7 +98,7 @@ func works[In any](do func(ctx context.Context, t Task, in In) (any, error)) wor
 	}
 }
 
-// stepped does a step whose outcome is an Out.
+// stepped runs a step whose outcome is an Out.
 func stepped[Out any](ctx context.Context, t Task, name string, do func(ctx context.Context) (Out, error)) (out Out, err error) {
 	raw, err := t.Step(ctx, name, func(ctx context.Context) (json.RawMessage, error) {
 		out, err := do(ctx)
@@ -113,14 +113,14 @@ func stepped[Out any](ctx context.Context, t Task, name string, do func(ctx cont
 	return out, json.Unmarshal(raw, &out)
 }
 
-// StartedJob is the answer of a tool that began a job.
+// StartedJob is the result of a tool that started a job.
 type StartedJob struct {
 	JobID  string `json:"job_id" jsonschema:"wait for it with job_poll, then ask job_status for its result"`
 	Status string `json:"status"`
 	Tool   string `json:"tool"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (b StartedJob) Text() string { return fmt.Sprintf("%s began as job %s", b.Tool, b.JobID) }
 
 // begin submits a job.
@@ -140,7 +140,7 @@ func (h *Backend) begin(ctx context.Context, call tool.Call, params any, k Linea
 	return StartedJob{JobID: j.ID, Status: j.State, Tool: call.Ref.Name}, nil
 }
 
-// noJobs is where no jobs run.
+// noJobs refuses all jobs.
 type noJobs struct{}
 
 func (noJobs) refuse() error {
@@ -169,7 +169,7 @@ func (h *Backend) jobTools() []toolset.Tool {
 	}
 }
 
-// JobView is a job as tools show it.
+// JobView is a job in the results of tools.
 type JobView struct {
 	JobID    string         `json:"job_id"`
 	Status   string         `json:"status"`
@@ -192,7 +192,7 @@ type JobError struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (v JobView) Text() string {
 	text := fmt.Sprintf("Job %s: %s", v.JobID, v.Status)
 	if v.Tool != "" {
@@ -224,8 +224,8 @@ func jobView(j Job) JobView {
 	return v
 }
 
-// objectOf is a result as an object: those of music are, a script's may be
-// anything.
+// objectOf returns a result as an object. Results of music jobs are objects, those
+// of scripts may be any value.
 func objectOf(raw json.RawMessage) toolset.Object {
 	trimmed := bytes.TrimSpace(raw)
 	switch {
@@ -255,13 +255,13 @@ type jobListIn struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
 }
 
-// JobList is some jobs, the newest first.
+// JobList is a list of jobs, the newest first.
 type JobList struct {
 	Jobs  []JobView `json:"jobs"`
 	Total int       `json:"total"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (l JobList) Text() string {
 	lines := []string{fmt.Sprintf("Found %d jobs (showing %d)", l.Total, len(l.Jobs))}
 	for _, v := range l.Jobs {
@@ -282,13 +282,13 @@ func (h *Backend) jobList(ctx context.Context, _ tool.Call, in jobListIn) (JobLi
 	return l, err
 }
 
-// JobCancelled is what came of calling a job off.
+// JobCancelled is the result of cancelling a job.
 type JobCancelled struct {
 	JobID   string `json:"job_id"`
 	Success bool   `json:"success" jsonschema:"false when it was over before"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (c JobCancelled) Text() string {
 	if c.Success {
 		return "Cancelled job " + c.JobID
@@ -301,11 +301,11 @@ func (h *Backend) jobCancel(ctx context.Context, _ tool.Call, in jobIn) (JobCanc
 	return JobCancelled{in.JobID, done}, err
 }
 
-// Bounds of waiting, below what clients and connections bear.
+// Limits for waiting, below the usual timeouts of clients and connections.
 const (
 	longestPoll  = 30 * time.Second
 	longestSleep = 30 * time.Second
-	pollStep     = 5 * time.Second // after which the caller is told that we are still here
+	pollStep     = 5 * time.Second // interval of progress messages to the caller
 )
 
 type jobPollIn struct {
@@ -314,7 +314,7 @@ type jobPollIn struct {
 	Mode    string   `json:"mode,omitempty" jsonschema:"return when any of them is over (unless told), or all" enum:"any,all"`
 }
 
-// JobsPolled is what became of jobs.
+// JobsPolled is the result of polling jobs.
 type JobsPolled struct {
 	Completed []JobView `json:"completed" jsonschema:"those that are over, whichever way"`
 	Failed    []string  `json:"failed" jsonschema:"ids of those that failed or were cancelled"`
@@ -324,7 +324,7 @@ type JobsPolled struct {
 	Elapsed   int64     `json:"elapsed_ms"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (p JobsPolled) Text() string {
 	if p.TimedOut {
 		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
@@ -356,7 +356,7 @@ func (h *Backend) jobPoll(ctx context.Context, call tool.Call, in jobPollIn) (Jo
 			p.TimedOut, p.Reason = true, "timeout"
 			break
 		}
-		report(call, float64(len(done)), float64(len(in.JobIDs)), fmt.Sprintf("%d of %d jobs are over", len(done), len(in.JobIDs)))
+		report(call, float64(len(done)), float64(len(in.JobIDs)), fmt.Sprintf("%d of %d jobs have ended", len(done), len(in.JobIDs)))
 	}
 	for _, j := range done {
 		p.Completed = append(p.Completed, jobView(j))
@@ -369,7 +369,7 @@ func (h *Backend) jobPoll(ctx context.Context, call tool.Call, in jobPollIn) (Jo
 	return p, nil
 }
 
-// report tells the caller how far a call is.
+// report sends the progress of a call to the caller.
 func report(call tool.Call, done, total float64, message string) {
 	if call.Caller != nil && call.Caller.Progress != nil {
 		call.Caller.Progress(tool.Progress{Progress: done, Total: total, Message: message})
@@ -380,12 +380,12 @@ type jobSleepIn struct {
 	Milliseconds int `json:"milliseconds" jsonschema:"how long" min:"0" max:"30000"`
 }
 
-// SleepResult is how long it was.
+// SleepResult is the result of job_sleep.
 type SleepResult struct {
 	Slept int64 `json:"slept_ms"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (s SleepResult) Text() string { return fmt.Sprintf("Slept %d ms", s.Slept) }
 
 func (h *Backend) jobSleep(ctx context.Context, _ tool.Call, in jobSleepIn) (SleepResult, error) {
@@ -394,7 +394,7 @@ func (h *Backend) jobSleep(ctx context.Context, _ tool.Call, in jobSleepIn) (Sle
 	return SleepResult{h.clock.Now().Sub(began).Milliseconds()}, err
 }
 
-// sortedKeys is the keys of a map in order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -26,7 +26,7 @@ func (h *Backend) mediaTools() []toolset.Tool {
 		define("time_convert", reads(), h.timeConvert),
 		define("soundfont_inspect", reads(), h.soundfontInspect),
 		define("soundfont_preset_inspect", reads(), h.soundfontPreset),
-		define("convert_midi_to_wav", keeps(), h.convertMIDI),
+		define("convert_midi_to_wav", puts(), h.convertMIDI),
 	}
 }
 
@@ -35,7 +35,7 @@ type mediaIn struct {
 	Hash       string `json:"hash,omitempty" jsonschema:"or the hash of a content" max:"80"`
 }
 
-// name is what the arguments name.
+// name returns the name of the content in the arguments.
 func (m mediaIn) name() (string, error) {
 	if (m.ArtifactID == "") == (m.Hash == "") {
 		return "", invalid("give artifact_id or hash")
@@ -43,13 +43,13 @@ func (m mediaIn) name() (string, error) {
 	return m.ArtifactID + m.Hash, nil
 }
 
-// MIDIInfo sums a MIDI file up.
+// MIDIInfo summarizes a MIDI file.
 type MIDIInfo struct {
 	Hash string `json:"content_hash"`
 	smf.Info
 }
 
-// Text says it in a line.
+// Text is one line.
 func (i MIDIInfo) Text() string {
 	return fmt.Sprintf("%d notes in %d tracks, %.1f seconds at %.4g bpm, %s", i.NoteCount, i.TrackCount, i.DurationSeconds, i.TempoBPM, i.TimeSignature)
 }
@@ -76,7 +76,7 @@ func (h *Backend) midi(ctx context.Context, name string) (Content, *smf.File, er
 	return c, file, err
 }
 
-// AudioInfo sums a sound up.
+// AudioInfo summarizes a WAV file.
 type AudioInfo struct {
 	Hash string `json:"content_hash"`
 	audio.Info
@@ -84,7 +84,7 @@ type AudioInfo struct {
 	Float bool `json:"float"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (i AudioInfo) Text() string {
 	text := fmt.Sprintf("%.2f seconds, %d Hz, %d channels, peak %.1f dB, mean %.1f dB", i.Duration, i.SampleRate, i.Channels, i.PeakDB, i.MeanDB)
 	if i.IsSilent {
@@ -123,7 +123,7 @@ type ConvertedTime struct {
 	Tempo float64 `json:"tempo_bpm"`
 }
 
-// Text says it in a line.
+// Text is one line.
 func (t ConvertedTime) Text() string { return fmt.Sprintf("%g %s at %g bpm", t.Value, t.Unit, t.Tempo) }
 
 func (h *Backend) timeConvert(_ context.Context, _ tool.Call, in timeConvertIn) (ConvertedTime, error) {
@@ -145,7 +145,7 @@ type soundfontIn struct {
 	Drums bool   `json:"include_drum_map,omitempty" jsonschema:"tell what the keys of the drum kits play"`
 }
 
-// Font is what a SoundFont can play.
+// Font describes a SoundFont.
 type Font struct {
 	Hash     string             `json:"soundfont_hash"`
 	Info     soundfont.Info     `json:"info"`
@@ -175,7 +175,7 @@ func (h *Backend) soundfontInspect(ctx context.Context, _ tool.Call, in soundfon
 	return out, nil
 }
 
-// font reads what a SoundFont says of itself.
+// font reads the description of a SoundFont.
 func (h *Backend) font(ctx context.Context, name string) (Content, *soundfont.Font, error) {
 	c, r, done, err := h.openContent(ctx, name)
 	if err != nil {
@@ -186,8 +186,8 @@ func (h *Backend) font(ctx context.Context, name string) (Content, *soundfont.Fo
 	return c, f, err
 }
 
-// openContent gives access to all places of a content: it is a file, or else is
-// read into memory.
+// openContent opens a content for random access: its file, or its bytes in memory if
+// it has none.
 func (h *Backend) openContent(ctx context.Context, name string) (c Content, r io.ReaderAt, done func(), err error) {
 	if c, err = h.store.Find(ctx, name); err != nil {
 		return c, nil, nil, err
@@ -209,7 +209,7 @@ type soundfontPresetIn struct {
 	Program int    `json:"program" jsonschema:"number of the preset in its bank" min:"0" max:"127"`
 }
 
-// FontPreset is a preset with what it plays.
+// FontPreset is a preset with its regions.
 type FontPreset struct {
 	soundfont.Preset
 	Regions []soundfont.Region `json:"regions"`
@@ -243,7 +243,7 @@ type convertIn struct {
 	Lineage
 }
 
-// convertMIDI looks whether it can be done and makes a job of it.
+// convertMIDI checks the arguments and starts a job.
 func (h *Backend) convertMIDI(ctx context.Context, call tool.Call, in convertIn) (StartedJob, error) {
 	if _, _, err := h.midi(ctx, in.Input); err != nil {
 		return StartedJob{}, err
@@ -254,7 +254,7 @@ func (h *Backend) convertMIDI(ctx context.Context, call tool.Call, in convertIn)
 	return h.begin(ctx, call, in, in.Lineage)
 }
 
-// JobOutput is the result of a job that made artifacts.
+// JobOutput is the result of a job that created artifacts.
 type JobOutput struct {
 	Status      string          `json:"status"`
 	ArtifactID  string          `json:"artifact_id"`
@@ -266,8 +266,9 @@ type JobOutput struct {
 	Details     json.RawMessage `json:"details,omitempty"`
 }
 
-// madeOf is the result of artifacts, the first of which stands for all.
-func (h *Backend) madeOf(message string, list ...Artifact) JobOutput {
+// outputOf is the result of a job with these artifacts. Its single fields describe
+// the first one.
+func (h *Backend) outputOf(message string, list ...Artifact) JobOutput {
 	m := JobOutput{Status: "completed", Message: message}
 	for _, a := range list {
 		m.ArtifactIDs = append(m.ArtifactIDs, a.ID)
@@ -279,8 +280,8 @@ func (h *Backend) madeOf(message string, list ...Artifact) JobOutput {
 	return m
 }
 
-// render is the job of convert_midi_to_wav. It is begun anew after a restart:
-// that costs only time, and makes the same sound.
+// render is the job of convert_midi_to_wav. It starts from the beginning after a
+// restart, which costs only time and gives the same result.
 func (h *Backend) render(ctx context.Context, t Task, in convertIn) (any, error) {
 	select {
 	case h.players <- struct{}{}:
@@ -317,22 +318,22 @@ func (h *Backend) render(ctx context.Context, t Task, in convertIn) (any, error)
 		return buffered.Flush()
 	})
 	defer func() { _ = sound.Close() }()
-	a, err := h.create(ctx, sound, made{Lineage: in.Lineage, mime: "audio/wav", by: t.Tool})
+	a, err := h.create(ctx, sound, newArtifact{Lineage: in.Lineage, mime: "audio/wav", by: t.Tool})
 	if err != nil {
 		return nil, err
 	}
-	m := h.madeOf(fmt.Sprintf("%.1f seconds of sound", played.Seconds), a)
+	m := h.outputOf(fmt.Sprintf("%.1f seconds of sound", played.Seconds), a)
 	m.Details, err = json.Marshal(map[string]any{"duration_seconds": played.Seconds, "sample_rate": played.Rate, "peak_db": audio.Decibels(played.Peak), "clipped": played.Peak > 1})
 	return m, err
 }
 
-// stream is what somebody else writes, to be read.
+// stream reads what another goroutine writes.
 type stream struct {
 	*io.PipeReader
 	over chan struct{}
 }
 
-// streamed lets write write while the stream is read.
+// streamed runs write in a goroutine while the stream is read.
 func streamed(write func(w io.Writer) error) *stream {
 	r, w := io.Pipe()
 	s := &stream{r, make(chan struct{})}
@@ -343,14 +344,14 @@ func streamed(write func(w io.Writer) error) *stream {
 	return s
 }
 
-// Close ends the writing and waits for its end.
+// Close stops the writer and waits for it.
 func (s *stream) Close() error {
 	err := s.PipeReader.Close()
 	<-s.over
 	return err
 }
 
-// everyPercent tells how far a job is, no more often than somebody can see.
+// everyPercent reports the progress of a job in steps of one percent.
 func everyPercent(t Task) func(float64) {
 	last := -1
 	return func(part float64) {

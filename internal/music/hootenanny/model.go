@@ -29,28 +29,29 @@ func (h *Backend) modelTools() []toolset.Tool {
 	}
 }
 
-func (h *Backend) modelWorks() map[string]work {
-	return map[string]work{
-		"orpheus_generate":        works(h.orpheusGenerate),
-		"orpheus_generate_seeded": works(h.orpheusSeeded),
-		"orpheus_continue":        works(h.orpheusContinue),
-		"orpheus_bridge":          works(h.orpheusBridge),
-		"orpheus_loops":           works(h.orpheusLoops),
-		"orpheus_classify":        works(h.orpheusClassify),
-		"musicgen_generate":       works(h.musicgen),
-		"yue_generate":            works(h.yue),
-		"clap_analyze":            works(h.clap),
-		"beatthis_analyze":        works(h.beatthis),
+func (h *Backend) modelWorkers() map[string]worker {
+	return map[string]worker{
+		"orpheus_generate":        workerOf(h.orpheusGenerate),
+		"orpheus_generate_seeded": workerOf(h.orpheusSeeded),
+		"orpheus_continue":        workerOf(h.orpheusContinue),
+		"orpheus_bridge":          workerOf(h.orpheusBridge),
+		"orpheus_loops":           workerOf(h.orpheusLoops),
+		"orpheus_classify":        workerOf(h.orpheusClassify),
+		"musicgen_generate":       workerOf(h.musicgen),
+		"yue_generate":            workerOf(h.yue),
+		"clap_analyze":            workerOf(h.clap),
+		"beatthis_analyze":        workerOf(h.beatthis),
 	}
 }
 
-// modelIn is the arguments of a tool that asks a model.
+// modelIn is the arguments of a tool that uses a model.
 type modelIn interface {
 	kin() Lineage
-	contents() []string // names of what it is given, which must be there
+	contents() []string // names of its input contents, which must exist
 }
 
-// begins makes a job of a tool's arguments, once what they name is known to exist.
+// begins starts a job with a tool's arguments, after checking that its contents
+// exist.
 func begins[In modelIn](h *Backend) func(ctx context.Context, call tool.Call, in In) (StartedJob, error) {
 	return func(ctx context.Context, call tool.Call, in In) (StartedJob, error) {
 		for _, name := range in.contents() {
@@ -67,7 +68,7 @@ func begins[In modelIn](h *Backend) func(ctx context.Context, call tool.Call, in
 
 func (k Lineage) kin() Lineage { return k }
 
-// sampling is how free a model is.
+// sampling is the sampling parameters of a model.
 type sampling struct {
 	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; 1 unless told" min:"0.01" max:"2"`
 	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; 0.95 unless told" min:"0.01" max:"1"`
@@ -113,7 +114,7 @@ type orpheusContinueIn struct {
 
 func (in orpheusContinueIn) contents() []string { return []string{in.Input} }
 
-// orpheusRequest is what the service takes.
+// orpheusRequest is a request to the service.
 type orpheusRequest struct {
 	Model       string  `json:"model,omitempty"`
 	Task        string  `json:"task,omitempty"`
@@ -154,7 +155,7 @@ func (h *Backend) composeFrom(ctx context.Context, t Task, in orpheusIn, task, s
 	if q.MIDI, err = h.midiText(ctx, source); err != nil {
 		return nil, err
 	}
-	return h.compose(ctx, t, "orpheus", q, h.madeFrom(ctx, in.Lineage, source))
+	return h.compose(ctx, t, "orpheus", q, h.withParent(ctx, in.Lineage, source))
 }
 
 type orpheusBridgeIn struct {
@@ -175,7 +176,7 @@ func (h *Backend) orpheusBridge(ctx context.Context, t Task, in orpheusBridgeIn)
 	if err != nil {
 		return nil, err
 	}
-	return h.compose(ctx, t, "orpheus_bridge", q, h.madeFrom(ctx, in.Lineage, in.SectionA))
+	return h.compose(ctx, t, "orpheus_bridge", q, h.withParent(ctx, in.Lineage, in.SectionA))
 }
 
 type orpheusLoopsIn struct {
@@ -193,13 +194,13 @@ func (h *Backend) orpheusLoops(ctx context.Context, t Task, in orpheusLoopsIn) (
 		if q.Seed, err = h.midiText(ctx, in.Seed); err != nil {
 			return nil, err
 		}
-		kin = h.madeFrom(ctx, kin, in.Seed)
+		kin = h.withParent(ctx, kin, in.Seed)
 	}
 	return h.compose(ctx, t, "orpheus_loops", q, kin)
 }
 
-// midiText is a MIDI file as services take it. It is read first, so that nonsense
-// is noticed here.
+// midiText is a MIDI file in base64. It is decoded first, so that an invalid file is
+// reported here.
 func (h *Backend) midiText(ctx context.Context, name string) (string, error) {
 	_, data, err := h.read(ctx, name, smf.MaxSize)
 	if err != nil {
@@ -211,9 +212,9 @@ func (h *Backend) midiText(ctx context.Context, name string) (string, error) {
 	return base64.StdEncoding.EncodeToString(data), nil
 }
 
-// madeFrom has what was given for the parent, when it is an artifact and no other
-// was named.
-func (h *Backend) madeFrom(ctx context.Context, k Lineage, source string) Lineage {
+// withParent sets the parent to the source, if that is an artifact and no other
+// parent was given.
+func (h *Backend) withParent(ctx context.Context, k Lineage, source string) Lineage {
 	if k.Parent == "" {
 		if a, err := h.store.Get(ctx, source); err == nil {
 			k.Parent = a.ID
@@ -222,17 +223,17 @@ func (h *Backend) madeFrom(ctx context.Context, k Lineage, source string) Lineag
 	return k
 }
 
-// keptContent is a content that a model made, as a step remembers it.
-type keptContent struct {
+// storedContent is a content that a model made, as the outcome of a step.
+type storedContent struct {
 	Hash   string          `json:"hash"`
 	Tokens int             `json:"num_tokens,omitempty"`
 	MIME   string          `json:"mime,omitempty"`
 	About  json.RawMessage `json:"about,omitempty"`
 }
 
-// compose asks a model for MIDI files and makes artifacts of them.
+// compose requests MIDI files from a model and creates artifacts from them.
 func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusRequest, k Lineage) (any, error) {
-	kept, err := stepped(ctx, t, name, func(ctx context.Context) ([]keptContent, error) {
+	kept, err := stepped(ctx, t, name, func(ctx context.Context) ([]storedContent, error) {
 		var answer struct {
 			Variations []struct {
 				MIDI   string `json:"midi_base64"`
@@ -242,16 +243,16 @@ func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusReq
 		if err := h.ask(ctx, t, h.service(name), q, &answer); err != nil {
 			return nil, err
 		}
-		var kept []keptContent
+		var kept []storedContent
 		for i, v := range answer.Variations {
-			c, err := h.keepMIDI(ctx, v.MIDI)
+			c, err := h.putMIDI(ctx, v.MIDI)
 			if err != nil {
 				return nil, fault.Wrap(fault.Upstream, err, "variation %d of %s", i+1, name)
 			}
-			kept = append(kept, keptContent{Hash: c.Hash.String(), Tokens: v.Tokens})
+			kept = append(kept, storedContent{Hash: c.Hash.String(), Tokens: v.Tokens})
 		}
 		if len(kept) == 0 {
-			return nil, fault.New(fault.Upstream, "%s answers without any music", name)
+			return nil, fault.New(fault.Upstream, "%s replied without any MIDI file", name)
 		}
 		return kept, nil
 	})
@@ -266,20 +267,20 @@ func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusReq
 	for i, one := range kept {
 		kin := k
 		if i > 0 {
-			kin.Index = 0 // only the first can have the number asked for
+			kin.Index = 0 // only the first can have the requested index
 		}
-		a, err := h.adopt(ctx, one.Hash, made{Lineage: kin, mime: "audio/midi", by: t.Tool})
+		a, err := h.createFrom(ctx, one.Hash, newArtifact{Lineage: kin, mime: "audio/midi", by: t.Tool})
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, a)
 	}
-	m := h.madeOf(fmt.Sprintf("%d MIDI files", len(list)), list...)
+	m := h.outputOf(fmt.Sprintf("%d MIDI files", len(list)), list...)
 	m.Details, err = json.Marshal(map[string]any{"variation_set_id": k.Set, "variations": kept})
 	return m, err
 }
 
-func (h *Backend) keepMIDI(ctx context.Context, text string) (Content, error) {
+func (h *Backend) putMIDI(ctx context.Context, text string) (Content, error) {
 	data, err := decodeBase64(text)
 	if err != nil {
 		return Content{}, err
@@ -290,8 +291,8 @@ func (h *Backend) keepMIDI(ctx context.Context, text string) (Content, error) {
 	return h.store.PutContent(ctx, bytes.NewReader(data), "audio/midi")
 }
 
-// adopt makes an artifact of a content that is kept.
-func (h *Backend) adopt(ctx context.Context, hash string, m made) (Artifact, error) {
+// createFrom creates an artifact from a stored content.
+func (h *Backend) createFrom(ctx context.Context, hash string, m newArtifact) (Artifact, error) {
 	c, err := h.store.Find(ctx, hash)
 	if err != nil {
 		return Artifact{}, err
@@ -319,7 +320,7 @@ func (h *Backend) orpheusClassify(ctx context.Context, t Task, in orpheusClassif
 	return h.analyse(ctx, t, "orpheus_classifier", in.Input, map[string]any{"midi_input": text})
 }
 
-// analyse asks a model about something and says it of the artifact that is.
+// analyse has a model analyse a content and annotates its artifact with the result.
 func (h *Backend) analyse(ctx context.Context, t Task, name, source string, request any) (any, error) {
 	answer, err := stepped(ctx, t, name, func(ctx context.Context) (object, error) {
 		var answer object
@@ -381,7 +382,7 @@ func (h *Backend) yue(ctx context.Context, t Task, in yueIn) (any, error) {
 	return h.sing(ctx, t, "yue", request, kin, in.Lyrics)
 }
 
-// or is value, or otherwise when that is nothing.
+// or returns value, or otherwise if value is zero.
 func or[T comparable](value, otherwise T) T {
 	var none T
 	if value == none {
@@ -390,9 +391,9 @@ func or[T comparable](value, otherwise T) T {
 	return value
 }
 
-// sing asks a model for sound and makes an artifact of it.
+// sing requests audio from a model and creates an artifact from it.
 func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k Lineage, words string) (any, error) {
-	kept, err := stepped(ctx, t, name, func(ctx context.Context) (keptContent, error) {
+	kept, err := stepped(ctx, t, name, func(ctx context.Context) (storedContent, error) {
 		var answer struct {
 			Status string `json:"status"`
 			Audio  string `json:"audio_base64"`
@@ -401,42 +402,42 @@ func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k 
 			Stderr string `json:"stderr"`
 		}
 		if err := h.ask(ctx, t, h.service(name), request, &answer); err != nil {
-			return keptContent{}, err
+			return storedContent{}, err
 		}
 		if answer.Audio == "" {
-			return keptContent{}, fault.New(fault.Upstream, "%s made no sound: %s", name, clip(or(answer.Error, or(answer.Stderr, "it does not say why"))))
+			return storedContent{}, fault.New(fault.Upstream, "%s produced no audio: %s", name, clip(or(answer.Error, or(answer.Stderr, "no reason given"))))
 		}
-		return h.keepSound(ctx, answer.Audio, answer.Format)
+		return h.putSound(ctx, answer.Audio, answer.Format)
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.Progress(0.9, "keeping what was made")
-	a, err := h.adopt(ctx, kept.Hash, made{Lineage: k, mime: kept.MIME, description: clip(words), by: t.Tool})
+	a, err := h.createFrom(ctx, kept.Hash, newArtifact{Lineage: k, mime: kept.MIME, description: clip(words), by: t.Tool})
 	if err != nil {
 		return nil, err
 	}
-	m := h.madeOf("1 sound", a)
+	m := h.outputOf("1 sound", a)
 	m.Details = kept.About
 	return m, nil
 }
 
-// keepSound keeps a sound and sums it up, when it is one we can read.
-func (h *Backend) keepSound(ctx context.Context, text, format string) (keptContent, error) {
+// putSound stores audio and summarizes it if it is a readable WAV file.
+func (h *Backend) putSound(ctx context.Context, text, format string) (storedContent, error) {
 	data, err := decodeBase64(text)
 	if err != nil {
-		return keptContent{}, fault.Wrap(fault.Upstream, err, "read sound")
+		return storedContent{}, fault.Wrap(fault.Upstream, err, "read sound")
 	}
-	kept := keptContent{MIME: "audio/wav"}
+	kept := storedContent{MIME: "audio/wav"}
 	if format == "mp3" {
 		kept.MIME = "audio/mpeg"
 	} else {
 		sound, _, err := audio.Decode(data)
 		if err != nil {
-			return keptContent{}, fault.Wrap(fault.Upstream, err, "read sound")
+			return storedContent{}, fault.Wrap(fault.Upstream, err, "read sound")
 		}
 		if kept.About, err = json.Marshal(sound.Info()); err != nil {
-			return keptContent{}, err
+			return storedContent{}, err
 		}
 	}
 	c, err := h.store.PutContent(ctx, bytes.NewReader(data), kept.MIME)
@@ -476,8 +477,8 @@ func (h *Backend) clap(ctx context.Context, t Task, in clapIn) (any, error) {
 	return h.analyse(ctx, t, "clap", in.Audio, request)
 }
 
-// sound reads a WAV file and sees to it that something is to be heard: models make
-// nothing of silence, and do not say why.
+// sound reads a WAV file and checks that it is not silent: models fail on silence
+// without saying why.
 func (h *Backend) sound(ctx context.Context, name string) (audio.Clip, []byte, error) {
 	c, data, err := h.read(ctx, name, audio.MaxSize)
 	if err != nil {
@@ -488,7 +489,7 @@ func (h *Backend) sound(ctx context.Context, name string) (audio.Clip, []byte, e
 		return audio.Clip{}, nil, err
 	}
 	if info := clip.Info(); info.IsSilent {
-		return audio.Clip{}, nil, invalid("the sound %s is silent: its peak is at %.0f dB", c.Hash.Short(), info.PeakDB).WithHint("audio_info tells how loud a sound is")
+		return audio.Clip{}, nil, invalid("the sound %s is silent: its peak is at %.0f dB", c.Hash.Short(), info.PeakDB).WithHint("audio_info shows the levels of a file")
 	}
 	return clip, data, nil
 }
@@ -500,7 +501,7 @@ type beatthisIn struct {
 func (beatthisIn) kin() Lineage          { return Lineage{} }
 func (in beatthisIn) contents() []string { return []string{in.Audio} }
 
-// EventType beat_this takes.
+// The format that beat_this accepts.
 const (
 	beatRate    = 22050
 	beatSeconds = 30

@@ -6,11 +6,11 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one.
+// TestOnPostgres runs every test that uses a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestTransportTellsBeatsMarkersAndRegions, TestTransportRunsByItself, TestPositionFollowsTheClock, TestTimelineIsKept,
-		TestEventsExpire, TestEveryToolKeepsTheRules, TestPageOfMusic,
+		TestTransportPublishesBeatsMarkersAndRegions, TestTransportRunsByItself, TestPositionFollowsTheClock, TestTimelineIsStored,
+		TestEventsExpire, TestEveryToolFollowsTheRules, TestPageOfMusic,
 	)
 }

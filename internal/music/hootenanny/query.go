@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// condition is a query taken apart: something that holds for an artifact or not.
+// condition is a parsed query, which holds for an artifact or not.
 type condition interface {
 	holds(a *Artifact, f *family) (bool, error)
 }
@@ -22,7 +22,7 @@ type (
 	both   struct{ left, right condition }
 	either struct{ left, right condition }
 	negate struct{ of condition }
-	// term is one comparison, or with has one question whether there is any.
+	// term is one comparison or, with has, a test whether a field is set.
 	term struct {
 		field, op, text string
 		number          float64
@@ -48,7 +48,7 @@ func (c negate) holds(a *Artifact, f *family) (bool, error) {
 	return !ok, err
 }
 
-// required is the terms that must hold for a condition to hold.
+// required returns the terms that must hold for a condition to hold.
 func required(c condition) []term {
 	switch c := c.(type) {
 	case term:
@@ -60,7 +60,7 @@ func required(c condition) []term {
 	}
 }
 
-// fields says what each field of an artifact is: its texts, or a number.
+// fields returns the values of each field of an artifact: texts or a number.
 var fields = map[string]struct {
 	texts  func(a *Artifact) []string
 	number func(a *Artifact) float64
@@ -73,9 +73,9 @@ var fields = map[string]struct {
 	"description": {texts: func(a *Artifact) []string { return some(a.Description) }},
 	"creator":     {texts: creators},
 	"tag":         {texts: func(a *Artifact) []string { return a.Tags }},
-	"annotation":  {texts: func(a *Artifact) []string { return said(a, func(n Annotation) string { return n.Message }) }},
-	"vibe":        {texts: func(a *Artifact) []string { return said(a, func(n Annotation) string { return n.Vibe }) }},
-	"source":      {texts: func(a *Artifact) []string { return said(a, func(n Annotation) string { return n.Source }) }},
+	"annotation":  {texts: func(a *Artifact) []string { return annotations(a, func(n Annotation) string { return n.Message }) }},
+	"vibe":        {texts: func(a *Artifact) []string { return annotations(a, func(n Annotation) string { return n.Vibe }) }},
+	"source":      {texts: func(a *Artifact) []string { return annotations(a, func(n Annotation) string { return n.Source }) }},
 	"set":         {texts: func(a *Artifact) []string { return some(a.set) }},
 	"index":       {number: func(a *Artifact) float64 { return float64(a.index) }},
 	"size":        {number: func(a *Artifact) float64 { return float64(a.Size) }},
@@ -99,7 +99,7 @@ func parents(a *Artifact) []string {
 	return []string{IDOf(a.Parent), a.Parent.String()}
 }
 
-func said(a *Artifact, part func(Annotation) string) (texts []string) {
+func annotations(a *Artifact, part func(Annotation) string) (texts []string) {
 	for _, n := range a.Annotations {
 		texts = append(texts, some(part(n))...)
 	}
@@ -144,7 +144,7 @@ func (t term) compares(n float64) bool {
 	}
 }
 
-// parser reads a query from its words.
+// parser parses a query from its tokens.
 type parser struct {
 	words     []word
 	next      int
@@ -152,16 +152,16 @@ type parser struct {
 	variables map[string]json.RawMessage
 }
 
-// word is one of a query: a name or value, or a sign.
+// word is a token of a query: a name, a value or an operator.
 type word struct {
 	text   string
 	quoted bool
-	at     int // place in the query, in bytes
+	at     int // position in the query, in bytes
 }
 
 const deepest = 100
 
-// parseQuery reads a query.
+// parseQuery parses a query.
 func parseQuery(text string, variables toolset.Object) (condition, error) {
 	words, err := split(text)
 	if err != nil {
@@ -183,7 +183,7 @@ func parseQuery(text string, variables toolset.Object) (condition, error) {
 	return c, nil
 }
 
-// split takes a query apart into words.
+// split splits a query into tokens.
 func split(text string) (words []word, err error) {
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
@@ -192,7 +192,7 @@ func split(text string) (words []word, err error) {
 		case c == '"' || c == '\'':
 			end := strings.IndexByte(text[i+1:], c)
 			if end < 0 {
-				return nil, invalid("query, place %d: a %c that is not closed", i+1, c)
+				return nil, invalid("query, position %d: %c is not closed", i+1, c)
 			}
 			words = append(words, word{text[i+1 : i+1+end], true, i})
 			i += end + 2
@@ -225,7 +225,7 @@ func (p *parser) peek() (word, bool) {
 	return word{}, false
 }
 
-// is tells whether the next word is a sign or keyword, and passes it.
+// is reports whether the next token is that operator or keyword, and skips it.
 func (p *parser) is(text string) bool {
 	w, ok := p.peek()
 	if ok && !w.quoted && strings.EqualFold(w.text, text) {
@@ -343,7 +343,7 @@ func (p *parser) comparison(name string) (op string, err error) {
 	return op, nil
 }
 
-// value reads what a field is compared with.
+// value reads the value that a field is compared with.
 func (p *parser) value() (string, error) {
 	w, ok := p.peek()
 	if !ok || !w.quoted && strings.ContainsAny(w.text, "()=~<>!") {
@@ -365,12 +365,12 @@ func (p *parser) value() (string, error) {
 	return string(raw), nil
 }
 
-// quantity reads a number, or a time: a date, or so long ago.
+// quantity parses a number, or a time: a date, or a duration before now.
 func quantity(field, text string) (float64, error) {
 	if field != "created" {
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return 0, invalid("query: %s is compared with a number, not with %q", field, text)
+			return 0, invalid("query: %s must be compared with a number, not with %q", field, text)
 		}
 		return n, nil
 	}
@@ -379,15 +379,15 @@ func quantity(field, text string) (float64, error) {
 			return float64(at.UnixMilli()), nil
 		}
 	}
-	return 0, invalid("query: created is compared with a date, not with %q", text).WithHint("write 2026-01-31 or 2026-01-31T12:00:00Z")
+	return 0, invalid("query: created must be compared with a date, not with %q", text).WithHint("write 2026-01-31 or 2026-01-31T12:00:00Z")
 }
 
 func (p *parser) wrong(w word, what string) error {
 	place := "at its end"
 	if w.text != "" || w.quoted {
-		place = fmt.Sprintf("at %q, place %d", w.text, w.at+1)
+		place = fmt.Sprintf("at %q, position %d", w.text, w.at+1)
 	}
-	return invalid("query, %s: %s", place, what).WithHint(`write such as: tag = type:midi and (vibe ~ calm or annotation ~ "slow") and not has(parent)`)
+	return invalid("query, %s: %s", place, what).WithHint(`example: tag = type:midi and (vibe ~ calm or annotation ~ "slow") and not has(parent)`)
 }
 
 func (p *parser) unknown(w word) error {
@@ -395,7 +395,7 @@ func (p *parser) unknown(w word) error {
 	for name := range fields {
 		names = append(names, name)
 	}
-	err := invalid("query, place %d: there is no field %q", w.at+1, w.text)
+	err := invalid("query, position %d: unknown field %q", w.at+1, w.text)
 	if close := suggest.Names(w.text, names, 3); len(close) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}

@@ -16,34 +16,34 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// ring keeps the newest events of music and jobs, so that somebody who asks now
-// and then misses none. Beats are too many: only the latest is kept.
+// ring stores the newest events of music and jobs, so that a client that polls now
+// and then misses none. There are too many beats: only the latest is stored.
 type ring struct {
 	clock clock.Clock
 	sub   *event.Subscription
 	done  sync.WaitGroup
-	begun int64 // part of cursors: those of another process are not ours
+	begun int64 // start time, part of cursors: those of another process are invalid
 
 	mu     sync.Mutex
-	kept   []PolledEvent // oldest first
+	events []PolledEvent // oldest first
 	last   uint64        // number of the newest
 	beat   *BeatTick
-	woken  chan struct{} // closed and replaced with every event
+	added  chan struct{} // closed and replaced with every event
 	bounds int
 }
 
-// ringSize is how many events are kept.
+// ringSize is how many events are stored.
 const ringSize = 16_384
 
-// heard are the events that are kept.
-var heard = []string{"artifact.*", "job.*", "transport.*", "marker.*", "region.*", "beat.*"}
+// storedTypes are the events that are stored.
+var storedTypes = []string{"artifact.*", "job.*", "transport.*", "marker.*", "region.*", "beat.*"}
 
 func newRing(events *event.Bus, c clock.Clock) *ring {
-	r := &ring{clock: c, begun: c.Now().UnixNano(), woken: make(chan struct{}), bounds: ringSize}
+	r := &ring{clock: c, begun: c.Now().UnixNano(), added: make(chan struct{}), bounds: ringSize}
 	if events == nil {
 		return r
 	}
-	r.sub = events.Subscribe(event.Options{Types: heard, Buffer: 4096})
+	r.sub = events.Subscribe(event.Options{Types: storedTypes, Buffer: 4096})
 	r.done.Go(func() {
 		for e := range r.sub.All(context.Background()) {
 			r.add(e)
@@ -59,7 +59,7 @@ func (r *ring) close() {
 	r.done.Wait()
 }
 
-// PolledEvent is something that happened.
+// PolledEvent is an event.
 type PolledEvent struct {
 	Seq  uint64         `json:"seq"`
 	Time int64          `json:"timestamp_ms"`
@@ -67,11 +67,11 @@ type PolledEvent struct {
 	Data toolset.Object `json:"data"`
 }
 
-// add keeps an event.
+// add stores an event.
 func (r *ring) add(e event.Event) {
 	raw, err := json.Marshal(e.Data)
 	if err != nil {
-		return // nobody could read it
+		return // it has no JSON form
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,53 +80,53 @@ func (r *ring) add(e event.Event) {
 		return
 	}
 	r.last++
-	r.kept = append(r.kept, PolledEvent{r.last, e.Time.UnixMilli(), eventName(e.Type), raw})
-	if len(r.kept) > r.bounds {
-		r.kept = slices.Delete(r.kept, 0, len(r.kept)-r.bounds)
+	r.events = append(r.events, PolledEvent{r.last, e.Time.UnixMilli(), eventName(e.Type), raw})
+	if len(r.events) > r.bounds {
+		r.events = slices.Delete(r.events, 0, len(r.events)-r.bounds)
 	}
-	close(r.woken)
-	r.woken = make(chan struct{})
+	close(r.added)
+	r.added = make(chan struct{})
 }
 
-// eventName is a type of the bus as scripts and tools write it: artifact.created is
-// artifact_created.
+// eventName is an event type as scripts and tools write it: artifact_created for
+// artifact.created.
 func eventName(kind string) string { return strings.ReplaceAll(kind, ".", "_") }
 
-// after is what is kept past a number, of some types and from a time on.
+// after returns the stored events after a number, of some types and since a time.
 func (r *ring) after(number uint64, types []string, since int64, limit int) (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found, upTo = []PolledEvent{}, r.last
-	for _, e := range r.kept {
+	for _, e := range r.events {
 		if e.Seq <= number || e.Time < since || len(types) > 0 && !slices.Contains(types, e.Type) {
 			continue
 		}
 		if len(found) == limit {
-			return found, found[limit-1].Seq, true, r.woken
+			return found, found[limit-1].Seq, true, r.added
 		}
 		found = append(found, e)
 	}
-	return found, upTo, false, r.woken
+	return found, upTo, false, r.added
 }
 
 func (r *ring) cursor(number uint64) string { return fmt.Sprintf("%x-%d", r.begun, number) }
 
-// parse reads a cursor we gave.
+// parse parses a cursor.
 func (r *ring) parse(text string) (uint64, error) {
 	begun, number, _ := strings.Cut(text, "-")
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return 0, invalid("%q is no cursor", text).WithHint("use the cursor of the answer before, or none").WithDetails(map[string]string{"reason": "invalid_cursor"})
+		return 0, invalid("%q is not a cursor", text).WithHint("use the cursor of the previous result, or none").WithDetails(map[string]string{"reason": "invalid_cursor"})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	expired := begun != strconv.FormatInt(r.begun, 16) || len(r.kept) > 0 && n+1 < r.kept[0].Seq
+	expired := begun != strconv.FormatInt(r.begun, 16) || len(r.events) > 0 && n+1 < r.events[0].Seq
 	switch {
 	case expired:
-		return 0, invalid("the cursor is too old: what came after it is no longer kept").
+		return 0, invalid("the cursor is too old: later events are no longer stored").
 			WithHint("begin again without a cursor").WithDetails(map[string]string{"reason": "cursor_expired"})
 	case n > r.last:
-		return 0, invalid("%q is no cursor", text).WithHint("use the cursor of the answer before, or none").WithDetails(map[string]string{"reason": "invalid_cursor"})
+		return 0, invalid("%q is not a cursor", text).WithHint("use the cursor of the previous result, or none").WithDetails(map[string]string{"reason": "invalid_cursor"})
 	}
 	return n, nil
 }
@@ -135,7 +135,7 @@ func (h *Backend) eventTools() []toolset.Tool {
 	return []toolset.Tool{define("event_poll", reads(), h.eventPoll)}
 }
 
-// eventTypes are the names that can be asked for.
+// eventTypes are the names that can be polled.
 var eventTypes = []string{
 	"artifact_created", "job_submitted", "job_started", "job_progress", "job_finished",
 	"transport_state_changed", "marker_reached", "region_entered", "region_left",
@@ -149,7 +149,7 @@ type eventPollIn struct {
 	Limit   int      `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
 }
 
-// EventsPolled is what happened.
+// EventsPolled is the result of polling events.
 type EventsPolled struct {
 	Events   []PolledEvent `json:"events"`
 	Cursor   string        `json:"cursor" jsonschema:"give it the next time"`
@@ -159,14 +159,14 @@ type EventsPolled struct {
 	Now      int64         `json:"server_time_ms"`
 }
 
-// EventSnapshot is how things stand.
+// EventSnapshot is the current state.
 type EventSnapshot struct {
 	Transport  GardenState `json:"transport"`
 	LatestBeat *BeatTick   `json:"latest_beat,omitempty"`
 	ActiveJobs int         `json:"active_jobs"`
 }
 
-// EventBuffer is what is kept.
+// EventBuffer describes the stored events.
 type EventBuffer struct {
 	Oldest   uint64 `json:"oldest"`
 	Newest   uint64 `json:"newest"`
@@ -174,7 +174,7 @@ type EventBuffer struct {
 	Capacity int    `json:"capacity"`
 }
 
-// Text has a line for each.
+// Text has one line per item.
 func (p EventsPolled) Text() string {
 	lines := []string{fmt.Sprintf("%d events", len(p.Events))}
 	for _, e := range p.Events {
@@ -221,7 +221,7 @@ func (h *Backend) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (E
 	})
 }
 
-// await looks until there is something to see or the wait is over.
+// await calls look until there are events or the wait ends.
 func (h *Backend) await(ctx, waiting context.Context, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
 	for {
 		found, upTo, more, woken := look()
@@ -242,9 +242,9 @@ func (h *Backend) await(ctx, waiting context.Context, look func() (found []Polle
 func (h *Backend) polled(found []PolledEvent, upTo uint64, more bool) EventsPolled {
 	r := h.ring
 	r.mu.Lock()
-	buffer := EventBuffer{Newest: r.last, Total: len(r.kept), Capacity: r.bounds}
-	if len(r.kept) > 0 {
-		buffer.Oldest = r.kept[0].Seq
+	buffer := EventBuffer{Newest: r.last, Total: len(r.events), Capacity: r.bounds}
+	if len(r.events) > 0 {
+		buffer.Oldest = r.events[0].Seq
 	}
 	beat := r.beat
 	r.mu.Unlock()
@@ -260,14 +260,13 @@ func (r *ring) newest() uint64 {
 	return r.last
 }
 
-// knownTypes refuses names of events that never come; dots may stand for
-// underscores.
+// knownTypes checks names of events; dots may stand for underscores.
 func knownTypes(names []string) ([]string, error) {
 	var types []string
 	for _, name := range names {
 		name = eventName(name)
 		if !slices.Contains(eventTypes, name) {
-			return nil, invalid("there are no events of type %q", name).
+			return nil, invalid("unknown event type %q", name).
 				WithHint("types: %s", strings.Join(eventTypes, ", ")).WithDetails(map[string]string{"reason": "invalid_types"})
 		}
 		types = append(types, name)

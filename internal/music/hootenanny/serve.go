@@ -7,9 +7,9 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// EventType follows is for doors other than the tools.
+// The methods below are for HTTP endpoints and resources.
 
-// Artifact shows the artifact that an id or a hash names.
+// Artifact returns the artifact with that id or hash.
 func (h *Backend) Artifact(ctx context.Context, id string) (ArtifactView, error) {
 	a, err := h.get(ctx, id)
 	if err != nil {
@@ -18,7 +18,7 @@ func (h *Backend) Artifact(ctx context.Context, id string) (ArtifactView, error)
 	return h.view(a), nil
 }
 
-// Artifacts lists what a search finds.
+// Artifacts returns a page of a search.
 func (h *Backend) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
 	page, err := h.store.Search(ctx, q)
 	if err != nil {
@@ -28,17 +28,17 @@ func (h *Backend) Artifacts(ctx context.Context, q Search) (ArtifactList, error)
 	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, err
 }
 
-// Content is what a hash, the beginning of one, or an artifact's id names.
+// Content returns the content with that hash, prefix of a hash, or artifact id.
 func (h *Backend) Content(ctx context.Context, name string) (Content, error) {
 	return h.store.Find(ctx, name)
 }
 
-// Subscribe reads a content.
+// Open opens a content for reading.
 func (h *Backend) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
 	return h.store.Open(ctx, ref)
 }
 
-// PutContent stores content of a MIME type.
+// PutContent stores content with a MIME type.
 func (h *Backend) PutContent(ctx context.Context, r io.Reader, mime string) (StoredContent, error) {
 	kind, err := mediaType(mime)
 	if err != nil {
@@ -48,5 +48,5 @@ func (h *Backend) PutContent(ctx context.Context, r io.Reader, mime string) (Sto
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 
-// Garden is the transport and the whole timeline.
+// Garden returns the transport and the whole timeline.
 func (h *Backend) Garden(context.Context) (GardenView, error) { return h.look(gardenQueryIn{}), nil }

@@ -18,8 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Services are the addresses of the models, each a small HTTP server of its own.
-// Empty ones mean the usual port on this machine.
+// Services are the addresses of the models, each an HTTP server of its own. An
+// empty address means the default port on this machine.
 type Services struct {
 	Orpheus           string
 	OrpheusClassifier string
@@ -51,7 +51,7 @@ func (s Services) orDefault() Services {
 type service struct {
 	name    string
 	address string
-	setting string        // what in the configuration says where it is
+	setting string        // name of the setting with its address
 	timeout time.Duration // of one request
 }
 
@@ -72,14 +72,15 @@ func (h *Backend) service(name string) service {
 	return one
 }
 
-// Bounds of asking a model.
+// Limits for requests to a model.
 const (
-	mostAnswer  = 256 << 20        // bytes of an answer
-	patience    = 10 * time.Minute // how long a busy one is asked again
-	longestWait = 30 * time.Second // between two times
+	maxReply      = 256 << 20        // bytes of a reply
+	busyTimeout   = 10 * time.Minute // how long a busy model is retried
+	maxRetryDelay = 30 * time.Second // between two attempts
 )
 
-// roundTrip has a model do something. A busy one is asked again, after the time it says.
+// ask sends a request to a model and decodes the reply. A busy model is retried
+// after its Retry-After.
 func (h *Backend) ask(ctx context.Context, t Task, s service, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -93,92 +94,92 @@ func (h *Backend) ask(ctx context.Context, t Task, s service, request, answer an
 			return err
 		}
 		wait := busy.wait(attempt)
-		if h.clock.Now().Add(wait).Sub(began) > patience {
-			return fault.New(fault.Unavailable, "%s is still busy after %s", s.name, patience).WithHint("try again later")
+		if h.clock.Now().Add(wait).Sub(began) > busyTimeout {
+			return fault.New(fault.Unavailable, "%s is still busy after %s", s.name, busyTimeout).WithHint("try again later")
 		}
-		t.Progress(0.05, fmt.Sprintf("%s is busy, asking again in %s", s.name, wait.Round(time.Millisecond)))
+		t.Progress(0.05, fmt.Sprintf("%s is busy, retrying in %s", s.name, wait.Round(time.Millisecond)))
 		if err := h.clock.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// busyness is that a model has no time now.
-type busyness struct{ after time.Duration }
+// busy says that a model cannot take a request now, and when to retry.
+type busy struct{ after time.Duration }
 
-// wait is how long to wait before asking again: as long as it says, or longer and
-// longer.
-func (b *busyness) wait(attempt int) time.Duration {
+// wait is the delay before the next attempt: as long as the model says, or an
+// increasing delay.
+func (b *busy) wait(attempt int) time.Duration {
 	if b.after > 0 {
-		return min(b.after, longestWait)
+		return min(b.after, maxRetryDelay)
 	}
-	wait := min(time.Second<<min(attempt-1, 10), longestWait)
-	return wait/2 + rand.N(wait/2) //nolint:gosec // so that not all ask at once
+	wait := min(time.Second<<min(attempt-1, 10), maxRetryDelay)
+	return wait/2 + rand.N(wait/2) //nolint:gosec // jitter
 }
 
-// post asks once.
-func (h *Backend) post(ctx context.Context, s service, body []byte, answer any) (*busyness, error) {
+// post sends the request once.
+func (h *Backend) post(ctx context.Context, s service, body []byte, answer any) (*busy, error) {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(limited, http.MethodPost, s.address+"/predict", bytes.NewReader(body))
 	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "ask %s", s.name).WithHint("look at %s", s.setting)
+		return nil, fault.Wrap(fault.Config, err, "ask %s", s.name).WithHint("check the setting %s", s.setting)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	h.options.Propagator.Inject(ctx, propagation.HeaderCarrier(r.Header))
 	response, err := h.options.HTTP.Do(r)
 	if err != nil {
-		return nil, s.away(ctx, limited, err)
+		return nil, s.unreachable(ctx, limited, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
 	switch {
 	case err != nil:
-		return nil, s.away(ctx, limited, err)
-	case len(raw) > mostAnswer:
-		return nil, fault.New(fault.Limit, "%s answers with more than %d bytes", s.name, mostAnswer)
+		return nil, s.unreachable(ctx, limited, err)
+	case len(raw) > maxReply:
+		return nil, fault.New(fault.Limit, "%s replied with more than %d bytes", s.name, maxReply)
 	}
 	return h.answered(s, response, raw, answer)
 }
 
-// answered reads what a model says.
-func (h *Backend) answered(s service, r *http.Response, raw []byte, answer any) (*busyness, error) {
+// answered decodes the reply of a model.
+func (h *Backend) answered(s service, r *http.Response, raw []byte, answer any) (*busy, error) {
 	switch {
 	case r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable:
-		return &busyness{retryAfter(r.Header.Get("Retry-After"), h.clock.Now())}, nil
+		return &busy{retryAfter(r.Header.Get("Retry-After"), h.clock.Now())}, nil
 	case r.StatusCode == http.StatusUnprocessableEntity || r.StatusCode == http.StatusBadRequest:
-		return nil, invalid("%s does not take this: %s", s.name, complaint(raw))
+		return nil, invalid("%s rejected the request: %s", s.name, serviceError(raw))
 	case r.StatusCode != http.StatusOK:
-		return nil, fault.New(fault.Upstream, "%s answers %d: %s", s.name, r.StatusCode, complaint(raw)).WithHint("look at the log of the service at %s", s.address)
+		return nil, fault.New(fault.Upstream, "%s replied with status %d: %s", s.name, r.StatusCode, serviceError(raw)).WithHint("check the log of the service at %s", s.address)
 	}
 	if err := json.Unmarshal(raw, answer); err != nil {
-		return nil, fault.Wrap(fault.Upstream, err, "read the answer of %s", s.name)
+		return nil, fault.Wrap(fault.Upstream, err, "read the reply of %s", s.name)
 	}
 	return nil, nil
 }
 
-// away says that a model cannot be reached, and its name.
-func (s service) away(ctx, limited context.Context, err error) error {
+// unreachable is the error for a model that cannot be reached.
+func (s service) unreachable(ctx, limited context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
-		return fault.New(fault.Timeout, "%s did not answer in %s", s.name, s.timeout).WithHint("ask for less, or look at the service at %s", s.address)
+		return fault.New(fault.Timeout, "%s did not reply within %s", s.name, s.timeout).WithHint("reduce the request, or check the service at %s", s.address)
 	default:
 		return fault.Wrap(fault.Unavailable, err, "the %s service is not running at %s", s.name, s.address).
-			WithHint("start it, or say where it is with %s", s.setting).WithDetails(map[string]string{"service": s.name, "address": s.address})
+			WithHint("start it, or set its address with %s", s.setting).WithDetails(map[string]string{"service": s.name, "address": s.address})
 	}
 }
 
-// complaint is what a model says is wrong: {"detail": …}, {"error": …}, or text.
-func complaint(raw []byte) string {
-	var said struct {
+// serviceError is the error text of a model: {"detail": …}, {"error": …}, or text.
+func serviceError(raw []byte) string {
+	var reply struct {
 		Detail json.RawMessage `json:"detail"`
 		Error  json.RawMessage `json:"error"`
 	}
 	text := string(raw)
-	if json.Unmarshal(raw, &said) == nil {
-		for _, part := range []json.RawMessage{said.Detail, said.Error} {
+	if json.Unmarshal(raw, &reply) == nil {
+		for _, part := range []json.RawMessage{reply.Detail, reply.Error} {
 			var plain string
 			if json.Unmarshal(part, &plain) == nil && plain != "" {
 				return clip(plain)
@@ -191,12 +192,12 @@ func complaint(raw []byte) string {
 	return clip(strings.TrimSpace(text))
 }
 
-// clip keeps a stranger's text from filling the message.
+// clip truncates the text of a service for an error message.
 func clip(text string) string {
-	const most = 500
+	const limit = 500
 	text = strings.ToValidUTF8(text, "?")
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit]) + "…"
 	}
 	return text
 }

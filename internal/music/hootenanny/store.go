@@ -9,40 +9,40 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Store keeps contents, and artifacts with what is said of them.
+// Store stores contents, and artifacts with their annotations.
 type Store interface {
 	// PutContent stores content without making it an artifact.
 	PutContent(ctx context.Context, r io.Reader, mime string) (Content, error)
-	// Find is the content that a hash, a unique beginning of one, or an artifact's
-	// id names.
+	// Find returns the content with that hash, unique prefix of a hash, or artifact
+	// id.
 	Find(ctx context.Context, name string) (Content, error)
 	// Open opens a content for reading.
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 	// Stats counts all contents.
 	Stats(ctx context.Context) (Stats, error)
 
-	// Put makes an artifact of content.
+	// Put creates an artifact from content.
 	Put(ctx context.Context, r io.Reader, d Details) (Artifact, error)
-	// Get is the artifact that an id or a hash names.
+	// Get returns the artifact with that id or hash.
 	Get(ctx context.Context, id string) (Artifact, error)
-	// Search finds artifacts, a page at a time: the newest first, or with words the
-	// best.
+	// Search finds artifacts, a page at a time: the newest first, or the best
+	// matches first if the search has words.
 	Search(ctx context.Context, q Search) (Page, error)
-	// Annotate adds something said of an artifact.
+	// Annotate adds an annotation to an artifact.
 	Annotate(ctx context.Context, ref cas.Ref, n Annotation) (Artifact, error)
 }
 
 // Content is data stored under its hash.
 type Content = cas.File
 
-// Stats is how much is kept.
+// Stats is the number and size of all contents.
 type Stats struct {
 	Items  int64  `json:"total_items"`
 	Bytes  int64  `json:"total_bytes"`
 	Folder string `json:"cas_dir,omitempty"`
 }
 
-// Details is what somebody who makes an artifact says of it.
+// Details describe an artifact to create.
 type Details struct {
 	MIME        string
 	Tags        []string
@@ -52,7 +52,7 @@ type Details struct {
 	Description string
 }
 
-// Artifact is what is known of a content that somebody made.
+// Artifact is a content with its description and lineage.
 type Artifact struct {
 	ID          string
 	Hash        cas.Ref
@@ -66,12 +66,12 @@ type Artifact struct {
 	Annotations []Annotation
 	Created     time.Time
 
-	set      string // of variations; "" for none
+	set      string // of variations; "" if none
 	index    int
 	metadata json.RawMessage
 }
 
-// Annotation is something said of an artifact.
+// Annotation is a note about an artifact.
 type Annotation struct {
 	Message string    `json:"message"`
 	Vibe    string    `json:"vibe,omitempty"`
@@ -79,7 +79,7 @@ type Annotation struct {
 	Time    time.Time `json:"created_at"`
 }
 
-// Search says which artifacts are looked for; empty fields do not matter.
+// Search says which artifacts to find; empty fields match all.
 type Search struct {
 	Tags    []string
 	Creator string
@@ -90,12 +90,12 @@ type Search struct {
 	Cursor  string
 }
 
-// Page is some of what a search found.
+// Page is one page of a search.
 type Page struct {
 	Artifacts []Artifact
 	Total     int
 	Next      string // "" at the end
 }
 
-// IDOf is what the artifact of that content is called.
+// IDOf returns the id of the artifact of that content.
 func IDOf(ref cas.Ref) string { return "artifact_" + ref.Short() }

@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Region is a stretch of the timeline on which something is to happen.
+// Region is a part of the timeline with a behaviour.
 type Region struct {
 	ID        string  `json:"region_id"`
 	Position  float64 `json:"position" jsonschema:"where it begins, in beats"`
@@ -19,7 +19,7 @@ type Region struct {
 	Name      string  `json:"name,omitempty"`
 }
 
-// Marker is a point of the timeline that is told of when playing comes to it.
+// Marker is a position of the timeline that is published when playback reaches it.
 type Marker struct {
 	ID       string  `json:"marker_id"`
 	Position float64 `json:"position" jsonschema:"in beats"`
@@ -27,11 +27,11 @@ type Marker struct {
 	Metadata object  `json:"metadata,omitempty"`
 }
 
-// Bounds of a timeline.
+// Limits of a timeline.
 const (
-	mostRegions = 10_000
-	mostMarkers = 10_000
-	lastBeat    = 1e9
+	maxRegions = 10_000
+	maxMarkers = 10_000
+	lastBeat   = 1e9
 )
 
 func (g *garden) load(ctx context.Context) error {
@@ -55,14 +55,14 @@ func (g *garden) load(ctx context.Context) error {
 	})
 }
 
-// keep writes to the database and, when that is done, changes the timeline.
-func (g *garden) keep(ctx context.Context, write func(tx *db.Tx) error, change func()) error {
+// save writes to the database and, if that succeeds, changes the timeline.
+func (g *garden) save(ctx context.Context, write func(tx *db.Tx) error, change func()) error {
 	if err := g.db.Write(ctx, write); err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.tell()
+	g.publishDue()
 	change()
 	slices.SortStableFunc(g.regions, func(a, b Region) int {
 		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.ID, b.ID))
@@ -75,10 +75,10 @@ func (g *garden) keep(ctx context.Context, write func(tx *db.Tx) error, change f
 }
 
 func (g *garden) addRegion(ctx context.Context, r Region) error {
-	if g.state().RegionCount >= mostRegions {
-		return fault.New(fault.Limit, "the timeline has %d regions", mostRegions).WithHint("delete some, or garden_clear_regions")
+	if g.state().RegionCount >= maxRegions {
+		return fault.New(fault.Limit, "the timeline has %d regions", maxRegions).WithHint("delete some, or garden_clear_regions")
 	}
-	return g.keep(ctx, func(tx *db.Tx) error {
+	return g.save(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO hoot_regions (id, position, duration, behavior, content_id, name) VALUES ($1, $2, $3, $4, $5, $6)",
 			r.ID, r.Position, r.Duration, r.Behavior, r.ContentID, r.Name)
 		return err
@@ -89,7 +89,7 @@ func (g *garden) deleteRegion(ctx context.Context, id string) error {
 	if _, err := g.region(id); err != nil {
 		return err
 	}
-	return g.keep(ctx, func(tx *db.Tx) error {
+	return g.save(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "DELETE FROM hoot_regions WHERE id = $1", id)
 		return err
 	}, func() { g.regions = slices.DeleteFunc(g.regions, func(r Region) bool { return r.ID == id }) })
@@ -101,7 +101,7 @@ func (g *garden) moveRegion(ctx context.Context, id string, position float64) (R
 		return Region{}, err
 	}
 	moved.Position = position
-	err = g.keep(ctx, func(tx *db.Tx) error {
+	err = g.save(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE hoot_regions SET position = $2 WHERE id = $1", id, position)
 		return err
 	}, func() {
@@ -115,7 +115,7 @@ func (g *garden) moveRegion(ctx context.Context, id string, position float64) (R
 }
 
 func (g *garden) clearRegions(ctx context.Context) (count int, err error) {
-	err = g.keep(ctx, func(tx *db.Tx) error {
+	err = g.save(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "DELETE FROM hoot_regions")
 		return err
 	}, func() { count, g.regions = len(g.regions), nil })
@@ -123,10 +123,10 @@ func (g *garden) clearRegions(ctx context.Context) (count int, err error) {
 }
 
 func (g *garden) addMarker(ctx context.Context, m Marker) error {
-	if g.state().MarkerCount >= mostMarkers {
-		return fault.New(fault.Limit, "the timeline has %d markers", mostMarkers).WithHint("delete some with garden_delete_marker")
+	if g.state().MarkerCount >= maxMarkers {
+		return fault.New(fault.Limit, "the timeline has %d markers", maxMarkers).WithHint("delete some with garden_delete_marker")
 	}
-	return g.keep(ctx, func(tx *db.Tx) error {
+	return g.save(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO hoot_markers (id, position, kind, metadata) VALUES ($1, $2, $3, $4)", m.ID, m.Position, m.Type, string(m.Metadata))
 		return err
 	}, func() { g.markers = append(g.markers, m) })
@@ -139,7 +139,7 @@ func (g *garden) deleteMarker(ctx context.Context, id string) error {
 	if !known {
 		return fault.New(fault.NotFound, "there is no marker %s", id).WithHint("garden_query lists them")
 	}
-	return g.keep(ctx, func(tx *db.Tx) error {
+	return g.save(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "DELETE FROM hoot_markers WHERE id = $1", id)
 		return err
 	}, func() { g.markers = slices.DeleteFunc(g.markers, func(m Marker) bool { return m.ID == id }) })
@@ -154,7 +154,7 @@ func (g *garden) region(id string) (Region, error) {
 	return Region{}, fault.New(fault.NotFound, "there is no region %s", id).WithHint("garden_get_regions lists them")
 }
 
-// between is the regions and markers that touch a stretch of the timeline.
+// between returns the regions and markers that overlap a part of the timeline.
 func (g *garden) between(start, end float64) (regions []Region, markers []Marker) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset/toolsettest"
 )
 
-func TestEveryToolKeepsTheRules(t *testing.T) {
+func TestEveryToolFollowsTheRules(t *testing.T) {
 	t.Parallel()
 	tools, err := newBench(t).Tools().Tools(t.Context())
 	if err != nil {
@@ -35,8 +35,7 @@ func TestEveryToolKeepsTheRules(t *testing.T) {
 	}
 }
 
-// The list of tools on the page about music is the tools there are. UPDATE=1
-// writes it.
+// The page about music lists all tools. UPDATE=1 writes the list.
 func TestPageOfMusic(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- tools -->\n", "<!-- end of tools -->\n"

@@ -21,25 +21,25 @@ const (
 	stopped = "stopped"
 )
 
-// garden is a timeline in beats and the transport that plays along it, on a
-// software clock: it sounds nothing and tells what is due. Regions and markers are
-// kept in the database.
+// garden is a timeline in beats and a transport on a software clock. Playing
+// produces no sound: it publishes beats, markers and regions as events when they
+// are due. Regions and markers are stored in the database.
 type garden struct {
 	db     *db.DB
 	clock  clock.Clock
 	events *event.Bus
 
-	mu      sync.Mutex
-	status  string
-	tempo   float64
-	from    float64   // where it was, in beats …
-	since   time.Time // … at this time
-	told    float64   // everything before this beat was told
-	regions []Region  // by position
-	markers []Marker  // by position
-	stop    func() bool
-	turn    uint64 // counts alarms, so that one set aside is known when it rings
-	closed  bool
+	mu        sync.Mutex
+	status    string
+	tempo     float64
+	from      float64 // the position in beats at time since
+	since     time.Time
+	published float64  // everything before this beat was published
+	regions   []Region // by position
+	markers   []Marker // by position
+	stop      func() bool
+	alarm     uint64 // number of the current timer; older ones are ignored
+	closed    bool
 }
 
 // defaultTempo is in beats per minute.
@@ -57,7 +57,7 @@ func (g *garden) close() {
 	g.disarm()
 }
 
-// now is the position in beats. The lock is held.
+// now is the position in beats. The caller holds the lock.
 func (g *garden) now() float64 {
 	if g.status != playing {
 		return g.from
@@ -65,17 +65,18 @@ func (g *garden) now() float64 {
 	return g.from + g.clock.Now().Sub(g.since).Seconds()*g.tempo/60
 }
 
-// settle makes the position of now the one to count from. The lock is held.
+// settle makes the current position the one to count from. The caller holds the
+// lock.
 func (g *garden) settle() {
 	g.from, g.since = g.now(), g.clock.Now()
 }
 
-// change does something to the transport, tells of it, and sets the alarm for
-// what comes next.
+// change changes the transport, publishes its state, and sets the timer for the
+// next event.
 func (g *garden) change(what func()) GardenState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.tell()
+	g.publishDue()
 	g.settle()
 	what()
 	g.events.Publish(TransportStateChanged{g.status, g.from, g.tempo})
@@ -86,7 +87,7 @@ func (g *garden) change(what func()) GardenState {
 func (g *garden) play() GardenState {
 	return g.change(func() {
 		if g.status != playing {
-			g.status, g.told = playing, g.from-2*tolerance // what is right here is still to be told
+			g.status, g.published = playing, g.from-2*tolerance // what is due at this position is published
 		}
 	})
 }
@@ -98,12 +99,12 @@ func (g *garden) halt() GardenState {
 }
 
 func (g *garden) seek(beat float64) GardenState {
-	return g.change(func() { g.from, g.told = beat, beat-2*tolerance })
+	return g.change(func() { g.from, g.published = beat, beat-2*tolerance })
 }
 
 func (g *garden) setTempo(bpm float64) GardenState { return g.change(func() { g.tempo = bpm }) }
 
-// GardenState is the transport as it stands.
+// GardenState is the state of the transport.
 type GardenState struct {
 	State       string  `json:"state" jsonschema:"playing, paused or stopped"`
 	Position    float64 `json:"position_beats"`
@@ -118,14 +119,14 @@ func (g *garden) state() GardenState {
 	return g.snapshot()
 }
 
-// snapshot is the state. The lock is held.
+// snapshot returns the state. The caller holds the lock.
 func (g *garden) snapshot() GardenState {
 	return GardenState{g.status, g.now(), g.tempo, len(g.regions), len(g.markers)}
 }
 
-// tell publishes everything that playing came to since the last time, in its
-// order. The lock is held; publishing does not wait.
-func (g *garden) tell() {
+// publishDue publishes everything that became due since the last time, in order.
+// The caller holds the lock; publishing does not block.
+func (g *garden) publishDue() {
 	if g.status != playing {
 		return
 	}
@@ -135,24 +136,24 @@ func (g *garden) tell() {
 		if at > until {
 			return
 		}
-		g.tellAt(at)
-		g.told = at
+		g.publishAt(at)
+		g.published = at
 	}
 }
 
-// tolerance is how early something may be told, in beats: alarms ring to the
-// nanosecond, and beats are fractions.
+// tolerance is how early something may be published, in beats: timers have a
+// resolution of nanoseconds, and beats are fractions.
 const tolerance = 1e-6
 
-// next is the first point after what was told where something is due. The lock is
-// held.
+// next is the first position after what was published where something is due. The
+// caller holds the lock.
 func (g *garden) next() float64 {
-	at := math.Max(0, math.Floor(g.told+tolerance)+1)
-	if g.told < 0 {
+	at := math.Max(0, math.Floor(g.published+tolerance)+1)
+	if g.published < 0 {
 		at = 0
 	}
 	earlier := func(point float64) {
-		if point > g.told+tolerance/2 && point < at {
+		if point > g.published+tolerance/2 && point < at {
 			at = point
 		}
 	}
@@ -166,8 +167,8 @@ func (g *garden) next() float64 {
 	return at
 }
 
-// tellAt publishes what is due at a point. The lock is held.
-func (g *garden) tellAt(at float64) {
+// publishAt publishes what is due at a position. The caller holds the lock.
+func (g *garden) publishAt(at float64) {
 	here := func(point float64) bool { return math.Abs(point-at) <= tolerance/2 }
 	for _, r := range g.regions {
 		if here(r.Position + r.Duration) {
@@ -189,15 +190,15 @@ func (g *garden) tellAt(at float64) {
 	}
 }
 
-// arm sets the alarm for the next thing due. The lock is held.
+// arm sets the timer for the next event. The caller holds the lock.
 func (g *garden) arm() {
 	g.disarm()
 	if g.status != playing || g.closed {
 		return
 	}
 	wait := (g.next() - g.now()) * 60 / g.tempo
-	g.turn++
-	turn := g.turn
+	g.alarm++
+	turn := g.alarm
 	g.stop = g.clock.AfterFunc(max(time.Duration(math.Ceil(wait*float64(time.Second))), 1), func() { g.ring(turn) })
 }
 
@@ -206,16 +207,16 @@ func (g *garden) disarm() {
 		g.stop()
 		g.stop = nil
 	}
-	g.turn++
+	g.alarm++
 }
 
-// ring is called when something is due.
+// ring is called when the timer expires.
 func (g *garden) ring(turn uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if turn != g.turn || g.closed {
+	if turn != g.alarm || g.closed {
 		return
 	}
-	g.tell()
+	g.publishDue()
 	g.arm()
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// mostMetadata is how much may be kept with one artifact, in bytes.
-const mostMetadata = 64 << 10
+// maxMetadata is the largest metadata of an artifact, in bytes.
+const maxMetadata = 64 << 10
 
-// note keeps what the shelf does not: the set of variations an artifact is in,
-// and its metadata.
-func (h *Backend) note(ctx context.Context, ref cas.Ref, m made) error {
-	if len(m.metadata) > mostMetadata {
-		return invalid("the metadata has %d bytes", len(m.metadata)).WithHint("at most %d are kept; store the rest as a content", mostMetadata)
+// note stores what the Store does not: an artifact's set of variations and its
+// metadata.
+func (h *Backend) note(ctx context.Context, ref cas.Ref, m newArtifact) error {
+	if len(m.metadata) > maxMetadata {
+		return invalid("the metadata has %d bytes", len(m.metadata)).WithHint("at most %d are allowed; store the rest as a content", maxMetadata)
 	}
 	if m.Set == "" && len(m.metadata) == 0 {
 		return nil
@@ -38,8 +38,8 @@ func (h *Backend) note(ctx context.Context, ref cas.Ref, m made) error {
 	})
 }
 
-// join puts a content into a set: at the place asked for, or the next free one.
-// One that is in the set stays where it is.
+// join adds a content to a set: at the requested index, or the next free one. A
+// content that is already in the set keeps its index.
 func join(ctx context.Context, tx *db.Tx, ref cas.Ref, set string, place int) error {
 	places, err := db.All(ctx, tx, scan[int64],
 		"SELECT place FROM hoot_variations WHERE set_id = $1 AND hash = $2", set, ref.String())
@@ -57,7 +57,7 @@ func join(ctx context.Context, tx *db.Tx, ref cas.Ref, set string, place int) er
 		}
 		if holder != ref.String() {
 			return fault.New(fault.Conflict, "variation %d of %s is another artifact", place, set).
-				WithHint("leave variation_index out to get the next free one")
+				WithHint("omit variation_index to get the next free one")
 		}
 		return nil
 	}
@@ -66,8 +66,8 @@ func join(ctx context.Context, tx *db.Tx, ref cas.Ref, set string, place int) er
 	return err
 }
 
-// furnish adds to artifacts what the shelf does not know.
-func (h *Backend) furnish(ctx context.Context, list []Artifact) error {
+// addDetails adds what note stored to artifacts.
+func (h *Backend) addDetails(ctx context.Context, list []Artifact) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (h *Backend) furnish(ctx context.Context, list []Artifact) error {
 	})
 }
 
-// variations is the artifacts of a set in its order.
+// variations returns the artifacts of a set in order.
 func (h *Backend) variations(ctx context.Context, set string, limit int) (list []Artifact, err error) {
 	var found []string
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
@@ -121,7 +121,7 @@ func (h *Backend) variations(ctx context.Context, set string, limit int) (list [
 	return list, err
 }
 
-// placeholders is "$1, $2 …" for values, and the values.
+// placeholders returns "$1, $2 …" for values, and the values.
 func placeholders(values []string) (string, []any) {
 	marks, args := make([]string, len(values)), make([]any, len(values))
 	for i, v := range values {
