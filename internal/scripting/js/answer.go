@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Answers cross to the prelude as one string whose first letter says what follows.
+// Answers are passed to the prelude as one string whose first letter is the type.
 const (
 	answerValue     = "v" // JSON
 	answerBig       = "b" // JSON with integers that a JavaScript number cannot hold
@@ -15,7 +15,7 @@ const (
 	answerError     = "e" // JSON: message, code, hint
 )
 
-// encodeAnswer puts what the host said into the form that the prelude reads.
+// encodeAnswer encodes the host's answer for the prelude.
 func encodeAnswer(result json.RawMessage, err error) string {
 	switch {
 	case err != nil:
@@ -52,8 +52,8 @@ func encodeError(err error) string {
 	return answerError + string(b)
 }
 
-// hasBigInteger tells whether valid JSON has a run of 16 or more digits outside strings:
-// an integer that may be beyond 2^53. The prelude looks closer.
+// hasBigInteger reports whether valid JSON has 16 or more digits in a row outside
+// strings: an integer that may exceed 2^53. The prelude checks exactly.
 func hasBigInteger(b []byte) bool {
 	digits, inString := 0, false
 	for i := 0; i < len(b); i++ {

@@ -12,21 +12,21 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// calls are the asynchronous calls of one run: each on a goroutine of its own, as many at
-// a time as allowed, the rest in line. What is not behind mu only the script's goroutine
-// uses.
+// calls are the asynchronous calls of one run: each on its own goroutine, as many at a
+// time as allowed, the rest queued. Fields not guarded by mu are used by the script's
+// goroutine only.
 type calls struct {
 	host     Host
 	limits   Limits
 	made     int             // all calls, synchronous ones too
 	waiting  []request       // not started yet
-	inflight map[int]request // started and not yet heard of, by id
+	inflight map[int]request // started and not reported to the script yet, by id
 	bytes    int64           // of arguments that waiting and started calls hold
-	underway *tally          // of the engine, which waits for stragglers
-	wake     chan struct{}   // holds a token when something landed
+	underway *tally          // of the engine, which waits for calls that outlive their run
+	wake     chan struct{}   // holds a token when a call has finished
 
 	mu     sync.Mutex
-	landed []answer // come and not yet heard of, in the order of coming
+	landed []answer // finished and not reported to the script yet, in order
 }
 
 // request is a call that the script made. Its id counts the script's asynchronous calls.
@@ -46,17 +46,17 @@ func newCalls(host Host, limits Limits, underway *tally) *calls {
 	return &calls{host: host, limits: limits, underway: underway, inflight: map[int]request{}, wake: make(chan struct{}, 1)}
 }
 
-// count admits one more call, or says why not.
+// count admits one more call, or returns why not.
 func (c *calls) count() error {
 	if c.made >= c.limits.Calls {
-		return fault.New(fault.Limit, "the script made %d calls, which is all it may", c.made).
+		return fault.New(fault.Limit, "the script's limit of %d calls is used up", c.made).
 			WithHint("do more in one call, or raise the limit on calls")
 	}
 	c.made++
 	return nil
 }
 
-// start begins a call, or puts it in line.
+// start begins or queues a call.
 func (c *calls) start(ctx context.Context, id int, name string, args json.RawMessage) error {
 	if err := c.count(); err != nil {
 		return err
@@ -93,11 +93,11 @@ func (c *calls) launch(ctx context.Context, q request) {
 	})
 }
 
-// idle tells that no answer will come.
+// idle reports that no answer will arrive.
 func (c *calls) idle() bool { return len(c.inflight) == 0 }
 
-// next waits for the answer that the script shall hear next. Of several calls it is the
-// host who says which; with one there is nothing to say.
+// next waits for the answer that the script gets next. If there are several calls, the
+// host decides which.
 func (c *calls) next(ctx context.Context) (answer, error) {
 	id := 0
 	if len(c.inflight) == 1 {
@@ -111,7 +111,7 @@ func (c *calls) next(ctx context.Context) (answer, error) {
 	}
 	q, ok := c.inflight[id]
 	if !ok {
-		return answer{}, fault.New(fault.Conflict, "the script hears of call %d, which it did not make", id)
+		return answer{}, fault.New(fault.Conflict, "the host returned call %d, which the script did not make", id)
 	}
 	a, err := c.await(ctx, id)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *calls) next(ctx context.Context) (answer, error) {
 	return a, nil
 }
 
-// first waits for any answer and gives its number.
+// first waits for any answer and returns its number.
 func (c *calls) first(ctx context.Context) (int, error) {
 	for {
 		c.mu.Lock()
@@ -162,7 +162,7 @@ func (c *calls) await(ctx context.Context, id int) (answer, error) {
 	}
 }
 
-// sleep waits until something may have landed.
+// sleep waits until a call may have finished.
 func (c *calls) sleep(ctx context.Context) error {
 	select {
 	case <-c.wake:
@@ -172,8 +172,8 @@ func (c *calls) sleep(ctx context.Context) error {
 	}
 }
 
-// abandon waits until the calls in flight have seen that ctx ended, for the grace at most:
-// a host that does not listen cannot hold up the run.
+// abandon waits until the calls in progress have noticed that ctx ended, for at most the
+// grace period: a host that ignores ctx cannot delay the run.
 func (c *calls) abandon() {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -192,7 +192,7 @@ func (c *calls) abandon() {
 	}
 }
 
-// names lists what is in flight, for error messages.
+// names lists the calls in progress, for error messages.
 func (c *calls) names() string {
 	var names []string
 	for _, q := range c.inflight {
@@ -206,8 +206,8 @@ func (c *calls) names() string {
 	return strings.Join(names, ", ")
 }
 
-// sync makes a synchronous call. It runs beside the script's goroutine, so that a host
-// that hangs cannot hold up the run.
+// sync makes a synchronous call. It runs on another goroutine, so that a host that
+// blocks cannot delay the run.
 func (c *calls) sync(ctx context.Context, name string, args json.RawMessage) string {
 	if err := c.count(); err != nil {
 		return encodeAnswer(nil, err)
@@ -227,8 +227,8 @@ func (c *calls) sync(ctx context.Context, name string, args json.RawMessage) str
 	}
 }
 
-// guarded turns a panic of the host into an error: one broken function must not take the
-// process with it.
+// guarded converts a panic of the host to an error, so that one broken function does not
+// end the process.
 func guarded(call func() (json.RawMessage, error)) (_ json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -4,23 +4,23 @@ import (
 	"strings"
 )
 
-// console keeps what a script writes, up to a number of bytes.
+// console records what a script writes, up to a number of bytes.
 type console struct {
 	lines   []Line
-	room    int // bytes that may still be kept
+	left    int // bytes that may still be recorded
 	dropped int
 }
 
-// lineCost is what a line counts besides its text, so that empty lines are not free.
+// lineCost is added to the size of every line, so that empty lines count too.
 const lineCost = 32
 
-// add keeps a line, or counts it as dropped when there is no room.
+// add records a line, or counts it as dropped when the limit is reached.
 func (c *console) add(l Line) {
 	l.Text = strings.ToValidUTF8(l.Text, "�")
-	if c.dropped > 0 || len(l.Text)+lineCost > c.room {
+	if c.dropped > 0 || len(l.Text)+lineCost > c.left {
 		c.dropped++
 		return
 	}
-	c.room -= len(l.Text) + lineCost
+	c.left -= len(l.Text) + lineCost
 	c.lines = append(c.lines, l)
 }

@@ -10,51 +10,51 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Options are the choices for an Engine.
+// Options are the options of an Engine.
 type Options struct {
-	CacheDir string // keeps compiled code between processes; "" compiles in each, for a second
-	Memory   int64  // bytes the memory of one script may have; 0 means 64 MiB
-	PoolSize int    // instances kept ready for the next script; 0 means 8, less means none
+	CacheDir string // caches compiled code between processes; "" compiles in each, which takes a second
+	Memory   int64  // memory of one script in bytes; 0 means 64 MiB
+	PoolSize int    // instances kept ready for the next script; 0 means 8, negative means none
 
-	// Modules are in every realm before a script runs. They are in the template, so that
-	// they cost a script nothing.
+	// Modules exist in every realm before a script runs. They are part of the template,
+	// so that they cost a script nothing.
 	Modules []Module
 }
 
-// Module is a global object of every realm: functions of the host, and what is written in
-// JavaScript on top of them.
+// Module is a global object of every realm: functions of the host, and JavaScript on top
+// of them.
 type Module struct {
 	Name  string // the object; "" makes the functions globals
 	Funcs []Func // Name is the name in the object
 	// Space makes every other path below the object an asynchronous function of the host,
 	// as with Program.Namespaces.
 	Space bool
-	// Source is an expression, a function. It is called with the object, and with an object
-	// that has all functions, hidden ones too, and helpers of our own: inspect shows any
-	// value as text, bytes makes bytes of text, placed has errors of an asynchronous
-	// function tell where that was called. "" is none.
+	// Source is an expression: a function. It is called with the object, and with an
+	// object that has all functions, including hidden ones, and helpers: inspect shows
+	// any value as text, bytes converts text to bytes, placed adds the position of the
+	// call to errors of an asynchronous function. "" means none.
 	Source string
 }
 
-// Engine runs scripts, any number at the same time. Nothing is compiled before the first.
+// Engine runs scripts, any number in parallel. Nothing is compiled before the first.
 type Engine struct {
 	options  Options
 	pool     pool
-	underway tally // runs, and calls of hosts that did not listen
+	underway tally // runs, and host calls that ignore ctx
 
 	mu      sync.Mutex
 	machine *machine // nil before the first use
-	broken  error    // why there is none, and will be none
+	broken  error    // why there is none
 	closed  bool
 }
 
-// Bounds of Options.Memory: what the realm itself needs, and what 32 bits can address.
+// Limits of Options.Memory: what the realm itself needs, and what 32 bits can address.
 const (
 	leastMemory = 4 << 20
 	mostMemory  = 2 << 30
 )
 
-// NewEngine makes an engine. Its caller closes it.
+// NewEngine makes an engine. The caller closes it.
 func NewEngine(options Options) (*Engine, error) {
 	if options.Memory == 0 {
 		options.Memory = 64 << 20
@@ -70,8 +70,8 @@ func NewEngine(options Options) (*Engine, error) {
 	return &Engine{options: options, pool: pool{size: options.PoolSize}}, nil
 }
 
-// Close waits for runs and for calls of hosts that are still under way, then frees
-// everything. When ctx ends first, nothing is freed and the error says so.
+// Close waits for runs and for host calls in progress, then frees everything. If ctx
+// ends first, nothing is freed and the error says so.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
@@ -92,8 +92,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Warm compiles the engine if that has not been done, so that the first script need not
-// wait for it.
+// Warm compiles the engine if needed, so that the first script need not wait for it.
 func (e *Engine) Warm(ctx context.Context) error {
 	_, err := e.enter(ctx)
 	if err == nil {
@@ -102,7 +101,7 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return err
 }
 
-// enter gives the machine to a run, which leaves by underway.done.
+// enter returns the machine for a run, which ends with underway.done.
 func (e *Engine) enter(ctx context.Context) (*machine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,8 +121,8 @@ func (e *Engine) enter(ctx context.Context) (*machine, error) {
 	return e.machine, nil
 }
 
-// Run runs a program once, in a realm of its own. The outcome holds logs and counts also
-// when there is an error. Errors are faults: script_error with an *Error inside, timeout,
+// Run runs a program once, in its own realm. The outcome has logs and counts also if
+// there is an error. Errors are faults: script_error with an *Error inside, timeout,
 // cancelled, limit_exceeded.
 func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, error) {
 	m, err := e.enter(ctx)
@@ -135,8 +134,8 @@ func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, 
 	return outcome, err
 }
 
-// Check tells whether a source is JavaScript or TypeScript, and runs nothing of it. The
-// error is that of Run.
+// Check checks whether a source is valid JavaScript or TypeScript, without running it.
+// The error is that of Run.
 func (e *Engine) Check(ctx context.Context, source, name string) error {
 	m, err := e.enter(ctx)
 	if err != nil {
@@ -149,7 +148,7 @@ func (e *Engine) Check(ctx context.Context, source, name string) error {
 }
 
 // execute runs a program on an instance with the given image. If keep is set and the
-// program came to its own end, well or badly, it also gives the image it leaves.
+// program was not stopped, it also returns the image after the run.
 func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
 	r.limits = r.program.Limits.withDefaults(e.options.Memory)
 	in, err := e.take(ctx, m, img, uint64(r.limits.Memory))
@@ -170,7 +169,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	err = r.explain(ctx, err)
 	cancel()
 	r.calls.abandon()
-	in.run = nil // from here on nothing is stopped: it is our own work, and short
+	in.run = nil // from here on it is our own short work, which is not stopped
 	var left *image
 	if keep && !r.watch.stopped() {
 		left = r.leave(guest, m.template, img)
@@ -181,7 +180,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	}, left, err
 }
 
-// leave gives the image that a run leaves behind, or nil if the instance broke.
+// leave returns the image after a run, or nil if the instance broke.
 func (r *run) leave(ctx context.Context, template, before *image) *image {
 	r.releaseRejections(ctx)
 	if r.in.dead || r.in.scrub(ctx, template) != nil {
@@ -192,12 +191,12 @@ func (r *run) leave(ctx context.Context, template, before *image) *image {
 
 func (r *run) prepare(in *instance, w watch, underway *tally) {
 	r.in, r.watch = in, w
-	r.console = console{room: r.limits.Logs}
+	r.console = console{left: r.limits.Logs}
 	r.calls = newCalls(r.host, r.limits, underway)
 	in.run = r
 }
 
-// take gives an instance filled with an image: one from the pool, or a new one.
+// take returns an instance filled with an image: one from the pool, or a new one.
 func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64) (*instance, error) {
 	in, ready := e.pool.take()
 	switch {
@@ -206,7 +205,7 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64)
 		if in, err = newInstance(ctx, m.wasm, m.compiled, m.limit); err != nil {
 			return nil, err
 		}
-		if err := m.furnish(in); err != nil {
+		if err := m.fill(in); err != nil {
 			return nil, errors.Join(err, in.close(ctx))
 		}
 	case !ready:
@@ -219,8 +218,8 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64)
 	return in, nil
 }
 
-// put takes an instance back. One that is dead, or has grown, is of no use: memory cannot
-// shrink, and would be lost to the next script.
+// put takes an instance back. A dead or grown one is closed: memory cannot shrink, and
+// would be missing for the next script.
 func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
 	if !in.dead && in.memory.size == m.template.size {
 		taken, tidy := e.pool.put(in)
@@ -231,5 +230,5 @@ func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
 			return
 		}
 	}
-	_ = in.close(ctx) // nothing is flushed or lost by closing memory
+	_ = in.close(ctx) // closing memory cannot lose anything
 }

@@ -299,7 +299,7 @@ func TestErrors(t *testing.T) {
 func TestUnconvertibleResult(t *testing.T) {
 	t.Parallel()
 	_, err := shared.Run(t.Context(), program("const o = {}; o.self = o; o"), testHost())
-	if want := "turn the result into JSON: TypeError: circular reference"; err == nil || err.Error() != want {
+	if want := "convert the result to JSON: TypeError: circular reference"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -17,12 +17,12 @@ import (
 // Error is an exception that a script did not catch, or a syntax error. Positions are
 // those of the source as it was written, TypeScript included.
 type Error struct {
-	Name    string  // "TypeError"; "" when something else than an error was thrown
+	Name    string  // "TypeError"; "" if the thrown value is not an Error
 	Message string  // without the name
-	Code    string  // its property code: errors of the host carry their fault's code
+	Code    string  // its property code: the fault's code for errors of the host
 	Hint    string  // what to do about it, if known
-	Func    string  // the function of the host that raised it; "" if it was none
-	Static  bool    // the source was refused, and nothing of it ran
+	Func    string  // the host function that raised it; "" if none
+	Static  bool    // the source was refused and did not run
 	Stack   []Frame // innermost first; empty if unknown
 }
 
@@ -73,7 +73,7 @@ func parseStack(text string, maps sourceMaps) []Frame {
 		f.Line, _ = strconv.Atoi(m[3])
 		f.Column, _ = strconv.Atoi(m[4])
 		if f.Function == "<eval>" && maps[f.File].wraps() {
-			continue // the call of the function that we put around the script
+			continue // the function that we wrap around the script
 		}
 		if f.Function == "<eval>" || f.Function == "<anonymous>" {
 			f.Function = ""
@@ -83,7 +83,7 @@ func parseStack(text string, maps sourceMaps) []Frame {
 	return frames
 }
 
-// thrown is the pending exception as an error.
+// thrown returns the pending exception as an error.
 func (r *run) thrown(ctx context.Context) error {
 	reason, err := r.in.exception(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *run) thrown(ctx context.Context) error {
 	return errors.Join(r.failure(ctx, reason), r.in.freeValue(ctx, reason))
 }
 
-// rejected is the reason of a rejected promise as an error.
+// rejected returns the reason of a rejected promise as an error.
 func (r *run) rejected(ctx context.Context, promise value) error {
 	reason, err := r.in.call(ctx, fnPromiseResult, r.in.context, uint64(promise))
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *run) rejected(ctx context.Context, promise value) error {
 	return errors.Join(r.failure(ctx, value(reason)), r.in.freeValue(ctx, value(reason)))
 }
 
-// failure turns a JavaScript value that was thrown into an error.
+// failure converts a thrown JavaScript value to an error.
 func (r *run) failure(ctx context.Context, reason value) error {
 	if r.watch.stopped() {
 		return r.stopped(ctx, r.where(ctx, reason))
@@ -119,7 +119,7 @@ func (r *run) failure(ctx context.Context, reason value) error {
 	return (&fault.Error{Code: fault.Script, Err: e}).WithHint("%s", e.Hint)
 }
 
-// describe asks the prelude to read an error.
+// describe reads an error with the prelude.
 func (r *run) describe(ctx context.Context, reason value) (*Error, error) {
 	v, err := r.in.invoke(ctx, r.in.describe, reason)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *run) where(ctx context.Context, reason value) []Frame {
 	return parseStack(text, r.maps)
 }
 
-// stopped says why the run was stopped, and where it was if that is known.
+// stopped returns why the run was stopped, and where if that is known.
 func (r *run) stopped(ctx context.Context, at []Frame) error {
 	where := ""
 	switch {
@@ -178,7 +178,7 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	}
 	cause := context.Cause(ctx)
 	if cause != nil && !errors.Is(cause, errTime) && !errors.Is(cause, context.DeadlineExceeded) {
-		return fault.Wrap(fault.Cancelled, &Stopped{at, cause}, "the script was called off%s", where)
+		return fault.Wrap(fault.Cancelled, &Stopped{at, cause}, "the script was cancelled%s", where)
 	}
 	f := fault.New(fault.Timeout, "the script ran longer than %s%s", r.watch.allowed.Round(time.Millisecond), where).
 		WithHint("do less in one script, or raise its time limit")
@@ -186,8 +186,8 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	return f
 }
 
-// Stopped is inside the error of a script that was stopped: where it was, as far as that
-// is known, and what ended its context.
+// Stopped is inside the error of a script that was stopped: where, as far as that is
+// known, and the cause of its context.
 type Stopped struct {
 	Stack []Frame
 	Cause error
@@ -202,12 +202,12 @@ func (s *Stopped) Error() string {
 
 func (s *Stopped) Unwrap() error { return s.Cause }
 
-// unreadable is the message of an error whose own message cannot be had; the prelude uses
-// the same words.
+// unreadable is the message of an error whose own message cannot be read; the prelude
+// uses the same text.
 const unreadable = "an error that cannot be read"
 
-// starved tells whether an error is about memory. Without memory there may be none for the
-// error either: then null is thrown, or something that cannot be read.
+// starved reports whether an error is about memory. There may not be enough memory for
+// the error itself: then null is thrown, or something that cannot be read.
 func (r *run) starved(e *Error) bool {
 	if e.Name == "InternalError" && e.Message == "out of memory" {
 		return true
@@ -226,34 +226,35 @@ type OutOfMemory struct{ Err error }
 func (e *OutOfMemory) Error() string { return e.Err.Error() }
 func (e *OutOfMemory) Unwrap() error { return e.Err }
 
-// Unconvertible is inside the error of a script whose result cannot become JSON.
+// Unconvertible is inside the error of a script whose result cannot be converted to
+// JSON.
 type Unconvertible struct{ Err error }
 
 func (e *Unconvertible) Error() string { return e.Err.Error() }
 func (e *Unconvertible) Unwrap() error { return e.Err }
 
-// unconvertible explains why a result could not become JSON.
+// unconvertible explains why a result could not be converted to JSON.
 func (r *run) unconvertible(ctx context.Context) error {
 	err := r.thrown(ctx)
 	var e *Error
 	if errors.As(err, &e) && fault.CodeOf(err) == fault.Script {
-		return fault.Wrap(fault.Script, &Unconvertible{e}, "turn the result into JSON").
+		return fault.Wrap(fault.Script, &Unconvertible{e}, "convert the result to JSON").
 			WithHint("return plain data: no cycles, only what JSON can hold")
 	}
 	return err
 }
 
-// stalled says that the script waits for nothing.
+// stalled is the error of a script that waits for nothing.
 func (r *run) stalled() error {
 	if r.in.memory.refused {
-		return r.outOfMemory(errNoGuestMemory) // for what would have gone on
+		return r.outOfMemory(errNoGuestMemory) // there was no memory to continue
 	}
 	return fault.New(fault.Script, "the script awaits a promise that nothing will settle").
 		WithHint("resolve it, or await a call of the host")
 }
 
-// explain gives errors of the machinery their meaning: a trap is a stop, an overflow of
-// the stack, memory that ran out, or a bug of the engine that the sandbox contained.
+// explain converts errors of the engine: a trap is a stop, a stack overflow, memory that
+// ran out, or a bug of the engine that the sandbox contained.
 func (r *run) explain(ctx context.Context, err error) error {
 	var f *fault.Error
 	var size *overLimit
@@ -263,7 +264,7 @@ func (r *run) explain(ctx context.Context, err error) error {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &size):
-		return fault.Wrap(fault.Limit, size, "hand over what the script made").
+		return fault.Wrap(fault.Limit, size, "pass on a value of the script").
 			WithHint("return or pass less: a part, a summary, or a count")
 	case r.in.dead && r.watch.stopped():
 		return r.stopped(ctx, nil)
@@ -273,7 +274,7 @@ func (r *run) explain(ctx context.Context, err error) error {
 		return fault.New(fault.Limit, "the script's native stack overflowed").
 			WithHint("nest data and calls less deeply")
 	case r.in.dead:
-		return fault.Wrap(fault.Internal, err, "the JavaScript engine broke down and was contained")
+		return fault.Wrap(fault.Internal, err, "the JavaScript engine failed inside its sandbox")
 	default:
 		return fault.Wrap(fault.Internal, err, "run the script")
 	}

@@ -8,8 +8,8 @@ import (
 
 const pageSize = 4 << 10
 
-// image is the memory of an instance at rest, as its differences from the template. It
-// never changes once made: sessions, forks and snapshots share images and their pages.
+// image is the memory of an idle instance, as its differences from the template. It is
+// immutable: sessions, forks and snapshots share images and their pages.
 type image struct {
 	size  uint64 // of the whole memory
 	pages []page // ascending
@@ -38,7 +38,7 @@ func captureTemplate(in *instance) *image {
 
 func pageCount(size uint64) uint32 { return uint32(size / pageSize) }
 
-// page gives the template's bytes of a page: zero beyond its end.
+// page returns the template's bytes of a page: zero beyond its end.
 func (t *image) page(index uint32) []byte {
 	if index >= pageCount(t.size) {
 		return zeroPage[:]
@@ -46,8 +46,8 @@ func (t *image) page(index uint32) []byte {
 	return t.full[index*pageSize : (index+1)*pageSize]
 }
 
-// capture keeps what differs from the template. Nothing may be running: the C stack is
-// empty then and is left out. Pages that are as in before are shared with it.
+// capture copies what differs from the template. Nothing may be running: then the C
+// stack is empty and is left out. Pages equal to those of before are shared with it.
 func (t *image) capture(in *instance, before *image) *image {
 	memory := in.memory.bytes()
 	img := &image{size: in.memory.size}
@@ -72,9 +72,9 @@ func (t *image) capture(in *instance, before *image) *image {
 	return img
 }
 
-// scrub overwrites free memory with zeros, so that an image does not keep what the script
-// has long let go of. It takes all large free blocks, which zeroes them, and gives them
-// back; memory does not grow by it. Small heaps are not worth it.
+// scrub overwrites free memory with zeros, so that an image does not contain freed data.
+// It allocates all large free blocks, which zeroes them, and frees them again; memory
+// does not grow. Small heaps are not worth it.
 func (in *instance) scrub(ctx context.Context, template *image) error {
 	const worth, smallest = 1 << 20, 16 << 10
 	if in.memory.size < template.size+worth {
@@ -103,9 +103,9 @@ func (in *instance) scrub(ctx context.Context, template *image) error {
 	return nil
 }
 
-// furnish gives a new instance, whose memory is zero but for what the module itself put
-// there, the template's memory.
-func (m *machine) furnish(in *instance) error {
+// fill gives a new instance the template's memory. Its own memory is zero except for
+// what the module initialized.
+func (m *machine) fill(in *instance) error {
 	if err := in.grow(m.template.size); err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func (m *machine) furnish(in *instance) error {
 	return nil
 }
 
-// wipe gives a used instance, which must have the template's size, its memory again. Most
-// pages are as they were and are only read, which takes a third of the time of writing
-// them all; memory that was never touched stays so.
+// wipe resets a used instance, which must have the template's size. Most pages are
+// unchanged and only read, which takes a third of the time of writing them all; memory
+// that was never touched stays so.
 func (m *machine) wipe(in *instance) {
 	memory, same := in.memory.bytes(), m.template.pages
 	for i := range pageCount(m.template.size) {
@@ -160,5 +160,5 @@ func (in *instance) grow(size uint64) error {
 	return nil
 }
 
-// bytes is what the image costs in memory, shared pages included.
+// bytes returns the memory that the image takes, including shared pages.
 func (img *image) bytes() int { return len(img.pages) * pageSize }

@@ -12,7 +12,7 @@ import (
 )
 
 // value is a JSValue as the engine passes it: 64 bits, NaN-boxed, the tag in the upper
-// half. Objects and strings in it are counted references that somebody must free.
+// half. Objects and strings are counted references that must be freed.
 type value uint64
 
 const (
@@ -60,8 +60,8 @@ const (
 	functionCount
 )
 
-// exports tells the name of each function, and whether it gives a JSValue; the others
-// give 32 bits or nothing.
+// exports gives the name of each function, and whether it returns a JSValue; the others
+// return 32 bits or nothing.
 var exports = [functionCount]struct {
 	name  string
 	value bool
@@ -97,8 +97,8 @@ var exports = [functionCount]struct {
 	fnPromiseResult:       {"JS_PromiseResult", true},
 }
 
-// instance is one engine in its own linear memory. It belongs to one goroutine at a
-// time. After a trap it is dead: its memory is in no defined state and it must be closed.
+// instance is one engine with its own linear memory. It is used by one goroutine at a
+// time. After a trap it is dead: its memory is undefined and it must be closed.
 type instance struct {
 	handles
 	module    api.Module
@@ -125,7 +125,7 @@ type handles struct {
 	enter            value
 }
 
-// errNoGuestMemory says that the script's memory is too full even for our own needs.
+// errNoGuestMemory means that the script's memory is too full even for our own needs.
 var errNoGuestMemory = errors.New("out of memory")
 
 // newInstance makes an instance with empty memory; boot or restore fills it.
@@ -151,7 +151,7 @@ func (in *instance) close(ctx context.Context) error {
 
 type instanceKey struct{}
 
-// bind makes ctx lead host functions back to this instance. Every call needs such a ctx.
+// bind returns a ctx with which host functions find this instance. Every call needs one.
 func (in *instance) bind(ctx context.Context) context.Context {
 	return context.WithValue(ctx, instanceKey{}, in)
 }
@@ -159,7 +159,7 @@ func (in *instance) bind(ctx context.Context) context.Context {
 // call runs an exported function. An error means a trap; the instance is dead then.
 func (in *instance) call(ctx context.Context, fn function, args ...uint64) (uint64, error) {
 	if in.dead {
-		return 0, errors.New("the engine instance is gone")
+		return 0, errors.New("the engine instance is closed")
 	}
 	if in.functions[fn] == nil {
 		in.functions[fn] = in.module.ExportedFunction(exports[fn].name)
@@ -191,7 +191,8 @@ func (in *instance) overflowed() bool {
 	return uint32(in.global(exportStack).Get()) < in.stackFloor
 }
 
-// view is n bytes of guest memory at an address, or nil if they are not all there. It is
+// view returns n bytes of guest memory at an address, or nil if they are out of range.
+// It is valid until the guest runs again.
 // valid until the guest runs again.
 func (in *instance) view(at uint32, n uint64) []byte {
 	b := in.memory.bytes()
@@ -311,7 +312,7 @@ func (in *instance) exception(ctx context.Context) (value, error) {
 	return value(v), err
 }
 
-// overLimit says that a text was longer than it may be.
+// overLimit means that a text was too long.
 type overLimit struct{ bytes, limit int }
 
 func (e *overLimit) Error() string {

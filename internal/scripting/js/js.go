@@ -1,7 +1,6 @@
 // Package js runs JavaScript and TypeScript in a sandbox: QuickJS compiled to
-// WebAssembly, on a runtime written in Go. The script is inside an interpreter inside a
-// memory of its own; it reaches the world only through a [Host], and everything it can do
-// to spend time or memory is bounded and can be stopped.
+// WebAssembly, on a runtime written in Go. The script runs in an interpreter with its
+// own memory; it has effects only through a [Host], and its time and memory are limited.
 //
 // An [Engine] compiles the interpreter once and starts scripts from an image of memory in
 // which the realm is ready. [Engine.Run] runs a script once; a [Session] keeps what
@@ -18,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Program is a script and what it finds around it.
+// Program is a script and its environment.
 type Program struct {
 	// Source is JavaScript, or TypeScript whose types are stripped. It may use top-level
 	// await. Its result is what it puts into __result__, what it returns, or the value of
@@ -33,15 +32,15 @@ type Program struct {
 	Namespaces []string
 	// Funcs are functions of the host with fixed names.
 	Funcs []Func
-	// Resolve is asked for each identifier in the source whether it is a function of the
-	// host, so that thousands of them cost nothing while they are not used. A global that
-	// is there already stays what it is. It may be nil.
+	// Resolve is called for each identifier in the source and returns whether it is a
+	// function of the host, so that thousands of functions cost nothing while they are
+	// not used. Existing globals are not replaced. It may be nil.
 	Resolve func(identifier string) (Func, bool)
-	// Entry is called when the script itself has come to its end; the result is then what
-	// it returns. nil calls nothing.
+	// Entry is called after the script; the result is then what it returns. It may be
+	// nil.
 	Entry *Entry
-	// OnLine sees each console line when it is written, on the script's goroutine. It may
-	// be nil.
+	// OnLine receives each console line when it is written, on the script's goroutine.
+	// It may be nil.
 	OnLine func(Line)
 	Limits Limits
 }
@@ -64,7 +63,7 @@ type Func struct {
 	Hidden bool
 }
 
-// Limits bound one run. Zero fields have defaults; there is no way to say unlimited.
+// Limits limit one run. Zero fields have defaults; there is no unlimited.
 type Limits struct {
 	Time     time.Duration // of everything, waiting included; 5 s
 	Memory   int64         // bytes of the script's memory; the engine's, which is also the most
@@ -93,14 +92,14 @@ func (l Limits) withDefaults(memory int64) Limits {
 	return l
 }
 
-// Outcome is what a run leaves, also when it failed.
+// Outcome is the outcome of a run, also of one that failed.
 type Outcome struct {
 	Result  json.RawMessage // nil when undefined
 	Logs    []Line
 	Dropped int           // console lines beyond Limits.Logs
 	Calls   int           // calls of the host
-	Absent  bool          // Program.Entry was asked for, and the script has no such function
-	Memory  int64         // bytes of memory the script had in the end
+	Absent  bool          // the script does not define Program.Entry
+	Memory  int64         // bytes of memory at the end
 	Took    time.Duration // of the run; start-up of the engine excluded
 }
 
@@ -111,19 +110,20 @@ type Line struct {
 	Text  string    `json:"text"`
 }
 
-// Host is the one door through which a script reaches the world. Arguments come as a JSON
-// array, whatever their number. A nil answer is undefined in the script. An error becomes
-// an exception with its message and, if it is a fault, its code and hint.
+// Host is a script's only access to anything outside its memory. Arguments are a JSON
+// array. A nil answer is undefined in the script. An error becomes an exception with its
+// message and, if it is a fault, its code and hint.
 type Host interface {
-	// Start begins an asynchronous function. It is called on the script's goroutine, in the
-	// order in which the script calls, and must not block. What it returns does the work, on
-	// a goroutine of its own, several at a time, and must return when ctx ends. sleep(ms)
-	// arrives here as "sleep".
+	// Start begins an asynchronous function. It is called on the script's goroutine, in
+	// the order in which the script calls, and must not block. The returned function
+	// does the work, on its own goroutine, in parallel with others, and must return when
+	// ctx ends. sleep(ms) is the function "sleep".
 	Start(name string, args json.RawMessage) func(ctx context.Context) (json.RawMessage, error)
-	// Next says which of several calls under way the script hears of next, by its number: 1
-	// is the first that the script made. first waits for whichever has an answer.
+	// Next returns which of several calls in progress the script gets the answer of
+	// next, by its number: 1 is the first call of the script. first waits for any call
+	// that has an answer.
 	Next(ctx context.Context, first func(ctx context.Context) (int, error)) (int, error)
-	// CallSync serves a synchronous function; the script stands still meanwhile.
+	// CallSync serves a synchronous function; the script waits for it.
 	CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
 	// Now is the clock that Date reads. It must not block.
 	Now(ctx context.Context) time.Time
@@ -131,8 +131,8 @@ type Host interface {
 	Seed(ctx context.Context) uint64
 }
 
-// HostFuncs is a Host made of functions. Those left nil are plain: no such function, a
-// real sleep, the machine's clock, a random seed.
+// HostFuncs is a Host made of functions. Nil fields have defaults: no such function, a
+// real sleep, the system clock, a random seed.
 type HostFuncs struct {
 	OnCall func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
 	OnSync func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
@@ -140,12 +140,12 @@ type HostFuncs struct {
 	OnSeed func(ctx context.Context) uint64
 }
 
-// Start asks OnCall, on the call's own goroutine; without it only "sleep" exists.
+// Start calls OnCall, on the call's own goroutine; without it only "sleep" exists.
 func (h HostFuncs) Start(name string, args json.RawMessage) func(context.Context) (json.RawMessage, error) {
 	return func(ctx context.Context) (json.RawMessage, error) { return h.call(ctx, name, args) }
 }
 
-// Next takes answers as they come.
+// Next returns answers in the order they arrive.
 func (h HostFuncs) Next(ctx context.Context, first func(context.Context) (int, error)) (int, error) {
 	return first(ctx)
 }
@@ -161,7 +161,7 @@ func (h HostFuncs) call(ctx context.Context, name string, args json.RawMessage) 
 	}
 }
 
-// CallSync asks OnSync.
+// CallSync calls OnSync.
 func (h HostFuncs) CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	if h.OnSync == nil {
 		return nil, fault.New(fault.ToolNotFound, "no function %s", name)
@@ -169,7 +169,7 @@ func (h HostFuncs) CallSync(ctx context.Context, name string, args json.RawMessa
 	return h.OnSync(ctx, name, args)
 }
 
-// Now asks OnNow, or the machine.
+// Now calls OnNow, or returns the system time.
 func (h HostFuncs) Now(ctx context.Context) time.Time {
 	if h.OnNow == nil {
 		return time.Now()
@@ -177,7 +177,7 @@ func (h HostFuncs) Now(ctx context.Context) time.Time {
 	return h.OnNow(ctx)
 }
 
-// Seed asks OnSeed, or chance.
+// Seed calls OnSeed, or returns a random seed.
 func (h HostFuncs) Seed(ctx context.Context) uint64 {
 	if h.OnSeed == nil {
 		var b [8]byte
@@ -187,8 +187,8 @@ func (h HostFuncs) Seed(ctx context.Context) uint64 {
 	return h.OnSeed(ctx)
 }
 
-// Sleep serves sleep(ms) in real time: args is the JSON array [ms]. It ends early with
-// ctx, whose deadline bounds it.
+// Sleep implements sleep(ms) in real time: args is the JSON array [ms]. It returns early
+// when ctx ends.
 func Sleep(ctx context.Context, args json.RawMessage) error {
 	var ms []float64
 	if err := json.Unmarshal(args, &ms); err != nil || len(ms) != 1 || ms[0] < 0 {

@@ -2,19 +2,19 @@ package js
 
 import "sync"
 
-// pool keeps instances for the next scripts. What a script left in one is wiped out
-// beside the scripts that run meanwhile, so that most find one that is ready.
+// pool holds instances for the next scripts. Used instances are wiped in the background,
+// so that most scripts get one that is ready.
 type pool struct {
-	size int // how many are kept at most
+	size int // maximum number of instances
 
 	mu      sync.Mutex
 	ready   []*instance // with the template's memory
 	used    []*instance // with what the last script left
-	wiping  int         // one that is being wiped, or none
-	tidying bool        // somebody does so
+	wiping  int         // number of instances being wiped
+	tidying bool        // a goroutine is wiping
 }
 
-// take gives an instance, a ready one if there is any, or nil.
+// take returns an instance, a ready one if possible, or nil.
 func (p *pool) take() (in *instance, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,8 +28,8 @@ func (p *pool) take() (in *instance, ready bool) {
 	return in, false
 }
 
-// put takes a used instance back, unless there are enough. Whoever is told to tidy does
-// so until there is nothing left to do.
+// put takes a used instance back, unless there are enough. If tidy is true, the caller
+// must call tidy.
 func (p *pool) put(in *instance) (taken, tidy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *pool) tidy(wipe func(*instance)) {
 	}
 }
 
-// next puts the one that is done with the ready ones, and gives another to wipe or nil.
+// next adds the wiped instance to the ready ones, and returns another to wipe or nil.
 func (p *pool) next(done *instance) (in *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *pool) next(done *instance) (in *instance) {
 	return in
 }
 
-// empty gives all instances there are.
+// empty removes and returns all instances.
 func (p *pool) empty() []*instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -109,8 +109,8 @@ func TestLimits(t *testing.T) {
 		limits Limits
 		want   string
 	}{
-		"calls":     {"for (let i = 0; i < 4; i++) await mcp.a.b()", Limits{Calls: 3, Time: time.Minute}, "Error: the script made 3 calls, which is all it may (script.js:1:41)"},
-		"output":    {"'x'.repeat(100)", Limits{Output: 50, Time: time.Minute}, "hand over what the script made: 102 bytes, at most 50 are allowed"},
+		"calls":     {"for (let i = 0; i < 4; i++) await mcp.a.b()", Limits{Calls: 3, Time: time.Minute}, "Error: the script's limit of 3 calls is used up (script.js:1:41)"},
+		"output":    {"'x'.repeat(100)", Limits{Output: 50, Time: time.Minute}, "pass on a value of the script: 102 bytes, at most 50 are allowed"},
 		"memory":    {"const a = []; for (;;) a.push(new Array(1000).fill(0))", Limits{Memory: 8 << 20, Time: time.Minute}, "the script used more than its 8 MiB of memory: InternalError: out of memory"},
 		"arguments": {"const s = 'x'.repeat(1e6); await Promise.all(Array.from({length: 20}, () => mcp.a.hang(s)))", Limits{Memory: 12 << 20, Time: time.Minute}, "Error: the arguments of calls in flight are more than"},
 	} {

@@ -162,7 +162,7 @@ func TestOnlyStartupStartsPrograms(t *testing.T) {
 	t.Parallel()
 	r := bench(t, func(o *Options) { o.Upstreams = &resumeStore{} })
 	_, err := r.Run(t.Context(), Request{Source: `tools.mcp_add("git", { command = "mcp-git" })`})
-	if err == nil || !strings.Contains(err.Error(), "programs may not be started from here") {
+	if err == nil || !strings.Contains(err.Error(), "only startup.lua may add programs") {
 		t.Errorf("err = %v", err)
 	}
 }

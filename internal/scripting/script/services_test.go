@@ -67,8 +67,8 @@ func TestWorldsWithoutParts(t *testing.T) {
 	r := bench(t, func(o *Options) { o.Tools, o.Events = nil, nil })
 	for source, want := range map[string]string{
 		`http.get("https://example.com")`:         "http: this run may not use the network",
-		`run_command("ls")`:                       "run_command: this run may not start programs",
-		`git_status()`:                            "git_status: this run may not start programs",
+		`run_command("ls")`:                       "run_command: this run may not run programs",
+		`git_status()`:                            "git_status: this run may not run programs",
 		`on("script.x", print)`:                   "events are not available in this run",
 		`tools.mcp_add("x", "http://x")`:          "tools.mcp_add: this run cannot change upstreams",
 		`mcp.call("a", "b", {})`:                  "a.b: this run has no tools",

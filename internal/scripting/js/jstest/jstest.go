@@ -1,4 +1,4 @@
-// Package jstest keeps the compiled JavaScript engine for tests.
+// Package jstest caches the compiled JavaScript engine for tests.
 package jstest
 
 import (
@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Cache is a folder of compiled code for all tests of this user, those of other
-// packages and of later runs too: compiling takes a second of work. What is found there
-// was compiled from the very same engine by the very same compiler. Where there is no
-// place for it, it is "": everybody compiles.
+// Cache returns a folder with compiled code for all tests of this user, in all packages
+// and later runs, because compiling takes a second. The code there was compiled from the
+// same engine by the same compiler. Without a usable folder it returns "", and every
+// test compiles.
 var Cache = sync.OnceValue(func() string {
 	caches, err := os.UserCacheDir()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package abc is the abc module of scripts: tunes in ABC notation, checked,
-// moved to other keys and played into MIDI files.
+// Package abc is the abc module of scripts: it checks and transposes tunes in ABC
+// notation and converts them to MIDI files.
 package abc
 
 import (
@@ -24,7 +24,7 @@ func Module() host.Module {
 	}}
 }
 
-// parse(text) sums the tune up.
+// parse(text) returns a summary of the tune.
 func parse(args host.Args) ([]host.Value, error) {
 	text, err := args.String(1)
 	if err != nil {
@@ -34,7 +34,7 @@ func parse(args host.Args) ([]host.Value, error) {
 	return []host.Value{table}, err
 }
 
-// validate(text) gives whether the tune is right, and what is wrong with it.
+// validate(text) returns whether the tune is valid, and the errors.
 func validate(args host.Args) ([]host.Value, error) {
 	text, err := args.String(1)
 	if err != nil {
@@ -45,7 +45,7 @@ func validate(args host.Args) ([]host.Value, error) {
 	return []host.Value{found.Valid(), table}, err
 }
 
-// transpose(text, semitones or key) gives the new text, and what was done.
+// transpose(text, semitones or key) returns the new text, and what was done.
 func transpose(args host.Args) ([]host.Value, error) {
 	text, err := args.String(1)
 	if err != nil {
@@ -72,7 +72,7 @@ func move(text string, args host.Args) (abc.Transposition, error) {
 	return abc.Transpose(text, int(semitones))
 }
 
-// toMIDI(text, options?) gives the content of a MIDI file.
+// toMIDI(text, options?) returns the content of a MIDI file.
 func toMIDI(args host.Args) ([]host.Value, error) {
 	data, err := played(args, 2)
 	return []host.Value{string(data)}, err
@@ -91,7 +91,8 @@ func toMIDIFile(_ context.Context, w *host.Services, args host.Args) ([]host.Val
 	return []host.Value{path}, w.Files.Write(path, data, false)
 }
 
-// played is the tune of argument 1 as a MIDI file, with the options of another.
+// played converts the tune of argument 1 to a MIDI file, with the options of another
+// argument.
 func played(args host.Args, options int) ([]byte, error) {
 	text, err := args.String(1)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package artifact is the artifact module of scripts: where the content of what
-// people and scripts made is.
+// Package artifact is the artifact module of scripts: it finds the content of artifacts.
 package artifact
 
 import (
@@ -36,7 +35,7 @@ func find(ctx context.Context, w *host.Services, args host.Args) (host.Content, 
 func path(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	c, err := find(ctx, w, args)
 	if err == nil && c.Path == "" {
-		err = fault.New(fault.Unavailable, "contents are not files here").WithHint("use cas.read(artifact.content_hash(id))")
+		err = fault.New(fault.Unavailable, "contents are not stored as files here").WithHint("use cas.read(artifact.content_hash(id))")
 	}
 	return []host.Value{c.Path}, err
 }

@@ -1,6 +1,6 @@
-// Package audio is the audio module of scripts: sound as samples, read from WAV
-// files, changed and written again. Samples cross between script and host as
-// packed bytes, four for each; the prelude makes them look like a list.
+// Package audio is the audio module of scripts: it reads, changes and writes sound as
+// samples. Samples are passed between script and host as packed bytes, four each; the
+// prelude makes them look like a list.
 package audio
 
 import (
@@ -39,7 +39,7 @@ func Module() host.Module {
 	}}
 }
 
-// file is the WAV file that argument 1 names by path or hash.
+// file returns the WAV file that argument 1 names by path or hash.
 func file(ctx context.Context, w *host.Services, args host.Args) (audio.Clip, audio.Format, error) {
 	name, err := args.String(1)
 	if err != nil {
@@ -75,7 +75,7 @@ func info(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{table}, err
 }
 
-// describe sums a file up, its format with it.
+// describe returns a summary of a file and its format.
 func describe(c audio.Clip, f audio.Format) (host.Value, error) {
 	return host.Table(struct {
 		audio.Info
@@ -131,7 +131,7 @@ func encode(args host.Args) ([]host.Value, error) {
 	return []host.Value{string(data)}, err
 }
 
-// silence(seconds, rate?, channels?) is a clip without a sound.
+// silence(seconds, rate?, channels?) returns a silent clip.
 func silence(args host.Args) ([]host.Value, error) {
 	seconds, err := args.Float(1)
 	if err != nil {
@@ -152,7 +152,8 @@ func silence(args host.Args) ([]host.Value, error) {
 	return values(c), nil
 }
 
-// measure(clip…) sums samples up: what info does for files, and their levels.
+// measure(clip…) returns a summary of samples: what info returns for files, and their
+// levels.
 func measure(args host.Args) ([]host.Value, error) {
 	c, err := clip(args, 1)
 	if err != nil {
@@ -162,7 +163,7 @@ func measure(args host.Args) ([]host.Value, error) {
 	return []host.Value{table, c.Peak(), c.RMS()}, err
 }
 
-// clip is the sound in three arguments: its samples, packed, its channels and its
+// clip reads the sound in three arguments: its packed samples, its channels and its
 // rate.
 func clip(args host.Args, first int) (audio.Clip, error) {
 	data, err := args.String(first)
@@ -181,7 +182,7 @@ func clip(args host.Args, first int) (audio.Clip, error) {
 	return c, c.Check()
 }
 
-// values is a clip as clip reads it.
+// values returns a clip in the form that clip reads.
 func values(c audio.Clip) []host.Value {
 	packed := make([]byte, 0, 4*len(c.Samples))
 	for _, s := range c.Samples {
@@ -195,12 +196,12 @@ func unpack(data string) []float32 {
 	for i := range samples {
 		b := data[4*i : 4*i+4]
 		s := math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24)
-		if s-s == 0 { // neither infinite nor no number
+		if s-s == 0 { // neither infinite nor NaN
 			samples[i] = s
 		}
 	}
 	return samples
 }
 
-// small keeps a script's number inside an int on every machine.
+// small limits a script's number to the range of an int.
 func small(n int64) int { return int(max(-1, min(n, 1<<30))) }

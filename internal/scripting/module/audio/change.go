@@ -6,7 +6,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// change(what, clip…, options) is another clip.
+// change(what, clip…, options) returns another clip.
 func change(args host.Args) ([]host.Value, error) {
 	what, err := args.String(1)
 	if err != nil {
@@ -51,7 +51,7 @@ func change(args host.Args) ([]host.Value, error) {
 	return values(c), nil
 }
 
-// join(what, packed samples of all, options) puts clips together.
+// join(what, packed samples of all, options) combines clips.
 func join(args host.Args) ([]host.Value, error) {
 	what, err := args.String(1)
 	if err != nil {

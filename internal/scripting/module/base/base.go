@@ -1,5 +1,5 @@
-// Package base is what every script has without asking: print and its kin, and
-// a few small functions for lists and tables.
+// Package base provides the globals that every script has: print and similar functions,
+// and a few functions for lists and tables.
 package base
 
 import (
@@ -26,7 +26,7 @@ func Module() host.Module {
 	}}
 }
 
-// say(stream, text, level?) keeps a line of output.
+// say(stream, text, level?) records a line of output.
 func say(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	stream, err := args.String(1)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cas is the cas module of scripts: contents kept under their hashes.
+// Package cas is the cas module of scripts: contents stored under their hashes.
 package cas
 
 import (
@@ -36,10 +36,10 @@ func Module() host.Module {
 	}}
 }
 
-// most is how much of a content a script can hold.
+// most is the largest content that cas.read returns.
 const most = 32 << 20
 
-// find is the content that argument 1 names.
+// find returns the content that argument 1 names.
 func find(ctx context.Context, w *host.Services, args host.Args) (host.Contents, host.Content, error) {
 	name, err := args.String(1)
 	if err != nil {
@@ -56,7 +56,7 @@ func find(ctx context.Context, w *host.Services, args host.Args) (host.Contents,
 func path(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	_, c, err := find(ctx, w, args)
 	if err == nil && c.Path == "" {
-		err = fault.New(fault.Unavailable, "contents are not files here").WithHint("use cas.read")
+		err = fault.New(fault.Unavailable, "contents are not stored as files here").WithHint("use cas.read")
 	}
 	return []host.Value{c.Path}, err
 }
@@ -83,7 +83,7 @@ func info(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{table}, err
 }
 
-// store(data, mime?) keeps a string.
+// store(data, mime?) stores a string.
 func store(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	data, err := args.String(1)
 	if err != nil {
@@ -92,7 +92,7 @@ func store(ctx context.Context, w *host.Services, args host.Args) ([]host.Value,
 	return put(ctx, w, args, bytes.NewReader([]byte(data)))
 }
 
-// storeFile(path, mime?) keeps a file the script may read.
+// storeFile(path, mime?) stores a file that the script may read.
 func storeFile(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
@@ -106,7 +106,7 @@ func storeFile(ctx context.Context, w *host.Services, args host.Args) ([]host.Va
 	return put(ctx, w, args, file)
 }
 
-// put keeps content of the MIME type in argument 2.
+// put stores content with the MIME type in argument 2.
 func put(ctx context.Context, w *host.Services, args host.Args, r io.Reader) ([]host.Value, error) {
 	mime, err := args.OptString(2, "application/octet-stream")
 	if err != nil {
@@ -130,7 +130,7 @@ func read(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	}
 	if c.Size > most {
 		return nil, fault.New(fault.Limit, "content %s has %d bytes", c.Hash.Short(), c.Size).
-			WithHint("a script reads at most %d; give cas.path to what can work on files", most)
+			WithHint("cas.read returns at most %d bytes; use cas.path and functions that work on files", most)
 	}
 	r, err := contents.Open(ctx, c.Hash)
 	if err != nil {
@@ -149,7 +149,7 @@ func basePath(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, e
 	return []host.Value{contents.Folder()}, nil
 }
 
-// hash(data) is the name data would be kept under.
+// hash(data) returns the hash of data.
 func hash(args host.Args) ([]host.Value, error) {
 	data, err := args.String(1)
 	return []host.Value{cas.Sum([]byte(data)).String()}, err

@@ -43,15 +43,15 @@ func sleep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value,
 	return nil, w.Clock.Sleep(ctx, time.Duration(milliseconds)*time.Millisecond)
 }
 
-// duration reads the one argument: milliseconds, not negative, since a run's
-// time never goes back.
+// duration reads the one argument: milliseconds, not negative, because a run's time
+// never goes back.
 func duration(args host.Args) (int64, error) {
 	milliseconds, err := args.Float(1)
 	if err != nil {
 		return 0, err
 	}
 	if milliseconds < 0 || milliseconds > 1e12 {
-		return 0, fault.New(fault.InvalidParams, "%s: %v milliseconds is not a time one can wait", args.Func, milliseconds)
+		return 0, fault.New(fault.InvalidParams, "%s: %v milliseconds is not a valid duration", args.Func, milliseconds)
 	}
 	return int64(milliseconds), nil
 }

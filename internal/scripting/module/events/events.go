@@ -1,6 +1,6 @@
-// Package events is what scripts hear and say: on(type, fn) subscribes to what
-// happens in the house, emit(type, data) tells others. Handlers run on the
-// script's own state, when it waits for events.
+// Package events is the events module of scripts: on(type, fn) subscribes to events of
+// the server, emit(type, data) publishes events. Handlers run in the script's own state,
+// while it waits for events.
 package events
 
 import (
@@ -35,7 +35,7 @@ func Module() host.Module {
 	}}
 }
 
-// want(type) listens to one more type of events from now on.
+// want(type) subscribes to one more type of events.
 func want(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	kind, err := args.String(1)
 	if err != nil {
@@ -52,8 +52,8 @@ type heard struct {
 	Data any    `json:"data"`
 }
 
-// next(milliseconds) waits for an event; below zero without end. No values mean
-// that none came.
+// next(milliseconds) waits for an event; a negative timeout means no timeout. It returns
+// no values if none arrived.
 func next(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	milliseconds, err := args.Float(1)
 	if err != nil {
@@ -67,43 +67,43 @@ func next(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{table}, err
 }
 
-// Table is an event as handlers get it.
+// Table returns an event as handlers get it.
 func Table(e event.Event) (host.Value, error) {
 	return host.Table(heard{Type: e.Type, Seq: e.Seq, Time: e.Time.UnixMilli(), Data: e.Data})
 }
 
-// hook() says whether hooks can be set from here.
+// hook() returns an error if hooks cannot be set in this run.
 func hook(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if !w.Resident {
 		return nil, fault.New(fault.Denied, "on: hooks are set in startup.lua only").
-			WithHint("a script hears of calls by on(\"tool.*\", fn)")
+			WithHint("other scripts can receive events of calls with on(\"tool.*\", fn)")
 	}
 	return nil, nil
 }
 
-// Said is an event a script made.
+// Said is an event that a script published.
 type Said struct {
 	kind string
 	data json.RawMessage
 }
 
-// EventType is what the script called it.
+// EventType returns the type that the script gave.
 func (s Said) EventType() string { return s.kind }
 
-// MarshalJSON writes what the script gave with it.
+// MarshalJSON returns the data that the script gave.
 func (s Said) MarshalJSON() ([]byte, error) { return s.data, nil }
 
 var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`) })
 
-// emit(type, data) publishes an event of a script's own.
+// emit(type, data) publishes an event of a script.
 func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	kind, err := args.String(1)
 	if err != nil {
 		return nil, err
 	}
 	if !scriptType().MatchString(kind) {
-		return nil, fault.New(fault.InvalidParams, "emit: %q is not for scripts to say", kind).
-			WithHint("events of scripts are called \"script.\" and dotted words, such as \"script.mix.done\"")
+		return nil, fault.New(fault.InvalidParams, "emit: scripts may not publish events of type %q", kind).
+			WithHint("the type must begin with \"script.\", such as \"script.mix.done\"")
 	}
 	data, err := json.Marshal(args.At(2))
 	if err != nil {

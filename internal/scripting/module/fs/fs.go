@@ -1,5 +1,5 @@
-// Package fs is the fs module of scripts, and the confined io on top of it:
-// files in the run's temp folder and in the folders the configuration opens.
+// Package fs is the fs module of scripts, and the confined io library on top of it:
+// files in the run's temp folder and in the allowed folders.
 package fs
 
 import (
@@ -18,7 +18,7 @@ var prelude string
 //go:embed prelude.js
 var preludeJS string
 
-// findLimit is how many files fs.find returns at most.
+// findLimit is the most files that fs.find returns.
 const findLimit = 10_000
 
 // Module is the globals fs and io.

@@ -1,5 +1,5 @@
-// Package help is the help function of scripts, and the manual behind it: the
-// pages of all modules, by module and by function.
+// Package help is the help function of scripts, and the manual behind it: the pages of
+// all modules, by module and by function.
 package help
 
 import (

@@ -18,7 +18,7 @@ type chapter struct {
 	sections []section
 }
 
-// section is what a page says about one function.
+// section is the part of a page about one function.
 type section struct{ name, text string }
 
 // NewManual reads the pages of modules.
@@ -46,7 +46,7 @@ func newChapter(text string) chapter {
 	return c
 }
 
-// Topics are the modules there are pages about.
+// Topics returns the modules that have pages.
 func (m *Manual) Topics() []string {
 	topics := make([]string, len(m.chapters))
 	for i, c := range m.chapters {
@@ -55,9 +55,8 @@ func (m *Manual) Topics() []string {
 	return topics
 }
 
-// Lookup is the page of a module or the section of a function, in Markdown; the
-// contents for an empty topic. An unknown topic is a fault that names the
-// nearest ones.
+// Lookup returns the page of a module or the section of a function, in Markdown; the
+// contents for an empty topic. For an unknown topic the error suggests the nearest ones.
 func (m *Manual) Lookup(topic string) (string, error) {
 	topic = strings.TrimSuffix(strings.TrimSpace(topic), "()")
 	if topic == "" {
@@ -82,10 +81,10 @@ func (m *Manual) Lookup(topic string) (string, error) {
 	if near := suggest.Names(topic, known, 3); len(near) > 0 {
 		return "", err.WithHint("did you mean %s?", strings.Join(near, " or "))
 	}
-	return "", err.WithHint("there are pages about %s", strings.Join(m.Topics(), ", "))
+	return "", err.WithHint("available: %s", strings.Join(m.Topics(), ", "))
 }
 
-// Contents lists all modules with their functions, a line each.
+// Contents lists all modules with their functions, one line each.
 func (m *Manual) Contents() string {
 	var out strings.Builder
 	out.WriteString("# What scripts can reach\n")
@@ -99,7 +98,7 @@ func (m *Manual) Contents() string {
 	return out.String()
 }
 
-// Render is the whole manual as one document.
+// Render returns the whole manual as one document.
 func (m *Manual) Render() string {
 	var out strings.Builder
 	out.WriteString("<!-- Made from the pages of internal/scripting/module by UPDATE=1 go test ./internal/script -run Manual -->\n\n")

@@ -15,23 +15,23 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
-// ClientOptions say what scripts may reach. With no hosts there is no client.
+// ClientOptions are the hosts that scripts may reach. Without hosts there is no client.
 type ClientOptions struct {
-	// Hosts are names ("api.example.com"), all names below one ("*.example.com"),
-	// all public hosts ("*"), addresses ("10.0.0.5") or ranges of them
-	// ("10.0.0.0/8"), each with a port (":8080") or for all ports. Addresses that
-	// are not public are refused, whatever name leads to them, unless they are
-	// listed themselves, or "localhost" for those of this machine.
+	// Hosts are names ("api.example.com"), all names below one ("*.example.com"), all
+	// public hosts ("*"), addresses ("10.0.0.5") or ranges of them ("10.0.0.0/8"), each
+	// with a port (":8080") or for all ports. Addresses that are not public are refused,
+	// whatever name resolves to them, unless they are listed themselves, or "localhost"
+	// for those of this machine.
 	Hosts   []string
-	Limit   int64         // largest answer in bytes; 0 means 1 MiB
-	Timeout time.Duration // longest wait for a whole answer; 0 means 30 s
+	Limit   int64         // largest response in bytes; 0 means 1 MiB
+	Timeout time.Duration // for a whole response; 0 means 30 s
 }
 
-// maxRedirects is how often a server may send a script elsewhere.
+// maxRedirects is the number of redirects that are followed.
 const maxRedirects = 5
 
-// NewClient makes a client that reaches only what options allow, also after
-// redirects, or nil when that is nothing.
+// NewClient makes a client that reaches only what options allow, also after redirects,
+// or nil if that is nothing.
 func NewClient(o ClientOptions) (*http.Client, error) {
 	if len(o.Hosts) == 0 {
 		return nil, nil
@@ -68,15 +68,15 @@ func fewRedirects(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// guard lets only allowed requests pass and bounds what comes back. Redirects
-// come through it like everything else.
+// guard refuses requests that are not allowed and limits responses. Redirects pass it
+// too.
 type guard struct {
 	rules rules
 	limit int64
 	inner *http.Transport
 }
 
-// CloseIdleConnections lets the client close what it keeps.
+// CloseIdleConnections closes idle connections of the client.
 func (g *guard) CloseIdleConnections() { g.inner.CloseIdleConnections() }
 
 func (g *guard) RoundTrip(question *http.Request) (*http.Response, error) {
@@ -91,7 +91,7 @@ func (g *guard) RoundTrip(question *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// bounded is a body that must end in time.
+// bounded is a body with a size and time limit.
 type bounded struct {
 	io.ReadCloser
 	left, limit int64
@@ -103,12 +103,12 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fault.New(fault.Limit, "http: the answer is larger than %d bytes", b.limit)
+		return 0, fault.New(fault.Limit, "http: the response is larger than %d bytes", b.limit)
 	}
 	return n, err
 }
 
-// rules are what is allowed.
+// rules are the allowed hosts.
 type rules []rule
 
 // rule allows a name or a range of addresses.
@@ -130,7 +130,7 @@ func parseRules(hosts []string) (rules, error) {
 		} else if addr, err := netip.ParseAddr(strings.Trim(r.name, "[]")); err == nil {
 			r.where = netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen())
 		} else if strings.ContainsAny(r.name, "/:@ ") || r.name == "" || strings.Contains(strings.TrimPrefix(r.name, "*"), "*") {
-			return nil, fault.New(fault.Config, "%q is no host that scripts could be allowed", text).
+			return nil, fault.New(fault.Config, "%q is not a valid host for scripts.http_hosts", text).
 				WithHint("write a name, *.name, an address or a range, with or without :port")
 		}
 		all = append(all, r)
@@ -143,10 +143,10 @@ func isNumber(port string) bool {
 	return err == nil
 }
 
-// check tells why a script may not ask for a URL.
+// check returns why a script may not request a URL.
 func (all rules) check(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return fault.New(fault.Denied, "http: %q is no web address", u.Redacted()).WithHint("use http or https")
+		return fault.New(fault.Denied, "http: %q is not a web address", u.Redacted()).WithHint("use http or https")
 	}
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	if port == "" {
@@ -172,8 +172,8 @@ func (r rule) named(host string) bool {
 	return r.name == "*" || r.name == host
 }
 
-// control looks at the address a connection is about to be made to, after names
-// were resolved, so that no name can lead inside.
+// control checks the address of a connection after names were resolved, so that no name
+// can lead to a private address.
 func (all rules) control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -199,7 +199,7 @@ func (all rules) control(_, address string, _ syscall.RawConn) error {
 		WithHint("list the address itself in the configuration to allow it")
 }
 
-// String lists what is allowed.
+// String lists the allowed hosts.
 func (all rules) String() string {
 	names := make([]string, len(all))
 	for i, r := range all {

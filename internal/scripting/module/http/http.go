@@ -1,5 +1,5 @@
 // Package http is the http module of scripts: requests to the hosts that the
-// configuration allows, by a client that sees to it.
+// configuration allows. The client enforces that.
 package http
 
 import (
@@ -31,8 +31,8 @@ func Module() host.Module {
 	}}
 }
 
-// request(method, url, headers, body, milliseconds) gives status, headers, body
-// and the URL that answered in the end.
+// request(method, url, headers, body, milliseconds) returns status, headers, body and
+// the final URL.
 func request(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.HTTP == nil {
 		return nil, fault.New(fault.Denied, "http: this run may not use the network").
@@ -95,11 +95,11 @@ func newRequest(ctx context.Context, args host.Args) (*http.Request, error) {
 	return question, nil
 }
 
-// errTooSlow is the cause of a request that took longer than its script wanted.
+// errTooSlow is the cause of a request that exceeded the script's timeout.
 var errTooSlow = errors.New("no answer in time")
 
-// noAnswer words why there is none: our own refusal as it is, all else as the
-// other side's fault.
+// noAnswer converts the error of a request: our own refusals stay as they are,
+// everything else is a failure of the other side.
 func noAnswer(ctx context.Context, question *http.Request, err error) error {
 	var refused *fault.Error
 	if errors.As(err, &refused) {
@@ -110,12 +110,12 @@ func noAnswer(ctx context.Context, question *http.Request, err error) error {
 		return fault.Wrap(fault.Unavailable, errTooSlow, "%s", doing)
 	}
 	if inner := errors.Unwrap(err); inner != nil {
-		err = inner // without the URL, which doing names
+		err = inner // without the URL, which doing contains
 	}
 	return fault.Wrap(fault.Unavailable, err, "%s", doing)
 }
 
-// flat gives every header one value, under its name in lower case.
+// flat joins the values of every header under its lower-case name.
 func flat(headers http.Header) map[string]string {
 	flat := make(map[string]string, len(headers))
 	for name, values := range headers {
@@ -124,7 +124,7 @@ func flat(headers http.Header) map[string]string {
 	return flat
 }
 
-// classify goes by what methods promise.
+// classify decides by what HTTP methods promise.
 func classify(w *host.Services, args host.Args) host.Kind {
 	method, _ := args.At(1).(string)
 	switch strings.ToUpper(method) {

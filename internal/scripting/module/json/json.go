@@ -1,6 +1,6 @@
-// Package json is the json module of scripts. The marks that tell arrays from
-// objects and null from nil belong to each engine, which adds json.null and
-// json.array itself.
+// Package json is the json module of scripts. Each engine adds json.null and json.array
+// itself, because the marks that distinguish arrays from objects and null from nil
+// belong to the engine.
 package json
 
 import (
@@ -45,8 +45,8 @@ func encode(args host.Args) ([]host.Value, error) {
 	return []host.Value{string(text)}, nil
 }
 
-// scalar encodes a value that is no table the way one inside a table is: floats
-// keep their point, and text is not made safe for HTML.
+// scalar encodes a value that is not a table as one inside a table is encoded: floats
+// keep their point, and text is not escaped for HTML.
 func scalar(value host.Value) (json.RawMessage, error) {
 	switch v := value.(type) {
 	case string:
@@ -55,7 +55,7 @@ func scalar(value host.Value) (json.RawMessage, error) {
 		}
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fault.New(fault.InvalidParams, "json.encode: %v is no JSON number", v)
+			return nil, fault.New(fault.InvalidParams, "json.encode: %v is not a JSON number", v)
 		}
 		text := strconv.FormatFloat(v, 'g', -1, 64)
 		if !strings.ContainsAny(text, ".e") {

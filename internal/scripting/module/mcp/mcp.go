@@ -1,6 +1,6 @@
 // Package mcp is the mcp module of scripts: every tool of every upstream as
-// mcp.<namespace>.<tool>{…}. Nothing is bound before it is used, so that ten
-// thousand tools cost a script nothing.
+// mcp.<namespace>.<tool>{…}. Tools are bound when they are used, so that ten thousand
+// tools cost a script nothing.
 package mcp
 
 import (
@@ -30,7 +30,7 @@ func Module() host.Module {
 	}}
 }
 
-// call(namespace, tool, arguments) calls a tool and gives its answer as a value.
+// call(namespace, tool, arguments) calls a tool and returns its result as a value.
 func call(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	ref, err := refAt(args)
 	if err != nil {
@@ -61,8 +61,8 @@ func call(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{json.RawMessage(view.Value())}, nil
 }
 
-// structured is the structured content of a result, cut out without taking the
-// rest apart; nil when there is none or the result tells of an error.
+// structured returns the structured content of a result without parsing the rest; nil if
+// there is none or the result is an error.
 func structured(result tool.Result) json.RawMessage {
 	var found [2]json.RawMessage
 	rawjson.Pick(result.Raw, []string{"structuredContent", "isError"}, found[:])
@@ -73,8 +73,8 @@ func structured(result tool.Result) json.RawMessage {
 	return content
 }
 
-// within is the caller as a tool sees it that is only a part of what was called
-// for: how far the tool has come says nothing of how far the script has.
+// within returns the caller for a tool called by a script: the progress of the tool is
+// not that of the script.
 func within(caller *tool.Caller) *tool.Caller {
 	if caller == nil || caller.Progress == nil {
 		return caller
@@ -84,7 +84,7 @@ func within(caller *tool.Caller) *tool.Caller {
 	return &inner
 }
 
-// toolFailure is the error of a tool that ran and said it failed.
+// toolFailure is the error of a tool that ran and failed.
 func toolFailure(ref tool.Ref, view tool.View) error {
 	text := view.Text()
 	if text == "" {
@@ -93,7 +93,7 @@ func toolFailure(ref tool.Ref, view tool.View) error {
 	return fault.New(fault.Upstream, "%s: %s", ref, text)
 }
 
-// classify believes a tool's own hints for what may be rehearsed or repeated.
+// classify uses the tool's own hints.
 func classify(w *host.Services, args host.Args) host.Kind {
 	if w.Tools == nil {
 		return host.Write
@@ -112,8 +112,7 @@ func classify(w *host.Services, args host.Args) host.Kind {
 	}
 }
 
-// finder is a source that can look up one tool or one namespace without listing
-// all.
+// finder is a source that finds one tool or namespace without listing all.
 type finder interface {
 	Find(ctx context.Context, ref tool.Ref) (tool.Info, bool)
 	In(ctx context.Context, namespace string) ([]tool.Info, bool)
@@ -135,7 +134,7 @@ func find(ctx context.Context, source tool.Source, ref tool.Ref) (tool.Info, boo
 	return tool.Info{}, false
 }
 
-// has(namespace, tool?) tells whether there is such a namespace or tool.
+// has(namespace, tool?) reports whether there is such a namespace or tool.
 func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	space, err := args.String(1)
 	if err != nil || w.Tools == nil {
@@ -151,7 +150,7 @@ func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 	}
 	if f, ok := w.Tools.(interface {
 		Exists(ctx context.Context, namespace string) bool
-	}); ok { // also where all there is would be refused: that says more than nil
+	}); ok { // also if all its tools would be refused: the refusal says more than nil
 		return []host.Value{f.Exists(ctx, space)}, nil
 	}
 	infos, err := inSpace(ctx, w.Tools, space)

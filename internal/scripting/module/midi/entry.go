@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/music/smf"
 )
 
-// entry is one event as scripts see it: the fields its type has, no others.
+// entry is one event as scripts see it, with only the fields of its type.
 type entry struct {
 	Type  string `json:"type"`
 	Time  *whole `json:"time,omitempty"`
@@ -36,7 +36,7 @@ type entry struct {
 	Minor         *bool   `json:"minor,omitempty"`
 	Text          *string `json:"text,omitempty"`
 	Encoding      string  `json:"encoding,omitempty"` // "latin1" when the file's text is not UTF-8
-	Data          *octets `json:"data,omitempty"`     // the content, where no field tells it
+	Data          *octets `json:"data,omitempty"`     // the content, if no other field has it
 }
 
 func newEntry(e smf.Event, track int) entry {
@@ -71,8 +71,8 @@ func (t *entry) describeChannel(e smf.Event) {
 	}
 }
 
-// describeMeta tells a meta event in fields when they say all of it, else as
-// data, so that odd ones survive too.
+// describeMeta converts a meta event to fields if they can hold all of it, otherwise to
+// data, so that unusual events survive.
 func (t *entry) describeMeta(e smf.Event) {
 	t.MetaType = e.Meta.String()
 	if t.MetaType == "unknown" {
@@ -115,11 +115,11 @@ const (
 	latin1             = "latin1"
 )
 
-// event is what the entry says, at its time or, without one, its delta after now.
+// event converts the entry, at its time or, without one, its delta after now.
 func (t *entry) event(now int64) (smf.Event, error) {
 	kind, ok := smf.ParseKind(t.Type)
 	if !ok {
-		return smf.Event{}, fault.New(fault.InvalidParams, "%q is no type of event", t.Type).
+		return smf.Event{}, fault.New(fault.InvalidParams, "%q is not a type of event", t.Type).
 			WithHint("types are note_on, note_off, control_change, program_change, pitch_bend, aftertouch, channel_aftertouch, meta and sysex")
 	}
 	e := smf.Event{Kind: kind, Time: now + t.Delta.or(0)}
@@ -175,7 +175,7 @@ func (t *entry) fillMeta(e *smf.Event) error {
 	case t.MetaNumber != nil && *t.MetaNumber >= 0 && *t.MetaNumber <= 127:
 		e.Meta = smf.MetaType(*t.MetaNumber) //nolint:gosec // checked
 	default:
-		return fault.New(fault.InvalidParams, "%q is no meta_type", t.MetaType).
+		return fault.New(fault.InvalidParams, "%q is not a meta_type", t.MetaType).
 			WithHint("such as tempo, time_signature, key_signature, track_name, text, lyric, marker, end_of_track; others need a meta_number")
 	}
 	if t.Data != nil {
@@ -214,7 +214,7 @@ func (t *entry) fillContent(e *smf.Event) error {
 func (t *entry) fillMeter(e *smf.Event) error {
 	denominator := t.Denominator.or(4)
 	if denominator < 1 || denominator > 1<<30 || denominator&(denominator-1) != 0 {
-		return fault.New(fault.InvalidParams, "time_signature: denominator %d is no power of two", denominator)
+		return fault.New(fault.InvalidParams, "time_signature: denominator %d is not a power of two", denominator)
 	}
 	fields := form{of: t.MetaType}
 	e.Bytes = smf.SetMeter(0, fields.take("numerator", t.Numerator, 255, 4), int(denominator)).Bytes
@@ -223,7 +223,7 @@ func (t *entry) fillMeter(e *smf.Event) error {
 	return fields.err
 }
 
-// words is the text in the encoding it was read in, where that can hold it.
+// words returns the text in the encoding of the file, if it can be encoded.
 func (t *entry) words() []byte {
 	if t.Encoding == latin1 {
 		if data, ok := toLatin1(*t.Text); ok {
@@ -252,13 +252,13 @@ func toLatin1(text string) ([]byte, bool) {
 	return data, true
 }
 
-// form reads the fields of one event and keeps the first thing that is wrong.
+// form reads the fields of one event and records the first error.
 type form struct {
 	of  string
 	err error
 }
 
-// need is a field of 0 to 127 that must be there.
+// need reads a required field of 0 to 127.
 func (f *form) need(name string, value *whole) uint8 {
 	if value == nil && f.err == nil {
 		f.err = missing(f.of, name)
@@ -266,7 +266,7 @@ func (f *form) need(name string, value *whole) uint8 {
 	return f.take(name, value, 127, 0)
 }
 
-// take is a field of 0 to most, or otherwise.
+// take reads a field of 0 to most, or returns otherwise.
 func (f *form) take(name string, value *whole, most, otherwise int64) uint8 {
 	v := value.or(otherwise)
 	if (v < 0 || v > most) && f.err == nil {
@@ -279,8 +279,8 @@ func missing(of, name string) error {
 	return fault.New(fault.InvalidParams, "%s: %s is missing", of, name)
 }
 
-// whole is a number that crosses as one; fractions a script computed are
-// rounded, since a file has none.
+// whole is an integer; fractions that a script computed are rounded, because a file has
+// none.
 type whole int64
 
 func number(v int64) *whole { return (*whole)(&v) }

@@ -1,5 +1,5 @@
-// Package midi is the midi module of scripts: Standard MIDI Files as tables, and
-// back without loss. What changes the script's own tables is in the prelude.
+// Package midi is the midi module of scripts: Standard MIDI Files as tables, and back
+// without loss. Functions that change the script's tables in place are in the prelude.
 package midi
 
 import (
@@ -30,7 +30,7 @@ func Module() host.Module {
 	}}
 }
 
-// read(path) is a file's score, whose events the prelude also lists merged.
+// read(path) returns a file's score, whose events the prelude also lists merged.
 func read(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
@@ -43,7 +43,7 @@ func read(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	return scoreOf(data)
 }
 
-// decode(bytes) is the score of a file's content.
+// decode(bytes) returns the score of a file's content.
 func decode(args host.Args) ([]host.Value, error) {
 	data, err := args.String(1)
 	if err != nil {
@@ -78,7 +78,7 @@ func write(_ context.Context, w *host.Services, args host.Args) ([]host.Value, e
 	return []host.Value{path}, w.Files.Write(path, data, false)
 }
 
-// encode(score) is the content of a file.
+// encode(score) returns the content of a file.
 func encode(args host.Args) ([]host.Value, error) {
 	file, err := fileAt(args, 1)
 	if err != nil {
@@ -88,7 +88,7 @@ func encode(args host.Args) ([]host.Value, error) {
 	return []host.Value{string(data)}, err
 }
 
-// info(score) sums a score up.
+// info(score) returns a summary of a score.
 func info(args host.Args) ([]host.Value, error) {
 	file, err := fileAt(args, 1)
 	if err != nil {

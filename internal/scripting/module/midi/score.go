@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/music/smf"
 )
 
-// score is a file as scripts see it. Bytes that mean nothing to them are hex
-// text, in fields that are only there when a file has such bytes.
+// score is a file as scripts see it. Bytes without a meaning for scripts are hex text,
+// in fields that are present only if a file has such bytes.
 type score struct {
 	Format          whole   `json:"format"`
 	TicksPerBeat    whole   `json:"ticks_per_beat,omitempty"`
@@ -25,13 +25,13 @@ type score struct {
 // part is one track.
 type part struct {
 	Events []entry `json:"events"`
-	Tail   octets  `json:"tail,omitempty"` // what stood behind its end
+	Tail   octets  `json:"tail,omitempty"` // bytes after its end
 }
 
-// chunk is a piece of a file that is no track.
+// chunk is a part of a file that is not a track.
 type chunk struct {
 	Type   string `json:"type"`
-	Before whole  `json:"before"` // the track it stands in front of, from 1
+	Before whole  `json:"before"` // the track it precedes, from 1
 	Data   octets `json:"data"`
 }
 
@@ -55,7 +55,7 @@ func newScore(f *smf.File) score {
 	return s
 }
 
-// file makes a file of what a script wrote, or says which event cannot be one.
+// file converts what a script wrote, or returns which event is invalid.
 func (s score) file() (*smf.File, error) {
 	f := &smf.File{Format: int(s.Format), HeaderExtra: s.HeaderExtra, Trailing: s.Trailing}
 	if err := s.division(f); err != nil {
@@ -83,11 +83,11 @@ func (s score) file() (*smf.File, error) {
 
 func (s score) division(f *smf.File) error {
 	if s.TicksPerBeat < 0 || s.TicksPerBeat > 0x7fff {
-		return fault.New(fault.InvalidParams, "%d ticks per beat is no time division", s.TicksPerBeat).
+		return fault.New(fault.InvalidParams, "%d ticks per beat is not a valid time division", s.TicksPerBeat).
 			WithHint("use 1 to 32767 ticks per beat; 480 is usual")
 	}
 	if s.FramesPerSecond < 0 || s.FramesPerSecond > 128 || s.TicksPerFrame < 0 || s.TicksPerFrame > 255 {
-		return fault.New(fault.InvalidParams, "%d frames per second of %d ticks is no time division", s.FramesPerSecond, s.TicksPerFrame).
+		return fault.New(fault.InvalidParams, "%d frames per second of %d ticks is not a valid time division", s.FramesPerSecond, s.TicksPerFrame).
 			WithHint("use 24, 25, 29 or 30 frames per second and 1 to 255 ticks per frame")
 	}
 	f.Division = smf.Division{
@@ -97,13 +97,13 @@ func (s score) division(f *smf.File) error {
 	return nil
 }
 
-// octets are bytes that cross as hex text.
+// octets are bytes encoded as hex text.
 type octets []byte
 
 // MarshalText writes lower-case hex.
 func (o octets) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(o)), nil }
 
-// UnmarshalText reads hex; white space may stand between bytes.
+// UnmarshalText reads hex; white space is allowed between bytes.
 func (o *octets) UnmarshalText(text []byte) error {
 	data, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package os is the part of Lua's os library that scripts have: time and the
-// variables the configuration lets them see.
+// Package os is the part of Lua's os library that scripts have: time, and the
+// environment variables that the configuration allows.
 package os
 
 import (
@@ -34,7 +34,7 @@ func getenv(_ context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{nil}, nil
 }
 
-// now is the run's time in seconds, with its fraction.
+// now returns the run's time in seconds, with its fraction.
 func now(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	return []host.Value{float64(w.Clock.Milliseconds()) / 1000}, nil
 }

@@ -1,5 +1,4 @@
-// Package otel is the otel module of scripts: the run's span and metrics of the
-// script's own.
+// Package otel is the otel module of scripts: the run's span, and metrics.
 package otel
 
 import (

@@ -1,7 +1,7 @@
-// Package parallel is the parallel module of scripts: several things at once on
-// one state. Tasks are coroutines; what they wait for runs beside each other, the
-// script itself never does. The scheduler is the prelude; starting and landing
-// the calls belongs to the engine's binding.
+// Package parallel is the parallel module of scripts: it runs functions concurrently in
+// one state. Tasks are coroutines; the calls they wait for run in parallel, the script
+// itself does not. The scheduler is the prelude; the engine's binding starts the calls
+// and waits for them.
 package parallel
 
 import (

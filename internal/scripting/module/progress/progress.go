@@ -1,5 +1,5 @@
-// Package progress is the progress function of scripts: it tells whoever waits
-// for the run how far it has come.
+// Package progress is the progress function of scripts: it reports progress to the
+// caller.
 package progress
 
 import (

@@ -1,5 +1,5 @@
-// Package results is the results module of scripts: values too big to be shown,
-// kept under short names from one run to the next.
+// Package results is the results module of scripts: values stored between runs under
+// short handles.
 package results
 
 import (
@@ -25,7 +25,7 @@ func Module() host.Module {
 	}}
 }
 
-// owner is whose results a run may use.
+// owner returns whose results a run may use.
 func owner(w *host.Services) string {
 	if w.Caller == nil {
 		return ""
@@ -42,7 +42,7 @@ func get(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 	return []host.Value{value}, err
 }
 
-// place reads the handle and the pointer every function begins with.
+// place reads the handle and the pointer, the first arguments of every function.
 func place(w *host.Services, args host.Args) (handle, pointer string, err error) {
 	if handle, err = args.String(1); err != nil {
 		return "", "", err
@@ -101,5 +101,5 @@ func keep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 }
 
 func nothingKept(args host.Args) error {
-	return fault.New(fault.Unavailable, "%s: nothing is kept here", args.Func)
+	return fault.New(fault.Unavailable, "%s: results are not available here", args.Func)
 }

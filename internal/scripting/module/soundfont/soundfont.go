@@ -1,5 +1,4 @@
-// Package soundfont is the soundfont module of scripts: what SoundFont files can
-// play.
+// Package soundfont is the soundfont module of scripts: it reads SoundFont files.
 package soundfont
 
 import (
@@ -30,7 +29,7 @@ func Module() host.Module {
 
 func presets(f *soundfont.Font) []soundfont.Preset { return append([]soundfont.Preset{}, f.Presets...) }
 
-// preset(font, bank, program) is one preset with what it plays.
+// preset(font, bank, program) returns one preset with its regions.
 func preset(f *soundfont.Font, args host.Args) (any, error) {
 	bank, err := args.Int(2)
 	if err != nil {
@@ -47,7 +46,7 @@ func preset(f *soundfont.Font, args host.Args) (any, error) {
 	return map[string]any{"bank": p.Bank, "program": p.Program, "name": p.Name, "regions": f.Regions(p)}, nil
 }
 
-// tell makes a function that says something of the font in argument 1.
+// tell makes a function that returns a part of the font in argument 1.
 func tell(say func(f *soundfont.Font, args host.Args) (any, error)) func(context.Context, *host.Services, host.Args) ([]host.Value, error) {
 	return func(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 		font, err := open(ctx, w, args)
@@ -63,7 +62,7 @@ func tell(say func(f *soundfont.Font, args host.Args) (any, error)) func(context
 	}
 }
 
-// open reads the font that argument 1 names: a hash, or a path to a file the
+// open reads the font that argument 1 names: a hash, or the path of a file that the
 // script may read.
 func open(ctx context.Context, w *host.Services, args host.Args) (*soundfont.Font, error) {
 	name, err := args.String(1)

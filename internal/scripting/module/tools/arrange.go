@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// aliasTool(alias, "namespace:tool") shows a tool under another name.
+// aliasTool(alias, "namespace:tool") gives a tool another name.
 func aliasTool(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	alias, err := args.String(1)
 	if err != nil {
@@ -32,11 +32,11 @@ func aliasTool(ctx context.Context, w *host.Services, args host.Args) ([]host.Va
 	return nil, arranger.Alias(ctx, namespace, alias, name)
 }
 
-// preferred is the priority of a tool that is named with the server to take it from.
+// preferred is the priority of a tool whose server was named as preferred.
 const preferred = 10
 
-// setPriority{ key = priority } sets priorities: of a namespace, or of a
-// "namespace:tool"; or says from which namespace a tool is preferred.
+// setPriority{ key = priority } sets the priority of a namespace or a "namespace:tool",
+// or the preferred namespace of a tool.
 func setPriority(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	wanted, err := args.Table(1)
 	if err != nil || !rawjson.IsObject(wanted) {
@@ -78,8 +78,8 @@ func split(text string) (namespace, name string) {
 func arrangerOf(w *host.Services, args host.Args) (host.ToolArranger, error) {
 	arranger, ok := w.Upstreams.(host.ToolArranger)
 	if !ok {
-		return nil, fault.New(fault.Denied, "%s: tools are not arranged from here", args.Func).
-			WithHint("do it in startup.lua, or in luanette.toml with aliases and priority")
+		return nil, fault.New(fault.Denied, "%s: only startup.lua may set aliases and priorities", args.Func).
+			WithHint("set them in startup.lua, or in luanette.toml with aliases and priority")
 	}
 	return arranger, nil
 }

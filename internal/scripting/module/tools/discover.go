@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// search(query, options?) is search_tools: a list of what was found.
+// search(query, options?) calls search_tools and returns the list of tools.
 func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	query, err := args.String(1)
 	if err != nil {
@@ -32,8 +32,8 @@ func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value
 	return []host.Value{found.Tools}, err
 }
 
-// describe(names, format?) is get_tool_definitions: declarations as text, or for
-// "json" a list of definitions.
+// describe(names, format?) calls get_tool_definitions and returns declarations as text,
+// or for "json" a list of definitions.
 func describe(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	names, err := namesAt(args)
 	if err != nil {
@@ -77,7 +77,7 @@ func namesAt(args host.Args) ([]string, error) {
 	return names, args.Decode(1, &names)
 }
 
-// ask calls one of our own tools. Arguments left empty are left out.
+// ask calls a built-in tool. Empty arguments are omitted.
 func ask(ctx context.Context, w *host.Services, args host.Args, name string, arguments map[string]any, into any) error {
 	if w.Tools == nil {
 		return fault.New(fault.Unavailable, "%s: this run has no tools", args.Func)

@@ -1,5 +1,5 @@
-// Package tools is the tools module of scripts: finding tools and reading what
-// they take, which upstream servers there are, and adding and removing them.
+// Package tools is the tools module of scripts: it finds and describes tools, and
+// manages upstream servers.
 package tools
 
 import (
@@ -49,7 +49,7 @@ func add(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 	return nil, w.Upstreams.Add(ctx, name, url)
 }
 
-// addCommand adds a server that is a program, where that is allowed.
+// addCommand adds a server that is a program, if that is allowed.
 func addCommand(ctx context.Context, w *host.Services, name string, args host.Args) error {
 	var want struct {
 		host.Command
@@ -63,7 +63,7 @@ func addCommand(ctx context.Context, w *host.Services, name string, args host.Ar
 	}
 	commander, ok := w.Upstreams.(host.Commander)
 	if !ok {
-		return fault.New(fault.Denied, "%s: programs may not be started from here", args.Func).
+		return fault.New(fault.Denied, "%s: only startup.lua may add programs", args.Func).
 			WithHint("add them in luanette.toml, in startup.lua or on the command line")
 	}
 	if want.Command.Command == "" {

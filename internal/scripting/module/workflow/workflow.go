@@ -1,5 +1,5 @@
-// Package workflow is the workflow module of scripts: several tools of the music
-// backend in one call. All of it is Lua over mcp.hootenanny.
+// Package workflow is the workflow module of scripts: several tools of the music backend
+// in one call. It is written in Lua and JavaScript over mcp.hootenanny.
 package workflow
 
 import (

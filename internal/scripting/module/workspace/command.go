@@ -11,19 +11,19 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// CommandOptions say which programs scripts may start, and how.
+// CommandOptions are the programs that scripts may run, and how.
 type CommandOptions struct {
 	Allow   []string      // names of programs; "*" allows all
 	Dir     string        // where they run
 	Env     []string      // their whole environment, as KEY=value
-	Limit   int           // most bytes kept of each output; 0 means 1 MiB
+	Limit   int           // most bytes of each output; 0 means 1 MiB
 	Timeout time.Duration // longest run; 0 means 30 s
 }
 
 // Programs starts programs for scripts.
 type Programs struct{ options CommandOptions }
 
-// NewPrograms allows what options say; it is nil when that is nothing.
+// NewPrograms allows the programs of options; it returns nil if there are none.
 func NewPrograms(o CommandOptions) host.Commands {
 	if len(o.Allow) == 0 {
 		return nil
@@ -37,11 +37,11 @@ func NewPrograms(o CommandOptions) host.Commands {
 	return &Programs{options: o}
 }
 
-// Run runs a program to its end, or until it took too long or ctx is done.
+// Run runs a program to its end, or until its timeout or ctx is done.
 func (p *Programs) Run(ctx context.Context, name string, args []string) (host.CommandResult, error) {
 	o := p.options
 	if !slices.Contains(o.Allow, name) && !slices.Contains(o.Allow, "*") {
-		return host.CommandResult{}, fault.New(fault.Denied, "run %s: scripts may not start it", name).
+		return host.CommandResult{}, fault.New(fault.Denied, "run %s: scripts may not run it", name).
 			WithHint("allow it in the configuration with scripts.commands; allowed now: %v", o.Allow)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fault.New(fault.Unavailable, "run %s: it took longer than %s", name, o.Timeout))
@@ -66,9 +66,9 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 	return outcome, nil
 }
 
-// head keeps the beginning of what is written to it.
+// head stores the beginning of what is written to it.
 type head struct {
-	kept []byte // no embedded buffer: its ReadFrom would go round Write
+	kept []byte // not an embedded buffer, whose ReadFrom would bypass Write
 	left int
 }
 

@@ -10,15 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// hunk is one change of a unified diff: the lines before and after, and where
-// the first of them is expected. Lines keep their newlines; a last line without
-// one has none.
+// hunk is one change of a unified diff: the lines before and after, and the expected
+// position of the first. Lines keep their newlines; a last line without one has none.
 type hunk struct {
 	at     int // index of the first line before
 	before []string
 	after  []string
-	size   int  // how many lines before its head promised
-	last   byte // how the last line began
+	size   int  // number of lines before, from the header
+	last   byte // first character of the last line
 }
 
 var hunkHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`) })
@@ -33,11 +32,11 @@ func parseDiff(diff string) ([]hunk, error) {
 		case head != nil:
 			at, _ := strconv.Atoi(head[1])
 			if head[2] == "0" {
-				at++ // an insertion names the line it comes behind
+				at++ // an insertion names the line before it
 			}
 			hunks = append(hunks, hunk{at: max(at-1, 0), size: count(head[2])})
 		case len(hunks) == 0 || strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "):
-			// what stands before the first hunk only names the file
+			// lines before the first hunk only name the file
 		case strings.HasPrefix(line, "--- ") && hunks[len(hunks)-1].complete():
 			named++
 		default:
@@ -53,7 +52,7 @@ func parseDiff(diff string) ([]hunk, error) {
 	return hunks, nil
 }
 
-// count reads a number of lines, which is 1 when it is left out.
+// count reads a number of lines, by default 1.
 func count(text string) int {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n
@@ -61,9 +60,8 @@ func count(text string) int {
 	return 1
 }
 
-// complete reports whether the hunk has the lines its head promised. Heads are
-// often wrong, so that it only decides whether "--- " removes a line or names
-// another file.
+// complete reports whether the hunk has the number of lines in its header. Headers are
+// often wrong, so it only decides whether "--- " removes a line or names another file.
 func (h *hunk) complete() bool { return len(h.before) >= h.size }
 
 func (h *hunk) add(line string) error {
@@ -71,7 +69,7 @@ func (h *hunk) add(line string) error {
 	switch line[0] {
 	case ' ':
 		h.before, h.after = append(h.before, text), append(h.after, text)
-	case '\n': // an empty line whose blank somebody trimmed
+	case '\n': // an empty line whose blank was trimmed
 		h.before, h.after = append(h.before, line), append(h.after, line)
 	case '-':
 		h.before = append(h.before, text)
@@ -87,7 +85,7 @@ func (h *hunk) add(line string) error {
 	return nil
 }
 
-// chomp takes the newline off the line that was added last, on its sides.
+// chomp removes the newline of the line that was added last.
 func (h *hunk) chomp() {
 	cut := func(lines []string) {
 		if n := len(lines); n > 0 {
@@ -102,13 +100,13 @@ func (h *hunk) chomp() {
 	}
 }
 
-// createsFile reports whether the diff makes a file of nothing.
+// createsFile reports whether the diff creates a file.
 func createsFile(hunks []hunk) bool {
 	return len(hunks) == 1 && hunks[0].at == 0 && len(hunks[0].before) == 0
 }
 
-// apply changes a text. A hunk whose lines are not where it says is looked for
-// nearby: the nearest place that has exactly those lines takes it.
+// apply changes a text. If the lines of a hunk are not at its position, the nearest
+// place with exactly those lines is used.
 func apply(text string, hunks []hunk) (string, error) {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -119,7 +117,7 @@ func apply(text string, hunks []hunk) (string, error) {
 	for i, h := range hunks {
 		at := place(lines, h, h.at+drift, done)
 		if at < 0 {
-			return "", fmt.Errorf("hunk %d does not fit: %s", i+1, misfit(lines, h, h.at+drift))
+			return "", fmt.Errorf("hunk %d does not apply: %s", i+1, misfit(lines, h, h.at+drift))
 		}
 		drift = at - h.at
 		out = append(out, lines[done:at]...)
@@ -129,7 +127,7 @@ func apply(text string, hunks []hunk) (string, error) {
 	return strings.Join(append(out, lines[done:]...), ""), nil
 }
 
-// misfit tells what is otherwise where a hunk was expected to fit.
+// misfit returns what differs where a hunk was expected.
 func misfit(lines []string, h hunk, at int) string {
 	for i, want := range h.before {
 		switch {
@@ -142,8 +140,8 @@ func misfit(lines []string, h hunk, at int) string {
 	return fmt.Sprintf("the file ends before line %d", at+1)
 }
 
-// place finds the line where a hunk fits, nearest to at and not before first;
-// -1 when it fits nowhere.
+// place finds the line where a hunk applies, nearest to at and not before first; -1 if
+// there is none.
 func place(lines []string, h hunk, at, first int) int {
 	for away := 0; away <= len(lines); away++ {
 		for _, try := range []int{at - away, at + away} {

@@ -24,7 +24,7 @@ func TestPatches(t *testing.T) {
 		{"removing a line of dashes", "-- x\na\n", "@@ -1,2 +1 @@\n--- x\n a\n", "a\n", ""},
 		{"removing one later", "a\n-- x\n", "@@ -1,2 +1 @@\n a\n--- x\n", "a\n", ""},
 		{"a wrong count", "a\nb\nc\n", "@@ -1,1 +1,1 @@\n a\n-b\n+B\n c\n", "a\nB\nc\n", ""},
-		{"another line", "a\nb\n", "@@ -1,2 +1,2 @@\n a\n-c\n+d\n", "", `hunk 1 does not fit: line 2 is "b\n", not "c\n"`},
+		{"another line", "a\nb\n", "@@ -1,2 +1,2 @@\n a\n-c\n+d\n", "", `hunk 1 does not apply: line 2 is "b\n", not "c\n"`},
 		{"past the end", "a\n", "@@ -5,1 +5,1 @@\n-z\n+y\n", "", `the file ends before line 5`},
 		{"two files", "a\n", "--- a\n+++ a\n@@ -1 +1 @@\n-a\n+b\n--- b\n+++ b\n@@ -1 +1 @@\n-a\n+b\n", "", "not a unified diff of one file"},
 		{"nonsense in a hunk", "a\n", "@@ -1 +1 @@\n?a\n", "", "begins with"},

@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// The bounds of a search: how many lines it finds, how many files it opens, how
-// large they may be, and how much of a line it shows.
+// The limits of a search: lines found, files opened, size of a file, and length of a
+// line shown.
 const (
 	maxFound    = 1000
 	maxSearched = 20_000
@@ -72,7 +72,7 @@ func grep(ctx context.Context, files *host.Files, expression *regexp.Regexp, fol
 	return lines, err
 }
 
-// beside are folders that hold copies and records rather than somebody's work.
+// beside are folders with copies and metadata rather than source files.
 func beside(name string) bool {
 	return name == ".git" || name == "node_modules" || name == "vendor" || name == ".cache"
 }
@@ -94,7 +94,7 @@ func matches(expression *regexp.Regexp, path string, content []byte, limit int) 
 	return lines
 }
 
-// shown is a line cut to what one can read, as valid text.
+// shown shortens a line and makes it valid text.
 func shown(line []byte) string {
 	if len(line) > maxShown {
 		line = line[:maxShown]

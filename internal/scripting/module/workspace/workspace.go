@@ -1,7 +1,7 @@
-// Package workspace is what scripts have for working on a folder of files, as
-// people know it from agents: list_dir, read_file, search, write_file,
-// patch_file, git_status and run_command. All but the last two keep to the
-// folders that are open; those are off unless the configuration allows programs.
+// Package workspace provides functions for working on a folder of files: list_dir,
+// read_file, search, write_file, patch_file, git_status and run_command. All but the
+// last two are limited to the allowed folders; those two are disabled unless the
+// configuration allows programs.
 package workspace
 
 import (
@@ -35,7 +35,7 @@ func Module() host.Module {
 	}}
 }
 
-// listDir(path?) is what is in a folder; without a path, the open folders.
+// listDir(path?) returns the entries of a folder; without a path, the allowed folders.
 func listDir(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.OptString(1, "")
 	if err != nil {
@@ -97,12 +97,12 @@ func patchFile(_ context.Context, w *host.Services, args host.Args) ([]host.Valu
 	after, err := apply(string(before), hunks)
 	if err != nil {
 		return nil, fault.Wrap(fault.Conflict, err, "patch %s", path).
-			WithHint("read the file again and make the diff from what it says now")
+			WithHint("read the file again and make the diff from its current content")
 	}
 	return []host.Value{int64(len(hunks))}, w.Files.Write(path, []byte(after), false)
 }
 
-// gitStatus() is what git says of the folder commands run in.
+// gitStatus() returns git's status of the folder in which commands run.
 func gitStatus(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.Commands == nil {
 		return nil, noCommands(args)
@@ -117,7 +117,7 @@ func gitStatus(ctx context.Context, w *host.Services, args host.Args) ([]host.Va
 	return []host.Value{outcome.Stdout}, nil
 }
 
-// runCommand(name, arguments) gives status, standard output and standard error.
+// runCommand(name, arguments) returns status, standard output and standard error.
 func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	args.Func = "run_command"
 	if w.Commands == nil {
@@ -134,7 +134,7 @@ func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.V
 	words := make([]string, len(arguments))
 	for i, raw := range arguments {
 		if json.Unmarshal(raw, &words[i]) != nil {
-			words[i] = string(raw) // numbers and booleans as they are written
+			words[i] = string(raw) // numbers and booleans as written
 		}
 	}
 	outcome, err := w.Commands.Run(ctx, name, words)
@@ -145,6 +145,6 @@ func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.V
 }
 
 func noCommands(args host.Args) error {
-	return fault.New(fault.Denied, "%s: this run may not start programs", args.Func).
+	return fault.New(fault.Denied, "%s: this run may not run programs", args.Func).
 		WithHint("allow programs in the configuration with scripts.commands")
 }
