@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
-// change alters what startup.lua wants of a namespace's tools.
+// change changes the rule of startup.lua for a namespace's tools.
 func (u *upstreams) change(ctx context.Context, namespace string, change func(*overlay.Rule)) error {
 	u.mu.Lock()
 	rule := u.scripted[namespace]
@@ -31,7 +31,7 @@ func (u *upstreams) change(ctx context.Context, namespace string, change func(*o
 	return err
 }
 
-// Alias shows a tool under another name.
+// Alias gives a tool another name.
 func (s ownersUpstreams) Alias(ctx context.Context, namespace, alias, name string) error {
 	return s.all.change(ctx, namespace, func(r *overlay.Rule) {
 		if r.Aliases == nil {
@@ -55,12 +55,12 @@ func (s ownersUpstreams) Prefer(ctx context.Context, namespace, name string, pri
 	})
 }
 
-// warnings is what somebody should look at in an upstream's settings.
+// warnings are problems with an upstream's settings.
 func (u *upstreams) warnings(ctx context.Context, s upstream.Status) []string {
 	return slices.Concat(u.catalog.ExposureProblems(ctx, s.Name), s.Mistaken, u.overlay.Problems(s.Name), u.awaitingReview(s.Name))
 }
 
-// warn logs them, once each.
+// warn logs the warnings, once each.
 func (u *upstreams) warn(ctx context.Context) {
 	for _, s := range u.manager.List() {
 		warnings := u.warnings(ctx, s)
@@ -79,7 +79,7 @@ func (u *upstreams) warn(ctx context.Context) {
 	}
 }
 
-// setHooks has the hooks of startup.lua asked from now on; nil has none.
+// setHooks sets the hooks of startup.lua; nil changes nothing.
 func (srv *Server) setHooks(ctx context.Context, hooks *script.Hooks) {
 	if hooks == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// openPolicy makes the policy before anything that heeds it.
+// openPolicy opens the policy and the audit log.
 func (srv *Server) openPolicy(ctx context.Context) (err error) {
 	if srv.policy, err = policy.Open(ctx, srv.store, srv.config.PolicySettings(), srv.runsScript); err != nil {
 		return err
@@ -22,8 +22,8 @@ func (srv *Server) openPolicy(ctx context.Context) (err error) {
 	return srv.openAudit(ctx)
 }
 
-// runsScript tells whether a tool of ours runs a script here: one that is published,
-// or code.
+// runsScript tells whether one of our tools runs a script: a published one, or code in
+// its arguments.
 func (srv *Server) runsScript(name string) bool {
 	switch name {
 	case "lua_eval", "execute_code", "lua_preview":
@@ -33,8 +33,8 @@ func (srv *Server) runsScript(name string) bool {
 	}
 }
 
-// approvalPolicy is what needs approval: as the configuration says of scripts, and
-// by rules of the policy.
+// approvalPolicy is what needs approval: by the settings for scripts, and by policy
+// rules.
 func (srv *Server) approvalPolicy(c *config.Config) approval.Policy {
 	p := c.ApprovalPolicy()
 	if slices.ContainsFunc(c.Policy, func(r config.PolicyRule) bool { return policy.Verdict(r.Do) == policy.Approve }) {
@@ -53,15 +53,15 @@ func (srv *Server) needsApproval(ctx context.Context, e host.Effect) bool {
 	return srv.policy.Decide(principal.Of(ctx).Name, &info).Verdict == policy.Approve
 }
 
-// hides tells which tools somebody may never call; nil: none.
+// hides returns which tools a principal may never call; nil: none.
 func (srv *Server) hides(who principal.Principal) func(*tool.Info) bool {
 	return srv.policy.Hides(who.Name)
 }
 
-// explainPolicy says what the policy says of a tool and a key.
+// explainPolicy is what the policy decides about a tool and a key.
 func (srv *Server) explainPolicy(ctx context.Context, name, key string) (adminapi.PolicyCheck, error) {
 	info, err := srv.catalog.Resolve(ctx, name)
-	if err != nil { // a function of scripts, or a tool that is not there now
+	if err != nil { // a function of scripts, or a tool that does not exist now
 		space, rest, dotted := strings.Cut(name, ".")
 		if info.Ref = (tool.Ref{Space: space, Name: rest}); !dotted {
 			info.Ref = tool.Ref{Name: name}

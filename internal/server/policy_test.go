@@ -254,7 +254,7 @@ do = "read_only"
 	if w.web.heard() != "" {
 		t.Errorf("web was sent %s", w.web.heard())
 	}
-	if said := w.call("call_tool", map[string]any{"name": "mail.post", "arguments": map[string]any{}}); !strings.Contains(said, "needs somebody's approval") {
+	if said := w.call("call_tool", map[string]any{"name": "mail.post", "arguments": map[string]any{}}); !strings.Contains(said, "needs the approval of a person") {
 		t.Errorf("mail, directly: %s", said)
 	}
 	if said := w.lua("return mcp.mail.post{}"); !strings.Contains(said, "waits for approval") && !strings.Contains(said, "Waiting for approval") || w.mail.heard() != "" {

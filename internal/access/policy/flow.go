@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Begin gives ctx a record, unless it has one or nothing bears a label.
+// Begin gives ctx a record of labels, unless it has one or there are no labels.
 func (p *Policy) Begin(ctx context.Context) context.Context {
 	if recordOf(ctx) != nil || !p.settings.Load().follows() {
 		return ctx
@@ -20,14 +20,14 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordKey{}, &record{})
 }
 
-// askedByScript tells whether the door of a script has judged exactly this call.
+// askedByScript tells whether a script has asked for approval of exactly this call.
 func askedByScript(ctx context.Context, ref tool.Ref) bool {
 	outer := host.ParentOf(ctx)
 	return outer != nil && outer.Tool() == ref
 }
 
-// follow refuses a call that would send what must not go there, and notes what it
-// reads.
+// follow refuses a call that would send data where its labels are not accepted, and
+// records the labels of what it reads.
 func (p *Policy) follow(ctx context.Context, s *Settings, info *tool.Info, call tool.Call) error {
 	r, ref := recordOf(ctx), info.Ref
 	line := 0
@@ -46,14 +46,14 @@ func (p *Policy) follow(ctx context.Context, s *Settings, info *tool.Info, call 
 	return nil
 }
 
-// storeNothing are tools of ours that keep nothing a label could be lost in.
+// storeNothing are tools of ours that store no data, so that no label can be lost.
 var storeNothing = map[string]bool{
 	"session_create": true, "session_close": true, "session_reset": true, "session_fork": true, "job_cancel": true,
 }
 
-// followOwn is about our own tools. Those that run a script are followed inside;
-// those that look at what was kept read what that bears; others would let a label
-// be lost in what they keep.
+// followOwn is follow for our own tools. Tools that run a script are followed inside;
+// those that read stored data read its labels; others would store data without its
+// labels, and are refused.
 func (p *Policy) followOwn(ctx context.Context, s *Settings, info *tool.Info, call tool.Call, line int) error {
 	if p.delegates(info) {
 		return nil
@@ -66,7 +66,7 @@ func (p *Policy) followOwn(ctx context.Context, s *Settings, info *tool.Info, ca
 	switch family {
 	case "job", "session":
 		return p.recallAny(ctx, family+":", call.Args)
-	case "approval": // plans show what scripts want to send
+	case "approval": // plans contain what scripts want to send
 		for _, name := range s.names() {
 			r.add(Label{Name: name, From: info.Name, Line: line})
 		}
@@ -76,15 +76,16 @@ func (p *Policy) followOwn(ctx context.Context, s *Settings, info *tool.Info, ca
 	}
 }
 
-// refused says what must not go where, and the way it would have gone.
+// refused is the error for data that must not go to a place, with the way it would have
+// gone.
 func refused(barred []Label, to, place string) error {
-	return fault.New(fault.Denied, "what bears the label %s must not go to %s: %s → %s", namesOf(barred), place, barred[0], to).
-		WithHint("the owner can let it: accepts = [%q] for %s in luanette.toml; docs/policy.md", barred[0].Name, place).
+	return fault.New(fault.Denied, "data with the label %s must not go to %s: %s → %s", namesOf(barred), place, barred[0], to).
+		WithHint("the owner can allow it: accepts = [%q] for %s in luanette.toml; see docs/policy.md", barred[0].Name, place).
 		WithDetails(map[string]any{"labels": barred, "to": to})
 }
 
-// Check is asked about every effect of a script that is no call of a tool; those
-// are admitted where all calls are.
+// Check decides about an effect of a script that is not a tool call; tool calls pass
+// CheckCalls.
 func (p *Policy) Check(ctx context.Context, e host.Effect) error {
 	s := p.settings.Load()
 	if _, isTool := e.Tool(); isTool || slices.Contains([]host.Kind{host.Observe, host.Nondeterministic, host.Nested}, e.Kind) {
@@ -104,7 +105,7 @@ func (p *Policy) Check(ctx context.Context, e host.Effect) error {
 	return nil
 }
 
-// admit asks the rules about an effect that is no call of a tool.
+// admit applies the rules to an effect that is not a tool call.
 func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	if len(s.Rules) == 0 && !s.ReadOnly || lookup(e) {
 		return nil
@@ -117,19 +118,19 @@ func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	return nil
 }
 
-// lookup tells that an effect only asks which tools there are.
+// lookup tells that an effect only lists tools.
 func lookup(e host.Effect) bool {
 	return e.Name == "mcp.has" || e.Name == "mcp.tools" || e.Name == "mcp.namespaces"
 }
 
-// sinkOf is where an effect sends something, or "" when it stays with the run.
+// sinkOf is where an effect sends data, or "" when it stays with the run.
 func sinkOf(e host.Effect) string {
 	module, name, dotted := strings.Cut(e.Name, ".")
 	if !dotted {
 		module, name = "", e.Name
 	}
 	switch {
-	case module == "http": // an address says as much as a body
+	case module == "http": // a URL can carry data too
 		return "http"
 	case name == "__run" || name == "git_status" || name == "run_command":
 		return "commands"
@@ -146,8 +147,8 @@ func sinkOf(e host.Effect) string {
 	}
 }
 
-// Answered notes what answers bear that come from no tool, and those of tools that a
-// journal gave: a run that goes on has read what it read before.
+// Answered records the labels of results that come from no tool, and of tool results
+// that a journal replays: a resumed run has read what it read before.
 func (p *Policy) Answered(ctx context.Context, e host.Effect) {
 	r := recordOf(ctx)
 	if r == nil {
@@ -160,14 +161,14 @@ func (p *Policy) Answered(ctx context.Context, e host.Effect) {
 		}
 		return
 	}
-	if strings.HasSuffix(e.Name, "__next") { // events tell what others did and said
+	if strings.HasSuffix(e.Name, "__next") { // events contain data of others
 		for _, name := range s.names() {
 			r.add(Label{Name: name, From: "events", Line: e.Line})
 		}
 	}
 }
 
-// textsIn are all texts in a value.
+// textsIn are all strings in a value.
 func textsIn(raw json.RawMessage) (texts []string) {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {

@@ -1,14 +1,14 @@
-// Package policy decides who may call what, and where what was read may go.
+// Package policy decides who may call which tool, and where labelled data may flow.
 //
-// Rules are about keys and tools: the first that fits counts, and what none fits is
-// allowed. Read-only mode lets pass only what changes nothing. Labels follow data:
-// once a run has read from a namespace that bears one, everything it does later
-// bears the label too, and goes only where the label is accepted. The run is taken
-// as a whole, not value by value: whatever a script does to a text, it cannot make
-// it lose its label.
+// Rules name keys and tools: the first that matches counts, and calls that match none
+// are allowed. Read-only mode allows only tools that change nothing. Labels follow
+// data: once a run has read from a labelled namespace, everything it does later carries
+// the label, and may go only where the label is accepted. Labels belong to the run as a
+// whole, not to single values: whatever a script does to a text, the label stays.
 package policy
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -25,34 +25,34 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Verdict is what a rule wants.
+// Verdict is what a rule decides.
 type Verdict string
 
 // The verdicts.
 const (
 	Allow    Verdict = "allow"
 	Deny     Verdict = "deny"
-	Approve  Verdict = "approve"   // a person must say yes first
-	ReadOnly Verdict = "read_only" // allow what changes nothing
+	Approve  Verdict = "approve"   // a person must approve first
+	ReadOnly Verdict = "read_only" // allow tools that change nothing
 )
 
-// Verdicts are all of them.
+// Verdicts are all verdicts.
 func Verdicts() []Verdict { return []Verdict{Allow, Deny, Approve, ReadOnly} }
 
-// Rule is what holds for some keys and some tools.
+// Rule applies to some keys and some tools.
 type Rule struct {
-	Key    string // a pattern for the key's name; "" is anybody
+	Key    string // a pattern for the key's name; "" matches everyone
 	Tool   string // a pattern such as "git.push", "git.*" or "*"; a function of scripts such as "http.request" too
 	Do     Verdict
-	Reason string // reported to whom it refuses
+	Reason string // part of the error when it refuses
 }
 
 func (r Rule) fits(key string, subjects []string) bool {
 	return (r.Key == "" || principal.Matches(r.Key, key)) && slices.ContainsFunc(subjects, func(s string) bool { return principal.Matches(r.Tool, s) })
 }
 
-// subjects are the names rules may call a tool by: that under which it shows, and
-// its owner's where that is another.
+// subjects are the names by which rules may refer to a tool: its name, and the
+// upstream's where that differs.
 func subjects(info *tool.Info) []string {
 	if info.Original == "" || info.Original == info.Name {
 		return []string{info.Ref.String()}
@@ -64,22 +64,22 @@ func subjects(info *tool.Info) []string {
 type Settings struct {
 	Rules    []Rule
 	ReadOnly bool
-	// Readers are patterns of tools known to change nothing. Where they name a
-	// namespace, what its tools claim of themselves does not count.
+	// Readers are patterns of tools known to change nothing. In namespaces that they
+	// name, the hints of the tools are ignored.
 	Readers []string
-	// Labels are what is read from a namespace bears.
+	// Labels are the labels of data read from a namespace.
 	Labels map[string][]string
-	// Accepts is which labels may go to a namespace, or to one of Sinks.
+	// Accepts are the labels that may flow to a namespace, or to one of Sinks.
 	Accepts map[string][]string
 }
 
-// Sinks are places besides namespaces where a script can send something.
+// Sinks are places besides namespaces to which a script can send data.
 var Sinks = []string{"http", "files", "commands", "contents", "events", "upstreams", "luanette"}
 
-// follows tells whether anything bears a label.
+// follows tells whether there are any labels.
 func (s *Settings) follows() bool { return len(s.Labels) > 0 }
 
-// names are all labels there are.
+// names are all labels.
 func (s *Settings) names() []string {
 	var all []string
 	for _, labels := range s.Labels {
@@ -89,15 +89,16 @@ func (s *Settings) names() []string {
 	return slices.Compact(all)
 }
 
-// Policy is what holds now. It is safe for concurrent use.
+// Policy holds the current settings. It is safe for concurrent use.
 type Policy struct {
 	db       *db.DB
 	runs     func(name string) bool
 	settings atomic.Pointer[Settings]
 }
 
-// Open makes a policy that keeps what must be remembered in a database. runs tells
-// which of our own tools run a script: what that does is decided about itself.
+// Open makes a policy that remembers the labels of stored data in a database. runs
+// tells which of our own tools run a script: the calls of that script are checked
+// themselves.
 func Open(ctx context.Context, database *db.DB, s Settings, runs func(name string) bool) (*Policy, error) {
 	if err := database.Migrate(ctx, "policy", migrations); err != nil {
 		return nil, err
@@ -110,10 +111,10 @@ func Open(ctx context.Context, database *db.DB, s Settings, runs func(name strin
 // Set replaces the settings.
 func (p *Policy) Set(s Settings) { p.settings.Store(&s) }
 
-// Decision is what the policy says of one call, and why.
+// Decision is what the policy says about one call, and why.
 type Decision struct {
 	Verdict Verdict
-	Rule    string // the rule that decided, as people read it; "" when none did
+	Rule    string // the rule that decided, readable; "" when none did
 	Reason  string
 }
 
@@ -122,8 +123,8 @@ func (p *Policy) Decide(key string, info *tool.Info) Decision {
 	return p.settings.Load().decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info))
 }
 
-// Hides tells which tools a key may never call, so that there is no use in showing
-// them; nil when there are none. What takes an approval is not among them.
+// Hides returns which tools a key may never call, so that they need not be listed; nil
+// when there are none. Tools that need approval are not among them.
 func (p *Policy) Hides(key string) func(info *tool.Info) bool {
 	s := p.settings.Load()
 	if !s.ReadOnly && !slices.ContainsFunc(s.Rules, func(r Rule) bool {
@@ -136,8 +137,8 @@ func (p *Policy) Hides(key string) func(info *tool.Info) bool {
 	}
 }
 
-// delegates tells whether a tool of ours does nothing itself: it runs a script, or
-// calls another tool.
+// delegates tells whether one of our tools does nothing itself but run a script or call
+// another tool.
 func (p *Policy) delegates(info *tool.Info) bool {
 	return info.RunsScript || info.Space == "" && (info.Name == callTool || p.runs(info.Name))
 }
@@ -155,16 +156,16 @@ func (s *Settings) decide(key string, subjects []string, ref tool.Ref, harmless 
 		if r.Do == ReadOnly {
 			d.Verdict = Allow
 			if !harmless {
-				d.Verdict, d.Reason = Deny, or(r.Reason, "it may change something")
+				d.Verdict, d.Reason = Deny, cmp.Or(r.Reason, "it may change something")
 			}
 		}
 		if d.Verdict == Deny || !s.ReadOnly {
 			return d
 		}
-		break // read-only mode stands above what rules allow
+		break // read-only mode overrides what rules allow
 	}
 	if s.ReadOnly && !harmless {
-		return Decision{Deny, "read_only", "it may change something, and the house is read-only"}
+		return Decision{Deny, "read_only", "it may change something, and the server is read-only"}
 	}
 	return Decision{Verdict: Allow}
 }
@@ -177,24 +178,24 @@ func (r Rule) words() string {
 	return key + string(r.Do) + " " + r.Tool
 }
 
-// harmless tells whether a tool changes nothing: by the owner's list where that
-// speaks of its namespace, else by its own word.
+// harmless tells whether a tool changes nothing: by Readers if they name its namespace,
+// else by its own hint.
 func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
-	spoken := false
+	named := false
 	for _, pattern := range s.Readers {
 		space, _, _ := strings.Cut(pattern, ".")
 		if ref.Space != "" && space == ref.Space {
-			spoken = true
+			named = true
 		}
 		if slices.ContainsFunc(subjects, func(s string) bool { return principal.Matches(pattern, s) }) {
 			return true
 		}
 	}
-	return claims && !spoken
+	return claims && !named
 }
 
-// CheckCall decides about a call of whoever ctx says. The context is that for the
-// call: what it reads is on its record.
+// CheckCall decides about a call of the principal of ctx. It returns the context for
+// the call, which records the labels of what the call reads.
 func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, Decision, error) {
 	s := p.settings.Load()
 	d := Decision{Verdict: Allow}
@@ -214,30 +215,23 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	return ctx, d, nil
 }
 
-// refusal is the error of a decision that is no yes. What needs approval is asked
-// about at the door of scripts, so there it has been said.
+// refusal is the error of a decision, or nil. A script has already asked for approval
+// before it calls.
 func (d Decision) refusal(ctx context.Context, ref tool.Ref) error {
 	switch d.Verdict {
 	case Deny:
-		f := fault.New(fault.Denied, "%s is not allowed: %s", ref, or(d.Reason, d.Rule))
+		f := fault.New(fault.Denied, "%s is not allowed: %s", ref, cmp.Or(d.Reason, d.Rule))
 		return f.WithHint("%s decided; `luanette policy check %s` explains it", d.Rule, ref)
 	case Approve:
 		if askedByScript(ctx, ref) {
 			return nil
 		}
-		return fault.New(fault.Denied, "%s needs somebody's approval", ref).
-			WithHint("call it from a script, as mcp.%s: a script waits for the answer; %s decided", ref, d.Rule)
+		return fault.New(fault.Denied, "%s needs the approval of a person", ref).
+			WithHint("call it from a script, as mcp.%s: a script waits for the approval; %s decided", ref, d.Rule)
 	default:
 		return nil
 	}
 }
 
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// Settings are those that hold now. They are shared: read, never write.
+// Settings are the current settings. They are shared: read, never write.
 func (p *Policy) Settings() *Settings { return p.settings.Load() }

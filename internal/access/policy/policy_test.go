@@ -64,7 +64,7 @@ func TestFirstRuleThatFits(t *testing.T) {
 	}
 	p.Set(policy.Settings{ReadOnly: true, Rules: []policy.Rule{{Tool: "*", Do: policy.Allow}}})
 	if got := p.Decide("ann", about("git.commit", tool.Hints{})); got.Verdict != policy.Deny || got.Rule != "read_only" {
-		t.Errorf("a rule opens a house that is read-only: %+v", got)
+		t.Errorf("a rule overrides read-only mode: %+v", got)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestRemembered(t *testing.T) {
 		if err := p.Remember(first, "job:1"); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Remember(p.Begin(t.Context()), "job:1"); err != nil { // one that read nothing
+		if err := p.Remember(p.Begin(t.Context()), "job:1"); err != nil { // a run that read nothing
 			t.Fatal(err)
 		}
 		send := func(recalled, to string, args string) error {
@@ -120,7 +120,7 @@ func TestRemembered(t *testing.T) {
 	})
 }
 
-// Effects of scripts that are no tools are places too.
+// Effects of scripts that are not tool calls have sinks too.
 func TestSinks(t *testing.T) {
 	t.Parallel()
 	p := open(t, dbtest.Open(t, dbtest.SQLite(t)), policy.Settings{Labels: map[string][]string{"crm": {"secret"}}, Accepts: map[string][]string{"contents": {"*"}}})
@@ -154,6 +154,6 @@ func TestSinks(t *testing.T) {
 	fresh := p.Begin(t.Context())
 	p.Answered(fresh, host.Effect{Name: "__next", Kind: host.Nondeterministic}) // others' logs are among events
 	if err := p.Check(fresh, host.Effect{Name: "http.request", Kind: host.Read}); err == nil {
-		t.Error("what was heard goes out")
+		t.Error("data from events goes out")
 	}
 }

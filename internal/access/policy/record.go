@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// Label is what data bears, and where it was read.
+// Label is a label of data, and where the data was read.
 type Label struct {
 	Name string `json:"label"`
 	From string `json:"from"`           // "crm.get_customer"
-	Line int    `json:"line,omitempty"` // of the script that did
+	Line int    `json:"line,omitempty"` // of the script that read it
 }
 
 func (l Label) String() string { return at(l.From, l.Line) }
@@ -25,8 +25,8 @@ func at(what string, line int) string {
 	return fmt.Sprintf("%s (line %d)", what, line)
 }
 
-// record is what a run has read. All that belong to one run share it: scripts it
-// calls, tasks it does at once.
+// record is the labels of what a run has read. Everything that belongs to one run
+// shares it: scripts it calls, concurrent tasks.
 type record struct {
 	mu     sync.Mutex
 	labels map[string]Label
@@ -39,7 +39,7 @@ func recordOf(ctx context.Context) *record {
 	return r
 }
 
-// add notes labels; where one is known already, the first origin stays.
+// add records labels; of a known label the first origin stays.
 func (r *record) add(labels ...Label) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *record) all() []Label {
 	return list
 }
 
-// barred are the labels a place does not accept.
+// barred are the labels that a place does not accept.
 func (r *record) barred(accepts []string) (list []Label) {
 	for _, l := range r.all() {
 		if !slices.Contains(accepts, l.Name) && !slices.Contains(accepts, "*") {

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Remember keeps under a name what the record of ctx has, beside what is kept
-// there already: data does not lose a label.
+// Remember stores the labels of ctx under a name, in addition to those stored there:
+// data does not lose a label.
 func (p *Policy) Remember(ctx context.Context, name string) error {
 	r := recordOf(ctx)
 	if r == nil {
@@ -35,13 +35,13 @@ func (p *Policy) Remember(ctx context.Context, name string) error {
 	return nil
 }
 
-// Recall adds to the record of ctx what is kept under a name.
+// Recall adds the labels stored under a name to those of ctx.
 func (p *Policy) Recall(ctx context.Context, name string) error {
 	return p.recall(ctx, `SELECT label, origin, line FROM flow_labels WHERE name = $1`, name)
 }
 
-// recallAny adds what is kept under any name with that prefix which args speak of,
-// or under all of them when they speak of none.
+// recallAny adds the labels stored under the names with that prefix that args contain,
+// or under all of them if args contain none.
 func (p *Policy) recallAny(ctx context.Context, prefix string, args json.RawMessage) error {
 	texts := textsIn(args)
 	for _, text := range texts {

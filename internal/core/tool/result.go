@@ -8,16 +8,16 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Result is a tool's answer: an MCP CallToolResult object as JSON. It is kept
-// raw, so that relaying one costs nothing and loses nothing; View reads it.
+// Result is a tool's result: an MCP CallToolResult object as JSON. It is not parsed, so
+// that relaying it costs nothing and loses nothing; View parses it.
 type Result struct {
 	Raw json.RawMessage
-	// Task is the id of work that goes on, for which Raw is only a receipt; ""
-	// when Raw is all there is. Clients that know tasks are given the task.
+	// Task is the id of a task that continues, if Raw only confirms its start. Clients
+	// that support tasks get the task.
 	Task string
 }
 
-// View is a Result taken apart.
+// View is a parsed Result.
 type View struct {
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structuredContent,omitempty"`
@@ -25,7 +25,7 @@ type View struct {
 	Meta       json.RawMessage   `json:"_meta,omitempty"`
 }
 
-// View takes the result apart. Blocks of unknown type are kept as they are.
+// View parses the result. Blocks of unknown type stay as they are.
 func (r Result) View() (View, error) {
 	var v View
 	if len(r.Raw) == 0 {
@@ -49,9 +49,9 @@ func (v View) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// Value is the answer as one JSON value, which is what a script wants to hold:
-// structured content when there is any, else the text when it is JSON, else the
-// text as a string; with blocks that are not text, the list of blocks.
+// Value is the result as one JSON value, for scripts: the structured content if there
+// is any, else the text if it is JSON, else the text as a string; with blocks that are
+// not text, the list of blocks.
 func (v View) Value() json.RawMessage {
 	if len(v.Structured) > 0 && !bytes.Equal(v.Structured, []byte("null")) {
 		return v.Structured
@@ -80,8 +80,8 @@ func (v View) Value() json.RawMessage {
 	return quoted
 }
 
-// Output makes a successful result of a line for people and, when data is not
-// nil, the same as data for programs.
+// Output makes a successful result of a text for people and, if data is not nil, the
+// same as data for programs.
 func Output(text string, data any) (Result, error) {
 	v := View{Content: []json.RawMessage{textBlock(text)}}
 	if data != nil {
@@ -94,13 +94,13 @@ func Output(text string, data any) (Result, error) {
 	return v.result()
 }
 
-// ErrorKey is the key in a failed result's _meta under which the fault stands.
-// It is not structured content, because clients check that against the tool's
-// output schema even when the tool failed.
+// ErrorKey is the key of the fault in a failed result's _meta. The fault is not
+// structured content, because clients check that against the tool's output schema even
+// if the tool failed.
 const ErrorKey = "luanette/error"
 
-// Failure makes the result of a tool that ran and failed, in the shape every
-// door shows: the message and hint as text, the fault as data in _meta.
+// Failure makes the result of a tool that ran and failed, in the form of all endpoints:
+// message and hint as text, the fault as data in _meta.
 func Failure(err error) Result {
 	f := fault.From(err)
 	text := string(f.Code) + ": " + f.Error()
@@ -115,7 +115,7 @@ func Failure(err error) Result {
 	return r
 }
 
-// Failed makes the result of a tool that ran and failed with these words.
+// Failed makes the result of a tool that ran and failed with this text.
 func Failed(text string) Result {
 	r, _ := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}.result() // valid JSON always encodes
 	return r
@@ -134,8 +134,8 @@ func textBlock(text string) json.RawMessage {
 	return raw
 }
 
-// Encode is JSON without the escapes that only web pages want: < stays one byte, for
-// people who read it and for models that pay for it.
+// Encode is JSON without the escapes for HTML: < stays one byte, which is easier to
+// read and costs models fewer tokens.
 func Encode(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -130,7 +130,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Whatever a stranger answers: no panic, and what a script is handed is JSON.
+// Whatever a tool answers: no panic, and what a script gets is JSON.
 func FuzzValue(f *testing.F) {
 	for _, raw := range []string{
 		``, `null`, `{}`, `{"content":null}`, `{"content":[null]}`, `{"content":[` + hello + `,` + image + `]}`,

@@ -2,24 +2,24 @@ package tool
 
 import "context"
 
-// Scope narrows what a call may lead to, however far it leads: it travels in the
-// context, so that a script or a tool that calls tools cannot reach further than
-// whoever called it. It must be safe for concurrent use.
+// Scope limits what a call may lead to. It is part of the context, so that a script or
+// a tool that calls tools cannot reach further than its caller. It must be safe for
+// concurrent use.
 type Scope struct {
-	// Allows tells whether a tool exists for this caller. A Ref without a name asks
-	// about a whole namespace: whether anything in it might.
+	// Allows tells whether a tool exists for this caller. A Ref without a name stands
+	// for a namespace: whether any tool in it may exist.
 	Allows func(Ref) bool
-	// CheckCall is asked before every call of a tool that exists; its error refuses the
+	// Admit is asked before every call of a tool that exists; its error refuses the
 	// call. nil admits all.
 	Admit func(Ref) error
-	// HideArgs keeps arguments out of traces: they are a person's own words.
+	// HideArgs excludes arguments from traces: they are private.
 	HideArgs bool
 }
 
 type scopeKey struct{}
 
-// WithScope returns ctx with a scope. A scope cannot be widened: within one, only
-// what both allow is allowed.
+// WithScope returns ctx with a scope. Inside another scope, only what both allow is
+// allowed.
 func WithScope(ctx context.Context, s *Scope) context.Context {
 	if outer := ScopeOf(ctx); outer != nil {
 		s = outer.and(s)

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Task is work that goes on after the call that began it was answered. Clients
-// that know tasks follow it by its id.
+// Task is work that continues after the call that started it has returned. Clients that
+// support tasks refer to it by its id.
 type Task struct {
 	ID        string
 	State     TaskState
-	Message   string                     // what it is doing, or what became of it; may be empty
-	Created   time.Time                  // and
-	Updated   time.Time                  // when it changed last
-	TTL       time.Duration              // how long it is kept, counted from its creation; 0 when that is not known yet
-	Result    Result                     // of a completed one: what the call would have answered, had it waited
-	Err       error                      // of a failed one: what kept the call from being answered at all
-	Questions map[string]json.RawMessage // of one that waits for input: its questions by key, as MCP's requests
+	Message   string // progress or outcome; may be empty
+	Created   time.Time
+	Updated   time.Time                  // the last change
+	TTL       time.Duration              // how long it is stored after its creation; 0: not known yet
+	Result    Result                     // of a completed task: the result of the call
+	Err       error                      // of a failed task: why there is no result
+	Questions map[string]json.RawMessage // of a task that waits for input: MCP requests by key
 }
 
-// TaskState is where a task stands, in MCP's words.
+// TaskState is the state of a task in MCP.
 type TaskState string
 
 // The states. The last three are final.
@@ -31,7 +31,7 @@ const (
 	TaskCancelled     TaskState = "cancelled"
 )
 
-// Final tells whether nothing more happens in this state.
+// Final tells whether the state does not change any more.
 func (s TaskState) Final() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCancelled
 }

@@ -167,8 +167,8 @@ func TestLook(t *testing.T) {
 		}
 		tools[0].Description = "changed"            // x, which shows as ex
 		tools[1].Name, tools[1].Priority = "why", 4 // y
-		stranger := tool.Info{Ref: tool.Ref{Name: "s"}, Original: "s"}
-		return []tool.Info{tools[0], tools[1], stranger}, nil // z is hidden
+		unknown := tool.Info{Ref: tool.Ref{Name: "s"}, Original: "s"}
+		return []tool.Info{tools[0], tools[1], unknown}, nil // z is hidden
 	})
 	if got, want := listed(t, s), []string{"a.ex=x", "a.why=y", "b.x"}; !slices.Equal(got, want) {
 		t.Errorf("listed %q, want %q", got, want)

@@ -1,9 +1,9 @@
 // Package tokencount estimates how many tokens of a model's context a text takes,
-// without a model's vocabulary. It counts what tokenizers of today's models make
-// of text: a word with the space before it is one token, a long one a token for
-// every few letters more, digits go by threes, marks that stand together by fours.
-// For English, JSON and code the sum is about what the public vocabularies give,
-// rather more than less; docs/code_mode.md says how that was measured.
+// without a model's vocabulary. It counts as tokenizers of current models do: a word
+// with the space before it is one token, a long word takes one more for every few
+// letters, digits are grouped by three and adjacent punctuation by four. For English,
+// JSON and code the sum is close to what the public vocabularies give, and rather more
+// than less; docs/code_mode.md describes the measurement.
 package tokencount
 
 import (
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// What one token covers.
+// Characters per token.
 const (
 	wordLetters = 10 // of a word; each further token takes
 	moreLetters = 5
@@ -20,7 +20,7 @@ const (
 	spaces      = 12 // of indentation
 )
 
-// Estimate is about how many tokens a text takes.
+// Estimate returns about how many tokens a text takes.
 func Estimate(text string) int {
 	n := 0
 	for len(text) > 0 {
@@ -31,8 +31,7 @@ func Estimate(text string) int {
 	return n
 }
 
-// piece is the length of what stands together at the beginning of a text, and the
-// tokens it takes.
+// piece is the length of the next token group of a text, and the tokens it takes.
 func piece(text string) (length, cost int) {
 	r, size := utf8.DecodeRuneInString(text)
 	switch {
@@ -59,7 +58,7 @@ func piece(text string) (length, cost int) {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// word is a run of letters up to where camelCase turns.
+// word is a run of letters up to a change of case.
 func word(text string) (length, cost int) {
 	for length < len(text) && isWord(text[length]) {
 		if length > 0 && text[length] <= 'Z' && text[length-1] >= 'a' {

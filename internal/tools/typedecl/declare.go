@@ -1,8 +1,8 @@
-// Package typedecl writes tools down as typed declarations, in TypeScript and in
-// Lua with the annotations its language servers know: what models read best
-// before they write code that calls them. Types are made from JSON Schema, which
-// comes from strangers: whatever it says, the text stays a declaration, of
-// bounded size, with nothing of it outside of comments, names and literals.
+// Package typedecl writes tools as typed declarations, in TypeScript and in Lua with
+// the annotations of LuaLS: models read these best before they write code that calls
+// the tools. Types are made from JSON Schema of upstreams, which is not trusted:
+// whatever it contains, the text stays a declaration of bounded size, and the schema
+// appears only in comments, names and literals.
 package typedecl
 
 import (
@@ -22,14 +22,14 @@ type Tool struct {
 	ReadOnly    bool
 }
 
-// Of is a tool as its owner defines it.
+// Of is a tool as its definition says.
 func Of(info *tool.Info) Tool {
 	return Tool{
 		Ref: info.Ref, Description: info.Description, Input: info.Input, Output: info.Output, ReadOnly: info.Hints.ReadOnly,
 	}
 }
 
-// notes are what is said of a tool below its description.
+// notes are what follows the description of a tool.
 func (t *Tool) notes() []string {
 	var notes []string
 	if t.ReadOnly {

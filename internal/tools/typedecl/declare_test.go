@@ -52,7 +52,7 @@ func TestDeclarations(t *testing.T) {
 		for i := range definitions {
 			tools = append(tools, definitions[i].tool())
 		}
-		told := &txtar.Archive{Comment: archive.Comment, Files: []txtar.File{
+		declared := &txtar.Archive{Comment: archive.Comment, Files: []txtar.File{
 			archive.Files[0],
 			{Name: "mcp.d.ts", Data: []byte(typedecl.TypeScript(tools))},
 			{Name: "mcp.lua", Data: []byte(typedecl.Lua(tools))},
@@ -60,12 +60,12 @@ func TestDeclarations(t *testing.T) {
 		sources[filepath.Base(path)] = typedecl.TypeScript(tools)
 		checkLua(t, path, typedecl.Lua(tools))
 		if os.Getenv("UPDATE") != "" {
-			if err := os.WriteFile(path, txtar.Format(told), 0o600); err != nil {
+			if err := os.WriteFile(path, txtar.Format(declared), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		if got, want := string(txtar.Format(told)), string(txtar.Format(archive)); got != want {
+		if got, want := string(txtar.Format(declared)), string(txtar.Format(archive)); got != want {
 			t.Errorf("%s:\n%s\nwant:\n%s", path, got, want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kind is what sort of type a type is.
+// kind is the kind of a type.
 type kind uint8
 
 const (
@@ -32,7 +32,7 @@ type form struct {
 	value    json.RawMessage // of a literal
 	parts    []*form
 	fields   []field
-	rest     *form // of further items or properties; nil: none are told of
+	rest     *form // of further items or properties; nil: none are described
 	optional int   // of a tuple: how many of the last parts may be missing
 	closed   bool  // of an object: there are no other properties
 	ref      *definition
@@ -58,7 +58,7 @@ var anything = &form{kind: unknown}
 // isMap tells whether an object has no named properties.
 func (f *form) isMap() bool { return f.kind == object && len(f.fields) == 0 && !f.closed }
 
-// loose tells whether an object says nothing but that it is one.
+// loose tells whether an object has no description of its properties.
 func (f *form) loose() bool { return f.isMap() && (f.rest == nil || f.rest.kind == unknown) }
 
 // either is the union of forms. Without any it is never.
@@ -96,8 +96,8 @@ func either(forms ...*form) *form {
 	return &form{kind: union, parts: parts}
 }
 
-// all is the intersection of forms: objects become one, what says nothing more is
-// left out.
+// all is the intersection of forms: objects are merged, forms that add nothing are
+// dropped.
 func all(forms ...*form) *form {
 	var parts []*form
 	seen := map[string]bool{}
@@ -127,8 +127,7 @@ func all(forms ...*form) *form {
 	return whole.unwrapped()
 }
 
-// joined makes one object of all plain objects among the parts that do not
-// contradict each other.
+// joined merges all plain objects among the parts that do not contradict each other.
 func joined(parts []*form) []*form {
 	whole := &form{kind: object}
 	var others []*form
@@ -143,8 +142,8 @@ func joined(parts []*form) []*form {
 	return append([]*form{whole}, others...)
 }
 
-// take adds fields to an object's; false, and nothing is added, when a name has
-// another type already. What one says nothing of, the other may describe.
+// take adds fields to an object; false, and nothing is added, when a name has another
+// type already. A description is taken from either.
 func (f *form) take(fields []field) bool {
 	merged := slices.Clone(f.fields)
 	for _, one := range fields {
@@ -173,7 +172,7 @@ func (f *form) unwrapped() *form {
 	return f
 }
 
-// key is the same for types that are the same.
+// key is equal for equal types.
 func (f *form) key() string {
 	var b strings.Builder
 	f.write(&b)

@@ -17,8 +17,8 @@ func Lua(tools []Tool) string {
 	return strings.Join(parts, "\n")
 }
 
-// annotator prints types as LuaLS reads them. Objects have to be classes, which
-// stand before what uses them.
+// annotator prints types for LuaLS. Objects must be classes, which are declared before
+// their use.
 type annotator struct {
 	taken   map[string]bool
 	names   map[*definition]string
@@ -77,7 +77,7 @@ func (p *annotator) define(name string, f *form) {
 	fmt.Fprintf(&p.classes, "---@alias %s %s\n\n", name, alias)
 }
 
-// class writes an object down. The classes of what is in it come before.
+// class declares an object, after the classes of its fields.
 func (p *annotator) class(name string, f *form, parents ...string) {
 	var b strings.Builder
 	remark(&b, lines(f.doc))
@@ -107,7 +107,7 @@ func (p *annotator) class(name string, f *form, parents ...string) {
 	p.classes.WriteString(b.String())
 }
 
-// print writes a type; name is what a class made for it is called.
+// print writes a type; name is the name of a class made for it.
 func (p *annotator) print(f *form, name string) string {
 	switch f.kind {
 	case never:
@@ -159,7 +159,7 @@ func (p *annotator) either(parts []*form, name string) string {
 	return strings.Join(texts, "|")
 }
 
-// tuple is written as one where it always has the same length.
+// tuple is written as a tuple if it always has the same length.
 func (p *annotator) tuple(f *form, name string) string {
 	if f.rest == nil && f.optional == 0 {
 		texts := make([]string, len(f.parts))
@@ -187,8 +187,8 @@ func (p *annotator) object(f *form, name string) string {
 	return name
 }
 
-// both is a class with parents where all parts are classes, else what it says
-// first: annotations have no intersections.
+// both is a class with parents if all parts are classes, else its first part:
+// annotations have no intersections.
 func (p *annotator) both(f *form, name string) string {
 	var parents []string
 	whole := &form{kind: object}
@@ -229,7 +229,7 @@ func (p *annotator) free(name string) string {
 	return found
 }
 
-// className is a name LuaLS takes for a class.
+// className is a valid class name for LuaLS.
 func className(text string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -246,8 +246,8 @@ func className(text string) string {
 	return name
 }
 
-// luaPath is how a script writes the tool; plain when it can be the name of a
-// function.
+// luaPath is how a script refers to the tool; plain tells that it is a valid function
+// name.
 func luaPath(path []string) (text string, plain bool) {
 	text, plain = "mcp", true
 	for _, part := range path {
@@ -261,8 +261,8 @@ func luaPath(path []string) (text string, plain bool) {
 	return text, plain
 }
 
-// luaQuote writes a string as Lua reads it: every byte that is no plain character
-// by its number.
+// luaQuote writes a string literal of Lua, with every byte that is not a plain
+// character as a number.
 func luaQuote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -286,8 +286,8 @@ var luaWords = map[string]bool{
 	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
 }
 
-// remark writes lines as a documentation comment. One that looks like an
-// annotation is kept from being one.
+// remark writes lines as a documentation comment, in which nothing is read as an
+// annotation.
 func remark(b *strings.Builder, text []string) {
 	for _, line := range text {
 		if trimmed := strings.TrimLeft(line, " -"); strings.HasPrefix(trimmed, "@") || strings.HasPrefix(trimmed, "|") {

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// Bounds of what is read of one schema. Beyond them a type is unknown.
+// Limits of what is read of one schema. Beyond them a type is unknown.
 const (
 	deepest    = 16
 	mostForms  = 3000
@@ -25,8 +25,8 @@ type reader struct {
 	order []*definition
 }
 
-// read makes a type of a schema. definitions are the types it refers to, in the
-// order they are met.
+// read makes a type of a schema. definitions are the types it refers to, in order of
+// appearance.
 func read(schema json.RawMessage) (*form, []*definition) {
 	r := &reader{root: schema, left: mostForms, found: map[string]*definition{}}
 	f := r.form(schema, 0)
@@ -71,7 +71,7 @@ func (r *reader) form(schema json.RawMessage, depth int) *form {
 	return f
 }
 
-// combined is what a schema says itself together with what it refers to.
+// combined is what a schema says itself and by its references.
 func (r *reader) combined(k keywords, depth int) *form {
 	parts := []*form{r.plain(k, depth)}
 	for _, name := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
@@ -96,11 +96,11 @@ func (r *reader) combined(k keywords, depth int) *form {
 	return required(all(parts...), requiredIn(k))
 }
 
-// requiredIn are the names a schema requires, those of allOf included, for one
-// part may require what another describes.
+// requiredIn are the names that a schema requires, including allOf: one part may
+// require what another describes.
 func requiredIn(k keywords) []string {
 	var names []string
-	_ = json.Unmarshal(k["required"], &names) // a strange list is no list
+	_ = json.Unmarshal(k["required"], &names) // an invalid list counts as none
 	schemas, _ := rawjson.Items(k["allOf"])
 	for _, s := range schemas {
 		var more []string
@@ -111,7 +111,7 @@ func requiredIn(k keywords) []string {
 	return names
 }
 
-// required marks the fields of an object that must be there.
+// required marks the required fields of an object.
 func required(f *form, names []string) *form {
 	if f.kind != object || len(names) == 0 {
 		return f
@@ -126,7 +126,7 @@ func required(f *form, names []string) *form {
 	return &marked
 }
 
-// plain is what a schema says without others.
+// plain is what a schema says without references.
 func (r *reader) plain(k keywords, depth int) *form {
 	if value, ok := k["const"]; ok {
 		return (&form{kind: literal, value: compact(value)}).orNull()
@@ -166,7 +166,7 @@ func (r *reader) typed(name string, k keywords, depth int) *form {
 	}
 }
 
-// typesOf are the types a schema names, or what its other keywords speak of.
+// typesOf are the types that a schema names, or that its other keywords imply.
 func typesOf(k keywords) []string {
 	if raw, ok := k["type"]; ok {
 		if name, ok := rawjson.Text(raw); ok {
@@ -191,7 +191,7 @@ func typesOf(k keywords) []string {
 	return nil
 }
 
-// enumerated is one of some values; where there are very many, their types.
+// enumerated is a union of values, or of their types if there are very many.
 func enumerated(values []json.RawMessage, types []string) *form {
 	var choices []*form
 	for _, v := range values {
@@ -257,13 +257,13 @@ func compact(value json.RawMessage) json.RawMessage {
 
 func (r *reader) array(k keywords, depth int) *form {
 	prefix, isTuple := rawjson.Items(k["prefixItems"])
-	further, told := k["items"]
+	further, given := k["items"]
 	if older, ok := rawjson.Items(k["items"]); ok { // up to draft 2019-09
 		prefix, isTuple = older, true
-		further, told = k["additionalItems"]
+		further, given = k["additionalItems"]
 	}
 	if !isTuple || len(prefix) == 0 {
-		if !told {
+		if !given {
 			return &form{kind: list, parts: []*form{anything}}
 		}
 		return &form{kind: list, parts: []*form{r.form(further, depth+1)}}
@@ -278,7 +278,7 @@ func (r *reader) array(k keywords, depth int) *form {
 	most, bounded := wholeNumber(k["maxItems"])
 	switch {
 	case bounded && most <= len(prefix):
-	case told:
+	case given:
 		if rest := r.form(further, depth+1); rest.kind != never {
 			t.rest = rest
 		}
@@ -296,7 +296,7 @@ func wholeNumber(raw json.RawMessage) (int, bool) {
 func (r *reader) object(k keywords, depth int) *form {
 	f := &form{kind: object}
 	var names []string
-	_ = json.Unmarshal(k["required"], &names) // a strange list is no list
+	_ = json.Unmarshal(k["required"], &names) // an invalid list counts as none
 	described := map[string]bool{}
 	rawjson.Each(k["properties"], func(name string, schema json.RawMessage) bool {
 		if inner := r.form(schema, depth+1); !described[name] && (inner.kind != never || slices.Contains(names, name)) {
@@ -316,8 +316,7 @@ func (r *reader) object(k keywords, depth int) *form {
 	return f
 }
 
-// further is the type of the properties without a name of their own; nil when
-// nothing is said of them.
+// further is the type of other properties; nil when the schema does not describe them.
 func (r *reader) further(k keywords, depth int) *form {
 	var kinds []*form
 	rawjson.Each(k["patternProperties"], func(_ string, schema json.RawMessage) bool {
@@ -338,7 +337,7 @@ func (r *reader) further(k keywords, depth int) *form {
 	return either(kinds...)
 }
 
-// reference is the type another part of the schema defines.
+// reference is the type that another part of the schema defines.
 func (r *reader) reference(ref string) *form {
 	if d, known := r.found[ref]; known {
 		return &form{kind: named, ref: d}
@@ -357,7 +356,7 @@ func (r *reader) reference(ref string) *form {
 	return &form{kind: named, ref: d}
 }
 
-// loops tells whether a type is made of itself without anything between.
+// loops tells whether a type refers to itself directly.
 func loops(f *form, d *definition) bool {
 	seen := map[*definition]bool{}
 	var visit func(f *form) bool
@@ -434,7 +433,7 @@ var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~", "%25", "%", "%20"
 
 func unescape(step string) string { return pointerEscapes.Replace(step) }
 
-// hintOf is how a reference calls what it refers to.
+// hintOf is a name for a type, from the reference to it.
 func hintOf(ref string) string {
 	if ref == "#" {
 		return "self"

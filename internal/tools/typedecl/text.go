@@ -12,19 +12,19 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
-// Bounds of what strangers say, in bytes.
+// Limits of texts from schemas, in bytes.
 const (
 	longestToolText  = 2000
 	longestFieldText = 500
 	longestFact      = 80
 )
 
-// docOf is what is worth knowing of a value beside its type: its description and
-// the bounds that types cannot express.
+// docOf is the documentation of a value: its description and the limits that types
+// cannot express.
 func docOf(k keywords, f *form) string {
 	doc := descriptionOf(k, f)
 	facts := factsOf(k)
-	if f.kind == integer && (doc != "" || len(facts) > 0) { // which TypeScript cannot say
+	if f.kind == integer && (doc != "" || len(facts) > 0) { // TypeScript has no integers
 		facts = append([]string{"integer"}, facts...)
 	}
 	switch {
@@ -37,7 +37,7 @@ func docOf(k keywords, f *form) string {
 	}
 }
 
-// descriptionOf is what is said of a value, or else of its parts.
+// descriptionOf is the description of a value, or else of its parts.
 func descriptionOf(k keywords, f *form) string {
 	description, _ := rawjson.Text(k["description"])
 	if description == "" {
@@ -55,7 +55,7 @@ func descriptionOf(k keywords, f *form) string {
 	return ""
 }
 
-// partsDoc is what is said of the parts of a union.
+// partsDoc is the description of the parts of a union.
 func partsDoc(parts []*form) string {
 	var docs []string
 	for _, part := range parts {
@@ -66,7 +66,7 @@ func partsDoc(parts []*form) string {
 	return redact.Cut(strings.Join(docs, " / "), longestFieldText)
 }
 
-// factsOf are the bounds that a type does not show.
+// factsOf are the limits that a type does not show.
 func factsOf(k keywords) []string {
 	var facts []string
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
@@ -94,7 +94,7 @@ func factsOf(k keywords) []string {
 	return facts
 }
 
-// boundsOf are how small and large a value may be.
+// boundsOf are the minimum and maximum of a value.
 func boundsOf(k keywords) (facts []string) {
 	for _, bound := range [][3]string{
 		{"minimum", "maximum", "%s to %s"}, {"exclusiveMinimum", "exclusiveMaximum", "between %s and %s"},
@@ -112,7 +112,7 @@ func boundsOf(k keywords) (facts []string) {
 	return facts
 }
 
-// scalar is a bound as it was written.
+// scalar is a limit as it was written.
 func scalar(raw json.RawMessage) string {
 	if len(raw) == 0 || len(raw) > 32 || raw[0] == '{' || raw[0] == '[' || raw[0] == '"' || strings.ContainsRune("tfn", rune(raw[0])) {
 		return ""
@@ -120,8 +120,8 @@ func scalar(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// lines are a text's lines, with everything left out that is not to be seen: what
-// ends lines in some language or turns text around.
+// lines are the lines of a text, without invisible characters: those that end lines in
+// some language or change the direction of text.
 func lines(text string) []string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\t", "  ").Replace(text)
 	text = strings.Map(func(r rune) rune {
@@ -145,8 +145,8 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Join(lines(text), " ")), " ")
 }
 
-// quote writes a string so that both languages read it back, with nothing in it
-// that ends a line or a comment.
+// quote writes a string literal of both languages, which contains nothing that ends a
+// line or a comment.
 func quote(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
@@ -177,8 +177,8 @@ func pascal(text string) string {
 	return b.String()
 }
 
-// isName tells whether a name is an identifier in both languages, leaving words
-// aside that a language keeps for itself.
+// isName tells whether a name is an identifier in both languages, apart from reserved
+// words.
 func isName(name string) bool { return len(name) <= 200 && identifier().MatchString(name) }
 
 var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// TypeScript declares tools as the global mcp of JavaScript scripts, the ones of a
-// namespace together, in the order given.
+// TypeScript declares tools as the global mcp of JavaScript scripts, grouped by
+// namespace, in the given order.
 func TypeScript(tools []Tool) string {
 	p := &typescript{taken: map[string]bool{}, names: map[*definition]string{}}
 	var spaces []string
@@ -88,12 +88,12 @@ func (p *typescript) schema(raw []byte, prefix, role string) *form {
 	return f
 }
 
-// keptNames are those that mean something already.
-var keptNames = []string{"Promise", "Array", "Record", "Object", "String", "Number", "Boolean", "Function", "Symbol", "Any"}
+// reservedNames are reserved names.
+var reservedNames = []string{"Promise", "Array", "Record", "Object", "String", "Number", "Boolean", "Function", "Symbol", "Any"}
 
-// free is a name nobody has yet.
+// free is an unused name.
 func (p *typescript) free(name string) string {
-	if name == "" || name[0] >= '0' && name[0] <= '9' || slices.Contains(keptNames, name) {
+	if name == "" || name[0] >= '0' && name[0] <= '9' || slices.Contains(reservedNames, name) {
 		name = "Type" + name
 	}
 	found := name
@@ -104,7 +104,7 @@ func (p *typescript) free(name string) string {
 	return found
 }
 
-// print writes a type; lines after the first stand behind indent.
+// print writes a type; lines after the first begin with indent.
 func (p *typescript) print(f *form, indent string) string {
 	switch f.kind {
 	case never:
@@ -144,7 +144,7 @@ func (p *typescript) joined(parts []*form, separator, indent string) string {
 	return strings.Join(texts, separator)
 }
 
-// grouped puts brackets around what would be read otherwise without.
+// grouped puts a type in parentheses where it needs them.
 func (p *typescript) grouped(f *form, indent string) string {
 	if f.kind == union || f.kind == both {
 		return "(" + p.print(f, indent) + ")"
@@ -168,7 +168,7 @@ func (p *typescript) tuple(f *form, indent string) string {
 
 const widestObject = 72
 
-// object writes fields on one line when they are few and need no comment.
+// object writes fields on one line if they are few and have no comments.
 func (p *typescript) object(f *form, indent string) string {
 	if f.closed && len(f.fields) == 0 {
 		return "{ [key: string]: never }"
@@ -199,8 +199,8 @@ func (p *typescript) object(f *form, indent string) string {
 	return "{\n" + block.String() + indent + "}"
 }
 
-// further is the type of all properties: TypeScript wants the named ones to fit
-// what is said of the others.
+// further is the type of all properties: TypeScript requires the named ones to match
+// the type of the others.
 func (p *typescript) further(f *form) *form {
 	if f.rest == nil {
 		return anything
@@ -215,7 +215,7 @@ func (p *typescript) further(f *form) *form {
 	return either(kinds...)
 }
 
-// literal writes a value as the type that has no other.
+// literal writes a value as a literal type.
 func (p *typescript) literal(f *form) string {
 	switch value := f.value; {
 	case len(value) == 0:
@@ -237,7 +237,7 @@ func property(name string) string {
 	return quote(name)
 }
 
-// comment writes lines as a documentation comment, which nothing in them ends.
+// comment writes lines as a documentation comment, in which nothing ends it.
 func comment(b *strings.Builder, indent string, text []string) {
 	for i, line := range text {
 		text[i] = strings.ReplaceAll(strings.ReplaceAll(line, "*/", `*\/`), "/*", `/\*`)

@@ -7,8 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
-// readValue is the type of one value: of objects and arrays, the types of what is
-// in them.
+// readValue is the type of a value, with the types of its items or properties.
 func readValue(value json.RawMessage, depth int) *form {
 	f := (&form{kind: literal, value: compact(value)}).orNull()
 	if f.kind != literal || len(f.value) == 0 || depth > deepest {
@@ -37,7 +36,7 @@ func readValue(value json.RawMessage, depth int) *form {
 	return f
 }
 
-// requoted writes a JSON string in our own way of quoting.
+// requoted writes a JSON string with quote.
 func requoted(value json.RawMessage) string {
 	s, _ := rawjson.Text(value)
 	return quote(s)
