@@ -3,7 +3,6 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,43 +76,6 @@ func TestTimeToAskTheCallerDoesNotCount(t *testing.T) {
 		result, err := s.Call(t.Context(), tool.Call{Ref: ref("write"), Caller: caller})
 		if err != nil || !strings.Contains(string(result.Raw), "accept") {
 			t.Errorf("result = %s, %v", result.Raw, err)
-		}
-	})
-}
-
-func TestKnownToolsSurviveARestart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		cached := func(o *upstream.Options) { o.CacheDir = dir }
-		first := newTestManager(t, cached)
-		first.add(t, upstream.Spec{Headers: map[string]string{"X-Key": "s3cret"}, Env: map[string]string{"KEY": "s3cret"}})
-		first.Close()
-
-		s := newTestManager(t, cached)
-		s.fake.drop(os.ErrDeadlineExceeded)
-		s.add(t, upstream.Spec{})
-		infos, _ := s.Tools(t.Context())
-		if len(infos) != 2 || !infos[0].Stale || infos[0].Name != "read" || !infos[0].Hints.ReadOnly {
-			t.Errorf("tools of a server that was never connected: %+v", infos)
-		}
-		peer, _ := s.Peer("test")
-		_, info, _, err := peer.Describe(t.Context())
-		if name, _ := rawjson.GetText(info, "name"); err != nil || name != "fake" {
-			t.Errorf("it is known as %s, %v", info, err)
-		}
-		other := newTestManager(t, cached)
-		other.fake.drop(os.ErrDeadlineExceeded)
-		other.add(t, upstream.Spec{URL: "fake://somewhere-else"})
-		if infos, _ := other.Tools(t.Context()); len(infos) != 0 {
-			t.Errorf("another server is credited with %+v", infos)
-		}
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			data, _ := os.ReadFile(dir + "/" + e.Name())
-			if strings.Contains(string(data), "s3cret") {
-				t.Errorf("%s holds a secret", e.Name())
-			}
 		}
 	})
 }

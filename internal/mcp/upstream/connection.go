@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -215,39 +214,6 @@ func (c *connection) failSession(s *session, err error) {
 	}
 }
 
-// waitToReconnect reports why an attempt or a session ended, and waits until the
-// next attempt is due or a caller needs the server. A session that served calls
-// resets the backoff; one that failed at once does not.
-func (c *connection) waitToReconnect(ctx context.Context, err error, served bool) {
-	challenge, auth := isAuthError(err)
-	var delay time.Duration
-	attempt, level := 0, slog.LevelDebug
-	c.update(func() {
-		if c.loggedReason != err.Error() { // the same reason again is logged at debug level
-			c.loggedReason, level = err.Error(), slog.LevelInfo
-		}
-		if served {
-			c.attempt, c.backoffStep = 0, 0
-		}
-		c.attempt++
-		c.backoffStep++
-		attempt = c.attempt
-		c.state, c.since = StateReconnecting, time.Now()
-		delay = max(c.opts.Backoff.Delay(c.backoffStep), minDelay(attempt))
-		if auth {
-			c.state, c.challenge, delay = StateNeedsAuth, challenge, c.opts.AuthRetry
-		}
-		c.next = time.Now().Add(delay)
-	})
-	c.log.Log(ctx, level, "disconnected", "attempt", attempt, "retry_in", delay, "error", err)
-	if auth {
-		c.publish(NeedsAuth{Upstream: c.name, Error: err.Error(), Challenge: challenge, Hint: fault.HintOf(c.needsAuthError(err, challenge))})
-	} else {
-		c.publish(Reconnecting{Upstream: c.name, Attempt: attempt, DelayMS: delay.Milliseconds(), Error: err.Error()})
-	}
-	c.sleepUntilRetry(ctx, delay, minDelay(attempt), auth)
-}
-
 // update changes the state under the lock and notifies those who wait for it.
 func (c *connection) update(change func()) {
 	c.mu.Lock()
@@ -289,4 +255,20 @@ func (c *connection) currentSpec() Spec {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.spec
+}
+
+// signal sets a flag, which is a channel with room for one element.
+func signal(flag chan struct{}) {
+	select {
+	case flag <- struct{}{}:
+	default:
+	}
+}
+
+// drain clears such a flag.
+func drain(flag chan struct{}) {
+	select {
+	case <-flag:
+	default:
+	}
 }

@@ -3,8 +3,6 @@ package upstream
 import (
 	"context"
 	"time"
-
-	"github.com/luanette/luanette/internal/base/clock"
 )
 
 // asleep reports whether a lazy server should not run now.
@@ -52,47 +50,4 @@ func (c *connection) sinceLastUse() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.lastUsed)
-}
-
-// minDelay is the shortest delay after so many failures in a row, so that callers
-// that wake the connection cannot make it retry, and start processes, in a loop.
-func minDelay(attempt int) time.Duration {
-	return min(time.Duration(attempt)*20*time.Millisecond, 500*time.Millisecond)
-}
-
-// sleepUntilRetry waits for delay. After least, a caller ends the wait and resets
-// the backoff, unless credentials are missing.
-func (c *connection) sleepUntilRetry(ctx context.Context, delay, least time.Duration, auth bool) {
-	if clock.Real().Sleep(ctx, min(least, delay)) != nil {
-		return
-	}
-	wake := c.wake
-	if auth {
-		wake = nil
-	}
-	timer := time.NewTimer(max(delay-least, 0))
-	defer timer.Stop()
-	select {
-	case <-wake:
-		c.update(func() { c.backoffStep = 0 })
-	case <-c.retry:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// signal sets a flag, which is a channel with room for one element.
-func signal(flag chan struct{}) {
-	select {
-	case flag <- struct{}{}:
-	default:
-	}
-}
-
-// drain clears such a flag.
-func drain(flag chan struct{}) {
-	select {
-	case <-flag:
-	default:
-	}
 }

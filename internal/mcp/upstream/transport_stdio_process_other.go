@@ -9,7 +9,7 @@ import (
 
 // Without process groups only the process itself can be killed.
 
-func isolate(*exec.Cmd) {}
+func setProcessGroup(*exec.Cmd) {}
 
 func terminate(*exec.Cmd) {}
 
