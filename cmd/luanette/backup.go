@@ -38,9 +38,13 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 	}
 	shown := newBytesShown(world, "packed")
 	defer shown.end()
-	options := server.BackupOptions{Version: version, Env: world.Env, Progress: shown.progress}
+	from, err := server.BackupLocation(loaded, world.Env)
+	if err != nil {
+		return err
+	}
+	options := backup.CreateOptions{Version: version, Progress: shown.progress}
 	if c.File == "-" {
-		return server.Backup(ctx, loaded, world.Stdout, options)
+		return backup.Create(ctx, from, world.Stdout, options)
 	}
 	partial := c.File + ".partial"
 	if _, err := os.Stat(c.File); err == nil {
@@ -51,7 +55,7 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 		return fault.Wrap(fault.Config, err, "write backup")
 	}
 	out := bufio.NewWriterSize(file, 1<<20)
-	err = server.Backup(ctx, loaded, out, options)
+	err = backup.Create(ctx, from, out, options)
 	if err = errors.Join(err, out.Flush(), file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
@@ -86,9 +90,13 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	}
 	shown := newBytesShown(world, "restored")
 	defer shown.end()
-	in, options := world.Stdin, server.RestoreOptions{Env: world.Env, Replace: c.Replace}
+	to, err := server.BackupLocation(loaded, world.Env)
+	if err != nil {
+		return err
+	}
+	in, options := world.Stdin, backup.RestoreOptions{Replace: c.Replace, Schema: server.BackupSchema()}
 	if c.File == "-" {
-		options.Progress = shown.progress // of what is unpacked: nobody knows how much will come
+		options.Progress = shown.progress // of what is unpacked: the total is unknown
 	} else {
 		file, err := os.Open(c.File)
 		if err != nil {
@@ -97,10 +105,10 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 		defer func() { _ = file.Close() }()
 		in = &counted{from: file, progress: shown.progress, total: sizeOf(file)}
 	}
-	restored, err := server.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<16), options)
+	restored, err := backup.Restore(ctx, to, bufio.NewReaderSize(in, 1<<16), options)
 	shown.end()
 	for _, folder := range restored.Removed {
-		fmt.Fprintf(world.Stderr, "removed %s, which a restore that was broken off had left\n", folder)
+		fmt.Fprintf(world.Stderr, "removed %s, the folder of an aborted restore\n", folder)
 	}
 	if err != nil {
 		return err
@@ -110,7 +118,7 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 		fmt.Fprintf(world.Stdout, "the content %s was damaged when it was backed up\n", hash)
 	}
 	if restored.Aside != "" {
-		fmt.Fprintf(world.Stdout, "what was there before is in %s\n", restored.Aside)
+		fmt.Fprintf(world.Stdout, "the former data folder is now %s\n", restored.Aside)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// ChatSettings is about the agent that answers chats, and the model it asks.
-type ChatSettings struct {
+// Chat is about the agent that answers chats, and the model it asks.
+type Chat struct {
 	Provider    string               `toml:"provider" help:"how the model's endpoint speaks: anthropic, or openai for every endpoint that speaks OpenAI's chat completions"`
 	Model       string               `toml:"model" help:"the model to ask; empty means claude-sonnet-5-5 at anthropic"`
 	BaseURL     string               `toml:"base_url" secret:"url" help:"another endpoint than the provider's own, such as http://127.0.0.1:11434/v1 for a local model"`
@@ -37,8 +37,8 @@ type ChatSettings struct {
 	Prices      map[string]llm.Price `toml:"prices"`
 }
 
-func chatDefaults() ChatSettings {
-	return ChatSettings{
+func chatDefaults() Chat {
+	return Chat{
 		Provider: "anthropic", MaxTokens: llm.DefaultMaxTokens, Temperature: -1,
 		Offer: string(agent.Auto), DirectTools: 20,
 		Tools:      []string{"execute_code", "get_tool_definitions", "lua_eval", "result_read", "search_tools"},
@@ -48,7 +48,7 @@ func chatDefaults() ChatSettings {
 }
 
 // check refuses what cannot work, before somebody's message finds out.
-func (c *ChatSettings) check() error {
+func (c *Chat) check() error {
 	switch {
 	case !slices.Contains([]string{"", "anthropic", "openai"}, c.Provider):
 		return fault.New(fault.Config, "chat.provider: %q is not a provider", c.Provider).
@@ -70,7 +70,7 @@ func (c *ChatSettings) check() error {
 	return nil
 }
 
-func (c *ChatSettings) PromptTexts() agent.Prompts {
+func (c *Chat) PromptTexts() agent.Prompts {
 	prompts := agent.Prompts{}
 	for slot, text := range c.Prompts {
 		prompts[agent.Slot(slot)] = text
@@ -79,7 +79,7 @@ func (c *ChatSettings) PromptTexts() agent.Prompts {
 }
 
 // OpenModel opens the model the configuration names.
-func (c *ChatSettings) OpenModel(env Environment, secrets secret.Finder) (llm.Model, error) {
+func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, error) {
 	options := llm.Options{
 		Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,
 	}

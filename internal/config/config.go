@@ -47,7 +47,7 @@ type Config struct {
 	Jobs      Jobs                `toml:"jobs"`
 	Bridge    Bridge              `toml:"bridge"`
 	Hoot      Hoot                `toml:"hoot"`
-	Chat      ChatSettings        `toml:"chat"`
+	Chat      Chat                `toml:"chat"`
 	OAuth     OAuth               `toml:"oauth"`
 	Keys      map[string]Key      `toml:"keys"`
 	Upstreams map[string]Upstream `toml:"upstreams" live:"yes"`

@@ -4,5 +4,8 @@ package server
 
 import "io/fs"
 
-// privateFile leaves it to the folder's access list.
+// privateFile relies on the folder's access list.
 func privateFile(fs.FileInfo) bool { return true }
+
+// OnlyOwnerWrites relies on the folder's access list.
+func OnlyOwnerWrites(fs.FileInfo) bool { return true }

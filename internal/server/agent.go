@@ -19,7 +19,7 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 	}
 	return agent.New(agent.Options{
 		Model: model, Tools: srv.catalog, Core: c.Tools, Own: srv.isScript,
-		Servers: func(space string) bool { return !isSomebodys(space) },
+		Servers: func(space string) bool { return !isPrivateNamespace(space) },
 		Offer:   agent.Offer(c.Offer),
 		Prompts: c.PromptTexts(), Version: srv.options.Version, Content: c.LogContent,
 		Limits: agent.Limits{
@@ -31,7 +31,7 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 }
 
 // isScript tells whether a tool without a namespace is a published script.
-func (srv *Server) isScript(name string) bool { return srv.own != nil && !srv.own.Has(name) }
+func (srv *Server) isScript(name string) bool { return srv.ownTools != nil && !srv.ownTools.Has(name) }
 
 // assistant answers messages, or says why nobody can.
 type assistant struct {

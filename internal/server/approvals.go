@@ -14,7 +14,7 @@ func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	srv.approvals, err = approval.Open(ctx, srv.store, approval.Options{
 		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
 		OnDecision: func(ctx context.Context, a approval.Approval) {
-			srv.did(ctx, "approval."+string(a.State), a.Subject, []byte(a.ID))
+			srv.auditAdmin(ctx, "approval."+string(a.State), a.Subject, []byte(a.ID))
 		},
 	})
 	return err
@@ -33,7 +33,7 @@ func (srv *Server) watchApprovals(ctx context.Context) {
 		return
 	}
 	srv.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
-		srv.upstreams.allTried(ctx, patience)
+		srv.upstreams.allTried(ctx, upstreamWait)
 		_, err := srv.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			srv.log.ErrorContext(ctx, "approved script did not go on", "approval", a.ID, "error", err)

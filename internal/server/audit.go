@@ -51,15 +51,17 @@ func (f standingFlow) Check(ctx context.Context, e host.Effect) error {
 	return f.Policy.Check(ctx, e)
 }
 
-// didKey records that a key was created or revoked.
-func (srv *Server) didKey(ctx context.Context, action, name string) { srv.did(ctx, action, name, nil) }
+// auditKey records that a key was created or revoked.
+func (srv *Server) auditKey(ctx context.Context, action, name string) {
+	srv.auditAdmin(ctx, action, name, nil)
+}
 
-// did records what an administrator did.
-func (srv *Server) did(ctx context.Context, action, subject string, detail []byte) {
+// auditAdmin records what an administrator did.
+func (srv *Server) auditAdmin(ctx context.Context, action, subject string, detail []byte) {
 	srv.audit.RecordAction(ctx, action, subject, detail)
 }
 
-// loggedIn records that a browser logged in or out, or was refused.
-func (srv *Server) loggedIn(ctx context.Context, action, from string, allowed bool) {
+// auditLogin records that a browser logged in or out, or was refused.
+func (srv *Server) auditLogin(ctx context.Context, action, from string, allowed bool) {
 	srv.audit.RecordLogin(ctx, action, from, allowed)
 }

@@ -2,119 +2,77 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
-	"path"
+	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/cluster/node"
+	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// BackupOptions are the choices of a backup.
-type BackupOptions struct {
-	Version  string
-	Env      config.Environment
-	Progress backup.Progress
+// BackupLocation is where a server with this configuration stores its data.
+func BackupLocation(loaded *config.Loaded, env config.Environment) (backup.Location, error) {
+	url, err := loaded.DatabaseURL(loaded.SecretFinder(env))
+	return backup.Location{Database: url, Data: loaded.Data, Contents: loaded.ContentLocation}, err
 }
 
-// Backup writes all that is kept to w, while servers go on: the database in the
-// state of one moment, the contents it speaks of, none of which is ever changed,
-// and what else is in the data folder.
-func Backup(ctx context.Context, config *config.Loaded, w io.Writer, o BackupOptions) error {
-	address, err := config.DatabaseURL(config.SecretFinder(o.Env))
-	if err != nil {
-		return err
+// BackupSchema describes the tables of all packages to a restore.
+func BackupSchema() backup.Schema {
+	return backup.Schema{
+		Known: knownMigrations, CreateTables: job.CreateTables,
+		Release:      map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": script.ReleaseSessions},
+		RunningNodes: runningNodes,
 	}
-	kind, err := db.KindOf(address)
-	if err != nil {
-		return err
-	}
-	return db.ReadDump(ctx, address, func(d *db.Dump) error {
-		files, err := filesOf(config, kind, db.PathOf(address)) // after the moment of the database
-		if err != nil {
-			return fault.Wrap(fault.Internal, err, "list the data folder")
-		}
-		total := d.Size
-		for _, f := range files {
-			total += f.Size
-		}
-		h := headerOf(d, o.Version)
-		h.Database = string(kind)
-		out, err := backup.NewWriter(ctx, w, h, total, o.Progress)
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if err := out.File(f); err != nil {
-				return err
-			}
-		}
-		for _, t := range h.Tables {
-			if err := out.Table(t, func(take func([]any) error) error { return d.Rows(ctx, db.Table(t), take) }); err != nil {
-				return err
-			}
-		}
-		return out.Close()
-	})
 }
 
-// headerOf describes what is packed: all but what can be made anew from it.
-func headerOf(d *db.Dump, version string) backup.Header {
-	h := backup.Header{Program: version, Created: time.Now().UTC(), Schema: map[string]int64{}}
-	for set, version := range d.Versions {
-		if !slices.Contains(artifact.Derived.Sets, set) {
-			h.Schema[set] = version
+func runningNodes(ctx context.Context, store *db.DB) (names []string, err error) {
+	nodes, err := node.List(ctx, store)
+	for _, n := range nodes {
+		if n.State != "silent" {
+			names = append(names, n.Name)
 		}
 	}
-	for _, t := range d.Tables {
-		if !slices.Contains(artifact.Derived.Tables, t.Name) {
-			h.Tables = append(h.Tables, backup.Table(t))
-		}
-	}
-	return h
+	return names, err
 }
 
-// files lists the contents, where they are files, and what else the data folder
-// holds beside the database.
-func filesOf(l *config.Loaded, kind db.Kind, database string) ([]backup.Source, error) {
-	data, err := filepath.Abs(l.Data)
+// knownMigrations returns the migrations of this program. It builds a server on an
+// empty database, so that every package registers its own.
+func knownMigrations(ctx context.Context) (sets map[string]fs.FS, err error) {
+	folder, err := os.MkdirTemp("", "luanette-schema-*")
 	if err != nil {
 		return nil, err
 	}
-	inDatabase, folder := l.ContentLocation(kind, data)
-	near := filepath.Join(data, config.ContentsFolder)
-	files, err := backup.Files(data, func(name string, isFolder bool) bool {
-		at := filepath.Join(data, filepath.FromSlash(name))
-		return isPassing(name, isFolder) || database != "" && isDatabase(at, database) || at == near && (inDatabase || folder != near)
-	})
-	if err != nil || inDatabase || folder == near {
-		return files, err
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	env := config.Environment{"HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}
+	empty := filepath.Join(folder, "none.toml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		return nil, err
 	}
-	shared, err := backup.Files(folder, func(name string, isFolder bool) bool { return isFolder && name == "unfinished" })
-	for _, f := range shared {
-		f.Name = path.Join(config.ContentsFolder, f.Name)
-		files = append(files, f)
+	loaded, err := config.Load(config.Sources{File: empty, Env: env, Flags: map[string]string{
+		"data": filepath.Join(folder, "data"), "log.level": "error", "blobs": config.BlobsInDatabase,
+	}})
+	if err != nil {
+		return nil, err
 	}
-	return files, err
-}
-
-// isDatabase tells the database's files, and those beside it.
-func isDatabase(path, database string) bool {
-	return path == database || strings.HasPrefix(path, database+"-") || strings.HasPrefix(path, database+".")
-}
-
-// isPassing tells what in a data folder is of the moment, or can be made anew:
-// temporary files, compiled scripts, and what upstreams said of themselves when
-// they were last reached.
-func isPassing(name string, isFolder bool) bool {
-	if isFolder {
-		return slices.Contains([]string{"temp", "tmp", "upstreams", "cache", "cas/unfinished"}, name)
+	srv, err := Build(ctx, loaded, Options{Version: "schema", Stderr: io.Discard, Env: env, Jobs: true})
+	if err != nil {
+		return nil, err
 	}
-	return strings.HasSuffix(name, ".lock")
+	defer func() { err = errors.Join(err, srv.Close(ctx)) }()
+	if _, err := sessionstore.Open(ctx, srv.store, time.Hour); err != nil { // only nodes that share a database use these two
+		return nil, err
+	}
+	if _, err := remotecall.Open(ctx, srv.store, remotecall.Options{}); err != nil {
+		return nil, err
+	}
+	return srv.store.Migrations(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -25,7 +27,7 @@ import (
 // does not know, is refused before anything is unpacked; one of its own is not.
 func TestABackupOfALaterProgramIsRefused(t *testing.T) {
 	t.Parallel()
-	known, err := knownSets(t.Context())
+	known, err := knownMigrations(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +56,10 @@ func TestABackupOfALaterProgramIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := Backup(t.Context(), loaded("there"), &file, BackupOptions{Version: "99.0"}); err != nil {
+		if err := createBackup(t, loaded("there"), &file, "99.0"); err != nil {
 			t.Fatal(err)
 		}
-		_, err = Restore(t.Context(), loaded("here"), &file, RestoreOptions{})
+		_, err = restoreBackup(t, loaded("here"), &file)
 		left, _ := filepath.Glob(filepath.Join(folder, "here*"))
 		if want == "" {
 			if _, lost := os.Stat(filepath.Join(folder, "here", config.DatabaseFile)); err != nil || lost != nil {
@@ -75,14 +77,14 @@ func TestABackupOfALaterProgramIsRefused(t *testing.T) {
 // node keeps is in rows alone.
 func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
 	t.Parallel()
-	known, err := knownSets(t.Context())
+	known, err := knownMigrations(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	database := dbtest.Postgres(t)
 	house := nodeOn(t, database, "a", "").house
 	err = db.ReadDump(t.Context(), database, func(d *db.Dump) error {
-		for set, version := range headerOf(d, "").Schema {
+		for set, version := range backup.NewHeader(d, "").Schema {
 			if known[set] == nil {
 				t.Errorf("the tables %q, at version %d, are not known", set, version)
 			}
@@ -112,14 +114,13 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
 			node := nodeOn(t, makeFrom(t), "a", "")
-			ref := furnishHouse(t, node.house)
+			ref := putArtifact(t, node.house)
 			var file bytes.Buffer
 			var want map[string][][]any
-			env := config.Environment{}
 			clocktest.Await(t, func() bool { // until the node writes nothing of its own meanwhile
 				file.Reset()
 				before := rowsOf(t, node.house.config.Database)
-				if err := Backup(t.Context(), node.house.config, &file, BackupOptions{Version: "test", Env: env}); err != nil {
+				if err := createBackup(t, node.house.config, &file, "test"); err != nil {
 					t.Fatal(err)
 				}
 				want = rowsOf(t, node.house.config.Database)
@@ -131,7 +132,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 				if to == "postgres" {
 					loaded.Database = dbtest.Postgres(t)
 				}
-				if _, err := Restore(t.Context(), loaded, bytes.NewReader(file.Bytes()), RestoreOptions{Env: env}); err != nil {
+				if _, err := restoreBackup(t, loaded, bytes.NewReader(file.Bytes())); err != nil {
 					t.Fatalf("to %s: %v", to, err)
 				}
 				got := rowsOf(t, loaded.Database)
@@ -141,14 +142,14 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 					}
 				}
 				restored := nodeOn(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
-				checkHouse(t, restored.house, ref)
+				checkArtifact(t, restored.house, ref)
 			}
 		})
 	}
 }
 
-// furnishHouse puts an artifact with a large content there.
-func furnishHouse(t *testing.T, h *Server) artifact.Artifact {
+// putArtifact puts an artifact with a large content there.
+func putArtifact(t *testing.T, h *Server) artifact.Artifact {
 	t.Helper()
 	content := bytes.Repeat([]byte("all of it and more "), 200_000)
 	a, _, err := h.contents.Store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
@@ -158,8 +159,8 @@ func furnishHouse(t *testing.T, h *Server) artifact.Artifact {
 	return a
 }
 
-// checkHouse finds it by its words, and reads it.
-func checkHouse(t *testing.T, h *Server, want artifact.Artifact) {
+// checkArtifact finds it by its words, and reads it.
+func checkArtifact(t *testing.T, h *Server, want artifact.Artifact) {
 	t.Helper()
 	for _, words := range []string{"nocturne", "épopée"} {
 		page, err := h.contents.Store.Search(t.Context(), artifact.Query{Vibe: words})
@@ -173,13 +174,13 @@ func checkHouse(t *testing.T, h *Server, want artifact.Artifact) {
 	}
 }
 
-// rowsOf is what a database holds, without what changes by itself, and without the
-// UpstreamPlaces that contents are in, which differ.
+// rowsOf returns the rows of a database, without those that change by themselves and
+// those that hold contents, which differ between databases.
 func rowsOf(t *testing.T, address string) map[string][][]any {
 	t.Helper()
 	all := map[string][][]any{}
 	err := db.ReadDump(context.WithoutCancel(t.Context()), address, func(d *db.Dump) error {
-		for _, table := range headerOf(d, "").Tables {
+		for _, table := range backup.NewHeader(d, "").Tables {
 			if slices.Contains([]string{"nodes", "blobs", "blob_parts", "queues"}, table.Name) {
 				continue
 			}
@@ -206,11 +207,11 @@ func TestARestoreNamesRunningNodes(t *testing.T) {
 	database := dbtest.Postgres(t)
 	node := nodeOn(t, database, "busy", "")
 	var file bytes.Buffer
-	if err := Backup(t.Context(), node.house.config, &file, BackupOptions{}); err != nil {
+	if err := createBackup(t, node.house.config, &file, ""); err != nil {
 		t.Fatal(err)
 	}
 	loaded := &config.Loaded{Config: config.Config{Data: filepath.Join(t.TempDir(), "data"), Database: database}}
-	_, err := Restore(t.Context(), loaded, &file, RestoreOptions{})
+	_, err := restoreBackup(t, loaded, &file)
 	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "servers are using the database: busy") {
 		t.Errorf("Restore = %v", err)
 	}
@@ -219,40 +220,18 @@ func TestARestoreNamesRunningNodes(t *testing.T) {
 	}
 }
 
-// A folder that a killed restore has left is removed by the next one, and by no other
-// name; the folder of one that still runs is left alone, and that is waited for.
-func TestARestoreRemovesWhatOthersLeft(t *testing.T) {
-	t.Parallel()
-	node := nodeOn(t, dbtest.SQLite(t), "a", "")
-	var file bytes.Buffer
-	if err := Backup(t.Context(), node.house.config, &file, BackupOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	data := filepath.Join(t.TempDir(), "data")
-	left, running, kept := data+".restoring-1", data+".restoring-22", data+".restoring-old"
-	for _, folder := range []string{left, running, kept} {
-		if err := os.MkdirAll(filepath.Join(folder, "cas"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	unlock, err := lockFolder(running)
+func createBackup(t *testing.T, loaded *config.Loaded, w io.Writer, version string) error {
+	from, err := BackupLocation(loaded, config.Environment{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded := &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
-	restored, err := Restore(t.Context(), loaded, bytes.NewReader(file.Bytes()), RestoreOptions{})
-	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "is being restored into") || !slices.Equal(restored.Removed, []string{left}) {
-		t.Errorf("while another runs: %v, removed %v", err, restored.Removed)
-	}
-	if err := unlock(); err != nil { // it is dead now
+	return backup.Create(t.Context(), from, w, backup.CreateOptions{Version: version})
+}
+
+func restoreBackup(t *testing.T, loaded *config.Loaded, r io.Reader) (backup.Restored, error) {
+	to, err := BackupLocation(loaded, config.Environment{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err = Restore(t.Context(), loaded, bytes.NewReader(file.Bytes()), RestoreOptions{})
-	if err != nil || !slices.Equal(restored.Removed, []string{running}) {
-		t.Errorf("afterwards: %v, removed %v", err, restored.Removed)
-	}
-	entries, err := os.ReadDir(filepath.Dir(data))
-	if err != nil || len(entries) != 2 || entries[0].Name() != "data" || entries[1].Name() != filepath.Base(kept) {
-		t.Errorf("left are %v (%v)", entries, err)
-	}
+	return backup.Restore(t.Context(), to, r, backup.RestoreOptions{Schema: BackupSchema()})
 }

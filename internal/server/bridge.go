@@ -45,7 +45,7 @@ func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Se
 	if what.Broadcast == "" {
 		what.Broadcast = portAfter(what.Listen)
 	}
-	if !isPrivate(what.Listen) {
+	if !isLocalEndpoint(what.Listen) {
 		srv.log.WarnContext(ctx, "front ends anywhere may call these tools, and nobody proves who they are", "listen", what.Listen)
 	}
 	return hootserver.Listen(ctx, hootserver.Options{
@@ -106,8 +106,8 @@ func portAfter(endpoint string) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// isPrivate tells that an endpoint can be reached from this machine only.
-func isPrivate(endpoint string) bool {
+// isLocalEndpoint tells that an endpoint can be reached from this machine only.
+func isLocalEndpoint(endpoint string) bool {
 	scheme, rest, _ := strings.Cut(endpoint, "://")
 	host, _, err := net.SplitHostPort(rest)
 	if scheme != "tcp" || err != nil {

@@ -62,7 +62,7 @@ func TestEndpoints(t *testing.T) {
 		if got := portAfter(endpoint); got != want.after {
 			t.Errorf("after %s comes %s, want %s", endpoint, got, want.after)
 		}
-		if got := isPrivate(endpoint); got != want.private {
+		if got := isLocalEndpoint(endpoint); got != want.private {
 			t.Errorf("%s is private: %v", endpoint, got)
 		}
 	}

@@ -18,7 +18,7 @@ func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
 		catalog.CheckVisible(),                  // the tool exists for the caller
 		catalog.CheckScope(),                    // the caller's scope admits the call
 		srv.pins.CheckCalls(tools.OriginalName), // the tool's definition is approved
-		srv.ring.CheckCalls(),                   // the caller's key is still valid
+		srv.keys.CheckCalls(),                   // the caller's key is still valid
 		srv.policy.CheckCalls(),                 // policy rules and labels
 		tools.CheckCalls(),                      // startup.lua does not hide the tool
 		catalog.RunHooks(),                      // hooks of startup.lua

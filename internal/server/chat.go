@@ -25,16 +25,16 @@ func (srv *Server) openChat(ctx context.Context) error {
 	}
 	assistant := srv.assistant()
 	room, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
-		CurrentPrincipal: srv.ring.Current,
+		CurrentPrincipal: srv.keys.Current,
 		OnForget:         assistant.forget,
 		Secrets:          secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
 		Servers:          &privateServers{upstreams: srv.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
-		Node: srv.nodeID(), Broadcast: srv.tell(talkTopic),
+		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic),
 	})
 	if err != nil {
 		return err
 	}
-	srv.talk = room
+	srv.conversations = room
 	srv.chat = chatapi.New(room, chatapi.Options{
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
@@ -62,13 +62,13 @@ const (
 	discoverWait  = 10 * time.Second
 )
 
-// isSomebodys tells namespaces that belong to somebody.
-func isSomebodys(namespace string) bool { return strings.HasPrefix(namespace, privatePrefix) }
+// isPrivateNamespace tells namespaces that belong to somebody.
+func isPrivateNamespace(namespace string) bool { return strings.HasPrefix(namespace, privatePrefix) }
 
 // Own lists the house's servers.
 func (p *privateServers) Own() (list []conversation.Server) {
 	for _, s := range p.upstreams.List() {
-		if !isSomebodys(s.Namespace) && s.State != stateRemoved {
+		if !isPrivateNamespace(s.Namespace) && s.State != stateRemoved {
 			list = append(list, conversation.Server{ID: s.Namespace, Name: s.Namespace, Enabled: true, Priority: 50})
 		}
 	}

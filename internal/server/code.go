@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
 )
@@ -36,7 +37,7 @@ func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
 // of work, and runs what it finds there.
 func (srv *Server) openJavaScript() (*script.JavaScriptEngine, error) {
 	folder := cmp.Or(srv.config.Scripts.Cache, filepath.Join(srv.config.Data, "cache", "javascript"))
-	if info, err := os.Stat(folder); err == nil && !ownersFolder(info) {
+	if info, err := os.Stat(folder); err == nil && !config.OnlyOwnerWrites(info) {
 		return nil, fault.New(fault.Config, "others may write to %s, where compiled code is kept", folder).WithHint("chmod go-w %s", folder)
 	}
 	return script.NewJavaScript(script.JavaScriptOptions{

@@ -131,7 +131,7 @@ func TestCodeMode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	v := visit(t, folder, nil)
-	if !v.house.own.Has("execute_code") {
+	if !v.house.ownTools.Has("execute_code") {
 		t.Fatal("the menu has no execute_code")
 	}
 	names, cost := v.menu()

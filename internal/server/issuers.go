@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// trustIssuers lets tokens of the configured issuers in.
-func (srv *Server) trustIssuers(o *httpauth.Options) {
+// addIssuers lets tokens of the configured issuers in.
+func (srv *Server) addIssuers(o *httpauth.Options) {
 	if len(srv.config.Issuers) == 0 {
 		return
 	}

@@ -24,13 +24,13 @@ import (
 func (srv *Server) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
-		Grace: graceTime, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		CurrentPrincipal: srv.standing(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
+		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
+		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend asks nobody
 		options.Approvals, options.Tools = srv.approvals, srv.catalog
 	}
-	runner := jobRunner{upstreams: srv.upstreams, music: srv.hoot, since: srv.started, settled: srv.settled, limits: script.Limits{Time: time.Duration(srv.config.Jobs.Timeout)}}
+	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: script.Limits{Time: time.Duration(srv.config.Jobs.Timeout)}}
 	if srv.scripts != nil { // not in a house of music alone
 		runner.runner = srv.scripts.runner
 	}
@@ -57,7 +57,7 @@ func (srv *Server) tasks() hub.Tasks {
 
 // patience is how long a job waits for upstreams that are slow to start: one that
 // goes on after a restart finds them all connecting.
-const patience = 30 * time.Second
+const upstreamWait = 30 * time.Second
 
 // jobRunner runs jobs as the scripts they are, or as work of the music backend.
 type jobRunner struct {
@@ -98,7 +98,7 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 		return job.Outcome{}, err
 	}
 	if !task.Offline {
-		r.upstreams.allTried(ctx, patience)
+		r.upstreams.allTried(ctx, upstreamWait)
 	}
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,

@@ -20,26 +20,26 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if srv.ring, err = apikey.Open(ctx, srv.store, apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.didKey, MaxAge: srv.keysFresh()}); err != nil {
+	if srv.keys, err = apikey.Open(ctx, srv.store, apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}); err != nil {
 		return err
 	}
-	o := httpauth.Options{Ring: srv.ring, Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, Log: srv.log, OnLogin: srv.loggedIn}
-	srv.trustIssuers(&o)
-	srv.gate = httpauth.New(o)
+	o := httpauth.Options{Ring: srv.keys, Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, Log: srv.log, OnLogin: srv.auditLogin}
+	srv.addIssuers(&o)
+	srv.auth = httpauth.New(o)
 	return nil
 }
 
-// standing tells who somebody is now; nil in a house without keys.
-func (srv *Server) standing() func(context.Context, principal.Principal) (principal.Principal, error) {
-	if srv.ring == nil {
+// currentPrincipal tells who somebody is now; nil in a house without keys.
+func (srv *Server) currentPrincipal() func(context.Context, principal.Principal) (principal.Principal, error) {
+	if srv.keys == nil {
 		return nil
 	}
-	return srv.ring.Current
+	return srv.keys.Current
 }
 
-// checkDoors refuses to listen where others can reach us while no key is needed.
-func (srv *Server) checkDoors(ctx context.Context, address string) error {
-	shut, err := srv.gate.KeyRequired(ctx)
+// checkKeyRequired refuses to listen where others can reach us while no key is needed.
+func (srv *Server) checkKeyRequired(ctx context.Context, address string) error {
+	shut, err := srv.auth.KeyRequired(ctx)
 	if err != nil || shut {
 		return err
 	}
@@ -59,12 +59,12 @@ func caller(r *http.Request) string {
 	return ""
 }
 
-// keysFresh is how long keys are taken to be what was read. Nodes tell each other of
+// keysMaxAge is how long keys are taken to be what was read. Nodes tell each other of
 // changes, so that it is long only for one that is cut off from the others; processes
 // on a file cannot.
-func (srv *Server) keysFresh() time.Duration {
+func (srv *Server) keysMaxAge() time.Duration {
 	if srv.isShared() {
-		return cmp.Or(srv.options.unasked, 10*time.Second)
+		return cmp.Or(srv.options.pollInterval, 10*time.Second)
 	}
 	return 0 // the usual
 }

@@ -2,21 +2,21 @@ package server
 
 import "github.com/luanette/luanette/internal/config"
 
-// now is the configuration that holds: that of the start with what has taken effect
+// current is the configuration that holds: that of the start with what has taken effect
 // since. Parts that heed changes ask here, all others srv.config.
-func (srv *Server) now() *config.Loaded {
-	if current := srv.current.Load(); current != nil {
+func (srv *Server) current() *config.Loaded {
+	if current := srv.latest.Load(); current != nil {
 		return current
 	}
 	return srv.config
 }
 
-func (srv *Server) restartNeeded() []string { return srv.now().RestartNeeded() }
+func (srv *Server) restartNeeded() []string { return srv.current().RestartNeeded() }
 
-// tune brings the parts that are set by hand in line with the configuration that
+// applyLive brings the parts that are set by hand in line with the configuration that
 // holds now; others ask for it themselves.
-func (srv *Server) tune(before *config.Loaded) {
-	config := &srv.now().Config
+func (srv *Server) applyLive(before *config.Loaded) {
+	config := &srv.current().Config
 	srv.telemetry.SetLevel(logLevel(config.Log.Level))
 	if config.GCPercent != before.GCPercent {
 		TuneCollector(config.GCPercent, srv.options.Env)

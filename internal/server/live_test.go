@@ -89,7 +89,7 @@ func adopted(t *testing.T, house *Server, config *config.Loaded) {
 	t.Helper()
 	house.reloading.Lock()
 	defer house.reloading.Unlock()
-	if err := house.adopt(t.Context(), config); err != nil {
+	if err := house.apply(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -182,7 +182,7 @@ func TestAReloadHeedsVariablesFlagsAndLimits(t *testing.T) {
 		t.Errorf("restart needed for %v", got)
 	}
 	var shown strings.Builder
-	if err := house.now().Show(&shown); err != nil || !strings.Contains(shown.String(), "# restart needed for: jobs.workers\n") || !strings.Contains(shown.String(), "RESTART NEEDED for 3\n") {
+	if err := house.current().Show(&shown); err != nil || !strings.Contains(shown.String(), "# restart needed for: jobs.workers\n") || !strings.Contains(shown.String(), "RESTART NEEDED for 3\n") {
 		t.Errorf("%v, %s", err, shown.String())
 	}
 }

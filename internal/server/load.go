@@ -23,8 +23,8 @@ type load struct {
 	MemoryMB       uint64 `json:"memory_mb"`
 }
 
-// tachometer tells how many of something there were in the last minute.
-type tachometer struct {
+// rateMeter tells how many of something there were in the last minute.
+type rateMeter struct {
 	mu      sync.Mutex
 	samples []sample
 }
@@ -35,7 +35,7 @@ type sample struct {
 }
 
 // lastMinute notes a total, and tells how much it grew within a minute.
-func (t *tachometer) lastMinute(now time.Time, total uint64) uint64 {
+func (t *rateMeter) lastMinute(now time.Time, total uint64) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= time.Minute {
@@ -52,7 +52,7 @@ func (srv *Server) load() json.RawMessage {
 	if srv.hub == nil {
 		return nil
 	}
-	now := load{Sessions: srv.hub.Sessions(), Streams: srv.hud.Readers(), Goroutines: runtime.NumGoroutine(), MemoryMB: memoryMB()}
+	now := load{Sessions: srv.hub.Sessions(), Streams: srv.dashboard.Readers(), Goroutines: runtime.NumGoroutine(), MemoryMB: memoryMB()}
 	var calls uint64
 	for _, namespace := range append(srv.upstreams.manager.Namespaces(), "") {
 		if stats, ok := srv.catalog.Stats(context.Background(), namespace); ok { // from memory
@@ -60,7 +60,7 @@ func (srv *Server) load() json.RawMessage {
 			now.InFlight += stats.InFlight
 		}
 	}
-	now.CallsPerMinute = srv.calls.lastMinute(time.Now(), calls)
+	now.CallsPerMinute = srv.callRate.lastMinute(time.Now(), calls)
 	if srv.jobs != nil {
 		now.Jobs = srv.jobs.Running()
 	}

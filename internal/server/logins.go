@@ -11,7 +11,7 @@ import (
 // newLogins returns the service that logs in to upstreams.
 func (srv *Server) newLogins() *login.Service {
 	return login.NewService(srv.logins, login.ServiceOptions{
-		Manager: srv.upstreams.manager, Hidden: isSomebodys, RedirectURL: srv.redirectURL, Audit: srv.did, Go: srv.spawn, Log: srv.log,
+		Manager: srv.upstreams.manager, Hidden: isPrivateNamespace, RedirectURL: srv.redirectURL, Audit: srv.auditAdmin, Go: srv.runBackground, Log: srv.log,
 	})
 }
 
@@ -26,12 +26,12 @@ func (srv *Server) redirectURL() string {
 // watchLogins connects upstreams for which a login was stored elsewhere: by the
 // command line, or on another node.
 func (srv *Server) watchLogins(ctx context.Context) {
-	srv.work.Go(func() { // a login may have been stored just before the upstream began to wait
+	srv.background.Go(func() { // a login may have been stored just before the upstream began to wait
 		sub := srv.bus.Subscribe(event.Options{Types: []string{"upstream.needs_auth"}, Mode: event.Latest})
 		defer sub.Close()
 		for range sub.All(ctx) {
 			_ = srv.loginService.Check(ctx) // polling checks again
 		}
 	})
-	srv.heed(ctx, oauth.Topic, srv.loginService.Check)
+	srv.poll(ctx, oauth.Topic, srv.loginService.Check)
 }

@@ -30,13 +30,13 @@ func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*S
 	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // where the server in front serves what we keep
 		srv.listening.Store(baseOf(addr))
 	}
-	if err := srv.furnishMusic(ctx); err != nil {
+	if err := srv.buildMusic(ctx); err != nil {
 		return nil, errors.Join(err, srv.Close(ctx))
 	}
 	return srv, nil
 }
 
-func (srv *Server) furnishMusic(ctx context.Context) error {
+func (srv *Server) buildMusic(ctx context.Context) error {
 	if err := srv.openStore(ctx); err != nil {
 		return err
 	}
@@ -44,18 +44,18 @@ func (srv *Server) furnishMusic(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if srv.hoot, err = srv.musicBackend(ctx); err != nil {
+	if srv.localMusic, err = srv.musicBackend(ctx); err != nil {
 		return err
 	}
 	if err := srv.openJobs(ctx); err != nil {
 		return err
 	}
-	srv.hoot.SetJobs(musicjob.Queue{Jobs: srv.jobs})
+	srv.localMusic.SetJobs(musicjob.Queue{Jobs: srv.jobs})
 	return nil
 }
 
 // ServeMusic serves the music tools over ZeroMQ until ctx ends, then closes the
 // house.
 func (srv *Server) ServeMusic(ctx context.Context, listen, broadcast string) error {
-	return srv.ServeBackend(ctx, Backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: srv.hoot.Tools()})
+	return srv.ServeBackend(ctx, Backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: srv.localMusic.Tools()})
 }

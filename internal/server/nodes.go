@@ -5,23 +5,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/cluster/eventrelay"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/mcp/hub"
-	guestbook "github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// nodeSilence is how long nothing must be heard of a node whose connection to
+// nodeTimeout is how long nothing must be heard of a node whose connection to
 // Postgres is gone before the others go on with what it had in hand.
-const nodeSilence = 3 * time.Second
+const nodeTimeout = 3 * time.Second
 
-// leaveTime bounds telling the others that we go.
-const leaveTime = 2 * time.Second
+// leaveTimeout bounds telling the others that we go.
+const leaveTimeout = 2 * time.Second
 
-// talkTopic is where nodes tell each other that messages were answered.
-const talkTopic = "talk"
+// conversationTopic is where nodes tell each other that messages were answered.
+const conversationTopic = "talk"
 
 // isShared tells whether several machines may use the database.
 func (srv *Server) isShared() bool { return srv.store != nil && srv.store.Kind() == db.Postgres }
@@ -34,17 +35,17 @@ func (srv *Server) joinNodes(ctx context.Context) (err error) {
 	}
 	options := node.Options{Name: srv.config.NodeName(), Version: srv.options.Version, Load: srv.load, Events: srv.bus, Log: srv.log}
 	if srv.isShared() {
-		options.Silence = nodeSilence
+		options.Silence = nodeTimeout
 		options.Only = srv.options.Jobs && srv.config.Node != "" // it was chosen
 	}
 	if srv.node, err = node.Join(ctx, srv.store, options); err != nil || !srv.isShared() {
 		return err
 	}
-	if srv.book, err = guestbook.Open(ctx, srv.store, time.Duration(srv.config.MCP.SessionIdle)); err != nil {
+	if srv.sessions, err = sessionstore.Open(ctx, srv.store, time.Duration(srv.config.MCP.SessionIdle)); err != nil {
 		return err
 	}
-	srv.visits = visits{srv.book}
-	srv.errands, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: srv.isAlive, Log: srv.log})
+	srv.sessionStore = sessionStore{srv.sessions}
+	srv.remoteCalls, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: srv.isAlive, Log: srv.log})
 	return err
 }
 
@@ -54,24 +55,24 @@ func (srv *Server) isAlive(ctx context.Context, id string) (bool, error) {
 	return slices.ContainsFunc(list, func(i node.Info) bool { return i.ID == id && i.State != "silent" }), err
 }
 
-// couriers carry clients' messages to the nodes they are about.
-func (srv *Server) couriers() hub.Nodes {
-	if srv.errands == nil {
+// hubNodes carry clients' messages to the nodes they are about.
+func (srv *Server) hubNodes() hub.Nodes {
+	if srv.remoteCalls == nil {
 		return nil // not a typed nil
 	}
-	return srv.errands
+	return srv.remoteCalls
 }
 
-// visits is the book of clients' sessions as the hub sees it.
-type visits struct{ *guestbook.Book }
+// sessionStore is the book of clients' sessions as the hub sees it.
+type sessionStore struct{ *sessionstore.Store }
 
-func (v visits) Save(ctx context.Context, id string, one hub.SessionState) error {
-	return v.Book.Save(ctx, id, guestbook.Visit{Place: one.Namespace, Who: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level})
+func (v sessionStore) Save(ctx context.Context, id string, one hub.SessionState) error {
+	return v.Store.Save(ctx, id, sessionstore.Session{Namespace: one.Namespace, Owner: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level})
 }
 
-func (v visits) Find(ctx context.Context, id string) (hub.SessionState, bool, error) {
-	one, ok, err := v.Book.Find(ctx, id)
-	return hub.SessionState{Namespace: one.Place, Owner: one.Who, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
+func (v sessionStore) Find(ctx context.Context, id string) (hub.SessionState, bool, error) {
+	one, ok, err := v.Store.Find(ctx, id)
+	return hub.SessionState{Namespace: one.Namespace, Owner: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
 }
 
 // nodeID is this house among those that share the database; "" when it is alone.
@@ -90,39 +91,38 @@ func (srv *Server) jobNode() string {
 	return srv.nodeID()
 }
 
-// liveAsNode begins to live among the others: to be heard of, to hear, and to go on
+// runNode begins to live among the others: to be heard of, to hear, and to go on
 // WithLive what dead ones leave.
-func (srv *Server) liveAsNode(ctx context.Context) {
+func (srv *Server) runNode(ctx context.Context) {
 	if srv.node == nil {
 		return
 	}
-	var estates []node.Estate
-	if srv.talk != nil {
-		estates = append(estates, srv.talk)
-		srv.hear(ctx, talkTopic, srv.talk.Receive)
+	var estates []node.Work
+	if srv.conversations != nil {
+		estates = append(estates, srv.conversations)
+		srv.listenTopic(ctx, conversationTopic, srv.conversations.Receive)
 	}
 	if srv.jobs != nil && srv.jobNode() != "" {
 		estates = append(estates, srv.jobs)
 	}
 	if srv.isShared() {
 		estates = append(estates, srv.scripts.sessions)
-		srv.hear(ctx, script.Topic, func(string) {
+		srv.listenTopic(ctx, script.Topic, func(string) {
 			if err := srv.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
 				srv.log.WarnContext(ctx, "scripts of other nodes not taken over", "error", err)
 			}
 		})
-		srv.work.Go(func() { srv.book.Tidy(ctx) })
-		srv.work.Go(func() { srv.errands.Serve(ctx, srv.hub.HandleRemote) })
-		srv.node.Watches(srv.hud.HasReaders)
-		srv.heard.begun = make(chan struct{})
-		srv.work.Go(func() { srv.relayEvents(ctx) })
-		srv.hear(ctx, eventTopic, func(word string) { srv.heardEvents(ctx, word) })
+		srv.background.Go(func() { srv.sessions.RunCleanup(ctx) })
+		srv.background.Go(func() { srv.remoteCalls.Serve(ctx, srv.hub.HandleRemote) })
+		srv.node.SetWatching(srv.dashboard.HasReaders)
+		srv.relay = eventrelay.New(eventrelay.Options{Bus: srv.bus, Store: srv.store, Node: srv.node, NodeID: srv.node.ID, Log: srv.log})
+		srv.background.Go(func() { srv.relay.Run(ctx) })
 	}
 	srv.node.Run(ctx, estates...)
 }
 
-// tell is a way to say something to all nodes that hear a topic.
-func (srv *Server) tell(topic string) func(context.Context, string) {
+// notifier is a way to say something to all nodes that hear a topic.
+func (srv *Server) notifier(topic string) func(context.Context, string) {
 	if !srv.isShared() {
 		return nil
 	}
@@ -133,39 +133,39 @@ func (srv *Server) tell(topic string) func(context.Context, string) {
 	}
 }
 
-// hear has f called with what nodes say on a topic, or "" when something may have
+// listenTopic has f called with what nodes say on a topic, or "" when something may have
 // been missed.
-func (srv *Server) hear(ctx context.Context, topic string, f func(word string)) {
+func (srv *Server) listenTopic(ctx context.Context, topic string, f func(word string)) {
 	if !srv.isShared() {
 		return
 	}
-	srv.work.Go(func() {
+	srv.background.Go(func() {
 		_ = srv.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the house
 	})
 }
 
-// nodeListens tells the others where we are.
-func (srv *Server) nodeListens(address string) {
+// announceAddress tells the others where we are.
+func (srv *Server) announceAddress(address string) {
 	if srv.node != nil {
-		srv.node.Listening(address)
+		srv.node.SetAddress(address)
 	}
 }
 
-// nodeDrains tells the others that we are about to go.
-func (srv *Server) nodeDrains(ctx context.Context) {
+// announceDrain tells the others that we are about to go.
+func (srv *Server) announceDrain(ctx context.Context) {
 	if srv.node == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if err := srv.node.Drain(ctx); err != nil {
 		srv.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)
 	}
 }
 
-// nodeWatches tells the others that somebody here looks on, so that they tell all
+// announceWatching tells the others that somebody here looks on, so that they tell all
 // that happens.
-func (srv *Server) nodeWatches(ctx context.Context) {
+func (srv *Server) announceWatching(ctx context.Context) {
 	if srv.node == nil || !srv.isShared() {
 		return
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -164,69 +163,6 @@ func (n notes) until(method string) {
 	}
 }
 
-// What was told and not heard is no secret, and what is told twice is heard once.
-func TestEventsOfOthersAreNotLostSilently(t *testing.T) {
-	t.Parallel()
-	a := nodeOn(t, dbtest.Postgres(t), "a", "")
-	r := readEvents(t, a.url, "?types=job.*")
-	say := func(before int, jobs ...string) {
-		told := relayed{Node: "b", ID: "bbbb", Before: uint64(before)}
-		for _, id := range jobs {
-			told.Events = append(told.Events, relayedEvent{Type: "job.started", Key: id, Data: json.RawMessage(`{"id": "` + id + `"}`)})
-		}
-		text, err := json.Marshal(told)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.house.store.Notify(t.Context(), eventTopic, string(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	say(10, "one", "two")
-	say(10, "one", "two")
-	say(11, "two", "three")
-	say(18, "last")
-	var heard []string
-	r.until(func(e told) bool {
-		heard = append(heard, strings.TrimSpace(e.Node+" "+e.Type+" "+e.Data.text("id")+" "+fmt.Sprint(e.Data["count"])))
-		return e.Data.text("id") == "last"
-	})
-	want := "b job.started one <nil>, b job.started two <nil>, b job.started three <nil>, b event.missed  5, b job.started last <nil>"
-	if got := strings.Join(heard, ", "); got != want {
-		t.Errorf("heard\n%s\nwant\n%s", got, want)
-	}
-}
-
-// A node that may have missed something asks the others how much that was: they tell
-// the number, and nothing is said where it is none.
-func TestMissedEventsAreCounted(t *testing.T) {
-	t.Parallel()
-	database := dbtest.Postgres(t)
-	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
-	select {
-	case <-a.house.heard.begun:
-	default:
-		t.Error("a node is open that hears nobody")
-	}
-	r := readEvents(t, a.url, "?types=job.*")
-	b.house.tellEvents(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "first"}`)}})
-	r.until(func(e told) bool { return e.Data.text("id") == "first" })
-	tell := func(e told) string { return e.Node + " " + e.Type + " " + fmt.Sprint(e.Data["count"]) }
-	a.house.heard.patience = clocktest.Timeout
-	a.house.heardEvents(t.Context(), "") // it missed nothing
-	b.house.heard.own.Add(3)             // of which nobody hears
-	a.house.heardEvents(t.Context(), "")
-	if got, want := tell(r.until(func(told) bool { return true })), "b event.missed 3"; got != want {
-		t.Errorf("heard %s, want %s", got, want)
-	}
-	a.house.heard.patience = time.Millisecond // b may not make it, c never does
-	a.house.heard.count(&relayed{Node: "c", ID: "cccc", Before: 7})
-	a.house.heardEvents(t.Context(), "")
-	if got, want := tell(r.until(func(e told) bool { return e.Node == "c" })), "c event.missed 0"; got != want {
-		t.Errorf("heard %s, want %s", got, want)
-	}
-}
-
 // What administrators decide on one node holds on the others at once: they are told, and
 // do not look by themselves.
 func TestNodesHearWhatIsDecided(t *testing.T) {
@@ -234,7 +170,7 @@ func TestNodesHearWhatIsDecided(t *testing.T) {
 	database := dbtest.Postgres(t)
 	behind, _ := start(t, config.Sources{})
 	text := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
-	seldom := func(o *Options) { o.unasked = time.Hour }
+	seldom := func(o *Options) { o.pollInterval = time.Hour }
 	a, b := nodeOn(t, database, "a", text, seldom), nodeOn(t, database, "b", text, seldom)
 	a.await("far", "connected")
 	b.await("far", "connected")

@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// probeTime bounds how long the database may take to say that it is there.
-const probeTime = 2 * time.Second
+// probeTimeout bounds how long the database may take to say that it is there.
+const probeTimeout = 2 * time.Second
 
 // ready tells load balancers whether to send requests here: 200 once everything
 // is in place and the database answers, else 503 with the reason. It says no from
@@ -29,10 +29,10 @@ func (srv *Server) ready(w http.ResponseWriter, r *http.Request) {
 // notReady is why nothing should be sent here now, or "". Tables are up to date by
 // the time there is a door to ask at.
 func (srv *Server) notReady(ctx context.Context) string {
-	if srv.leaving.Load() {
+	if srv.draining.Load() {
 		return "draining"
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	var one int
 	err := srv.store.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
@@ -45,8 +45,8 @@ func (srv *Server) notReady(ctx context.Context) string {
 // linger goes on serving for a while after the process was told to stop, so that
 // load balancers see that it is not ready before anybody is turned away.
 func (srv *Server) linger(ctx context.Context) {
-	srv.leaving.Store(true)
-	srv.nodeDrains(ctx)
+	srv.draining.Store(true)
+	srv.announceDrain(ctx)
 	if wait := time.Duration(srv.config.Linger); wait > 0 {
 		srv.log.InfoContext(ctx, "leaving: not ready, and serving what still comes", "for", wait)
 		time.Sleep(wait)
@@ -60,9 +60,9 @@ func (srv *Server) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.config.Drain))
 	defer cancel()
 	var all sync.WaitGroup
-	if srv.talk != nil {
+	if srv.conversations != nil {
 		all.Go(func() {
-			if left := srv.talk.Drain(ctx); left > 0 {
+			if left := srv.conversations.Drain(ctx); left > 0 {
 				srv.log.WarnContext(ctx, "messages are left to be answered later", "count", left)
 			}
 		})

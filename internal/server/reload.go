@@ -23,11 +23,11 @@ const settle = 150 * time.Millisecond
 // takes effect at once, the upstreams above all: only what changed reconnects, and
 // what people removed comes back. For the rest it is told that a restart is needed.
 // A mistake in a file is logged and everything stays as it was.
-func (srv *Server) Reload(ctx context.Context) { srv.reread(ctx, true) }
+func (srv *Server) Reload(ctx context.Context) { srv.reloadLogged(ctx, true) }
 
-// reread is Reload when a file has changed: of what people removed only that comes
+// reloadLogged is Reload when a file has changed: of what people removed only that comes
 // back whose settings are others now.
-func (srv *Server) reread(ctx context.Context, restore bool) {
+func (srv *Server) reloadLogged(ctx context.Context, restore bool) {
 	srv.reloading.Lock()
 	defer srv.reloading.Unlock()
 	if err := srv.reload(ctx, restore); err != nil {
@@ -46,13 +46,13 @@ func (srv *Server) reload(ctx context.Context, restore bool) error {
 		return err
 	}
 	srv.watching.want(fresh.WatchedFiles()) // before they are read: what is wrong with them will be mended there
-	srv.did(ctx, "config.reload", fresh.File, nil)
+	srv.auditAdmin(ctx, "config.reload", fresh.File, nil)
 	specs, _, err := fresh.UpstreamSpecs(srv.options.Env)
 	if err != nil {
 		return err
 	}
 	anew := srv.upstreams.edited(specs)
-	if err := srv.adopt(ctx, fresh); err != nil {
+	if err := srv.apply(ctx, fresh); err != nil {
 		return err
 	}
 	if restore {
@@ -61,8 +61,8 @@ func (srv *Server) reload(ctx context.Context, restore bool) error {
 	return srv.upstreams.unremove(ctx, anew)
 }
 
-// adopt makes what can be changed while we run that of a configuration.
-func (srv *Server) adopt(ctx context.Context, config *config.Loaded) error {
+// apply makes what can be changed while we run that of a configuration.
+func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	specs, warnings, err := config.UpstreamSpecs(srv.options.Env)
 	if err != nil {
 		return err
@@ -73,17 +73,17 @@ func (srv *Server) adopt(ctx context.Context, config *config.Loaded) error {
 	settings := config.PolicySettings()
 	if !reflect.DeepEqual(*srv.policy.Settings(), settings) {
 		text, _ := json.Marshal(settings) // texts and lists always encode
-		srv.did(ctx, "policy.change", config.File, text)
+		srv.auditAdmin(ctx, "policy.change", config.File, text)
 	}
-	before := srv.now()
-	srv.current.Store(srv.config.WithLive(config))
+	before := srv.current()
+	srv.latest.Store(srv.config.WithLive(config))
 	srv.policy.Set(settings) // before there is anything it is about
 	srv.approvals.SetPolicy(srv.approvalPolicy(&config.Config))
 	srv.pins.Set(config.PinSettings())
 	if err := srv.upstreams.configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
 		return err
 	}
-	srv.tune(before)
+	srv.applyLive(before)
 	srv.catalog.Refresh(ctx)
 	srv.publishChanges(config)
 	return nil
@@ -92,8 +92,8 @@ func (srv *Server) adopt(ctx context.Context, config *config.Loaded) error {
 // publishChanges publishes an event for each setting that differs from those
 // announced before. The first configuration is no change.
 func (srv *Server) publishChanges(now *config.Loaded) {
-	before := srv.told
-	srv.told = now
+	before := srv.announced
+	srv.announced = now
 	if before == nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
 	})
 	return func(ctx context.Context) {
 		defer watcher.Close()
-		srv.onRest(ctx, watcher, srv.watching.has, func(ctx context.Context) { srv.reread(ctx, false) })
+		srv.onRest(ctx, watcher, srv.watching.has, func(ctx context.Context) { srv.reloadLogged(ctx, false) })
 	}
 }
 

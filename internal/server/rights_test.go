@@ -68,12 +68,12 @@ func offered(s *street, key string) string {
 // makeKey makes a key in the ring, and returns what ends it.
 func (s *street) makeKey(name string) (token string, revoke func()) {
 	s.t.Helper()
-	_, token, err := s.house.ring.Create(s.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP, principal.Chat}}})
+	_, token, err := s.house.keys.Create(s.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP, principal.Chat}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return token, func() {
-		if _, err := s.house.ring.Revoke(s.t.Context(), name); err != nil {
+		if _, err := s.house.keys.Revoke(s.t.Context(), name); err != nil {
 			s.t.Error(err)
 		}
 	}

@@ -19,18 +19,18 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.gate.Routes(), srv.hub.Routes(), srv.hud.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}), srv.oauthRoutes())
+	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}), srv.oauthRoutes())
 	if srv.chat != nil {
 		list = append(list, srv.chat.Routes()...)
 	}
-	if srv.hoot != nil {
+	if srv.localMusic != nil {
 		list = append(list, srv.files().Routes()...)
 	}
 	return list
 }
 
 // handler serves them.
-func (srv *Server) handler() http.Handler { return srv.telemetry.Handler(srv.gate.Mux(srv.routes())) }
+func (srv *Server) handler() http.Handler { return srv.telemetry.Handler(srv.auth.Mux(srv.routes())) }
 
 // health answers load balancers and people: alive, which version, since when,
 // and how the servers behind us are doing. An upstream that is away does not make

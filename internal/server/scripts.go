@@ -87,7 +87,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 		JavaScript: javascript, Language: srv.scriptLanguage,
 		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.tempFolder(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
-		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.standing(), Flow: standingFlow{srv.policy, srv.ring},
+		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Flow: standingFlow{srv.policy, srv.keys},
 		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(srv.config.Scripts.Timeout), Memory: int64(srv.config.Scripts.MemoryMB) << 20,
@@ -97,7 +97,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 }
 
 // reserved tells whether one of our own tools has that name.
-func (srv *Server) reserved(name string) bool { return srv.own != nil && srv.own.Has(name) }
+func (srv *Server) reserved(name string) bool { return srv.ownTools != nil && srv.ownTools.Has(name) }
 
 // scriptVariable is os.getenv of scripts: the variables the configuration lists.
 func (srv *Server) scriptVariable(name string) (string, bool) {
@@ -137,14 +137,14 @@ func (srv *Server) startScripts(ctx, background context.Context) {
 		path = filepath.Join(config.UserFolder(srv.options.Env), "startup.lua")
 	}
 	if source, err := os.ReadFile(path); err == nil && srv.options.Jobs {
-		srv.did(ctx, "startup.run", path, source)
+		srv.auditAdmin(ctx, "startup.run", path, source)
 	}
 	resident := srv.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{srv.upstreams, nil}})
 	srv.setHooks(ctx, resident.Hooks(script.HookOptions{
 		Time: time.Duration(srv.config.Scripts.HookTime), Strict: srv.config.Scripts.HookFails == "refuse",
 	}))
 	if resident.Listens() {
-		srv.work.Go(func() { resident.Listen(background) })
+		srv.background.Go(func() { resident.Listen(background) })
 	}
 }
 
@@ -190,7 +190,7 @@ func (s scriptUpstreams) Add(ctx context.Context, name, address string) error {
 	if err := s.all.allowed(ctx, s.policy, name, address); err != nil {
 		return err
 	}
-	s.all.did(ctx, "upstream.add", name, []byte(address))
+	s.all.audit(ctx, "upstream.add", name, []byte(address))
 	return s.all.connect(ctx, name, upstreamstore.Server{URL: address})
 }
 
@@ -203,7 +203,7 @@ func (s scriptUpstreams) Remove(ctx context.Context, name string) (bool, error) 
 
 func (s scriptUpstreams) Status(name string) (host.UpstreamStatus, bool) {
 	status, ok := s.all.manager.Status(name)
-	if !ok || isSomebodys(name) {
+	if !ok || isPrivateNamespace(name) {
 		return host.UpstreamStatus{}, false
 	}
 	return scriptStatus(status), true
@@ -212,7 +212,7 @@ func (s scriptUpstreams) Status(name string) (host.UpstreamStatus, bool) {
 func (s scriptUpstreams) List() []host.UpstreamStatus {
 	var list []host.UpstreamStatus
 	for _, status := range s.all.manager.List() {
-		if !isSomebodys(status.Name) {
+		if !isPrivateNamespace(status.Name) {
 			list = append(list, scriptStatus(status))
 		}
 	}
@@ -231,16 +231,16 @@ func scriptStatus(s upstream.Status) host.UpstreamStatus {
 type ownersUpstreams struct{ scriptUpstreams }
 
 func (s ownersUpstreams) Add(ctx context.Context, name, address string) error {
-	s.all.did(ctx, "upstream.add", name, []byte(address))
+	s.all.audit(ctx, "upstream.add", name, []byte(address))
 	return s.all.addLocal(upstream.Spec{Name: name, URL: address, Trusted: true})
 }
 
 func (s ownersUpstreams) Remove(ctx context.Context, name string) (bool, error) {
-	s.all.did(ctx, "upstream.remove", name, nil)
+	s.all.audit(ctx, "upstream.remove", name, nil)
 	return s.all.removeLocal(name)
 }
 
 func (s ownersUpstreams) AddCommand(ctx context.Context, name string, c host.Command) error {
-	s.all.did(ctx, "upstream.add", name, []byte(strings.Join(append([]string{c.Command}, c.Args...), "\x00")))
+	s.all.audit(ctx, "upstream.add", name, []byte(strings.Join(append([]string{c.Command}, c.Args...), "\x00")))
 	return s.all.addLocal(upstream.Spec{Name: name, Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd, Trusted: true})
 }

@@ -17,19 +17,21 @@ import (
 // How long each step of leaving may take once what is under way has finished, or
 // Config.Drain is over.
 const (
-	closeTime = 500 * time.Millisecond // connections may end
-	graceTime = time.Second            // child processes may end by themselves
-	flushTime = time.Second            // one part of the house may finish what it does
-	storeTime = 10 * time.Second       // and store what nobody else knows
+	closeTimeout = 500 * time.Millisecond // connections may end
+	graceTimeout = time.Second            // child processes may end by themselves
+	flushTimeout = time.Second            // one part of the house may finish what it does
+	storeTimeout = 10 * time.Second       // and store what nobody else knows
 )
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
 // and closes the house.
 func (srv *Server) Serve(ctx context.Context) error {
-	if err := srv.checkDoors(ctx, srv.config.Listen); err != nil {
+	if err := srv.checkKeyRequired(ctx, srv.config.Listen); err != nil {
 		return errors.Join(err, srv.Close(ctx))
 	}
-	srv.hearBeforeOpening(ctx)
+	if srv.relay != nil {
+		srv.relay.Ready(ctx) // clients that follow events from the start miss none
+	}
 	listener, err := httpserver.Listen(ctx, httpserver.Options{
 		Address: srv.config.Listen, CertFile: srv.config.TLSCert, KeyFile: srv.config.TLSKey,
 		MaxConnections: srv.config.MaxConnections, Log: srv.log,
@@ -43,8 +45,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 		return errors.Join(err, srv.Close(ctx))
 	}
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(baseOf(listener.Addr()), "http"))
-	srv.nodeListens(baseOf(listener.Addr()))
-	srv.greet(ctx, listener.Addr(), backend)
+	srv.announceAddress(baseOf(listener.Addr()))
+	srv.printAddresses(ctx, listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -80,7 +82,7 @@ func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) 
 
 // shut ends the connections.
 func shut(ctx context.Context, s *http.Server) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		return s.Close()
@@ -88,8 +90,8 @@ func shut(ctx context.Context, s *http.Server) error {
 	return nil
 }
 
-// greet tells people what is reachable where.
-func (srv *Server) greet(ctx context.Context, addr net.Addr, backend string) {
+// printAddresses tells people what is reachable where.
+func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend string) {
 	base := srv.config.Scheme() + "://" + addr.String()
 	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, base)
 	for _, line := range [][2]string{
@@ -109,7 +111,7 @@ func (srv *Server) greet(ctx context.Context, addr net.Addr, backend string) {
 
 // keysNeeded tells people whether the doors are shut.
 func (srv *Server) keysNeeded(ctx context.Context) string {
-	if shut, err := srv.gate.KeyRequired(ctx); err == nil && !shut {
+	if shut, err := srv.auth.KeyRequired(ctx); err == nil && !shut {
 		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"
 	}
 	return "needed; `luanette key list` shows them"

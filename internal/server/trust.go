@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// openTrust puts the guard between the upstreams and whoever uses their tools.
-func (srv *Server) openTrust(ctx context.Context, manager *upstream.Manager) (err error) {
+// openPins puts the guard between the upstreams and whoever uses their tools.
+func (srv *Server) openPins(ctx context.Context, manager *upstream.Manager) (err error) {
 	srv.pins, err = pin.New(ctx, srv.store, manager, pin.Options{
 		Settings: srv.config.PinSettings(), Own: srv.ownNames,
 		Target: func(namespace string) string {
@@ -27,10 +27,10 @@ func (srv *Server) openTrust(ctx context.Context, manager *upstream.Manager) (er
 
 // ownNames are the names nobody else's tool may have.
 func (srv *Server) ownNames() (names []string) {
-	if srv.own == nil { // no tool is offered yet
+	if srv.ownTools == nil { // no tool is offered yet
 		return nil
 	}
-	for _, source := range []tool.Source{srv.own, srv.scripts.published} {
+	for _, source := range []tool.Source{srv.ownTools, srv.scripts.published} {
 		tools, _ := source.Tools(context.Background()) // from memory
 		for i := range tools {
 			names = append(names, tools[i].Name)
@@ -59,7 +59,7 @@ func (srv *Server) admin() *adminapi.Server {
 
 // watchPins heeds what other processes decide.
 func (srv *Server) watchPins(ctx context.Context) {
-	srv.heed(ctx, pin.Topic, func(ctx context.Context) error {
+	srv.poll(ctx, pin.Topic, func(ctx context.Context) error {
 		changed, err := srv.pins.Poll(ctx)
 		if changed {
 			srv.catalog.Refresh(ctx)
@@ -81,7 +81,7 @@ func (r pinRoom) Decide(ctx context.Context, id string, d pin.Decision) (*pin.Pi
 	defer r.house.catalog.Refresh(ctx)
 	p, err := r.house.pins.Decide(ctx, id, d)
 	if err == nil {
-		r.house.did(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+		r.house.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 	}
 	return p, err
 }
@@ -90,7 +90,7 @@ func (r pinRoom) ApproveAll(ctx context.Context, upstream, by string, withFlags 
 	defer r.house.catalog.Refresh(ctx)
 	approved, left, err = r.house.pins.ApproveAll(ctx, upstream, by, withFlags)
 	for _, p := range approved {
-		r.house.did(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+		r.house.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 	}
 	return approved, left, err
 }

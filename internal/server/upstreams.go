@@ -30,7 +30,7 @@ type upstreams struct {
 	manager *upstream.Manager
 	pins    *pin.Guard      // the manager's tools that are approved
 	overlay *overlay.Source // those tools under the names and with the texts that the owner wants
-	did     func(ctx context.Context, action, subject string, detail []byte)
+	audit   func(ctx context.Context, action, subject string, detail []byte)
 	catalog *catalog.Catalog
 	bus     *event.Bus
 	log     *slog.Logger
@@ -51,7 +51,7 @@ func exposure(spec upstream.Spec) catalog.Exposure {
 
 // Add connects an upstream at somebody's wish.
 func (u *upstreams) Add(ctx context.Context, want builtin.Upstream) error {
-	u.did(ctx, "upstream.add", want.Namespace, []byte(want.URL))
+	u.audit(ctx, "upstream.add", want.Namespace, []byte(want.URL))
 	return u.connect(ctx, want.Namespace, upstreamstore.Server{
 		URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
 	})
@@ -71,7 +71,7 @@ func (u *upstreams) allowed(ctx context.Context, policy builtin.Policy, name, ad
 func (u *upstreams) List() []builtin.UpstreamStatus {
 	list := []builtin.UpstreamStatus{}
 	for _, s := range u.manager.List() {
-		if !isSomebodys(s.Name) {
+		if !isPrivateNamespace(s.Name) {
 			list = append(list, u.status(s))
 		}
 	}
@@ -137,8 +137,8 @@ func (u *upstreams) absent() (list []builtin.UpstreamStatus) {
 			}
 			s.Endpoint, s.State = spec.Target(), stateRemoved
 			s.Hint = "removed by " + wish.By + "; `luanette upstream restore " + name + "` brings it back"
-		case wish.Broken != nil && origin == originAdded:
-			s.State, s.Error, s.Hint = stateUnreadable, wish.Broken.Error(), fault.HintOf(wish.Broken)
+		case wish.Err != nil && origin == originAdded:
+			s.State, s.Error, s.Hint = stateUnreadable, wish.Err.Error(), fault.HintOf(wish.Err)
 		default:
 			continue
 		}
@@ -202,18 +202,18 @@ func (u *upstreams) Refresh(ctx context.Context, name string) ([]tool.Info, erro
 // Peer is one upstream seen whole, for the hub.
 func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	relayed, ok := u.manager.Peer(name)
-	if !ok || isSomebodys(name) {
+	if !ok || isPrivateNamespace(name) {
 		return nil, false // not a typed nil
 	}
 	return peer{relayed, name, u}, true
 }
 
 // Has tells whether there is such an upstream, for the hub.
-func (u *upstreams) Has(name string) bool { return u.manager.Has(name) && !isSomebodys(name) }
+func (u *upstreams) Has(name string) bool { return u.manager.Has(name) && !isPrivateNamespace(name) }
 
 // Namespaces are the names of all upstreams but those that belong to somebody.
 func (u *upstreams) Namespaces() []string {
-	return slices.DeleteFunc(u.manager.Namespaces(), isSomebodys)
+	return slices.DeleteFunc(u.manager.Namespaces(), isPrivateNamespace)
 }
 
 // follow keeps the catalog up to date with the upstreams until ctx ends.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -121,7 +122,11 @@ func unpackedBackup(t *testing.T, h *program, database string) string {
 		t.Fatal(err)
 	}
 	var packed bytes.Buffer
-	if err := server.Backup(t.Context(), loaded, &packed, server.BackupOptions{Version: "test"}); err != nil {
+	from, err := server.BackupLocation(loaded, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := backup.Create(t.Context(), from, &packed, backup.CreateOptions{Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := gzip.NewReader(bytes.NewReader(packed.Bytes()))
@@ -137,7 +142,11 @@ func unpackedBackup(t *testing.T, h *program, database string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.Restore(t.Context(), place, &packed, server.RestoreOptions{}); err != nil {
+	to, err := server.BackupLocation(place, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(t.Context(), to, &packed, backup.RestoreOptions{Schema: server.BackupSchema()}); err != nil {
 		t.Fatal(err)
 	}
 	return string(text) + files(t, folder) + tables(t, "sqlite:"+filepath.Join(folder, "luanette.db"))

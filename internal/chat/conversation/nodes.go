@@ -30,8 +30,8 @@ func (r *Service) Owners(ctx context.Context) (nodes []string, err error) {
 	return nodes, err
 }
 
-// Adopt takes over the messages of nodes that have stopped.
-func (r *Service) Adopt(ctx context.Context, gone []string) error {
+// TakeOver takes over the messages of nodes that have stopped.
+func (r *Service) TakeOver(ctx context.Context, gone []string) error {
 	var turns []*Turn
 	for _, node := range gone {
 		if node == r.options.Node {

@@ -108,7 +108,7 @@ func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(owners)), []string{"a", "b"}) {
 		t.Errorf("owners %v (%v)", owners, err)
 	}
-	if err := rooms["b"].Adopt(t.Context(), []string{"a"}); err != nil {
+	if err := rooms["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, turn := range []*conversation.Turn{retried, second} {
@@ -146,7 +146,7 @@ func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
 	if err := rooms["a"].Recheck(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := rooms["b"].Adopt(t.Context(), []string{"a"}); err != nil {
+	if err := rooms["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := rooms["a"].Recheck(t.Context()); err != nil {

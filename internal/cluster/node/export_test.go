@@ -9,7 +9,7 @@ import (
 )
 
 // FrozenAfter is how long nothing must be heard of a node that has its claim.
-func FrozenAfter(silence time.Duration) { frozenTime = silence }
+func FrozenAfter(silence time.Duration) { frozenAfter = silence }
 
 // Abandon ends the node as the death of its process would: its row stays.
 func (n *Node) Abandon() error {
@@ -27,13 +27,13 @@ func (n *Node) LookAround(ctx context.Context) error {
 	n.mu.Lock()
 	n.since = time.Now().Add(-time.Hour)
 	n.mu.Unlock()
-	return n.reap(ctx)
+	return n.removeDead(ctx)
 }
 
 // Held is nil when the node holds its claim.
 func (n *Node) Held(ctx context.Context) error {
 	n.mu.Lock()
-	slot, cutOff := n.slot, n.cutOff
+	slot, cutOff := n.slot, n.disconnected
 	n.mu.Unlock()
 	release, err := n.db.Claim(ctx, claimName(slot))
 	if fault.CodeOf(err) == fault.Conflict && !cutOff {

@@ -46,12 +46,12 @@ type Options struct {
 	Log     *slog.Logger           // nil is nobody
 }
 
-// Estate is what nodes have in hand that others go on with.
-type Estate interface {
+// Work is what nodes have in hand that others go on with.
+type Work interface {
 	// Owners are the nodes that have something in hand.
 	Owners(ctx context.Context) ([]string, error)
-	// Adopt makes what nodes that are gone had in hand this one's.
-	Adopt(ctx context.Context, gone []string) error
+	// TakeOver makes what nodes that are gone had in hand this one's.
+	TakeOver(ctx context.Context, gone []string) error
 	// Recheck lets go of what others have adopted of this node's.
 	Recheck(ctx context.Context) error
 }
@@ -65,20 +65,20 @@ type Node struct {
 
 	address  atomic.Value // string
 	draining atomic.Bool
-	watches  func() bool
+	watching func() bool
 	watched  atomic.Bool // another node's people look on
 
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	mu      sync.Mutex
-	name    string
-	slot    int
-	release func() error
-	estates []Estate
-	cutOff  bool      // the connection was away: the claim may be lost
-	since   time.Time // when it was last made: what others did not say before then is no sign
-	beaten  time.Time // when it was last heard of itself, by the database's clock
+	mu           sync.Mutex
+	name         string
+	slot         int
+	release      func() error
+	owned        []Work
+	disconnected bool      // the connection was away: the claim may be lost
+	since        time.Time // when it was last made: what others did not say before then is no sign
+	lastBeat     time.Time // when it was last heard of itself, by the database's clock
 }
 
 // topic is where nodes tell each other that one came or went.
@@ -95,17 +95,17 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	if err := database.Migrate(ctx, "node", migrations); err != nil {
 		return nil, err
 	}
-	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, since: time.Now(), watches: func() bool { return false }}
+	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, since: time.Now(), watching: func() bool { return false }}
 	n.address.Store("")
 	if err := n.claim(ctx); err != nil {
 		return nil, err
 	}
-	err := n.reap(ctx)
+	err := n.removeDead(ctx)
 	if err == nil && o.Only {
-		err = n.vacate(ctx)
+		err = n.removeNamesake(ctx)
 	}
 	if err == nil {
-		err = n.enroll(ctx, o.Only)
+		err = n.register(ctx, o.Only)
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.release())
@@ -113,12 +113,12 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	return n, nil
 }
 
-// mostNodes bounds how many nodes a database has.
-const mostNodes = 1000
+// maxNodes bounds how many nodes a database has.
+const maxNodes = 1000
 
 // claim takes the first free claim.
 func (n *Node) claim(ctx context.Context) error {
-	for slot := 1; slot <= mostNodes; slot++ {
+	for slot := 1; slot <= maxNodes; slot++ {
 		release, err := n.db.Claim(ctx, claimName(slot))
 		if fault.CodeOf(err) == fault.Conflict {
 			continue
@@ -131,7 +131,7 @@ func (n *Node) claim(ctx context.Context) error {
 		n.mu.Unlock()
 		return nil
 	}
-	return fault.New(fault.Limit, "%d nodes share this database already", mostNodes)
+	return fault.New(fault.Limit, "%d nodes share this database already", maxNodes)
 }
 
 func claimName(slot int) string { return fmt.Sprintf("node%d", slot) }
@@ -143,40 +143,40 @@ func (n *Node) Name() string {
 	return n.name
 }
 
-// Listening tells the others where the node is.
-func (n *Node) Listening(address string) { n.address.Store(address) }
+// SetAddress tells the others where the node is.
+func (n *Node) SetAddress(address string) { n.address.Store(address) }
 
 // Drain tells the others that the node is about to leave.
 func (n *Node) Drain(ctx context.Context) error {
 	n.draining.Store(true)
-	_, err := n.beat(ctx)
+	_, err := n.heartbeat(ctx)
 	return err
 }
 
 // Announce tells the others at once how this node is now.
 func (n *Node) Announce(ctx context.Context) error {
-	if _, err := n.beat(ctx); err != nil {
+	if _, err := n.heartbeat(ctx); err != nil {
 		return err
 	}
 	return n.db.Notify(ctx, topic, "look")
 }
 
-// Watches says how to find out whether somebody here looks on at all nodes.
-func (n *Node) Watches(ask func() bool) { n.watches = ask }
+// SetWatching says how to find out whether somebody here looks on at all nodes.
+func (n *Node) SetWatching(ask func() bool) { n.watching = ask }
 
 // Watched tells whether somebody elsewhere looks on.
 func (n *Node) Watched() bool { return n.watched.Load() }
 
 // Run lets the node live: it is heard of, hears of others, and adopts what dead
 // ones leave. It returns at once.
-func (n *Node) Run(ctx context.Context, estates ...Estate) {
+func (n *Node) Run(ctx context.Context, estates ...Work) {
 	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.mu.Lock()
-	n.estates = estates
+	n.owned = estates
 	n.mu.Unlock()
 	news := make(chan struct{}, 1)
 	n.work.Go(func() { n.listen(ctx, news) })
-	n.work.Go(func() { n.live(ctx, news) })
+	n.work.Go(func() { n.loop(ctx, news) })
 }
 
 // listen hears that nodes come and go.
@@ -184,7 +184,7 @@ func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
 	_ = n.db.Listen(ctx, topic, func(heard db.Notification) {
 		if heard.Missed { // the connection may have been away, and so the claim's
 			n.mu.Lock()
-			n.cutOff, n.since = true, time.Now()
+			n.disconnected, n.since = true, time.Now()
 			n.mu.Unlock()
 		}
 		select {
@@ -196,23 +196,23 @@ func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
 
 // How often a node is heard of, and looks at the others when nobody tells it to.
 const (
-	beatTime = time.Second
-	lookTime = 5 * time.Second
+	beatInterval = time.Second
+	pollInterval = 5 * time.Second
 )
 
-// frozenTime is how long nothing must be heard of a node that still has its claim: it
+// frozenAfter is how long nothing must be heard of a node that still has its claim: it
 // is frozen, or hangs. Tests are more patient.
-var frozenTime = 10 * time.Second
+var frozenAfter = 10 * time.Second
 
-func (n *Node) live(ctx context.Context, news <-chan struct{}) {
-	every := lookTime
+func (n *Node) loop(ctx context.Context, news <-chan struct{}) {
+	every := pollInterval
 	if n.options.Silence > 0 {
-		every = beatTime
+		every = beatInterval
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := n.once(ctx); err != nil && ctx.Err() == nil {
+		if err := n.step(ctx); err != nil && ctx.Err() == nil {
 			n.options.Log.WarnContext(ctx, "nodes not looked at", "error", err)
 		}
 		select {
@@ -224,25 +224,25 @@ func (n *Node) live(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// once does what is to be done now and then.
-func (n *Node) once(ctx context.Context) error {
+// step does what is to be done now and then.
+func (n *Node) step(ctx context.Context) error {
 	if n.options.Silence > 0 {
-		if err := n.stay(ctx); err != nil {
+		if err := n.keepAlive(ctx); err != nil {
 			return err
 		}
 	}
-	if err := n.reap(ctx); err != nil {
+	if err := n.removeDead(ctx); err != nil {
 		return err
 	}
 	return n.Sweep(ctx)
 }
 
-// stay is heard of, and comes back when it was taken for dead.
-func (n *Node) stay(ctx context.Context) error {
+// keepAlive is heard of, and comes back when it was taken for dead.
+func (n *Node) keepAlive(ctx context.Context) error {
 	n.mu.Lock()
-	cutOff := n.cutOff
+	cutOff := n.disconnected
 	n.mu.Unlock()
-	known, err := n.beat(ctx)
+	known, err := n.heartbeat(ctx)
 	if err != nil {
 		return err
 	}
@@ -255,9 +255,9 @@ func (n *Node) stay(ctx context.Context) error {
 			return err
 		}
 		n.mu.Lock()
-		n.cutOff = false
+		n.disconnected = false
 		n.mu.Unlock()
-		if known, err = n.beat(ctx); err != nil {
+		if known, err = n.heartbeat(ctx); err != nil {
 			return err
 		}
 	}
@@ -265,15 +265,15 @@ func (n *Node) stay(ctx context.Context) error {
 		return nil
 	}
 	n.options.Log.WarnContext(ctx, "this node was cut off and taken for dead; it goes on with what is still its own")
-	if err := n.enroll(ctx, false); err != nil {
+	if err := n.register(ctx, false); err != nil {
 		return err
 	}
-	return n.each(func(e Estate) error { return e.Recheck(ctx) })
+	return n.each(func(e Work) error { return e.Recheck(ctx) })
 }
 
-func (n *Node) each(do func(Estate) error) error {
+func (n *Node) each(do func(Work) error) error {
 	n.mu.Lock()
-	estates := n.estates
+	estates := n.owned
 	n.mu.Unlock()
 	var failed []error
 	for _, e := range estates {
@@ -285,7 +285,7 @@ func (n *Node) each(do func(Estate) error) error {
 // Sweep adopts what nodes that are gone have left. Who has something in hand is
 // asked before who is there: a node is there before it has anything.
 func (n *Node) Sweep(ctx context.Context) error {
-	return n.each(func(e Estate) error {
+	return n.each(func(e Work) error {
 		owners, err := e.Owners(ctx)
 		if err != nil || len(owners) == 0 {
 			return err
@@ -294,7 +294,7 @@ func (n *Node) Sweep(ctx context.Context) error {
 		if err != nil || len(gone) == 0 {
 			return err
 		}
-		return e.Adopt(ctx, gone)
+		return e.TakeOver(ctx, gone)
 	})
 }
 
@@ -304,7 +304,7 @@ func (n *Node) Leave(ctx context.Context) error {
 		n.stop()
 		n.work.Wait()
 	}
-	err := n.strike(ctx)
+	err := n.unregister(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return errors.Join(err, n.release())

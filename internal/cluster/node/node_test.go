@@ -45,7 +45,7 @@ func (e *things) Owners(context.Context) (list []string, err error) {
 	return list, nil
 }
 
-func (e *things) Adopt(_ context.Context, gone []string) error {
+func (e *things) TakeOver(_ context.Context, gone []string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range gone {

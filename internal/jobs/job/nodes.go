@@ -28,8 +28,8 @@ func (q *Queue) Owners(ctx context.Context) (nodes []string, err error) {
 	return nodes, err
 }
 
-// Adopt has jobs go on that nodes which are gone did not finish.
-func (q *Queue) Adopt(ctx context.Context, gone []string) error {
+// TakeOver has jobs go on that nodes which are gone did not finish.
+func (q *Queue) TakeOver(ctx context.Context, gone []string) error {
 	if q.writable() != nil {
 		return nil //nolint:nilerr // another writes here, and adopts them
 	}

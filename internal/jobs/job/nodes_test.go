@@ -31,7 +31,7 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 	if err != nil || !slices.Equal(owners, []string{"a"}) {
 		t.Errorf("owners %v (%v)", owners, err)
 	}
-	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+	if err := b.TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Recheck(t.Context()); err != nil { // a was not dead after all
@@ -87,7 +87,7 @@ func TestAnOusterStops(t *testing.T) {
 	<-here.in
 	b := open(t, dbtest.Open(t, url), there, job.Options{Node: "b"})
 	defer shut(t, b)
-	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+	if err := b.TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	done, _, err := b.Poll(t.Context(), []string{j}, time.Minute, true)
@@ -140,7 +140,7 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].Progress != 0.5 || page.Jobs[0].Output != nil {
 		t.Errorf("listed elsewhere as %+v (%v)", page.Jobs, err)
 	}
-	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+	if err := b.TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Recheck(t.Context()); err != nil {

@@ -70,9 +70,9 @@ func (s *Sessions) Owners(ctx context.Context) (nodes []string, err error) {
 	return nodes, err
 }
 
-// Adopt releases the sessions of nodes that have stopped. Their unfinished turns are
+// TakeOver releases the sessions of nodes that have stopped. Their unfinished turns are
 // lost.
-func (s *Sessions) Adopt(ctx context.Context, gone []string) error {
+func (s *Sessions) TakeOver(ctx context.Context, gone []string) error {
 	for _, node := range gone {
 		err := s.db.Write(ctx, func(tx *db.Tx) error {
 			_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder = $1`, node)

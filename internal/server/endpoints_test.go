@@ -150,7 +150,7 @@ concurrent = 1
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
-	s.house.upstreams.allTried(t.Context(), patience)
+	s.house.upstreams.allTried(t.Context(), upstreamWait)
 	s.house.catalog.Refresh(t.Context())
 	return s
 }
@@ -444,7 +444,7 @@ func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
 			}
 		})
 	}
-	who, err := s.house.ring.Authenticate(t.Context(), "single-token")
+	who, err := s.house.keys.Authenticate(t.Context(), "single-token")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,15 @@ import (
 
 // Info is a node as the others see it.
 type Info struct {
-	ID      string        `json:"id"`
-	Name    string        `json:"name"`
-	State   string        `json:"state"` // up, draining, silent
-	Address string        `json:"address,omitempty"`
-	Version string        `json:"version"`
-	Started time.Time     `json:"started"`
-	Heard   time.Time     `json:"heard"`   // when it was last heard of, by the database's clock
-	Skew    time.Duration `json:"skew_ns"` // how far its own clock is ahead of the database's
-	Watches bool          `json:"-"`
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	State    string        `json:"state"` // up, draining, silent
+	Address  string        `json:"address,omitempty"`
+	Version  string        `json:"version"`
+	Started  time.Time     `json:"started"`
+	LastSeen time.Time     `json:"heard"`   // when it was last heard of, by the database's clock
+	Skew     time.Duration `json:"skew_ns"` // how far its own clock is ahead of the database's
+	Watching bool          `json:"-"`
 	// Load is how much it has to do, as it last told.
 	Load json.RawMessage `json:"load,omitempty"`
 
@@ -52,16 +52,16 @@ const columns = `id, name, slot, state, address, version, started, beat, skew, w
 func scan(row db.Scanner) (i Info, err error) {
 	var started, beat, skew int64
 	var load string
-	err = row.Scan(&i.ID, &i.Name, &i.slot, &i.State, &i.Address, &i.Version, &started, &beat, &skew, &i.Watches, &load)
-	i.Started, i.Heard, i.Skew = time.UnixMicro(started).UTC(), time.UnixMicro(beat).UTC(), time.Duration(skew)*time.Microsecond
+	err = row.Scan(&i.ID, &i.Name, &i.slot, &i.State, &i.Address, &i.Version, &started, &beat, &skew, &i.Watching, &load)
+	i.Started, i.LastSeen, i.Skew = time.UnixMicro(started).UTC(), time.UnixMicro(beat).UTC(), time.Duration(skew)*time.Microsecond
 	if json.Valid([]byte(load)) {
 		i.Load = json.RawMessage(load)
 	}
 	return i, err
 }
 
-// roll reads all rows, and the database's clock.
-func roll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err error) {
+// readAll reads all rows, and the database's clock.
+func readAll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		if now, err = tx.Now(ctx); err != nil {
 			return err
@@ -77,7 +77,7 @@ func List(ctx context.Context, d *db.DB) ([]Info, error) {
 	if err := d.Migrate(ctx, "node", migrations); err != nil {
 		return nil, err
 	}
-	all, now, err := roll(ctx, d)
+	all, now, err := readAll(ctx, d)
 	for i := range all {
 		if all[i].frozen(now) {
 			all[i].State = "silent"
@@ -88,32 +88,32 @@ func List(ctx context.Context, d *db.DB) ([]Info, error) {
 
 // frozen tells whether nothing was heard for long of a node that was heard of before.
 func (i Info) frozen(now time.Time) bool {
-	return i.Heard.After(i.Started) && now.Sub(i.Heard) > frozenTime
+	return i.LastSeen.After(i.Started) && now.Sub(i.LastSeen) > frozenAfter
 }
 
-// vacate removes the row of a dead node that had this one's name.
-func (n *Node) vacate(ctx context.Context) error {
-	all, now, err := roll(ctx, n.db)
+// removeNamesake removes the row of a dead node that had this one's name.
+func (n *Node) removeNamesake(ctx context.Context) error {
+	all, now, err := readAll(ctx, n.db)
 	if err != nil {
 		return err
 	}
-	holders := n.others(all, now)
+	holders := n.otherSlots(all, now)
 	var failed []error
 	for _, i := range all {
 		switch {
 		case i.Name != n.options.Name:
-		case now.Sub(i.Heard) < n.options.Silence:
-			failed = append(failed, n.buryUnclaimed(ctx, i, now))
+		case now.Sub(i.LastSeen) < n.options.Silence:
+			failed = append(failed, n.deleteUnclaimed(ctx, i, now))
 		default:
-			failed = append(failed, n.remove(ctx, i, now, holders))
+			failed = append(failed, n.removeIfDead(ctx, i, now, holders))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// enroll makes the node's row. Its name is its own: one that is taken gets a
+// register makes the node's row. Its name is its own: one that is taken gets a
 // number behind it, or, for the only one of a name, is a conflict.
-func (n *Node) enroll(ctx context.Context, only bool) error {
+func (n *Node) register(ctx context.Context, only bool) error {
 	var name string
 	load := n.load()
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
@@ -142,7 +142,7 @@ func (n *Node) enroll(ctx context.Context, only bool) error {
 			name = fmt.Sprintf("%s-%d", n.options.Name, i)
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO nodes (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)`,
-			n.ID, name, slot, n.state(), n.address.Load(), n.options.Version, now.UnixMicro(), time.Since(now).Microseconds(), n.watches(), load)
+			n.ID, name, slot, n.state(), n.address.Load(), n.options.Version, now.UnixMicro(), time.Since(now).Microseconds(), n.watching(), load)
 		if err != nil {
 			return err
 		}
@@ -178,12 +178,12 @@ func (n *Node) state() string {
 	return "up"
 }
 
-// skewed is how far a clock may be off before somebody should look at it. Nothing
+// maxSkew is how far a clock may be off before somebody should look at it. Nothing
 // breaks: times that people see, and those of schedules, are as wrong as the clock.
-const skewed = 2 * time.Second
+const maxSkew = 2 * time.Second
 
-// beat is heard of, and tells whether the node still has a row.
-func (n *Node) beat(ctx context.Context) (known bool, err error) {
+// heartbeat is heard of, and tells whether the node still has a row.
+func (n *Node) heartbeat(ctx context.Context) (known bool, err error) {
 	var now time.Time
 	var skew time.Duration
 	load := n.load()
@@ -196,7 +196,7 @@ func (n *Node) beat(ctx context.Context) (known bool, err error) {
 		slot := n.slot
 		n.mu.Unlock()
 		result, err := tx.Exec(ctx, `UPDATE nodes SET beat = $2, skew = $3, slot = $4, state = $5, address = $6, watches = $7, load = $8 WHERE id = $1`,
-			n.ID, now.UnixMicro(), skew.Microseconds(), slot, n.state(), n.address.Load(), n.watches(), load)
+			n.ID, now.UnixMicro(), skew.Microseconds(), slot, n.state(), n.address.Load(), n.watching(), load)
 		if err != nil {
 			return err
 		}
@@ -207,74 +207,74 @@ func (n *Node) beat(ctx context.Context) (known bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if skew.Abs() > skewed {
+	if skew.Abs() > maxSkew {
 		n.options.Log.WarnContext(ctx, "the clock of this machine is off the database's", "by", skew.Round(time.Millisecond))
 	}
-	n.heardOf(now)
+	n.noteHeartbeat(now)
 	return known, nil
 }
 
-// heardOf notes when the node was heard of. One that was not for long, suspended for
+// noteHeartbeat notes when the node was heard of. One that was not for long, suspended for
 // instance, perhaps with all others, must wait for their signs as after a start.
-func (n *Node) heardOf(now time.Time) {
+func (n *Node) noteHeartbeat(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.beaten.IsZero() && now.Sub(n.beaten) > n.options.Silence+beatTime {
+	if !n.lastBeat.IsZero() && now.Sub(n.lastBeat) > n.options.Silence+beatInterval {
 		n.since = time.Now()
 	}
-	n.beaten = now
+	n.lastBeat = now
 }
 
-// reap finds the nodes that are dead and removes their rows.
-func (n *Node) reap(ctx context.Context) error {
-	all, now, err := roll(ctx, n.db)
+// removeDead finds the nodes that are dead and removes their rows.
+func (n *Node) removeDead(ctx context.Context) error {
+	all, now, err := readAll(ctx, n.db)
 	if err != nil {
 		return err
 	}
 	n.mu.Lock()
 	mine, heard := n.slot, time.Since(n.since)
 	n.mu.Unlock()
-	holders := n.others(all, now)
+	holders := n.otherSlots(all, now)
 	holders[mine] = true
-	if n.options.Silence > 0 && heard < n.options.Silence+beatTime {
+	if n.options.Silence > 0 && heard < n.options.Silence+beatInterval {
 		return nil // the database was away, for the others too
 	}
 	var failed []error
 	for _, i := range all {
-		if i.ID != n.ID && now.Sub(i.Heard) >= n.options.Silence {
-			failed = append(failed, n.remove(ctx, i, now, holders))
+		if i.ID != n.ID && now.Sub(i.LastSeen) >= n.options.Silence {
+			failed = append(failed, n.removeIfDead(ctx, i, now, holders))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// remove removes the row of a silent node if it is dead: another has its claim, or
+// removeIfDead removes the row of a silent node if it is dead: another has its claim, or
 // nobody, or it was silent for so long that a claim is no sign of life.
-func (n *Node) remove(ctx context.Context, i Info, now time.Time, holders map[int]bool) error {
+func (n *Node) removeIfDead(ctx context.Context, i Info, now time.Time, holders map[int]bool) error {
 	if holders[i.slot] || n.options.Silence > 0 && i.frozen(now) {
-		return n.bury(ctx, i, now)
+		return n.deleteRow(ctx, i, now)
 	}
-	return n.buryUnclaimed(ctx, i, now)
+	return n.deleteUnclaimed(ctx, i, now)
 }
 
-// others gives the claims that other nodes are known to hold, and notes whether one
+// otherSlots gives the claims that other nodes are known to hold, and notes whether one
 // of them is being watched.
-func (n *Node) others(all []Info, now time.Time) map[int]bool {
+func (n *Node) otherSlots(all []Info, now time.Time) map[int]bool {
 	watched := false
 	holders := map[int]bool{}
 	for _, i := range all {
-		if i.ID != n.ID && now.Sub(i.Heard) < n.options.Silence {
+		if i.ID != n.ID && now.Sub(i.LastSeen) < n.options.Silence {
 			holders[i.slot] = true
-			watched = watched || i.Watches
+			watched = watched || i.Watching
 		}
 	}
 	n.watched.Store(watched)
 	return holders
 }
 
-// buryUnclaimed removes the row of a silent node if nobody holds its claim; one
+// deleteUnclaimed removes the row of a silent node if nobody holds its claim; one
 // that does is slow, and alive.
-func (n *Node) buryUnclaimed(ctx context.Context, i Info, now time.Time) error {
+func (n *Node) deleteUnclaimed(ctx context.Context, i Info, now time.Time) error {
 	release, err := n.db.Claim(ctx, claimName(i.slot))
 	if fault.CodeOf(err) == fault.Conflict {
 		return nil
@@ -282,14 +282,14 @@ func (n *Node) buryUnclaimed(ctx context.Context, i Info, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(n.bury(ctx, i, now), release())
+	return errors.Join(n.deleteRow(ctx, i, now), release())
 }
 
-// bury removes the row of a node that is dead, unless it was heard of meanwhile.
-func (n *Node) bury(ctx context.Context, i Info, now time.Time) error {
-	silent, buried := now.Sub(i.Heard), false
+// deleteRow removes the row of a node that is dead, unless it was heard of meanwhile.
+func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
+	silent, buried := now.Sub(i.LastSeen), false
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.Heard.UnixMicro())
+		result, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.LastSeen.UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -321,8 +321,8 @@ func (n *Node) missing(ctx context.Context, ids []string) (gone []string, err er
 	return gone, err
 }
 
-// strike removes the node's own row.
-func (n *Node) strike(ctx context.Context) error {
+// unregister removes the node's own row.
+func (n *Node) unregister(ctx context.Context) error {
 	return n.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1`, n.ID); err != nil {
 			return err

@@ -29,13 +29,13 @@ type wants struct {
 
 	mu         sync.Mutex
 	configured map[string]upstream.Spec
-	places     map[string]string              // where the configuration has them: file:line
-	startup    map[string]upstream.Spec       // of startup.lua
-	dropped    map[string]bool                // by startup.lua, of those that others want
-	wishes     map[string]*upstreamstore.Wish // of people, on all nodes
-	private    map[string]upstream.Spec       // of chats
-	rules      map[string]overlay.Rule        // of the configuration
-	scripted   map[string]overlay.Rule        // of startup.lua, over them
+	places     map[string]string               // where the configuration has them: file:line
+	startup    map[string]upstream.Spec        // of startup.lua
+	dropped    map[string]bool                 // by startup.lua, of those that others want
+	wishes     map[string]*upstreamstore.Entry // of people, on all nodes
+	private    map[string]upstream.Spec        // of chats
+	rules      map[string]overlay.Rule         // of the configuration
+	scripted   map[string]overlay.Rule         // of startup.lua, over them
 }
 
 // openWants reads what people want.
@@ -83,7 +83,7 @@ func (w *wants) desired() map[string]upstream.Spec {
 		all = map[string]upstream.Spec{}
 	}
 	for name, wish := range w.wishes {
-		if spec := specOf(name, wish.Server); !wish.Removed && wish.Broken == nil && spec.Validate() == nil {
+		if spec := specOf(name, wish.Server); !wish.Removed && wish.Err == nil && spec.Validate() == nil {
 			all[name] = spec
 		}
 	}
@@ -122,7 +122,7 @@ func (u *upstreams) aligned(change func()) error {
 	}
 	exposed := map[string]catalog.Exposure{}
 	for name, spec := range desired {
-		if isSomebodys(name) {
+		if isPrivateNamespace(name) {
 			continue
 		}
 		exposed[name] = exposure(spec)
@@ -196,7 +196,7 @@ func (u *upstreams) unremove(ctx context.Context, names []string) error {
 		if wish == nil || !wish.Removed {
 			continue
 		}
-		if err := u.wish(ctx, name, func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+		if err := u.wish(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 			if now != nil && now.Removed {
 				return nil, nil
 			}
@@ -209,7 +209,7 @@ func (u *upstreams) unremove(ctx context.Context, names []string) error {
 }
 
 // wish changes what people want of an upstream, on all nodes, and here at once.
-func (u *upstreams) wish(ctx context.Context, name string, next func(now *upstreamstore.Wish) (*upstreamstore.Wish, error)) error {
+func (u *upstreams) wish(ctx context.Context, name string, next func(now *upstreamstore.Entry) (*upstreamstore.Entry, error)) error {
 	if u.lasting {
 		if err := u.store.Change(ctx, name, byWhom(ctx), next); err != nil {
 			return err
@@ -244,16 +244,16 @@ func byWhom(ctx context.Context) string {
 }
 
 // readWishes is what people want, as it is kept.
-func (u *upstreams) readWishes(ctx context.Context) (map[string]*upstreamstore.Wish, error) {
+func (u *upstreams) readWishes(ctx context.Context) (map[string]*upstreamstore.Entry, error) {
 	all, err := u.store.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wishes := map[string]*upstreamstore.Wish{}
+	wishes := map[string]*upstreamstore.Entry{}
 	for _, wish := range all {
 		wishes[wish.Name] = wish
-		if wish.Broken != nil {
-			u.log.WarnContext(ctx, "an upstream that was added cannot be read", "upstream", wish.Name, "error", wish.Broken)
+		if wish.Err != nil {
+			u.log.WarnContext(ctx, "an upstream that was added cannot be read", "upstream", wish.Name, "error", wish.Err)
 		}
 	}
 	return wishes, nil
@@ -277,8 +277,8 @@ func (u *upstreams) hearWishes(ctx context.Context) error {
 func (srv *Server) watchWishes(ctx context.Context) {
 	u := srv.upstreams
 	last := [2]int64{-1} // what was read at the start is read once more: it may be another by now
-	srv.heed(ctx, upstreamstore.Topic, func(ctx context.Context) error {
-		stamp, err := u.store.Stamp(ctx)
+	srv.poll(ctx, upstreamstore.Topic, func(ctx context.Context) error {
+		stamp, err := u.store.Fingerprint(ctx)
 		if err != nil || stamp == last {
 			return err
 		}
@@ -304,19 +304,19 @@ func (u *upstreams) connect(ctx context.Context, name string, server upstreamsto
 		}
 		return u.unremove(ctx, []string{name})
 	}
-	return u.wish(ctx, name, func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+	return u.wish(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		next := server
 		if now != nil && !now.Removed && upstreamstore.SameOrigin(now.Server.URL, server.URL) {
 			next = now.Server // what else was set about it stays
 			next.URL, next.Transport, next.Protocol, next.Headers = server.URL, server.Transport, server.Protocol, server.Headers
 		}
-		return &upstreamstore.Wish{Server: next}, nil
+		return &upstreamstore.Entry{Server: next}, nil
 	})
 }
 
 // checkAdded says what is wrong with a server that somebody wants to add.
 func checkAdded(spec upstream.Spec) error {
-	if isSomebodys(spec.Name) {
+	if isPrivateNamespace(spec.Name) {
 		return fault.New(fault.InvalidParams, "names that begin with %s are taken", privatePrefix).WithHint("choose another name")
 	}
 	return spec.Validate()
@@ -333,19 +333,19 @@ func configuredFault(name, place string) *fault.Error {
 // Remove ends an upstream on all nodes, until somebody wants it again. One that the
 // configuration or startup.lua has stays listed as removed.
 func (u *upstreams) Remove(ctx context.Context, name string) (removed bool, err error) {
-	if isSomebodys(name) {
+	if isPrivateNamespace(name) {
 		return u.removePrivate(name)
 	}
-	u.did(ctx, "upstream.remove", name, nil)
+	u.audit(ctx, "upstream.remove", name, nil)
 	u.mu.Lock()
 	_, configured := u.configured[name]
 	_, startup := u.startup[name]
 	u.mu.Unlock()
-	err = u.wish(ctx, name, func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+	err = u.wish(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		switch {
 		case configured || startup:
 			removed = now == nil || !now.Removed
-			return &upstreamstore.Wish{Removed: true}, nil
+			return &upstreamstore.Entry{Removed: true}, nil
 		case now == nil || now.Removed:
 			removed = false
 			return now, nil
@@ -359,8 +359,8 @@ func (u *upstreams) Remove(ctx context.Context, name string) (removed bool, err 
 
 // Restore brings back one that was removed while the configuration has it.
 func (u *upstreams) Restore(ctx context.Context, name string) error {
-	u.did(ctx, "upstream.restore", name, nil)
-	return u.wish(ctx, name, func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+	u.audit(ctx, "upstream.restore", name, nil)
+	return u.wish(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		if now == nil || !now.Removed {
 			return nil, fault.New(fault.Conflict, "upstream %q was not removed", name).WithHint("`luanette upstream list` shows how each is")
 		}

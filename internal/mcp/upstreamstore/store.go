@@ -44,20 +44,20 @@ func (s Server) Equal(other Server) bool {
 		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout
 }
 
-// Wish is what somebody wants of one upstream.
-type Wish struct {
+// Entry is what somebody wants of one upstream.
+type Entry struct {
 	Name    string
 	Removed bool   // it is in the configuration, and not wanted
 	Server  Server // what is wanted, when it is
 	Changed time.Time
 	By      string
-	Broken  error // why Server could not be read
+	Err     error // why Server could not be read
 }
 
 // Store is the wishes of a database.
 type Store struct {
-	db  *db.DB
-	box secret.Box
+	db      *db.DB
+	secrets secret.Box
 }
 
 // Open brings the tables up to date.
@@ -71,8 +71,8 @@ func Open(ctx context.Context, database *db.DB, box secret.Box) (*Store, error) 
 const columns = `name, removed, sealed, settings, changed, changed_by`
 
 // scan reads a wish. One whose server cannot be read is there all the same.
-func (s *Store) scan(row db.Scanner) (*Wish, error) {
-	var w Wish
+func (s *Store) scan(row db.Scanner) (*Entry, error) {
+	var w Entry
 	var sealed bool
 	var settings []byte
 	var changed int64
@@ -81,18 +81,18 @@ func (s *Store) scan(row db.Scanner) (*Wish, error) {
 	}
 	w.Changed = time.UnixMicro(changed).UTC()
 	if sealed {
-		w.Broken = s.box.Open(settings, &w.Server, about, w.Name)
+		w.Err = s.secrets.Open(settings, &w.Server, sealedAs, w.Name)
 	} else {
-		w.Broken = json.Unmarshal(settings, &w.Server)
+		w.Err = json.Unmarshal(settings, &w.Server)
 	}
 	return &w, nil
 }
 
-// about is what settings are sealed as.
-const about = "upstream"
+// sealedAs is what settings are sealed as.
+const sealedAs = "upstream"
 
 // All is every wish, sorted by name.
-func (s *Store) All(ctx context.Context) (all []*Wish, err error) {
+func (s *Store) All(ctx context.Context) (all []*Entry, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		all, err = db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams ORDER BY name`)
 		return err
@@ -103,8 +103,8 @@ func (s *Store) All(ctx context.Context) (all []*Wish, err error) {
 	return all, nil
 }
 
-// Stamp is another whenever a wish is.
-func (s *Store) Stamp(ctx context.Context) (stamp [2]int64, err error) {
+// Fingerprint is another whenever a wish is.
+func (s *Store) Fingerprint(ctx context.Context) (stamp [2]int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(changed % 1000000007), 0) AS BIGINT) FROM wanted_upstreams`).Scan(&stamp[0], &stamp[1])
 	})
@@ -114,13 +114,13 @@ func (s *Store) Stamp(ctx context.Context) (stamp [2]int64, err error) {
 // Change makes of what is wanted under a name, nil for nothing, what next says, and
 // tells the other nodes. By and Changed are seen to here. Next may be asked again
 // when another node changes the same.
-func (s *Store) Change(ctx context.Context, name, by string, next func(now *Wish) (*Wish, error)) error {
+func (s *Store) Change(ctx context.Context, name, by string, next func(now *Entry) (*Entry, error)) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		found, err := db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams WHERE name = $1`, name)
 		if err != nil {
 			return fault.Wrap(fault.Internal, err, "read what is wanted of %s", name)
 		}
-		var now *Wish
+		var now *Entry
 		if len(found) > 0 {
 			now = found[0]
 		}
@@ -142,18 +142,18 @@ func (s *Store) Change(ctx context.Context, name, by string, next func(now *Wish
 	})
 }
 
-func same(now, want *Wish) bool {
+func same(now, want *Entry) bool {
 	if now == nil || want == nil {
 		return now == want
 	}
-	return now.Broken == nil && now.Removed == want.Removed && now.Server.Equal(want.Server)
+	return now.Err == nil && now.Removed == want.Removed && now.Server.Equal(want.Server)
 }
 
-func (s *Store) write(ctx context.Context, tx *db.Tx, w Wish, name, by string) error {
+func (s *Store) write(ctx context.Context, tx *db.Tx, w Entry, name, by string) error {
 	settings, err := json.Marshal(w.Server)
 	sealed := w.Server.secret()
 	if sealed {
-		settings, err = s.box.Seal(w.Server, about, name)
+		settings, err = s.secrets.Seal(w.Server, sealedAs, name)
 	}
 	if err != nil {
 		return err

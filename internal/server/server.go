@@ -28,6 +28,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/cluster/eventrelay"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/config"
@@ -35,7 +36,7 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/mcp/hub"
-	guestbook "github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
@@ -56,63 +57,63 @@ type Options struct {
 	Jobs    bool               // run jobs, those that a crash interrupted included; not for a house built in passing
 	Archive bool               // without Jobs: let them be looked at and replayed
 
-	unasked time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
+	pollInterval time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
 
 // Server is the whole program, built and running except for its doors. Serve or
 // ServeStdio opens them; both close the house when they return, and so must
 // whoever opens neither.
 type Server struct {
-	config       *config.Loaded                // as it was at the start
-	current      atomic.Pointer[config.Loaded] // as it holds: see now
-	options      Options
-	telemetry    *telemetry.Telemetry
-	log          *slog.Logger
-	store        *db.DB
-	ring         *apikey.Store
-	gate         *httpauth.Authenticator
-	tokens       *jwt.Server // of the configured issuers; nil: there are none
-	book         *guestbook.Book
-	visits       hub.SessionStore   // nil where no other node goes on with sessions
-	errands      *remotecall.Office // nil likewise
-	quota        *quota.Quota
-	calls        tachometer
-	heard        heard      // of other nodes' events
-	node         *node.Node // nil in a house that is alone on its database and only passing
-	secrets      secret.Finder
-	logins       *login.Upstreams
-	loginService *login.Service
-	bus          *event.Bus
-	upstreams    *upstreams
-	catalog      *catalog.Catalog
-	contents     *artifact.Files
-	results      *results.Store
-	scripts      *scripts
-	hoot         *hootenanny.Backend // nil when it is switched off or elsewhere
-	approvals    *approval.Store
-	pins         *pin.Guard
-	policy       *policy.Policy
-	audit        *audit.Log // nil in a house that keeps no log
-	jobs         *job.Queue // nil in a house that has no business with them
-	own          *builtin.Set
-	menu         *builtin.Menu
-	hub          *hub.Hub
-	hud          *web.Server
-	talk         *conversation.Service // nil in a house that does not serve
-	chat         *chatapi.Handler
-	started      time.Time
-	settled      chan struct{} // closed when startup.lua has run
-	leaving      atomic.Bool   // told to stop: see ready
-	listening    atomic.Value  // string: where the HTTP server is, once it listens
+	config        *config.Loaded                // as it was at the start
+	latest        atomic.Pointer[config.Loaded] // as it holds: see now
+	options       Options
+	telemetry     *telemetry.Telemetry
+	log           *slog.Logger
+	store         *db.DB
+	keys          *apikey.Store
+	auth          *httpauth.Authenticator
+	tokens        *jwt.Server // of the configured issuers; nil: there are none
+	sessions      *sessionstore.Store
+	sessionStore  hub.SessionStore    // nil where no other node goes on with sessions
+	remoteCalls   *remotecall.Service // nil likewise
+	quota         *quota.Quota
+	callRate      rateMeter
+	relay         *eventrelay.Relay // nil unless nodes share the database
+	node          *node.Node        // nil in a house that is alone on its database and only passing
+	secrets       secret.Finder
+	logins        *login.Upstreams
+	loginService  *login.Service
+	bus           *event.Bus
+	upstreams     *upstreams
+	catalog       *catalog.Catalog
+	contents      *artifact.Files
+	results       *results.Store
+	scripts       *scripts
+	localMusic    *hootenanny.Backend // nil when it is switched off or elsewhere
+	approvals     *approval.Store
+	pins          *pin.Guard
+	policy        *policy.Policy
+	audit         *audit.Log // nil in a house that keeps no log
+	jobs          *job.Queue // nil in a house that has no business with them
+	ownTools      *builtin.Set
+	menu          *builtin.Menu
+	hub           *hub.Hub
+	dashboard     *web.Server
+	conversations *conversation.Service // nil in a house that does not serve
+	chat          *chatapi.Handler
+	started       time.Time
+	startupDone   chan struct{} // closed when startup.lua has run
+	draining      atomic.Bool   // told to stop: see ready
+	listening     atomic.Value  // string: where the HTTP server is, once it listens
 
 	watching  watchlist      // the files of the configuration
 	reloading sync.Mutex     // held while they are read again; guards told
-	told      *config.Loaded // the configuration as it was last told of
+	announced *config.Loaded // the configuration as it was last told of
 
-	stop context.CancelFunc // ends what runs in the background
-	work sync.WaitGroup     // which is waited for here
+	stop       context.CancelFunc // ends what runs in the background
+	background sync.WaitGroup     // which is waited for here
 
-	spawn func(func(context.Context)) // runs something more there
+	runBackground func(func(context.Context)) // runs something more there
 }
 
 // Build makes every part and lets upstreams connect in the background.
@@ -137,60 +138,60 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		telemetry: tel, log: tel.Logger(),
 		bus:     bus,
 		secrets: config.SecretFinder(options.Env),
-		started: time.Now(), settled: make(chan struct{}),
+		started: time.Now(), startupDone: make(chan struct{}),
 	}
-	srv.current.Store(config)
+	srv.latest.Store(config)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	srv.stop = stop
-	srv.spawn = func(f func(context.Context)) { srv.work.Go(func() { f(background) }) }
-	if err := srv.furnish(ctx); err != nil {
+	srv.runBackground = func(f func(context.Context)) { srv.background.Go(func() { f(background) }) }
+	if err := srv.build(ctx); err != nil {
 		return nil, errors.Join(err, srv.Close(ctx))
 	}
-	srv.liveAsNode(background)
-	srv.work.Go(func() { srv.upstreams.follow(background) })
-	srv.work.Go(func() { srv.ring.Run(background) })
-	srv.work.Go(func() { srv.watchApprovals(background) })
+	srv.runNode(background)
+	srv.background.Go(func() { srv.upstreams.follow(background) })
+	srv.background.Go(func() { srv.keys.Run(background) })
+	srv.background.Go(func() { srv.watchApprovals(background) })
 	if srv.audit != nil {
-		srv.work.Go(func() { srv.audit.RunRetention(background) })
+		srv.background.Go(func() { srv.audit.RunRetention(background) })
 	}
-	srv.work.Go(func() { srv.watchPins(background) })
-	srv.work.Go(func() { srv.watchLogins(background) })
+	srv.background.Go(func() { srv.watchPins(background) })
+	srv.background.Go(func() { srv.watchLogins(background) })
 	if srv.upstreams.lasting {
-		srv.work.Go(func() { srv.watchWishes(background) })
+		srv.background.Go(func() { srv.watchWishes(background) })
 	}
 	srv.startScripts(ctx, background)
-	close(srv.settled)
+	close(srv.startupDone)
 	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.watchScripts(ctx)} {
 		if watch != nil {
-			srv.work.Go(func() { watch(background) })
+			srv.background.Go(func() { watch(background) })
 		}
 	}
 	return srv, nil
 }
 
-// furnish opens what is kept and puts the rooms and doors in place.
-func (srv *Server) furnish(ctx context.Context) error {
+// build opens what is kept and puts the rooms and doors in place.
+func (srv *Server) build(ctx context.Context) error {
 	if err := srv.openStore(ctx); err != nil {
 		return err
 	}
-	if err := srv.connectRooms(ctx); err != nil {
+	if err := srv.buildTools(ctx); err != nil {
 		return err
 	}
-	if err := srv.adopt(ctx, srv.config); err != nil {
+	if err := srv.apply(ctx, srv.config); err != nil {
 		return err
 	}
 	if srv.options.Jobs || srv.options.Archive {
 		if err := srv.openJobs(ctx); err != nil {
 			return err
 		}
-		if srv.hoot != nil {
-			srv.hoot.SetJobs(musicjob.Queue{Jobs: srv.jobs})
+		if srv.localMusic != nil {
+			srv.localMusic.SetJobs(musicjob.Queue{Jobs: srv.jobs})
 		}
 	}
-	srv.offerTools()
+	srv.registerTools()
 	srv.pins.Set(srv.config.PinSettings()) // by now our own names are known
 	srv.catalog.Refresh(ctx)
-	srv.hangDoors() //nolint:contextcheck // what it watches lives as long as the server
+	srv.newHub() //nolint:contextcheck // what it watches lives as long as the server
 	if srv.options.Jobs {
 		return srv.openChat(ctx)
 	}
@@ -222,9 +223,9 @@ func (srv *Server) openStore(ctx context.Context) error {
 	return err
 }
 
-// connectRooms makes the connection manager, the catalog over it, and the scripts
+// buildTools makes the connection manager, the catalog over it, and the scripts
 // that use both.
-func (srv *Server) connectRooms(ctx context.Context) error {
+func (srv *Server) buildTools(ctx context.Context) error {
 	manager := upstream.New(upstream.Options{
 		Log: srv.log, Events: srv.bus,
 		ClientVersion: srv.options.Version,
@@ -232,22 +233,22 @@ func (srv *Server) connectRooms(ctx context.Context) error {
 		Getenv:        srv.options.Env.Lookup,
 		Secret:        srv.secrets.Find,
 		Login:         srv.logins,
-		StopTimeout:   graceTime,
+		StopTimeout:   graceTimeout,
 		DialControl:   srv.outward().control,
 		Tracer:        srv.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
-	if err := srv.openTrust(ctx, manager); err != nil {
+	if err := srv.openPins(ctx, manager); err != nil {
 		manager.Close()
 		return err
 	}
 	tools := overlay.New(srv.pins, manager)
-	srv.quota = quota.New(srv.ring.Spend)
+	srv.quota = quota.New(srv.keys.Spend)
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.pins.WhyHidden, Hides: srv.hides,
-		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: isSomebodys, Reserved: isReserved,
+		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: isPrivateNamespace, Reserved: isReserved,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
-	srv.upstreams = &upstreams{manager: manager, pins: srv.pins, overlay: tools, did: srv.did, catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
+	srv.upstreams = &upstreams{manager: manager, pins: srv.pins, overlay: tools, audit: srv.auditAdmin, catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
 	srv.loginService = srv.newLogins()
 	if err := srv.openWants(ctx); err != nil {
 		return err
@@ -260,11 +261,11 @@ func (srv *Server) connectRooms(ctx context.Context) error {
 	}
 	srv.catalog.Add(srv.scripts.published)
 	srv.catalog.Add(srv.upstreams.overlay)
-	return srv.openHoot(ctx)
+	return srv.openMusic(ctx)
 }
 
-// offerTools puts our own tools over all of the rooms into the catalog.
-func (srv *Server) offerTools() {
+// registerTools puts our own tools over all of the rooms into the catalog.
+func (srv *Server) registerTools() {
 	families := [][]builtin.Tool{
 		builtin.MCP(srv.upstreams, srv.catalog, builtin.AllowHosts(srv.config.MCP.AllowedHosts)),
 		builtin.Discovery(srv.catalog, srv.results),
@@ -278,16 +279,16 @@ func (srv *Server) offerTools() {
 	if srv.jobs != nil {
 		families = append(families, builtin.Jobs(srv.jobs, srv.scripts.store, srv.scripts.runner), builtin.Schedules(srv.jobs))
 	}
-	srv.own = builtin.NewSet(families...)
+	srv.ownTools = builtin.NewSet(families...)
 	srv.menu = builtin.NewMenu(srv.catalog.Exposed(), builtin.MenuOptions{
-		Mode: srv.config.MCP.Mode, Threshold: srv.config.MCP.CodeThreshold, Own: srv.own.Has,
+		Mode: srv.config.MCP.Mode, Threshold: srv.config.MCP.CodeThreshold, Own: srv.ownTools.Has,
 	})
-	srv.catalog.Add(builtin.LimitedSet{Set: srv.own, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
+	srv.catalog.Add(builtin.LimitedSet{Set: srv.ownTools, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
 }
 
-// hangDoors makes the MCP server in front of it all.
-func (srv *Server) hangDoors() {
-	srv.hud = srv.lookout()
+// newHub makes the MCP server in front of it all.
+func (srv *Server) newHub() {
+	srv.dashboard = srv.newDashboard()
 	exposed := srv.catalog.Exposed()
 	srv.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: srv.options.Version,
@@ -298,8 +299,8 @@ func (srv *Server) hangDoors() {
 		Completer:        srv.completions(),
 		Tasks:            srv.tasks(),
 		Upstreams:        srv.upstreams,
-		SessionStore:     srv.visits,
-		Nodes:            srv.couriers(),
+		SessionStore:     srv.sessionStore,
+		Nodes:            srv.hubNodes(),
 		Changes:          changes(exposed, srv.bus),
 		Principal:        caller,
 		Origins:          srv.config.MCP.AllowedOrigins,
@@ -309,13 +310,13 @@ func (srv *Server) hangDoors() {
 	})
 }
 
-// lookout makes the door for those who look on.
-func (srv *Server) lookout() *web.Server {
+// newDashboard makes the door for those who look on.
+func (srv *Server) newDashboard() *web.Server {
 	return web.New(web.Options{
 		Bus: srv.bus, Traces: srv.telemetry.Traces(), Process: rand.Text(),
 		Browsers:      netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
-		Config:        func(w io.Writer) error { return srv.now().Show(w) },
-		OnFirstReader: func() { srv.spawn(srv.nodeWatches) },
+		Config:        func(w io.Writer) error { return srv.current().Show(w) },
+		OnFirstReader: func() { srv.runBackground(srv.announceWatching) },
 	})
 }
 
@@ -329,7 +330,7 @@ func (srv *Server) resources() *builtin.Resources {
 	if srv.jobs != nil {
 		families = append(families, builtin.JobResources(srv.jobs))
 	}
-	if srv.hoot != nil {
+	if srv.localMusic != nil {
 		families = append(families, builtin.MusicResources(srv.music()))
 	}
 	return builtin.NewResources(families...)
@@ -355,28 +356,28 @@ func logLevel(name string) slog.Level {
 // not hinder it: every part that may have to wait gets a little time of its own, so
 // that a slow one does not take it from those after it.
 func (srv *Server) Close(ctx context.Context) error {
-	failed := []error{srv.closeDoors(ctx)}
+	failed := []error{srv.closeEndpoints(ctx)}
 	srv.stop()
-	srv.work.Wait()
-	failed = append(failed, srv.closeRooms(ctx))
+	srv.background.Wait()
+	failed = append(failed, srv.closeParts(ctx))
 	srv.bus.Close()
 	if srv.audit != nil {
-		failed = append(failed, inTime(ctx, "the audit log", storeTime, srv.audit.Close))
+		failed = append(failed, closeWithin(ctx, "the audit log", storeTimeout, srv.audit.Close))
 	}
 	if srv.results != nil {
 		srv.results.Close()
 	}
 	if srv.node != nil {
-		failed = append(failed, inTime(ctx, "the place among the nodes", storeTime, srv.node.Leave))
+		failed = append(failed, closeWithin(ctx, "the place among the nodes", storeTimeout, srv.node.Leave))
 	}
 	if srv.store != nil {
 		failed = append(failed, srv.store.Close()) // what was acknowledged is written whatever ctx says
 	}
-	return errors.Join(append(failed, inTime(ctx, "telemetry", flushTime, srv.telemetry.Shutdown))...)
+	return errors.Join(append(failed, closeWithin(ctx, "telemetry", flushTimeout, srv.telemetry.Shutdown))...)
 }
 
-// inTime has a part leave, with some time of its own.
-func inTime(ctx context.Context, part string, enough time.Duration, leave func(context.Context) error) error {
+// closeWithin has a part leave, with some time of its own.
+func closeWithin(ctx context.Context, part string, enough time.Duration, leave func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
 	defer cancel()
 	if err := leave(ctx); err != nil {
@@ -385,14 +386,14 @@ func inTime(ctx context.Context, part string, enough time.Duration, leave func(c
 	return nil
 }
 
-// closeDoors lets nobody in any more and has what was begun come to rest.
-func (srv *Server) closeDoors(ctx context.Context) error {
+// closeEndpoints lets nobody in any more and has what was begun come to rest.
+func (srv *Server) closeEndpoints(ctx context.Context) error {
 	var failed []error
 	if srv.hub != nil {
-		failed = append(failed, inTime(ctx, "the MCP door", flushTime, srv.hub.Close))
+		failed = append(failed, closeWithin(ctx, "the MCP door", flushTimeout, srv.hub.Close))
 	}
-	if srv.talk != nil {
-		srv.talk.Close()
+	if srv.conversations != nil {
+		srv.conversations.Close()
 	}
 	if srv.chat != nil {
 		srv.chat.Close()
@@ -406,19 +407,19 @@ func (srv *Server) closeDoors(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// closeRooms closes what nobody uses any more.
-func (srv *Server) closeRooms(ctx context.Context) error {
-	if srv.gate != nil {
-		srv.gate.Close()
+// closeParts closes what nobody uses any more.
+func (srv *Server) closeParts(ctx context.Context) error {
+	if srv.auth != nil {
+		srv.auth.Close()
 	}
-	if srv.hoot != nil {
-		srv.hoot.Close()
+	if srv.localMusic != nil {
+		srv.localMusic.Close()
 	}
 	if srv.upstreams != nil {
 		srv.upstreams.manager.Close()
 	}
 	if srv.scripts != nil {
-		return inTime(ctx, "JavaScript", flushTime, srv.scripts.js.Close)
+		return closeWithin(ctx, "JavaScript", flushTimeout, srv.scripts.js.Close)
 	}
 	return nil
 }

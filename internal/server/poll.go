@@ -11,19 +11,19 @@ import (
 // How often is looked for what others changed although nobody told: they tell, where
 // they can. Processes that share a file cannot.
 const (
-	lookShared = 30 * time.Second
-	lookAlone  = 2 * time.Second
+	pollShared = 30 * time.Second
+	pollAlone  = 2 * time.Second
 )
 
-// heed has look called whenever a topic is spoken of, or may have been while we did
+// poll has look called whenever a topic is spoken of, or may have been while we did
 // not hear, and now and then in any case. It returns when ctx ends.
-func (srv *Server) heed(ctx context.Context, topic string, look func(context.Context) error) {
-	every := lookAlone
+func (srv *Server) poll(ctx context.Context, topic string, look func(context.Context) error) {
+	every := pollAlone
 	if srv.isShared() {
-		every = cmp.Or(srv.options.unasked, lookShared)
+		every = cmp.Or(srv.options.pollInterval, pollShared)
 	}
 	news := make(chan struct{}, 1)
-	srv.work.Go(func() {
+	srv.background.Go(func() {
 		_ = srv.store.Listen(ctx, topic, func(db.Notification) { // it ends with the house
 			select {
 			case news <- struct{}{}:

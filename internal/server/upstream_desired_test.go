@@ -158,7 +158,7 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 
 	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
 	b.await("far", stateRemoved)
-	b.house.reread(t.Context(), false) // a file that did not change what it says of it
+	b.house.reloadLogged(t.Context(), false) // a file that did not change what it says of it
 	b.await("far", stateRemoved)
 	b.house.Reload(t.Context())
 	a.await("far", "connected")

@@ -24,9 +24,9 @@ var migrations embed.FS
 // topic is where nodes tell each other of errands.
 const topic = "errands"
 
-// Do does what an errand says. Mine is false when it is about nothing that is here.
+// Handler does what an errand says. Mine is false when it is about nothing that is here.
 // Its ctx ends when nobody waits for it any more.
-type Do func(ctx context.Context, body []byte) (answer []byte, mine bool)
+type Handler func(ctx context.Context, body []byte) (answer []byte, mine bool)
 
 // Options are an office's choices.
 type Options struct {
@@ -36,41 +36,41 @@ type Options struct {
 }
 
 // Office sends errands and takes those of others. It is safe for concurrent use.
-type Office struct {
+type Service struct {
 	db      *db.DB
 	options Options
 
 	mu      sync.Mutex
 	waiting map[string]chan struct{}      // told when somebody has done it
-	doing   map[string]context.CancelFunc // what others want of us
+	running map[string]context.CancelFunc // what others want of us
 }
 
 // Open brings the tables up to date.
-func Open(ctx context.Context, database *db.DB, o Options) (*Office, error) {
+func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	office := &Office{db: database, options: o, waiting: map[string]chan struct{}{}, doing: map[string]context.CancelFunc{}}
+	office := &Service{db: database, options: o, waiting: map[string]chan struct{}{}, running: map[string]context.CancelFunc{}}
 	return office, database.Migrate(ctx, "errand", migrations)
 }
 
 // Self is this node.
-func (o *Office) Self() string { return o.options.Self }
+func (o *Service) Self() string { return o.options.Self }
 
 // Words of the news: about an errand for a node, which somebody has done, and which
 // nobody waits for any more.
 const (
-	wordFor  = "for"
-	wordDone = "done"
-	wordOff  = "off"
+	messageCall   = "for"
+	messageDone   = "done"
+	messageCancel = "off"
 )
 
-// look is how often the table is looked at though nobody told.
-const look = time.Second
+// pollInterval is how often the table is looked at though nobody told.
+const pollInterval = time.Second
 
 // Send has a node do something, "" whichever it is about, and waits until that is
 // done. A node that is not there is a not_found.
-func (o *Office) Send(ctx context.Context, node string, body []byte) (answer []byte, err error) {
+func (o *Service) Send(ctx context.Context, node string, body []byte) (answer []byte, err error) {
 	id := rand.Text()
 	done := make(chan struct{}, 1)
 	o.mu.Lock()
@@ -81,11 +81,11 @@ func (o *Office) Send(ctx context.Context, node string, body []byte) (answer []b
 		delete(o.waiting, id)
 		o.mu.Unlock()
 	}()
-	if err := o.make(ctx, id, node, body); err != nil {
+	if err := o.insert(ctx, id, node, body); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, o.drop(context.WithoutCancel(ctx), id, answer == nil)) }()
-	tick := time.NewTicker(look)
+	defer func() { err = errors.Join(err, o.remove(context.WithoutCancel(ctx), id, answer == nil)) }()
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -94,17 +94,17 @@ func (o *Office) Send(ctx context.Context, node string, body []byte) (answer []b
 		case <-done:
 		case <-tick.C:
 		}
-		if answer, err = o.answer(ctx, id); answer != nil || err != nil {
+		if answer, err = o.readAnswer(ctx, id); answer != nil || err != nil {
 			return answer, err
 		}
-		if err := o.reachable(ctx, node); err != nil {
+		if err := o.checkAlive(ctx, node); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (o *Office) make(ctx context.Context, id, node string, body []byte) error {
-	if err := o.reachable(ctx, node); err != nil {
+func (o *Service) insert(ctx context.Context, id, node string, body []byte) error {
+	if err := o.checkAlive(ctx, node); err != nil {
 		return err
 	}
 	return o.db.Write(ctx, func(tx *db.Tx) error {
@@ -115,12 +115,12 @@ func (o *Office) make(ctx context.Context, id, node string, body []byte) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO errands (id, node, body, made) VALUES ($1, $2, $3, $4)`, id, node, body, now.UnixMicro()); err != nil {
 			return err
 		}
-		return tx.Notify(topic, wordFor+" "+id+" "+node)
+		return tx.Notify(topic, messageCall+" "+id+" "+node)
 	})
 }
 
-// reachable says that a node is gone.
-func (o *Office) reachable(ctx context.Context, node string) error {
+// checkAlive says that a node is gone.
+func (o *Service) checkAlive(ctx context.Context, node string) error {
 	if node == "" {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (o *Office) reachable(ctx context.Context, node string) error {
 	return fault.New(fault.NotFound, "node %s is gone", node)
 }
 
-func (o *Office) answer(ctx context.Context, id string) (answer []byte, err error) {
+func (o *Service) readAnswer(ctx context.Context, id string) (answer []byte, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT answer FROM errands WHERE id = $1`, id).Scan(&answer)
 	})
@@ -140,38 +140,38 @@ func (o *Office) answer(ctx context.Context, id string) (answer []byte, err erro
 	return answer[1:], err
 }
 
-// drop takes an errand off the table. Off tells whoever is at it to leave it.
-func (o *Office) drop(ctx context.Context, id string, off bool) error {
+// remove takes an errand off the table. Off tells whoever is at it to leave it.
+func (o *Service) remove(ctx context.Context, id string, off bool) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM errands WHERE id = $1`, id); err != nil || !off {
 			return err
 		}
-		return tx.Notify(topic, wordOff+" "+id)
+		return tx.Notify(topic, messageCancel+" "+id)
 	})
 }
 
 // Serve does what others want, until ctx ends.
-func (o *Office) Serve(ctx context.Context, do Do) {
+func (o *Service) Serve(ctx context.Context, do Handler) {
 	var work sync.WaitGroup
 	defer work.Wait()
-	begin := func(id string) { o.begin(ctx, &work, id, do) }
+	begin := func(id string) { o.start(ctx, &work, id, do) }
 	_ = o.db.Listen(ctx, topic, func(news db.Notification) { // it ends with ctx
 		if news.Missed {
-			o.tellAll()
-			for _, id := range o.open(ctx) {
+			o.wakeAll()
+			for _, id := range o.unanswered(ctx) {
 				begin(id)
 			}
 			return
 		}
-		o.hear(news.Payload, begin)
+		o.receive(news.Payload, begin)
 	})
 }
 
-// hear takes a word about an errand.
-func (o *Office) hear(news string, begin func(id string)) {
+// receive takes a word about an errand.
+func (o *Service) receive(news string, begin func(id string)) {
 	word, rest, _ := strings.Cut(news, " ")
 	id, node, _ := strings.Cut(rest, " ")
-	if word == wordFor {
+	if word == messageCall {
 		if node == "" || node == o.options.Self {
 			begin(id)
 		}
@@ -180,44 +180,44 @@ func (o *Office) hear(news string, begin func(id string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch word {
-	case wordDone:
-		tell(o.waiting[id])
-	case wordOff:
-		if cancel := o.doing[id]; cancel != nil {
+	case messageDone:
+		wake(o.waiting[id])
+	case messageCancel:
+		if cancel := o.running[id]; cancel != nil {
 			cancel()
 		}
 	}
 }
 
-// tellAll has everybody look who waits: something may have been missed.
-func (o *Office) tellAll() {
+// wakeAll has everybody look who waits: something may have been missed.
+func (o *Service) wakeAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, done := range o.waiting {
-		tell(done)
+		wake(done)
 	}
 }
 
-// tell sets a flag that is a channel of one; nobody's flag is nil.
-func tell(done chan struct{}) {
+// wake sets a flag that is a channel of one; nobody's flag is nil.
+func wake(done chan struct{}) {
 	select {
 	case done <- struct{}{}:
 	default:
 	}
 }
 
-// forgotten is how old an errand is that nobody can be waiting for.
-const forgotten = time.Hour
+// maxAge is how old an errand is that nobody can be waiting for.
+const maxAge = time.Hour
 
-// open are the errands for us that nobody has done, and takes away what was left by
+// unanswered are the errands for us that nobody has done, and takes away what was left by
 // nodes that died.
-func (o *Office) open(ctx context.Context) (ids []string) {
+func (o *Service) unanswered(ctx context.Context) (ids []string) {
 	err := o.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM errands WHERE made < $1`, now.Add(-forgotten).UnixMicro()); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM errands WHERE made < $1`, now.Add(-maxAge).UnixMicro()); err != nil {
 			return err
 		}
 		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
@@ -230,29 +230,29 @@ func (o *Office) open(ctx context.Context) (ids []string) {
 	return ids
 }
 
-// begin does an errand beside others, unless it is our own or being done.
-func (o *Office) begin(ctx context.Context, work *sync.WaitGroup, id string, do Do) {
+// start does an errand beside others, unless it is our own or being done.
+func (o *Service) start(ctx context.Context, work *sync.WaitGroup, id string, do Handler) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, own := o.waiting[id]; own || o.doing[id] != nil {
+	if _, own := o.waiting[id]; own || o.running[id] != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	o.doing[id] = cancel
+	o.running[id] = cancel
 	work.Go(func() {
 		defer func() {
 			cancel()
 			o.mu.Lock()
-			delete(o.doing, id)
+			delete(o.running, id)
 			o.mu.Unlock()
 		}()
-		if err := o.perform(ctx, id, do); err != nil && ctx.Err() == nil {
+		if err := o.run(ctx, id, do); err != nil && ctx.Err() == nil {
 			o.options.Log.WarnContext(ctx, "errand of another node not done", "error", err)
 		}
 	})
 }
 
-func (o *Office) perform(ctx context.Context, id string, do Do) error {
+func (o *Service) run(ctx context.Context, id string, do Handler) error {
 	var bodies [][]byte
 	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
 		bodies, err = db.All(ctx, tx, func(row db.Scanner) (body []byte, err error) { return body, row.Scan(&body) },
@@ -271,6 +271,6 @@ func (o *Office) perform(ctx context.Context, id string, do Do) error {
 		if _, err := tx.Exec(ctx, `UPDATE errands SET answer = $2 WHERE id = $1`, id, said); err != nil {
 			return err
 		}
-		return tx.Notify(topic, wordDone+" "+id)
+		return tx.Notify(topic, messageDone+" "+id)
 	})
 }

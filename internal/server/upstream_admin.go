@@ -38,7 +38,7 @@ func (r serverRoom) List(ctx context.Context) adminapi.UpstreamList {
 
 func (r serverRoom) Get(ctx context.Context, name string) (adminapi.Upstream, error) {
 	s, ok := r.house.upstreams.Status(name) //nolint:contextcheck // as above
-	if !ok || isSomebodys(name) || !principal.Of(ctx).CanSee(name, "") {
+	if !ok || isPrivateNamespace(name) || !principal.Of(ctx).CanSee(name, "") {
 		return adminapi.Upstream{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` names them")
 	}
 	return r.view(ctx, s), nil
@@ -96,12 +96,12 @@ func (r serverRoom) Add(ctx context.Context, name string, want adminapi.Upstream
 	default:
 		return adminapi.Upstream{}, taken(name)
 	}
-	u.did(ctx, "upstream.add", name, []byte(server.URL))
-	if err := u.wish(ctx, name, func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+	u.audit(ctx, "upstream.add", name, []byte(server.URL))
+	if err := u.wish(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		if now != nil && !now.Removed {
 			return nil, taken(name)
 		}
-		return &upstreamstore.Wish{Server: server}, nil
+		return &upstreamstore.Entry{Server: server}, nil
 	}); err != nil {
 		return adminapi.Upstream{}, err
 	}
@@ -122,14 +122,14 @@ func (r serverRoom) Edit(ctx context.Context, name string, want adminapi.Upstrea
 	if _, err := r.changed(ctx, name, base, want); err != nil {
 		return adminapi.Upstream{}, err
 	}
-	u.did(ctx, "upstream.edit", name, nil)
-	if err := u.wish(ctx, name, func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+	u.audit(ctx, "upstream.edit", name, nil)
+	if err := u.wish(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		before := base
 		if now != nil && !now.Removed {
 			before = now.Server
 		}
 		server, err := r.changed(ctx, name, before, want)
-		return &upstreamstore.Wish{Server: server}, err
+		return &upstreamstore.Entry{Server: server}, err
 	}); err != nil {
 		return adminapi.Upstream{}, err
 	}
@@ -146,7 +146,7 @@ func (u *upstreams) editable(name string) (upstreamstore.Server, error) {
 		return upstreamstore.Server{}, configuredFault(name, u.places[name]).
 			WithHint("change it there: the file is watched, and only what changed reconnects")
 	case originAdded:
-		return u.wishes[name].Server, u.wishes[name].Broken
+		return u.wishes[name].Server, u.wishes[name].Err
 	case originStartup:
 		if spec := u.startup[name]; spec.URL != "" {
 			return upstreamstore.Server{URL: spec.URL}, nil

@@ -33,8 +33,8 @@ func open(t *testing.T, d *db.DB, key string) *upstreamstore.Store {
 
 func put(t *testing.T, s *upstreamstore.Store, name string, server upstreamstore.Server) error {
 	t.Helper()
-	return s.Change(t.Context(), name, "me", func(*upstreamstore.Wish) (*upstreamstore.Wish, error) {
-		return &upstreamstore.Wish{Server: server}, nil
+	return s.Change(t.Context(), name, "me", func(*upstreamstore.Entry) (*upstreamstore.Entry, error) {
+		return &upstreamstore.Entry{Server: server}, nil
 	})
 }
 
@@ -59,7 +59,7 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(t, d, long)
-		before, err := s.Stamp(t.Context())
+		before, err := s.Fingerprint(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,11 +70,11 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 		if err := put(t, s, "query", upstreamstore.Server{URL: "http://127.0.0.1:1/mcp?key=hush-hush"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Change(t.Context(), "fs", "you", func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) {
+		if err := s.Change(t.Context(), "fs", "you", func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 			if now != nil {
 				t.Errorf("something is wanted already: %+v", now)
 			}
-			return &upstreamstore.Wish{Removed: true}, nil
+			return &upstreamstore.Entry{Removed: true}, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 		if err != nil || len(all) != 3 {
 			t.Fatalf("%v %v", all, err)
 		}
-		if w := all[0]; w.Name != "docs" || w.Removed || !w.Server.Equal(docs) || w.By != "me" || w.Changed.IsZero() || w.Broken != nil {
+		if w := all[0]; w.Name != "docs" || w.Removed || !w.Server.Equal(docs) || w.By != "me" || w.Changed.IsZero() || w.Err != nil {
 			t.Errorf("kept %+v", w)
 		}
 		if w := all[1]; w.Name != "fs" || !w.Removed || w.By != "you" {
@@ -93,10 +93,10 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 				t.Errorf("the secret of %s stands in the database", name)
 			}
 		}
-		if after, err := s.Stamp(t.Context()); err != nil || after == before {
+		if after, err := s.Fingerprint(t.Context()); err != nil || after == before {
 			t.Errorf("the stamp is the same: %v %v", after, err)
 		}
-		if err := s.Change(t.Context(), "docs", "me", func(now *upstreamstore.Wish) (*upstreamstore.Wish, error) { return nil, nil }); err != nil {
+		if err := s.Change(t.Context(), "docs", "me", func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 		if all, err := s.All(t.Context()); err != nil || len(all) != 2 {
@@ -119,7 +119,7 @@ func TestASecretTakesAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := open(t, d, long+"other").All(t.Context())
-	if err != nil || len(all) != 2 || all[0].Broken != nil || all[1].Broken == nil || !strings.Contains(fault.HintOf(all[1].Broken), "add it again") {
+	if err != nil || len(all) != 2 || all[0].Err != nil || all[1].Err == nil || !strings.Contains(fault.HintOf(all[1].Err), "add it again") {
 		t.Errorf("%+v %v", all, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestOnlyChangesAreTold(t *testing.T) {
 		if err := put(t, s, "a", server); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Change(t.Context(), "a", "", func(*upstreamstore.Wish) (*upstreamstore.Wish, error) { return nil, no }); !errors.Is(err, no) {
+		if err := s.Change(t.Context(), "a", "", func(*upstreamstore.Entry) (*upstreamstore.Entry, error) { return nil, no }); !errors.Is(err, no) {
 			t.Fatal(err)
 		}
 	}

@@ -1,16 +1,12 @@
 //go:build unix
 
-package server
+package backup
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 )
-
-// ownersFolder tells that only its owner may write to it.
-func ownersFolder(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 == 0 }
 
 // lockFolder locks a folder until unlock is called or the process ends.
 func lockFolder(path string) (unlock func() error, err error) {

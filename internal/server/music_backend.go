@@ -30,9 +30,9 @@ func (srv *Server) dataFolder(name string) string {
 	return path
 }
 
-// openHoot opens the music backend if it is enabled. Its tools are listed unless an
+// openMusic opens the music backend if it is enabled. Its tools are listed unless an
 // upstream has their namespace.
-func (srv *Server) openHoot(ctx context.Context) error {
+func (srv *Server) openMusic(ctx context.Context) error {
 	if !srv.config.Hoot.Enabled {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (srv *Server) openHoot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	srv.hoot = backend
+	srv.localMusic = backend
 	if srv.musicIsRemote() {
 		srv.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hootenanny.Space)
 	}
@@ -50,7 +50,7 @@ func (srv *Server) openHoot(ctx context.Context) error {
 
 // exposeMusic lists the configured music tools directly, unless they are an upstream's.
 func (srv *Server) exposeMusic(now *config.Config) {
-	if srv.hoot != nil && !srv.musicIsRemote() {
+	if srv.localMusic != nil && !srv.musicIsRemote() {
 		names := now.Hoot.Expose
 		srv.catalog.Expose(hootenanny.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, config.ExposeAll), Names: names})
 	}
@@ -63,12 +63,12 @@ func (srv *Server) remoteMusic() hootenanny.Remote {
 
 // music is the music backend of this process or of the upstream that replaces it.
 func (srv *Server) music() hootenanny.Locator {
-	return hootenanny.Locator{Local: srv.hoot, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}
+	return hootenanny.Locator{Local: srv.localMusic, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}
 }
 
 // musicIsRemote tells whether an upstream has the namespace of the music tools.
 func (srv *Server) musicIsRemote() bool {
-	if _, configured := srv.now().Upstreams[hootenanny.Space]; configured {
+	if _, configured := srv.current().Upstreams[hootenanny.Space]; configured {
 		return true
 	}
 	if srv.upstreams == nil {
@@ -83,7 +83,7 @@ func (srv *Server) limits(namespace string) catalog.Limits {
 	if namespace == hootenanny.Space && !srv.musicIsRemote() {
 		return catalog.Limits{Concurrent: -1, Failures: -1}
 	}
-	u := srv.now().Upstreams[namespace]
+	u := srv.current().Upstreams[namespace]
 	return catalog.Limits{Concurrent: u.Concurrent, Rate: u.Rate}
 }
 

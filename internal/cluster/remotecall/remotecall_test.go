@@ -14,7 +14,7 @@ import (
 )
 
 // office opens one for a node, which does what do says.
-func office(t *testing.T, d *db.DB, self string, do remotecall.Do) *remotecall.Office {
+func office(t *testing.T, d *db.DB, self string, do remotecall.Handler) *remotecall.Service {
 	t.Helper()
 	o, err := remotecall.Open(t.Context(), d, remotecall.Options{Self: self, Alive: func(_ context.Context, node string) (bool, error) {
 		return node == "a" || node == "b", nil
@@ -32,7 +32,7 @@ func office(t *testing.T, d *db.DB, self string, do remotecall.Do) *remotecall.O
 func nothing(context.Context, []byte) ([]byte, bool) { return nil, false }
 
 // upper does what begins with its own letter.
-func upper(self string) remotecall.Do {
+func upper(self string) remotecall.Handler {
 	return func(_ context.Context, body []byte) ([]byte, bool) {
 		text, mine := strings.CutPrefix(string(body), self+" ")
 		return []byte(strings.ToUpper(text)), mine

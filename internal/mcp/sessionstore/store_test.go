@@ -16,7 +16,7 @@ func TestVisits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := sessionstore.Visit{Place: "fs", Who: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
+		v := sessionstore.Session{Namespace: "fs", Owner: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
 		if err := book.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestVisits(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, ok, err := book.Find(t.Context(), "secret")
-		if err != nil || !ok || got.Who != "ann" || got.Level != "debug" || string(got.Caps) != `{"roots":{}}` || got.Place != "fs" {
+		if err != nil || !ok || got.Owner != "ann" || got.Level != "debug" || string(got.Caps) != `{"roots":{}}` || got.Namespace != "fs" {
 			t.Errorf("found %+v %t (%v)", got, ok, err)
 		}
 		if _, ok, err := book.Find(t.Context(), "other"); ok || err != nil {
