@@ -123,7 +123,7 @@ func (b bench) luaJobs(ctx context.Context, folder string, r round) error {
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 	})
 	return b.runJobs(ctx, folder, "function main() end", r, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
-		outcome, err := scripts.Run(ctx, script.Request{Source: task.Source, Params: task.Params, Main: true, Handler: task.Door, Watch: task.Watch})
+		outcome, err := scripts.Run(ctx, script.Request{Source: task.Source, Params: task.Params, Main: true, Handler: task.Handler, Watch: task.Watch})
 		return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
 	}))
 }
@@ -136,7 +136,7 @@ func (b bench) effectsOf(kind string) func(context.Context, string, round) error
 		return b.runJobs(ctx, folder, "effects", round{1, r.timed}, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
 			for i := range r.times {
 				e := host.Effect{Seq: int64(i) + 1, Name: "bench." + kind, Kind: kinds[kind], Args: []host.Value{"x"}}
-				_, err := task.Door.Handle(ctx, e, func(context.Context) ([]host.Value, error) { return []host.Value{"y"}, nil })
+				_, err := task.Handler.Handle(ctx, e, func(context.Context) ([]host.Value, error) { return []host.Value{"y"}, nil })
 				if err != nil {
 					return job.Outcome{}, err
 				}

@@ -103,7 +103,7 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
 		FlowName: "job:" + task.ID,
-		Handler:  task.Door, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
+		Handler:  task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
 		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	var failure *script.Error

@@ -2,284 +2,308 @@ package approval
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
+	"embed"
 	"errors"
-	"strings"
+	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-const columns = `id, run, owner, name, hash, language, subject, space, state, plan, digests, certain, complete, output, kept, outcome, created, expires, decided, decided_by`
+//go:embed migrations/*.sql
+var migrations embed.FS
 
-func scan(row db.Scanner) (a Approval, err error) {
-	var plan, output, outcome []byte
-	var digests string
-	var created, expires, decided int64
-	err = row.Scan(&a.ID, &a.Key, &a.Owner, &a.Name, &a.Hash, &a.Language, &a.Subject, &a.Space, &a.State, &plan, &digests, &a.Certain, &a.Complete,
-		&output, &a.Resume, &outcome, &created, &expires, &decided, &a.By)
-	if err != nil {
-		return a, err
-	}
-	a.Created, a.Expires, a.Outcome = time.UnixMicro(created).UTC(), time.UnixMicro(expires).UTC(), outcome
-	if decided != 0 {
-		a.Decided = time.UnixMicro(decided).UTC()
-	}
-	if err := json.Unmarshal(plan, &a.Plan); err != nil {
-		return a, err
-	}
-	for i, digest := range strings.Fields(digests) {
-		if i < len(a.Plan) {
-			a.Plan[i].Digest = digest
-		}
-	}
-	if len(output) > 0 {
-		err = json.Unmarshal(output, &a.Output)
-	}
-	return a, err
+// Options are an office's choices. The zero value is ready to use.
+type Options struct {
+	Policy Policy
+	Expire time.Duration // how long a question stands before no answer is a no; 0 is 7 days
+	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
+	// Nodes says that other processes use the office too, and tell each other of what
+	// is answered: those who wait are woken at once, and only who answers publishes it.
+	Nodes      bool
+	Events     *event.Bus                            // may be nil
+	OnDecision func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
+	Clock      clock.Clock                           // nil is the machine's
+	Log        *slog.Logger                          // nil is nobody
 }
 
-// insert keeps a question, unless its run has one that is pending: that is
-// returned then.
-func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err error) {
-	plan, err := json.Marshal(append([]host.Planned{}, a.Plan...))
-	if err != nil {
+func (o Options) orDefault() Options {
+	if o.Expire == 0 {
+		o.Expire = 7 * 24 * time.Hour
+	}
+	if o.Keep == 0 {
+		o.Keep = 30 * 24 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Store keeps questions and answers. It is safe for concurrent use.
+type Store struct {
+	db      *db.DB
+	options Options
+	process string // this process, where runs go on
+
+	life context.Context // of what is recorded, whoever has left; ends with Close
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	waiting map[string][]chan struct{} // by approval: closed when it is decided
+	policy  Policy
+}
+
+// Open makes an office over a database, whose tables it brings up to date.
+func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
+	if err := database.Migrate(ctx, "approval", migrations); err != nil {
 		return nil, err
 	}
-	output, err := json.Marshal(append([]host.OutputLine{}, a.Output...))
-	if err != nil {
-		return nil, err
-	}
-	digests := make([]string, len(a.Plan))
-	for i, p := range a.Plan {
-		digests[i] = p.Digest
-	}
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
-		before = nil
-		found, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending'`, a.Key))
-		if err == nil {
-			before = &found
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '')`,
-			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, strings.Join(digests, " "), a.Certain, a.Complete,
-			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro())
-		return err
-	})
-	return before, err
+	o = o.orDefault()
+	office := &Store{db: database, options: o, process: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
+	office.life, office.end = context.WithCancel(context.WithoutCancel(ctx))
+	return office, nil
 }
 
-// settle stores an answer, and the rule it makes if any. It tells whether the
-// question was still pending. Where the answer is given the run goes on.
-func (o *Store) settle(ctx context.Context, a *Approval, r *Rule) (done bool, err error) {
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1 AND state = 'pending'`,
-			a.ID, a.State, a.Decided.UnixMicro(), a.By, o.carrier, a.Decided.Add(lease).UnixMicro())
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		if done = n > 0; err != nil || !done {
-			return err
-		}
-		if err := tx.Notify(Topic, a.ID); err != nil || r == nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `INSERT INTO approval_rules (id, scope, subject, allow, created, made_by) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (scope, subject) DO UPDATE SET allow = excluded.allow, created = excluded.created, made_by = excluded.made_by`,
-			r.ID, r.Scope, r.Subject, r.Allow, a.Decided.UnixMicro(), r.By)
-		return err
-	})
-	return done, err
-}
-
-func (o *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
-	return o.change(ctx, `UPDATE approvals SET state = 'withdrawn', decided = $2 WHERE run = $1 AND state = 'pending' RETURNING `+columns, run, o.now().UnixMicro())
-}
-
-// expire answers the questions whose time is over, and forgets old answers.
-func (o *Store) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
-	pending, old := 0, 0
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(CASE WHEN state = 'pending' AND expires <= $1 THEN 1 END), count(CASE WHEN decided > 0 AND decided <= $2 THEN 1 END)
-			FROM approvals`, now.UnixMicro(), now.Add(-o.options.Keep).UnixMicro()).Scan(&pending, &old)
-	})
-	if err != nil || pending+old == 0 {
-		return nil, err
-	}
-	if old > 0 {
-		err = o.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(ctx, `DELETE FROM approvals WHERE decided > 0 AND decided <= $1`, now.Add(-o.options.Keep).UnixMicro())
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return o.change(ctx, `UPDATE approvals SET state = 'denied', decided = $1, decided_by = 'nobody in time' WHERE state = 'pending' AND expires <= $1 RETURNING `+columns, now.UnixMicro())
-}
-
-func (o *Store) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
-		changed, err = db.All(ctx, tx, scan, query, args...)
-		if err != nil || len(changed) == 0 {
-			return err
-		}
-		return tx.Notify(Topic, "")
-	})
-	return changed, err
-}
-
-// decidedElsewhere are the approvals somebody waits for here that are no longer
-// pending.
-func (o *Store) decidedElsewhere(ctx context.Context) (decided []Approval, err error) {
+// SetPolicy replaces what needs approval, for runs that begin from now on.
+func (o *Store) SetPolicy(p Policy) {
 	o.mu.Lock()
-	ids := make([]string, 0, len(o.waiting))
-	for id := range o.waiting {
-		ids = append(ids, id)
+	defer o.mu.Unlock()
+	o.policy = p
+}
+
+// Policy is what needs approval now.
+func (o *Store) Policy() Policy {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.policy
+}
+
+// Ask keeps a paused run until somebody has decided. A run that already waits for
+// the same is not asked about twice.
+func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
+	subject, space := subjectOf(p.Effect)
+	now := o.now()
+	a := Approval{
+		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
+		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.Kept,
+		Created: now, Expires: now.Add(o.options.Expire),
 	}
-	o.mu.Unlock()
-	if len(ids) == 0 {
-		return nil, nil
+	if who := principal.Of(ctx); a.Owner == "" && who.ID != principal.LocalID {
+		a.Owner = who.ID
 	}
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		still, err := db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
-			`SELECT id FROM approvals WHERE state = 'pending'`)
+	before, err := o.insert(ctx, a)
+	if err != nil {
+		return host.Pending{}, fault.Wrap(fault.Internal, err, "keep a run that waits for approval")
+	}
+	if before != nil {
+		return host.Pending{ID: before.ID, Expires: before.Expires}, nil
+	}
+	o.options.Events.Publish(Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan)})
+	return host.Pending{ID: a.ID, Expires: a.Expires}, nil
+}
+
+// Decide answers a question. One that is answered already stays as it is: the
+// error is a fault.Conflict.
+func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
+	a, err := o.Get(ctx, owner, id)
+	if err != nil {
+		return a, err
+	}
+	rule, err := ruleFor(&a, answer)
+	if err != nil {
+		return a, err
+	}
+	a.State, a.Decided, a.By = Denied, o.now(), answer.By
+	if answer.Allow {
+		a.State = Allowed
+	}
+	done, err := o.settle(ctx, &a, rule)
+	if err != nil {
+		return a, fault.Wrap(fault.Internal, err, "keep the answer")
+	}
+	if !done {
+		now, err := o.Get(ctx, owner, id)
 		if err != nil {
-			return err
+			return a, err
 		}
-		decided = nil
-		for _, id := range without(ids, still) {
-			a, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE id = $1`, id))
-			if errors.Is(err, sql.ErrNoRows) {
-				a, err = Approval{ID: id, State: Withdrawn}, nil
-			}
-			if err != nil {
-				return err
-			}
-			decided = append(decided, a)
-		}
-		return nil
-	})
-	return decided, err
-}
-
-func without(all, some []string) (rest []string) {
-	out := make(map[string]bool, len(some))
-	for _, one := range some {
-		out[one] = true
+		return now, fault.New(fault.Conflict, "approval %s is %s already", id, now.State).WithHint("approval_list shows what is pending")
 	}
-	for _, one := range all {
-		if !out[one] {
-			rest = append(rest, one)
-		}
+	o.announce(a)
+	if o.options.OnDecision != nil {
+		o.options.OnDecision(ctx, a)
 	}
-	return rest
+	return a, nil
 }
 
-func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		a, err = scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE id = $1`, id))
-		return err
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return a, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list shows those there are")
-	}
-	return a, err
-}
-
-// shown tells which approvals a user may see: their own, and those of nobody in
-// particular where everybody is the machine's owner; an administrator sees all.
-func shown(ctx context.Context, owner string) (all, nobodys bool) {
-	who := principal.Of(ctx)
-	return who.Admin() && owner == who.ID, who.ID == principal.LocalID
-}
-
-// Get is one approval that its owner may see.
-func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
+// Answer is Decide for the one who was asked.
+func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
 	a, err := o.load(ctx, id)
-	if all, nobodys := shown(ctx, owner); err == nil && !all && a.Owner != owner && (a.Owner != "" || !nobodys) {
-		return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list shows those there are")
+	if err == nil {
+		_, err = o.Decide(ctx, a.Owner, id, answer)
 	}
-	return a, err
+	return err
 }
 
-// List is a user's approvals in a state, the newest first; "" is any state.
-func (o *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
-	mine := "owner = $1"
-	switch all, nobodys := shown(ctx, owner); {
-	case all:
-		mine = "(owner = $1 OR owner <> $1)"
-	case nobodys:
-		mine = "(owner = '' OR owner = $1)"
-	}
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals
-			WHERE `+mine+` AND ($2 = '' OR state = $2) ORDER BY created DESC, id LIMIT $3`, owner, string(state), limit)
-		return err
-	})
-	return list, err
-}
-
-func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state <> 'pending' ORDER BY created`, run)
-		return err
-	})
-	return list, err
-}
-
-// Rules are the remembered answers, the oldest first.
-func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		rules, err = db.All(ctx, tx, func(row db.Scanner) (r Rule, err error) {
-			var created int64
-			err = row.Scan(&r.ID, &r.Scope, &r.Subject, &r.Allow, &created, &r.By)
-			r.Created = time.UnixMicro(created).UTC()
-			return r, err
-		}, `SELECT id, scope, subject, allow, created, made_by FROM approval_rules ORDER BY created, id`)
-		return err
-	})
-	return rules, err
-}
-
-// Forget takes a remembered answer back.
-func (o *Store) Forget(ctx context.Context, id string) error {
-	return o.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		return fault.New(fault.NotFound, "nothing is remembered as %s", id).WithHint("approval_list shows what is remembered")
-	})
-}
-
-// remembered is what was said once and for all: a no counts before a yes.
-func (o *Store) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
-	var said, allowed int
-	err := o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*), count(CASE WHEN allow THEN 1 END) FROM approval_rules
-			WHERE scope = 'tool' AND subject = $1 OR scope = 'namespace' AND subject = $2 OR scope = 'script' AND subject = $3`,
-			subject, space, hash).Scan(&said, &allowed)
-	})
-	switch {
-	case err != nil:
-		return host.Deny, fault.Wrap(fault.Internal, err, "find what was approved before")
-	case said == 0:
-		return host.Ask, nil
-	case allowed < said:
-		return host.Deny, nil
+// ruleFor is what an answer wants to be remembered, or nil.
+func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
+	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
+	switch answer.Remember {
+	case "":
+		return nil, nil
+	case Tool:
+		r.Subject = a.Subject
+	case Namespace:
+		r.Subject = a.Space
+	case Script:
+		r.Subject = a.Hash
 	default:
-		return host.Allow, nil
+		return nil, fault.New(fault.InvalidParams, "an answer cannot be remembered for %q", answer.Remember).
+			WithHint("give %s, %s or %s, or nothing", Tool, Namespace, Script)
+	}
+	return r, nil
+}
+
+// Withdraw takes back what a run asks that nobody waits for any more.
+func (o *Store) Withdraw(ctx context.Context, run string) error {
+	gone, err := o.withdraw(ctx, run)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "withdraw an approval")
+	}
+	for _, a := range gone {
+		o.announce(a)
+	}
+	return nil
+}
+
+// announce wakes who waits for an approval and tells everybody.
+func (o *Store) announce(a Approval) {
+	o.wake(a.ID)
+	o.publish(a)
+}
+
+func (o *Store) wake(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, woke := range o.waiting[id] {
+		close(woke)
+	}
+	delete(o.waiting, id)
+}
+
+func (o *Store) publish(a Approval) {
+	o.options.Events.Publish(Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
+}
+
+// Await waits until an approval is no longer pending.
+func (o *Store) Await(ctx context.Context, id string) error {
+	woke := make(chan struct{})
+	o.mu.Lock()
+	o.waiting[id] = append(o.waiting[id], woke)
+	o.mu.Unlock()
+	a, err := o.load(ctx, id) // it may have been decided before we listened
+	if err != nil || a.State != Pending {
+		o.forgetWaiter(id, woke)
+		return err
+	}
+	select {
+	case <-woke:
+		return nil
+	case <-ctx.Done():
+		o.forgetWaiter(id, woke)
+		return context.Cause(ctx)
 	}
 }
+
+func (o *Store) forgetWaiter(id string, woke chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var left []chan struct{}
+	for _, one := range o.waiting[id] {
+		if one != woke {
+			left = append(left, one)
+		}
+	}
+	if len(left) == 0 {
+		delete(o.waiting, id)
+		return
+	}
+	o.waiting[id] = left
+}
+
+// Topic is where processes tell each other that a question was answered.
+const Topic = "approvals"
+
+// watchInterval is how often the office looks for questions whose time is over, for runs that
+// nobody goes on with, and for what other processes decided without a word.
+const watchInterval = 2 * time.Second
+
+// Watch does that until ctx ends. One process is enough for the latter, every
+// process that waits needs the former. goOn is given the runs that nobody goes on
+// with, each in a goroutine; nil leaves them to others.
+func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
+	var carried sync.WaitGroup
+	defer carried.Wait()
+	if o.options.Nodes {
+		carried.Go(func() { o.listen(ctx) })
+	}
+	for {
+		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "approvals not looked at", "error", err)
+		}
+		if goOn != nil {
+			orphans, err := o.orphans(ctx)
+			if err != nil && ctx.Err() == nil {
+				o.options.Log.WarnContext(ctx, "runs that were approved not found", "error", err)
+			}
+			for _, a := range orphans {
+				carried.Go(func() { goOn(ctx, a) })
+			}
+		}
+		if o.options.Clock.Sleep(ctx, watchInterval) != nil {
+			return
+		}
+	}
+}
+
+// listen wakes those who wait for an answer that another node was given.
+func (o *Store) listen(ctx context.Context) {
+	_ = o.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
+		if err := o.wakeDecided(ctx); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "approvals of other processes not looked at", "error", err)
+		}
+	})
+}
+
+func (o *Store) wakeDecided(ctx context.Context) error {
+	decided, err := o.decidedElsewhere(ctx)
+	for _, a := range decided {
+		o.wake(a.ID)
+		if !o.options.Nodes { // who answered has told it
+			o.publish(a)
+		}
+	}
+	return err
+}
+
+func (o *Store) tidy(ctx context.Context) error {
+	over, err := o.expire(ctx, o.now())
+	if err != nil {
+		return err
+	}
+	for _, a := range over {
+		o.announce(a)
+	}
+	return errors.Join(o.wakeDecided(ctx), o.renew(ctx))
+}
+
+func (o *Store) now() time.Time { return o.options.Clock.Now().UTC() }

@@ -24,16 +24,16 @@ type Approvals interface {
 	Withdraw(ctx context.Context, run string) error
 }
 
-// guarded is the door before a job's journal.
-type guarded struct {
-	door host.Handler
-	gate *host.Approval // nil when nothing needs approval
-	who  host.RunInfo
+// approvedJournal is the door before a job's journal.
+type approvedJournal struct {
+	handler  host.Handler
+	approval *host.Approval // nil when nothing needs approval
+	who      host.RunInfo
 }
 
-// gate puts a gate before a job's journal where something needs approval.
-func (q *Queue) gate(ctx context.Context, j Job, past []host.Step, journal *host.Journal) (guarded, error) {
-	g := guarded{door: journal, who: errandOf(j)}
+// withApproval puts a gate before a job's journal where something needs approval.
+func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journal *host.Journal) (approvedJournal, error) {
+	g := approvedJournal{handler: journal, who: runInfoOf(j)}
 	if q.options.Approvals == nil {
 		return g, nil
 	}
@@ -41,13 +41,13 @@ func (q *Queue) gate(ctx context.Context, j Job, past []host.Step, journal *host
 	if err != nil || approver == nil {
 		return g, err
 	}
-	g.gate = host.NewApproval(journal, approver, host.NewRehearsal(q.options.Tools, nil))
-	g.door = g.gate
+	g.approval = host.NewApproval(journal, approver, host.NewRehearsal(q.options.Tools, nil))
+	g.handler = g.approval
 	return g, nil
 }
 
-// errandOf is a job as those see it who approve what it does.
-func errandOf(j Job) host.RunInfo {
+// runInfoOf is a job as those see it who approve what it does.
+func runInfoOf(j Job) host.RunInfo {
 	who := host.RunInfo{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash}
 	if who.Hash == "" {
 		who.Hash = cas.Sum([]byte(j.Source)).String()
@@ -59,11 +59,11 @@ func errandOf(j Job) host.RunInfo {
 }
 
 // paused is where the run stopped, or nil when it did not.
-func (g guarded) paused(j Job, outcome Outcome, err error) *host.Paused {
-	if g.gate == nil || g.gate.Paused() == nil {
+func (g approvedJournal) paused(j Job, outcome Outcome, err error) *host.Paused {
+	if g.approval == nil || g.approval.Paused() == nil {
 		return nil
 	}
-	p := host.NewPaused(errandOf(j), g.gate, err == nil, outcome.Output)
+	p := host.NewPaused(runInfoOf(j), g.approval, err == nil, outcome.Output)
 	return &p
 }
 

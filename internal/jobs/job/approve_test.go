@@ -10,24 +10,26 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// desk is somebody who must be asked before "stage.write" of anything that is not
+// approvalsFake is somebody who must be asked before "stage.write" of anything that is not
 // allowed yet. What is said is kept over restarts of the queue.
-type desk struct {
+type approvalsFake struct {
 	mu      sync.Mutex
 	said    map[string]host.Decision // by what is written
 	asked   []host.Paused
 	decided chan struct{} // closed and made anew when something is said
 }
 
-func newDesk() *desk { return &desk{said: map[string]host.Decision{}, decided: make(chan struct{})} }
-
-func (d *desk) Approver(context.Context, host.RunInfo, []host.Step) (host.Approver, error) {
-	return (*clerk)(d), nil
+func newApprovalsFake() *approvalsFake {
+	return &approvalsFake{said: map[string]host.Decision{}, decided: make(chan struct{})}
 }
 
-type clerk desk
+func (d *approvalsFake) Approver(context.Context, host.RunInfo, []host.Step) (host.Approver, error) {
+	return (*approverFake)(d), nil
+}
 
-func (c *clerk) Decide(_ context.Context, e host.Effect) (host.Decision, error) {
+type approverFake approvalsFake
+
+func (c *approverFake) Decide(_ context.Context, e host.Effect) (host.Decision, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if verdict, known := c.said[e.Args[0].(string)]; known || e.Name != "stage.write" {
@@ -36,14 +38,14 @@ func (c *clerk) Decide(_ context.Context, e host.Effect) (host.Decision, error) 
 	return host.Ask, nil
 }
 
-func (d *desk) Ask(_ context.Context, p host.Paused) (host.Pending, error) {
+func (d *approvalsFake) Ask(_ context.Context, p host.Paused) (host.Pending, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, p)
 	return host.Pending{ID: p.Effect.Args[0].(string)}, nil
 }
 
-func (d *desk) Await(ctx context.Context, id string) error {
+func (d *approvalsFake) Await(ctx context.Context, id string) error {
 	for {
 		d.mu.Lock()
 		_, known := d.said[id]
@@ -60,12 +62,12 @@ func (d *desk) Await(ctx context.Context, id string) error {
 	}
 }
 
-func (d *desk) Withdraw(_ context.Context, run string) error {
+func (d *approvalsFake) Withdraw(_ context.Context, run string) error {
 	d.say("withdrawn "+run, host.Deny)
 	return nil
 }
 
-func (d *desk) say(what string, verdict host.Decision) {
+func (d *approvalsFake) say(what string, verdict host.Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.said[what] = verdict
@@ -91,7 +93,7 @@ func waiting(t *testing.T, heard *event.Subscription) {
 // restart, and goes on with nothing done twice.
 func TestAJobWaitsForApproval(t *testing.T) {
 	t.Parallel()
-	d, s, boss := database(t), newStage(), newDesk()
+	d, s, boss := database(t), newStage(), newApprovalsFake()
 	bus := event.New(event.BusOptions{})
 	heard := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
 	options := job.Options{Workers: 1, Approvals: boss, Events: bus}
@@ -134,7 +136,7 @@ func TestAJobWaitsForApproval(t *testing.T) {
 
 func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
 	t.Parallel()
-	s, boss := newStage(), newDesk()
+	s, boss := newStage(), newApprovalsFake()
 	bus := event.New(event.BusOptions{})
 	heard := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
 	q := open(t, database(t), s, job.Options{Workers: 2, Approvals: boss, Events: bus})

@@ -305,7 +305,7 @@ func (r *crashRunner) RunJob(ctx context.Context, task job.Task) (outcome job.Ou
 	sum := int64(0)
 	for step := int64(1); step <= crashSteps; step++ {
 		e := host.Effect{Seq: step, Name: "upstream." + task.Source, Kind: kind, Args: []host.Value{step}}
-		values, err := task.Door.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) { return r.call(ctx, task.ID, step) })
+		values, err := task.Handler.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) { return r.call(ctx, task.ID, step) })
 		if err != nil {
 			return outcome, err
 		}

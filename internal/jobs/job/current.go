@@ -7,9 +7,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// current is what is known only while a job is not over: how far it is, what it
+// liveJob is what is known only while a job is not over: how far it is, what it
 // said, and who waits for it.
-type current struct {
+type liveJob struct {
 	mu       sync.Mutex
 	fresh    *Job // as it was submitted to this process; nil when another one left it, or it has begun
 	fraction float64
@@ -31,7 +31,7 @@ type current struct {
 // enter begins to follow a job. fresh tells that it was submitted just now, and
 // so has no past.
 func (q *Queue) enter(j Job, fresh bool) {
-	c := &current{}
+	c := &liveJob{}
 	if fresh {
 		c.fresh = &j
 	}
@@ -41,7 +41,7 @@ func (q *Queue) enter(j Job, fresh bool) {
 }
 
 // begun is the job as it was submitted, the first time it is asked for.
-func (c *current) begun() *Job {
+func (c *liveJob) begun() *Job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fresh := c.fresh
@@ -77,7 +77,7 @@ func (q *Queue) finished(j Job) {
 }
 
 // following is what is known of a job that is not over, or nil.
-func (q *Queue) following(id string) *current {
+func (q *Queue) following(id string) *liveJob {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.current[id]
@@ -90,7 +90,7 @@ func (q *Queue) Running() int {
 	return len(q.current)
 }
 
-func (c *current) begin(journal *host.Journal) {
+func (c *liveJob) begin(journal *host.Journal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.journal, c.lines, c.spread, c.anew = journal, nil, 0, true
@@ -98,7 +98,7 @@ func (c *current) begin(journal *host.Journal) {
 
 // halt stops the script at its next effect. The channel is closed when no call
 // is under way that must not be made twice; it is nil when no script runs.
-func (c *current) halt(cause error) (settled <-chan struct{}) {
+func (c *liveJob) halt(cause error) (settled <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.journal == nil {
@@ -107,33 +107,33 @@ func (c *current) halt(cause error) (settled <-chan struct{}) {
 	return c.journal.Halt(cause)
 }
 
-func (c *current) progress(fraction float64, message string) {
+func (c *liveJob) progress(fraction float64, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fraction, c.message, c.moved = fraction, message, true
 }
 
-func (c *current) say(line host.OutputLine) {
+func (c *liveJob) say(line host.OutputLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines, c.moved = append(c.lines, line), true
 }
 
-func (c *current) isStored() bool {
+func (c *liveJob) isStored() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stored
 }
 
 // overlay adds to a stored job what only its run knows.
-func (c *current) overlay(j *Job) {
+func (c *liveJob) overlay(j *Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j.Progress, j.Message, j.Output = c.fraction, c.message, slices.Clone(c.lines)
 }
 
 // await has woke told, once, when the job is over; it returns how to stop that.
-func (c *current) await(woke chan<- struct{}) (stop func()) {
+func (c *liveJob) await(woke chan<- struct{}) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiters = append(c.waiters, woke)
@@ -146,7 +146,7 @@ func (c *current) await(woke chan<- struct{}) (stop func()) {
 	}
 }
 
-func (c *current) wake() {
+func (c *liveJob) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, woke := range c.waiters {

@@ -113,7 +113,7 @@ type Task struct {
 	Spec
 	Created  time.Time                              // of the job
 	Language string                                 // what the script is written in; "" where its hash tells
-	Door     host.Handler                           // what the script does goes through it
+	Handler  host.Handler                           // what the script does goes through it
 	Offline  bool                                   // the door answers all of it: nothing outside is needed
 	Temp     string                                 // a folder that lives as long as the job; "" gives none
 	Progress func(fraction float64, message string) // never nil

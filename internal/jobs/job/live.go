@@ -17,8 +17,8 @@ import (
 // sooner is not spoken of.
 const spreadTime = time.Second / 2
 
-// advance is what became of a running job since that was last stored.
-type advance struct {
+// jobUpdate is what became of a running job since that was last stored.
+type jobUpdate struct {
 	job      string
 	fraction float64
 	message  string
@@ -28,19 +28,19 @@ type advance struct {
 }
 
 // advance is what other nodes do not know yet; ok is false when there is nothing.
-func (c *current) advance(id string) (a advance, ok bool) {
+func (c *liveJob) advance(id string) (a jobUpdate, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.moved {
 		return a, false
 	}
-	a = advance{job: id, fraction: c.fraction, message: c.message, first: c.spread, lines: slices.Clone(c.lines[c.spread:]), anew: c.anew}
+	a = jobUpdate{job: id, fraction: c.fraction, message: c.message, first: c.spread, lines: slices.Clone(c.lines[c.spread:]), anew: c.anew}
 	c.moved, c.anew, c.spread, c.stored = false, false, len(c.lines), true
 	return a, true
 }
 
 // unspread has an advance stored again that could not be.
-func (c *current) unspread(a advance) {
+func (c *liveJob) unspread(a jobUpdate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.moved, c.anew = true, c.anew || a.anew
@@ -61,7 +61,7 @@ func (q *Queue) spreadOnce(ctx context.Context) error {
 	running, over := maps.Clone(q.current), q.spoken
 	q.spoken = nil
 	q.mu.Unlock()
-	var moved []advance
+	var moved []jobUpdate
 	for id, c := range running {
 		if a, ok := c.advance(id); ok {
 			moved = append(moved, a)
@@ -90,7 +90,7 @@ func (q *Queue) spreadOnce(ctx context.Context) error {
 }
 
 // storeAdvance stores how far a job is, unless it is not this node's any more.
-func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a advance) error {
+func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a jobUpdate) error {
 	var ours bool
 	err := tx.QueryRow(ctx, "SELECT node = $2 AND finished = 0 FROM jobs WHERE id = $1", a.job, q.options.Node).Scan(&ours)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !ours {

@@ -18,7 +18,7 @@ import (
 // shaky is somebody who runs jobs and decides about them, and has the database go
 // away, each time once, at the moment that the job's name says.
 type shaky struct {
-	*desk
+	*approvalsFake
 	t      *testing.T
 	server *dbtest.Server
 	back   sync.WaitGroup // it is there again
@@ -48,11 +48,11 @@ func (s *shaky) Approver(ctx context.Context, who host.RunInfo, past []host.Step
 	if who.Name != "ask" {
 		return nil, nil
 	}
-	return s.desk.Approver(ctx, who, past)
+	return s.approvalsFake.Approver(ctx, who, past)
 }
 
 func (s *shaky) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
-	pending, err := s.desk.Ask(ctx, p)
+	pending, err := s.approvalsFake.Ask(ctx, p)
 	s.say(pending.ID, host.Allow)
 	return pending, err
 }
@@ -61,7 +61,7 @@ func (s *shaky) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome, err error) {
 	ran := false
 	effect := host.Effect{Seq: 1, Name: "stage.write", Kind: host.Write, Args: []host.Value{task.Name}}
-	_, err = task.Door.Handle(ctx, effect, func(context.Context) ([]host.Value, error) {
+	_, err = task.Handler.Handle(ctx, effect, func(context.Context) ([]host.Value, error) {
 		s.mu.Lock()
 		s.made[task.Name]++
 		s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 		return nil, nil
 	})
 	for seq := int64(2); seq <= 3 && err == nil; seq++ { // the last waits until the one before is recorded
-		_, err = task.Door.Handle(ctx, host.Effect{Seq: seq, Name: "stage.again", Kind: host.Idempotent, Args: []host.Value{task.Name}}, func(context.Context) ([]host.Value, error) {
+		_, err = task.Handler.Handle(ctx, host.Effect{Seq: seq, Name: "stage.again", Kind: host.Idempotent, Args: []host.Value{task.Name}}, func(context.Context) ([]host.Value, error) {
 			s.at("time", task.Name)
 			return nil, nil
 		})
@@ -93,7 +93,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	s := &shaky{desk: newDesk(), t: t, server: server, shaken: map[string]bool{}, made: map[string]int{}}
+	s := &shaky{approvalsFake: newApprovalsFake(), t: t, server: server, shaken: map[string]bool{}, made: map[string]int{}}
 	q := open(t, d, s, job.Options{Node: "a", Approvals: s, Events: event.New(event.BusOptions{})})
 	defer shut(t, q)
 	for _, moment := range []string{"begin", "effect", "time", "end", "ask"} {

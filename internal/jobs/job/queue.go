@@ -77,7 +77,7 @@ type Queue struct {
 	runner  Runner
 	options Options
 	boot    string // this process, in journals
-	turns   *turns
+	turns   *fairQueue
 	release func() error // gives up the claim on the database's jobs
 
 	stop       context.CancelFunc // ends what runs in the background
@@ -85,7 +85,7 @@ type Queue struct {
 	planned    chan struct{} // told when schedules change
 
 	mu      sync.Mutex
-	current map[string]*current          // every job that is not over and is this node's
+	current map[string]*liveJob          // every job that is not over and is this node's
 	waiters map[string][]chan<- struct{} // of jobs that are other nodes'
 	spoken  []string                     // jobs that are over, of which other nodes were told how far they are
 	closing bool                         // what begins now is to do nothing
@@ -112,8 +112,8 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 		}
 	}()
 	q := &Queue{
-		db: database, release: release, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers),
-		stop: func() {}, planned: make(chan struct{}, 1), current: map[string]*current{}, waiters: map[string][]chan<- struct{}{},
+		db: database, release: release, runner: runner, options: o, boot: newID(), turns: newFairQueue(o.Workers),
+		stop: func() {}, planned: make(chan struct{}, 1), current: map[string]*liveJob{}, waiters: map[string][]chan<- struct{}{},
 	}
 	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Node: o.Node, Log: o.Log}); err != nil || o.ReadOnly {
 		return q, err
@@ -140,7 +140,7 @@ func (q *Queue) launch(ctx context.Context) error {
 	patient, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules were promised to be kept
 	rest, stop := context.WithCancel(patient)
 	q.stop = stop
-	q.background.Go(func() { q.adopt(rest, jobs) })
+	q.background.Go(func() { q.startRest(rest, jobs) })
 	q.background.Go(func() { q.tidy(rest) })
 	q.background.Go(func() { q.keepTime(rest) })
 	if q.options.Node != "" {
@@ -159,9 +159,9 @@ func (q *Queue) writable() error {
 		WithHint("ask the server that runs them, with --server or at its address; `luanette serve` starts one")
 }
 
-// adopt starts jobs that were stored by a process which died before it could
+// startRest starts jobs that were stored by a process which died before it could
 // start them. Those that were started are left alone by the engine.
-func (q *Queue) adopt(ctx context.Context, jobs []Job) {
+func (q *Queue) startRest(ctx context.Context, jobs []Job) {
 	for _, j := range jobs {
 		if ctx.Err() != nil {
 			return
@@ -271,7 +271,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 var errCancelled = fault.New(fault.Cancelled, "the job was cancelled")
 
 // revokeHere is revoke, for which this node is to tell of the end.
-func (q *Queue) revokeHere(ctx context.Context, id string, c *current) (done bool, err error) {
+func (q *Queue) revokeHere(ctx context.Context, id string, c *liveJob) (done bool, err error) {
 	if c != nil {
 		c.cancelling.Lock()
 		defer c.cancelling.Unlock()
@@ -282,7 +282,7 @@ func (q *Queue) revokeHere(ctx context.Context, id string, c *current) (done boo
 
 // tells says, once, whether this node has to tell of the end of a job that was
 // cancelled: it does if it stored that, whoever runs the job.
-func (c *current) tells() bool {
+func (c *liveJob) tells() bool {
 	c.cancelling.Lock()
 	defer c.cancelling.Unlock()
 	untold := c.untold

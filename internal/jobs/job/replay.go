@@ -29,7 +29,7 @@ func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
 }
 
 // tail is what the journal of a running script keeps.
-func (c *current) tail() []byte {
+func (c *liveJob) tail() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.journal == nil {
@@ -80,7 +80,7 @@ func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, 
 	}
 	door := host.NewReplay(steps, nil)
 	outcome, err := q.runner.RunJob(ctx, Task{
-		ID: id, Spec: spec, Language: other.Language, Door: door, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
+		ID: id, Spec: spec, Language: other.Language, Handler: door, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
 	})
 	replayed := Replayed{Outcome: outcome, Steps: len(steps), Left: door.Left()}
 	if refused := door.Err(); refused != nil {

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// turns lets a number of jobs run at once and shares their places between
+// fairQueue lets a number of jobs run at once and shares their places between
 // creators: a free place goes to the creator with the fewest running, among equals
 // to the one served longest ago; within a creator to the highest priority, then
 // to the first who came.
-type turns struct {
+type fairQueue struct {
 	mu       sync.Mutex
 	free     int
 	counted  uint64 // arrivals and places given, to tell what came first
@@ -30,10 +30,12 @@ type waiter struct {
 	ready    chan struct{}
 }
 
-func newTurns(limit int) *turns { return &turns{free: limit, creators: map[string]*creator{}} }
+func newFairQueue(limit int) *fairQueue {
+	return &fairQueue{free: limit, creators: map[string]*creator{}}
+}
 
 // take waits for a place, which give returns. It fails with the cause of ctx.
-func (t *turns) take(ctx context.Context, who string, priority int) error {
+func (t *fairQueue) take(ctx context.Context, who string, priority int) error {
 	w := &waiter{priority, make(chan struct{})}
 	t.mu.Lock()
 	c := t.creators[who]
@@ -64,13 +66,13 @@ func (t *turns) take(ctx context.Context, who string, priority int) error {
 }
 
 // give returns a place that take gave.
-func (t *turns) give(who string) {
+func (t *fairQueue) give(who string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.release(who)
 }
 
-func (t *turns) release(who string) {
+func (t *fairQueue) release(who string) {
 	c := t.creators[who]
 	c.running--
 	t.free++
@@ -78,14 +80,14 @@ func (t *turns) release(who string) {
 	t.serve()
 }
 
-func (t *turns) forget(who string, c *creator) {
+func (t *fairQueue) forget(who string, c *creator) {
 	if c.running == 0 && len(c.waiting) == 0 {
 		delete(t.creators, who)
 	}
 }
 
 // serve gives free places to those who wait.
-func (t *turns) serve() {
+func (t *fairQueue) serve() {
 	for t.free > 0 {
 		next := t.next()
 		if next == nil {
@@ -100,7 +102,7 @@ func (t *turns) serve() {
 }
 
 // next is the creator whose turn it is, or nil when nobody waits.
-func (t *turns) next() *creator {
+func (t *fairQueue) next() *creator {
 	var best *creator
 	for _, c := range t.creators {
 		if len(c.waiting) == 0 {

@@ -12,7 +12,7 @@ import (
 func TestTurnsAreFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1)
+		turns := newFairQueue(1)
 		if err := turns.take(t.Context(), "first", 0); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestTurnsAreFair(t *testing.T) {
 
 func TestTurnsCanBeGivenUp(t *testing.T) {
 	t.Parallel()
-	turns := newTurns(1)
+	turns := newFairQueue(1)
 	if err := turns.take(t.Context(), "amy", 0); err != nil {
 		t.Fatal(err)
 	}

@@ -152,11 +152,11 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	}
 	ctx, outages := db.WaitForDatabase(ctx)
 	journal := host.NewJournal(run, q.boot)
-	gate, err := q.gate(ctx, j, steps, journal)
+	gate, err := q.withApproval(ctx, j, steps, journal)
 	if err != nil {
 		return true, q.conclude(ctx, j, Outcome{}, err, nil)
 	}
-	replay := host.NewReplay(steps, gate.door)
+	replay := host.NewReplay(steps, gate.handler)
 	c.begin(journal)
 	q.mu.Lock()
 	closing := q.closing
@@ -205,9 +205,9 @@ func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) 
 }
 
 // task is a job as its runner sees it.
-func (q *Queue) task(j Job, c *current, door host.Handler) Task {
+func (q *Queue) task(j Job, c *liveJob, door host.Handler) Task {
 	return Task{
-		ID: j.ID, Spec: j.Spec, Created: j.Created, Door: door, Temp: q.folder(j.ID), Watch: c.say,
+		ID: j.ID, Spec: j.Spec, Created: j.Created, Handler: door, Temp: q.folder(j.ID), Watch: c.say,
 		Progress: func(fraction float64, message string) {
 			c.progress(fraction, message)
 			q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})

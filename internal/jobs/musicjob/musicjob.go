@@ -80,7 +80,7 @@ func Run(ctx context.Context, backend *hootenanny.Backend, task job.Task) (job.O
 	if backend == nil {
 		return job.Outcome{}, fault.New(fault.Unavailable, "the music backend is switched off").WithHint("set hoot.enabled and start the job again")
 	}
-	env := host.NewEnv(nil, task.Door, &host.Services{})
+	env := host.NewEnv(nil, task.Handler, &host.Services{})
 	result, err := backend.RunJob(ctx, hootenanny.Task{
 		ID: task.ID, Tool: strings.TrimPrefix(task.Hash, hashPrefix), Params: task.Params, Progress: task.Progress,
 		Step: func(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {

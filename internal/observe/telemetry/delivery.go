@@ -14,23 +14,23 @@ import (
 
 var errGivenUp = errors.New("the collector did not take it in time")
 
-// delivery is the sending of one signal. It keeps errors from the SDK, which
+// exportDelivery is the sending of one signal. It keeps errors from the SDK, which
 // would hand each of them to a global handler that prints it, and complains
 // instead; the records are lost either way. And it can be given up, so that an
 // export which hangs does not outlive Shutdown.
-type delivery struct {
+type exportDelivery struct {
 	signal   string
-	complain *complaints
+	complain *exportWarnings
 	up       chan struct{} // closed when given up
 	once     sync.Once
 }
 
-func newDelivery(signal string, complain *complaints) *delivery {
-	return &delivery{signal: signal, complain: complain, up: make(chan struct{})}
+func newDelivery(signal string, complain *exportWarnings) *exportDelivery {
+	return &exportDelivery{signal: signal, complain: complain, up: make(chan struct{})}
 }
 
 // try sends, unless and until the delivery is given up.
-func (d *delivery) try(ctx context.Context, send func(context.Context) error) error {
+func (d *exportDelivery) try(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -55,7 +55,7 @@ func (d *delivery) try(ctx context.Context, send func(context.Context) error) er
 // end runs the shutdown of an SDK provider to its end. The provider is not told
 // of ctx, because it would leave its work to goroutines when ctx is done;
 // instead the delivery is given up then, and all that remains fails at once.
-func (d *delivery) end(ctx context.Context, shutdown func(context.Context) error) error {
+func (d *exportDelivery) end(ctx context.Context, shutdown func(context.Context) error) error {
 	stop := context.AfterFunc(ctx, func() { d.once.Do(func() { close(d.up) }) })
 	defer stop()
 	return shutdown(context.WithoutCancel(ctx))
@@ -63,7 +63,7 @@ func (d *delivery) end(ctx context.Context, shutdown func(context.Context) error
 
 type spanDelivery struct {
 	sdktrace.SpanExporter
-	*delivery
+	*exportDelivery
 }
 
 func (d spanDelivery) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
@@ -72,7 +72,7 @@ func (d spanDelivery) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnly
 
 type metricDelivery struct {
 	sdkmetric.Exporter
-	*delivery
+	*exportDelivery
 }
 
 func (d metricDelivery) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
@@ -81,7 +81,7 @@ func (d metricDelivery) Export(ctx context.Context, m *metricdata.ResourceMetric
 
 type logDelivery struct {
 	sdklog.Exporter
-	*delivery
+	*exportDelivery
 }
 
 func (d logDelivery) Export(ctx context.Context, records []sdklog.Record) error {

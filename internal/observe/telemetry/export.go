@@ -34,7 +34,7 @@ type providers struct {
 }
 
 // build makes the providers. If one fails, those made before are shut down.
-func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *complaints) (_ *providers, err error) {
+func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *exportWarnings) (_ *providers, err error) {
 	built := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
 	if recent != nil {
 		built.tracers = newMemoryProvider(recent)
@@ -56,11 +56,11 @@ func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces,
 	return built, nil
 }
 
-func (p *providers) atShutdown(d *delivery, shutdown func(context.Context) error) {
+func (p *providers) atShutdown(d *exportDelivery, shutdown func(context.Context) error) {
 	p.shutdowns = append(p.shutdowns, func(ctx context.Context) error { return d.end(ctx, shutdown) })
 }
 
-func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resource, complain *complaints) error {
+func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resource, complain *exportWarnings) error {
 	if r.none() {
 		return nil
 	}
@@ -92,7 +92,7 @@ func newSpanExporter(ctx context.Context, r route) (sdktrace.SpanExporter, error
 	}
 }
 
-func (p *providers) addMetrics(ctx context.Context, r route, res *resource.Resource, complain *complaints) error {
+func (p *providers) addMetrics(ctx context.Context, r route, res *resource.Resource, complain *exportWarnings) error {
 	if r.none() {
 		return nil
 	}
@@ -121,7 +121,7 @@ func newMetricExporter(ctx context.Context, r route) (sdkmetric.Exporter, error)
 	}
 }
 
-func (p *providers) addLogs(ctx context.Context, r route, res *resource.Resource, complain *complaints) error {
+func (p *providers) addLogs(ctx context.Context, r route, res *resource.Resource, complain *exportWarnings) error {
 	if r.none() {
 		return nil
 	}
@@ -152,7 +152,7 @@ func newLogExporter(ctx context.Context, r route) (sdklog.Exporter, error) {
 
 // newResource describes this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
 // come last and override the rest.
-func newResource(ctx context.Context, o Options, complain *complaints) *resource.Resource {
+func newResource(ctx context.Context, o Options, complain *exportWarnings) *resource.Resource {
 	if o.Service == "" {
 		o.Service = "luanette"
 	}

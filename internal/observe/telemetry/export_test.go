@@ -2,5 +2,5 @@ package telemetry
 
 import "time"
 
-// ShutDownPatiently is how long Shutdown lets a collector take.
-func ShutDownPatiently(patience time.Duration) { shutdownLimit = patience }
+// SetShutdownLimit is how long Shutdown lets a collector take.
+func SetShutdownLimit(patience time.Duration) { shutdownLimit = patience }

@@ -79,7 +79,7 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	complain := &complaints{log: slog.New(console), clock: clock.Real()}
+	complain := &exportWarnings{log: slog.New(console), clock: clock.Real()}
 	p, err := plan.build(ctx, newResource(ctx, o, complain), newTraces(o.RecentTraces), complain)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	telemetry.ShutDownPatiently(clocktest.Timeout)
+	telemetry.SetShutdownLimit(clocktest.Timeout)
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 

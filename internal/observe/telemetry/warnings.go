@@ -11,9 +11,9 @@ import (
 // complaintEvery is how often a failing export is mentioned.
 const complaintEvery = time.Minute
 
-// complaints says on the console, and there only, that a collector does not take
+// exportWarnings says on the console, and there only, that a collector does not take
 // what we send: once, then at most every minute.
-type complaints struct {
+type exportWarnings struct {
 	log   *slog.Logger
 	clock clock.Clock
 
@@ -23,14 +23,14 @@ type complaints struct {
 }
 
 // about complains that a signal was not delivered.
-func (c *complaints) about(signal string, err error) {
+func (c *exportWarnings) about(signal string, err error) {
 	if swallowed, now := c.due(); now {
 		c.log.Warn("telemetry is not delivered", "signal", signal, KeyError, err, "unmentioned", swallowed)
 	}
 }
 
 // due tells whether it is time to complain, and how many were not since.
-func (c *complaints) due() (swallowed int, now bool) {
+func (c *exportWarnings) due() (swallowed int, now bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.clock.Now()

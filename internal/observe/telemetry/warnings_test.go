@@ -15,7 +15,7 @@ func TestComplaintsAreRare(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	v := clock.NewVirtual(time.Unix(0, 0))
-	c := &complaints{log: slog.New(slog.NewTextHandler(&out, nil)), clock: v}
+	c := &exportWarnings{log: slog.New(slog.NewTextHandler(&out, nil)), clock: v}
 	for range 5 * 60 { // one failure a second for five minutes
 		c.about("traces", errors.New("connection refused"))
 		v.Advance(time.Second)

@@ -56,11 +56,11 @@ func load(ctx context.Context, tx *db.Tx, ref cas.Ref) (Artifact, error) {
 	if err != nil {
 		return Artifact{}, err
 	}
-	return a, furnish(ctx, tx, &a)
+	return a, loadDetails(ctx, tx, &a)
 }
 
-// furnish adds tags and annotations.
-func furnish(ctx context.Context, tx *db.Tx, a *Artifact) (err error) {
+// loadDetails adds tags and annotations.
+func loadDetails(ctx context.Context, tx *db.Tx, a *Artifact) (err error) {
 	a.Tags, err = db.All(ctx, tx, scanText, "SELECT tag FROM artifact_tags WHERE number = $1 ORDER BY tag", a.number)
 	if err != nil {
 		return err

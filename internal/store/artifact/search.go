@@ -107,7 +107,7 @@ func prefixed(columns string) string {
 func furnishAll(ctx context.Context, tx *db.Tx, page *Page, found []Artifact) error {
 	page.Artifacts = found
 	for i := range found {
-		if err := furnish(ctx, tx, &found[i]); err != nil {
+		if err := loadDetails(ctx, tx, &found[i]); err != nil {
 			return err
 		}
 	}

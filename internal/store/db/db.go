@@ -184,7 +184,7 @@ func (d *DB) Read(ctx context.Context, f func(tx *Tx) error) error {
 	if d.hardship {
 		_ = d.readOnce(ctx, f)
 	}
-	return d.dialect.explain(d.dialect.patiently(ctx, func() error { return d.readOnce(ctx, f) }))
+	return d.dialect.explain(d.dialect.whileUnreachable(ctx, func() error { return d.readOnce(ctx, f) }))
 }
 
 // readOnce runs f in one transaction. What the database said counts more than what
@@ -197,8 +197,8 @@ func (d *DB) readOnce(ctx context.Context, f func(tx *Tx) error) error {
 	defer func() { _ = inner.Rollback() }() // there is nothing to keep
 	tx := &Tx{tx: inner, dialect: d.dialect}
 	err = f(tx)
-	if err != nil && ctx.Err() == nil && isLost(tx.hurt) {
-		return tx.hurt
+	if err != nil && ctx.Err() == nil && isLost(tx.failure) {
+		return tx.failure
 	}
 	return err
 }

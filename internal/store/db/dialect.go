@@ -22,8 +22,8 @@ type dialect interface {
 	connect(ctx context.Context, o Options) (writer, *sql.DB, error)
 	// close gives back what connect took beside the two it returned.
 	close() error
-	// patiently does something again while the database is away.
-	patiently(ctx context.Context, do func() error) error
+	// whileUnreachable does something again while the database is away.
+	whileUnreachable(ctx context.Context, do func() error) error
 	// explain adds to err what it means: one of the errors of constraint.go, or a
 	// fault with a hint. It leaves alone what it does not know, nil included.
 	explain(err error) error
@@ -42,8 +42,8 @@ type dialect interface {
 	migrating(ctx context.Context, f func(*sql.DB) error) error
 	// carrier takes notifications to other processes; nil means there are none.
 	carrier(heard *air) carrier
-	// guests is Guests.
-	guests(ctx context.Context, d *DB) (External, error)
+	// external is Guests.
+	external(ctx context.Context, d *DB) (External, error)
 	// dump and fill are ReadDump and FillEmpty.
 	dump(ctx context.Context, f func(*Dump) error) error
 	fill(ctx context.Context, f func(*Filling) error) error

@@ -54,7 +54,7 @@ const migrationsPrefix = "migrations_"
 // isOwn tells the tables that a database has for itself: those of this package, and
 // what says which migrations have run.
 func isOwn(table string) bool {
-	return strings.HasPrefix(table, migrationsPrefix) || strings.HasPrefix(table, "db_") || table == guestsPrefix+"_migrations"
+	return strings.HasPrefix(table, migrationsPrefix) || strings.HasPrefix(table, "db_") || table == externalPrefix+"_migrations"
 }
 
 // setOf is the set of migrations whose table it is.

@@ -7,7 +7,7 @@ func CallOffPatiently(patience time.Duration) { calledOff = patience }
 
 // Waiting is how many Writes wait for a transaction to share, on Postgres.
 func Waiting(d *DB) int {
-	w := d.writer.(*optimist)
+	w := d.writer.(*serializableWriter)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waiting)

@@ -84,7 +84,7 @@ func (w *groupWriter) join(ctx context.Context) (g *group, first bool, err error
 // part runs f in a savepoint of g.
 func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (err error) {
 	g.parts++
-	if err := g.exec(ctx, "SAVEPOINT part"); err != nil {
+	if err := g.run(ctx, "SAVEPOINT part"); err != nil {
 		return w.abandon(g, err)
 	}
 	kept := false
@@ -92,14 +92,14 @@ func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (er
 		if kept {
 			return
 		}
-		if undo := g.exec(ctx, "ROLLBACK TO part; RELEASE part"); undo != nil {
+		if undo := g.run(ctx, "ROLLBACK TO part; RELEASE part"); undo != nil {
 			err = errors.Join(err, w.abandon(g, undo))
 		}
 	}()
 	if err := f(&Tx{tx: g.tx, dialect: w.dialect, shared: true}); err != nil {
 		return err
 	}
-	if err := g.exec(ctx, "RELEASE part"); err != nil {
+	if err := g.run(ctx, "RELEASE part"); err != nil {
 		return doing("keep write", err)
 	}
 	kept = true
@@ -162,7 +162,7 @@ type group struct {
 	err   error
 }
 
-func (g *group) exec(ctx context.Context, statement string) error {
+func (g *group) run(ctx context.Context, statement string) error {
 	_, err := g.tx.ExecContext(context.WithoutCancel(ctx), statement)
 	return err
 }

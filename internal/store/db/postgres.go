@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	pgWriters = 2 // connections: one for the Writes, one to notify and to look things up
-	pgGuests  = 4 // and what a library adds to them; one of these hears of its events
-	pgLeast   = 4 // of all of them
+	pgWriters  = 2 // connections: one for the Writes, one to notify and to look things up
+	pgExternal = 4 // and what a library adds to them; one of these hears of its events
+	pgLeast    = 4 // of all of them
 )
 
 // postgres is a schema of a Postgres database, which other nodes may use too.
 type postgres struct {
-	config   *pgxpool.Config
-	where    string // for people, without the password
-	patience time.Duration
-	most     int  // connections, as the address wants it; zero leaves it to us
-	filling  bool // it is ours, to be filled
+	config        *pgxpool.Config
+	where         string // for people, without the password
+	outageTimeout time.Duration
+	most          int  // connections, as the address wants it; zero leaves it to us
+	filling       bool // it is ours, to be filled
 
 	// Known once it is connected.
 	all    sharedPool
@@ -62,20 +62,20 @@ func newPostgres(address string) (*postgres, error) {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	callOff(config.ConnConfig)
-	config.AfterConnect = learnLife
+	config.AfterConnect = readServerLife
 	return p, nil
 }
 
 func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
-	p.patience = o.OutageTimeout
-	if p.patience <= 0 {
-		p.patience = 20 * time.Second // restarting takes seconds
+	p.outageTimeout = o.OutageTimeout
+	if p.outageTimeout <= 0 {
+		p.outageTimeout = 20 * time.Second // restarting takes seconds
 	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, nil, p.cannotOpen(err)
 	}
 	config, readers := p.config.Copy(), o.Readers
-	config.MaxConns = int32(pgWriters + o.Readers + pgGuests) //nolint:gosec // small
+	config.MaxConns = int32(pgWriters + o.Readers + pgExternal) //nolint:gosec // small
 	if p.most > 0 {
 		config.MaxConns = int32(p.most) //nolint:gosec // it was one
 		readers = min(readers, p.most-pgLeast+1)
@@ -90,7 +90,7 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 		}
 		return nil, nil, p.cannotOpen(err)
 	}
-	return newOptimist(p), p.open(readers, p.patiently), nil
+	return newSerializableWriter(p), p.open(readers, p.whileUnreachable), nil
 }
 
 // open is a pool in database/sql's form over some of the connections, whose
@@ -184,36 +184,36 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 	return time.UnixMicro(micros), err
 }
 
-func (p *postgres) guests(ctx context.Context, _ *DB) (External, error) {
-	g := External{Postgres: p.all.lend(), Schema: p.guestSchema(), Exclusive: p.takeTurns}
+func (p *postgres) external(ctx context.Context, _ *DB) (External, error) {
+	g := External{Postgres: p.all.lend(), Schema: p.externalSchema(), Exclusive: p.exclusively}
 	if g.Postgres != nil {
-		g.leave = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // what it opens outlives whoever calls it
+		g.detach = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // what it opens outlives whoever calls it
 		return g, nil
 	}
 	config := p.config.Copy()
-	config.MaxConns, config.AfterConnect = pgGuests, nil
+	config.MaxConns, config.AfterConnect = pgExternal, nil
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return External{}, p.explain(err)
 	}
-	g.Postgres, g.leave = pool, func() error { return nil }
+	g.Postgres, g.detach = pool, func() error { return nil }
 	return g, nil
 }
 
-// guestsPrefix is what the library calls its own.
-const guestsPrefix = "dbos"
+// externalPrefix is what the library calls its own.
+const externalPrefix = "dbos"
 
-// guestSchema is the schema that the library has for itself.
-func (p *postgres) guestSchema() string {
+// externalSchema is the schema that the library has for itself.
+func (p *postgres) externalSchema() string {
 	if p.schema == "public" {
-		return guestsPrefix
+		return externalPrefix
 	}
-	return p.schema + "_" + guestsPrefix
+	return p.schema + "_" + externalPrefix
 }
 
-// takeTurns runs f while no other process does. Who waits asks again and again: a
+// exclusively runs f while no other process does. Who waits asks again and again: a
 // statement that waits for a lock would hold up indexes that are made meanwhile.
-func (p *postgres) takeTurns(ctx context.Context, f func() error) (err error) {
+func (p *postgres) exclusively(ctx context.Context, f func() error) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
 	if err != nil {
 		return p.explain(err)

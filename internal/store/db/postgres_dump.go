@@ -68,7 +68,7 @@ func (p *postgres) tables(ctx context.Context, conn *pgx.Conn) (map[string]*pgTa
 			coalesce((SELECT array_agg(r.relname::TEXT) FROM pg_constraint f JOIN pg_class r ON r.oid = f.confrelid WHERE f.conrelid = c.oid AND f.contype = 'f'), '{}'),
 			pg_table_size(c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'r' AND n.nspname = ANY ($1)`, []string{p.schema, p.guestSchema()})
+		WHERE c.relkind = 'r' AND n.nspname = ANY ($1)`, []string{p.schema, p.externalSchema()})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 
 // empty removes all tables, last the one that says that they are not all there.
 func (p *postgres) empty(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+pgx.Identifier{p.guestSchema()}.Sanitize()+" CASCADE"); err != nil {
+	if _, err := conn.Exec(ctx, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+pgx.Identifier{p.externalSchema()}.Sanitize()+" CASCADE"); err != nil {
 		return err
 	}
 	tables, err := p.tables(ctx, conn)

@@ -82,7 +82,7 @@ func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string)
 	// transaction that is not written yet.
 	const settings = "_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: fmt.Sprintf("_busy_timeout=%d&%s%s", busy.Milliseconds(), settings, more)}
-	connector, err := newRemembering(file.String())
+	connector, err := newCachingConnector(file.String())
 	if err != nil {
 		return nil, err
 	}

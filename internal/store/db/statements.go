@@ -13,25 +13,25 @@ import (
 // has fewer; some are made up as it goes.
 const maxStatements = 256
 
-// remembering opens connections that compile a statement once: compiling costs
+// cachingConnector opens connections that compile a statement once: compiling costs
 // SQLite more than running most of ours.
-type remembering struct{ driver.Connector }
+type cachingConnector struct{ driver.Connector }
 
-func newRemembering(dsn string) (driver.Connector, error) {
+func newCachingConnector(dsn string) (driver.Connector, error) {
 	inner, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return remembering{inner}, nil
+	return cachingConnector{inner}, nil
 }
 
 // Connect opens a connection.
-func (r remembering) Connect(ctx context.Context) (driver.Conn, error) {
+func (r cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := r.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &memory{fullConn: inner.(fullConn), known: map[string]*compiled{}}, nil
+	return &cachingConn{fullConn: inner.(fullConn), statements: map[string]*cachedStmt{}}, nil
 }
 
 // fullConn is what the driver's connections can do.
@@ -46,17 +46,17 @@ type fullConn interface {
 	driver.Validator
 }
 
-// memory is a connection with the statements it knows. Like any driver's it is
+// cachingConn is a connection with the statements it knows. Like any driver's it is
 // used by one goroutine at a time.
-type memory struct {
+type cachingConn struct {
 	fullConn
-	known map[string]*compiled
-	uses  uint64 // counts, to tell what was not used for long
+	statements map[string]*cachedStmt
+	uses       uint64 // counts, to tell what was not used for long
 }
 
-// compiled is a statement that was compiled. While its rows are being read it is
+// cachedStmt is a statement that was compiled. While its rows are being read it is
 // busy, and the same text is compiled anew.
-type compiled struct {
+type cachedStmt struct {
 	driver.StmtExecContext
 	driver.StmtQueryContext
 	close func() error
@@ -64,9 +64,9 @@ type compiled struct {
 	busy  bool
 }
 
-// worthKeeping tells statements that come again from those that make tables and
+// isCacheable tells statements that come again from those that make tables and
 // the like.
-func worthKeeping(query string) bool {
+func isCacheable(query string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	switch strings.ToUpper(word) {
 	case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "SAVEPOINT", "RELEASE":
@@ -105,52 +105,52 @@ func positional(query string) string {
 	}
 }
 
-// recall is the statement for a query, or nil when it is to be run as it is.
-func (m *memory) recall(ctx context.Context, query string) (*compiled, error) {
+// prepared is the statement for a query, or nil when it is to be run as it is.
+func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, error) {
 	m.uses++
-	if c := m.known[query]; c != nil {
+	if c := m.statements[query]; c != nil {
 		if c.busy {
 			return nil, nil //nolint:nilnil // no statement is no error here
 		}
 		c.used = m.uses
 		return c, nil
 	}
-	if !worthKeeping(query) {
+	if !isCacheable(query) {
 		return nil, nil //nolint:nilnil // as above
 	}
 	stmt, err := m.PrepareContext(ctx, positional(query))
 	if err != nil {
 		return nil, err
 	}
-	if len(m.known) >= maxStatements {
+	if len(m.statements) >= maxStatements {
 		if err := m.forget(); err != nil {
 			return nil, err
 		}
 	}
-	c := &compiled{stmt.(driver.StmtExecContext), stmt.(driver.StmtQueryContext), stmt.Close, m.uses, false}
-	m.known[query] = c
+	c := &cachedStmt{stmt.(driver.StmtExecContext), stmt.(driver.StmtQueryContext), stmt.Close, m.uses, false}
+	m.statements[query] = c
 	return c, nil
 }
 
 // forget drops the statement that was not used for the longest time.
-func (m *memory) forget() error {
+func (m *cachingConn) forget() error {
 	var oldest string
-	for query, c := range m.known {
-		if !c.busy && (oldest == "" || c.used < m.known[oldest].used) {
+	for query, c := range m.statements {
+		if !c.busy && (oldest == "" || c.used < m.statements[oldest].used) {
 			oldest = query
 		}
 	}
 	if oldest == "" {
 		return nil
 	}
-	c := m.known[oldest]
-	delete(m.known, oldest)
+	c := m.statements[oldest]
+	delete(m.statements, oldest)
 	return c.close()
 }
 
 // ExecContext runs a statement.
-func (m *memory) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c, err := m.recall(ctx, query)
+func (m *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c, err := m.prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,8 @@ func (m *memory) ExecContext(ctx context.Context, query string, args []driver.Na
 }
 
 // QueryContext runs a statement that returns rows.
-func (m *memory) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c, err := m.recall(ctx, query)
+func (m *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c, err := m.prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -174,26 +174,26 @@ func (m *memory) QueryContext(ctx context.Context, query string, args []driver.N
 		return nil, err
 	}
 	c.busy = true
-	return &borrowed{rows, c}, nil
+	return &cachedRows{rows, c}, nil
 }
 
 // Close closes the statements, then the connection.
-func (m *memory) Close() error {
-	for query, c := range m.known {
-		delete(m.known, query)
+func (m *cachingConn) Close() error {
+	for query, c := range m.statements {
+		delete(m.statements, query)
 		_ = c.close() // the connection's end says more
 	}
 	return m.fullConn.Close()
 }
 
-// borrowed is rows that give their statement back.
-type borrowed struct {
+// cachedRows is rows that give their statement back.
+type cachedRows struct {
 	driver.Rows
-	of *compiled
+	of *cachedStmt
 }
 
 // Close ends the reading.
-func (b *borrowed) Close() error {
+func (b *cachedRows) Close() error {
 	err := b.Rows.Close()
 	b.of.busy = false
 	return err

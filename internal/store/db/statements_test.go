@@ -8,14 +8,14 @@ import (
 )
 
 // memoryOf is the writer's connection.
-func memoryOf(t *testing.T, d *DB, look func(*memory)) {
+func memoryOf(t *testing.T, d *DB, look func(*cachingConn)) {
 	t.Helper()
 	conn, err := d.writer.(*groupWriter).db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.Raw(func(c any) error { look(c.(*memory)); return nil }); err != nil {
+	if err := conn.Raw(func(c any) error { look(c.(*cachingConn)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -44,12 +44,12 @@ func TestStatementsAreRemembered(t *testing.T) {
 	d := remembered(t)
 	const insert = "INSERT INTO r (v) VALUES ($1)"
 	write(t, d, insert, 1)
-	var first *compiled
-	memoryOf(t, d, func(m *memory) { first = m.known[insert] })
+	var first *cachedStmt
+	memoryOf(t, d, func(m *cachingConn) { first = m.statements[insert] })
 	write(t, d, "ALTER TABLE r ADD COLUMN w TEXT NOT NULL DEFAULT 'x'")
 	write(t, d, insert, 2)
-	memoryOf(t, d, func(m *memory) {
-		if first == nil || m.known[insert] != first {
+	memoryOf(t, d, func(m *cachingConn) {
+		if first == nil || m.statements[insert] != first {
 			t.Error("the statement was compiled anew")
 		}
 	})
@@ -109,9 +109,9 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	memoryOf(t, d, func(m *memory) {
-		if len(m.known) > maxStatements || m.known[often] == nil {
-			t.Errorf("%d statements are kept, the one in use: %t", len(m.known), m.known[often] != nil)
+	memoryOf(t, d, func(m *cachingConn) {
+		if len(m.statements) > maxStatements || m.statements[often] == nil {
+			t.Errorf("%d statements are kept, the one in use: %t", len(m.statements), m.statements[often] != nil)
 		}
 	})
 }

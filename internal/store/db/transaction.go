@@ -38,10 +38,10 @@ type inDoubt struct {
 
 func (d inDoubt) Unwrap() error { return d.error }
 
-// learnLife finds out in which life of the server a connection is. The table is
+// readServerLife finds out in which life of the server a connection is. The table is
 // not logged, so a crash empties it and whoever connects next begins a life
 // anew: as long as it is the same, transaction numbers mean what they meant.
-func learnLife(ctx context.Context, conn *pgx.Conn) error {
+func readServerLife(ctx context.Context, conn *pgx.Conn) error {
 	var life string
 	err := conn.QueryRow(ctx, `WITH made AS (
 		INSERT INTO db_lives (one, life) VALUES (1, gen_random_uuid()::TEXT) ON CONFLICT DO NOTHING RETURNING life
@@ -91,7 +91,7 @@ func (c *pgConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, er
 	}
 	results, err := c.Conn.Conn().PgConn().Exec(ctx, statement).ReadAll()
 	if err != nil {
-		if c.gone() && ctx.Err() == nil {
+		if c.isLost() && ctx.Err() == nil {
 			return nil, driver.ErrBadConn // database/sql takes another
 		}
 		_ = c.Rollback() //nolint:contextcheck // it may have begun, and err says more
@@ -109,7 +109,7 @@ func (c *pgConn) Commit() error {
 	defer cancel()
 	results, err := c.Conn.Conn().PgConn().Exec(ctx, "COMMIT").ReadAll()
 	switch {
-	case err != nil && c.gone():
+	case err != nil && c.isLost():
 		life, _ := c.Conn.Conn().PgConn().CustomData()["life"].(string)
 		return inDoubt{err, c.number, life}
 	case err != nil:
@@ -122,13 +122,13 @@ func (c *pgConn) Commit() error {
 
 // Rollback undoes the transaction; a connection that is gone has done so.
 func (c *pgConn) Rollback() error {
-	if c.gone() {
+	if c.isLost() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
 	_, err := c.Conn.Conn().PgConn().Exec(ctx, "ROLLBACK").ReadAll()
-	if c.gone() {
+	if c.isLost() {
 		return nil
 	}
 	return err
@@ -148,28 +148,28 @@ func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.N
 
 // mark tells the loss of the connection from an answer of the server.
 func (c *pgConn) mark(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || !c.gone() {
+	if err == nil || ctx.Err() != nil || !c.isLost() {
 		return err
 	}
 	return lost{err}
 }
 
-// spoilt tells whether the transaction can only be undone.
-func (c *pgConn) spoilt() bool { return c.gone() || c.Conn.Conn().PgConn().TxStatus() != 'T' }
+// mustRollback tells whether the transaction can only be undone.
+func (c *pgConn) mustRollback() bool { return c.isLost() || c.Conn.Conn().PgConn().TxStatus() != 'T' }
 
-func (c *pgConn) gone() bool { return c.Conn.Conn().IsClosed() }
+func (c *pgConn) isLost() bool { return c.Conn.Conn().IsClosed() }
 
-// verdict asks what became of a transaction whose commit is in doubt: nil means
+// commitOutcome asks what became of a transaction whose commit is in doubt: nil means
 // that it happened, lost that it did not.
-func (p *postgres) verdict(ctx context.Context, d inDoubt) error {
-	if ctx.Value(patientKey{}) == nil {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+func (p *postgres) commitOutcome(ctx context.Context, d inDoubt) error {
+	if ctx.Value(outagesKey{}) == nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.outageTimeout)
 		defer cancel()
 		ctx = limited
 	}
 	errRunning := lost{errors.New("the transaction is still under way")}
 	var status, life string
-	err := p.patiently(ctx, func() error {
+	err := p.whileUnreachable(ctx, func() error {
 		err := p.all.current().QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
 		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == "22023" { // a number that was not given yet
 			status, err = "aborted", nil

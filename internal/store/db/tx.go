@@ -14,10 +14,10 @@ type Tx struct {
 	dialect dialect
 	// shared means that others' writes are part of the same transaction. SQLite
 	// undoes all of it when it interrupts a statement, so none is interrupted.
-	shared bool
-	wrote  bool   // or may have
-	notes  []note // to be said when all of it is on disk
-	hurt   error  // the first error of a statement, whatever became of it
+	shared  bool
+	wrote   bool   // or may have
+	notes   []note // to be said when all of it is on disk
+	failure error  // the first error of a statement, whatever became of it
 
 	statements, failing int // Options.Hardship: how many there were, and which is to fail
 }
@@ -34,7 +34,7 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, e
 	}
 	t.wrote = true
 	res, err := t.tx.ExecContext(ctx, query, args...)
-	return res, t.blame(ctx, err)
+	return res, t.explain(ctx, err)
 }
 
 // Query runs a statement that returns rows, which the caller closes; All is
@@ -46,7 +46,7 @@ func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, e
 	}
 	t.wrote = t.wrote || !onlyReads(query)
 	rows, err := t.tx.QueryContext(ctx, query, args...)
-	return rows, t.blame(ctx, err)
+	return rows, t.explain(ctx, err)
 }
 
 // QueryRow runs a statement that returns at most one row. Its errors, and
@@ -58,7 +58,7 @@ func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *Row {
 	}
 	t.wrote = t.wrote || !onlyReads(query)
 	row := t.tx.QueryRowContext(ctx, query, args...)
-	return &Row{row: row, blame: func(err error) error { return t.blame(ctx, err) }}
+	return &Row{row: row, explain: func(err error) error { return t.explain(ctx, err) }}
 }
 
 // statement prepares ctx for one statement, or tells why there is to be none.
@@ -75,11 +75,11 @@ func (t *Tx) statement(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// blame tells what a statement's error means: an interrupted one ended because
+// explain tells what a statement's error means: an interrupted one ended because
 // of its ctx.
-func (t *Tx) blame(ctx context.Context, err error) error {
-	if t.hurt == nil && err != nil && !errors.Is(err, sql.ErrNoRows) {
-		t.hurt = err
+func (t *Tx) explain(ctx context.Context, err error) error {
+	if t.failure == nil && err != nil && !errors.Is(err, sql.ErrNoRows) {
+		t.failure = err
 	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -94,9 +94,9 @@ type Scanner interface {
 
 // Row is the one row that QueryRow asked for.
 type Row struct {
-	row   *sql.Row
-	blame func(error) error
-	err   error
+	row     *sql.Row
+	explain func(error) error
+	err     error
 }
 
 // Scan reads the row's columns into dest.
@@ -104,7 +104,7 @@ func (r *Row) Scan(dest ...any) error {
 	if r.err != nil {
 		return r.err
 	}
-	return r.blame(r.row.Scan(dest...))
+	return r.explain(r.row.Scan(dest...))
 }
 
 // All runs a query and reads all its rows, each by scan.
@@ -122,7 +122,7 @@ func All[T any](ctx context.Context, tx *Tx, scan func(Scanner) (T, error), quer
 		}
 		all = append(all, v)
 	}
-	return all, tx.blame(ctx, rows.Err())
+	return all, tx.explain(ctx, rows.Err())
 }
 
 func doing(what string, err error) error {

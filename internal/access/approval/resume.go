@@ -17,16 +17,16 @@ import (
 const lease = 10 * time.Second
 
 // ResumeStore is the ledger of a run that this process goes on with.
-func (o *Store) ResumeStore(id string) host.ResumeStore { return &ledger{office: o, id: id} }
+func (o *Store) ResumeStore(id string) host.ResumeStore { return &resumeStore{store: o, id: id} }
 
-type ledger struct {
-	office *Store
-	id     string
+type resumeStore struct {
+	store *Store
+	id    string
 }
 
 // Record keeps what comes next, unless another process carries the run.
-func (l *ledger) Record(data []byte) error {
-	ctx := l.office.life
+func (l *resumeStore) Record(data []byte) error {
+	ctx := l.store.life
 	return l.write(ctx, func(tx *db.Tx) error {
 		var before int64
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM approval_records WHERE approval = $1`, l.id).Scan(&before); err != nil {
@@ -38,8 +38,8 @@ func (l *ledger) Record(data []byte) error {
 }
 
 // Past is what was recorded before.
-func (l *ledger) Past(ctx context.Context) (records [][]byte, err error) {
-	err = l.office.db.Read(ctx, func(tx *db.Tx) error {
+func (l *resumeStore) Past(ctx context.Context) (records [][]byte, err error) {
+	err = l.store.db.Read(ctx, func(tx *db.Tx) error {
 		records, err = db.All(ctx, tx, func(row db.Scanner) (data []byte, err error) { return data, row.Scan(&data) },
 			`SELECT data FROM approval_records WHERE approval = $1 ORDER BY number`, l.id)
 		return err
@@ -51,7 +51,7 @@ func (l *ledger) Past(ctx context.Context) (records [][]byte, err error) {
 }
 
 // Finish keeps what became of the run. What was needed to go on is not any more.
-func (l *ledger) Finish(ctx context.Context, outcome json.RawMessage) error {
+func (l *resumeStore) Finish(ctx context.Context, outcome json.RawMessage) error {
 	return l.write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE approvals SET outcome = $2, kept = NULL WHERE id = $1`, l.id, []byte(outcome))
 		if err == nil {
@@ -62,18 +62,18 @@ func (l *ledger) Finish(ctx context.Context, outcome json.RawMessage) error {
 }
 
 // write does something while the run is ours to go on with.
-func (l *ledger) write(ctx context.Context, f func(*db.Tx) error) error {
+func (l *resumeStore) write(ctx context.Context, f func(*db.Tx) error) error {
 	ctx, _ = db.WaitForDatabase(ctx) // what was decided is done
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.office.life, cancel)() //nolint:contextcheck // the wait ends with the office, too
-	if l.office.life.Err() != nil {
+	defer context.AfterFunc(l.store.life, cancel)() //nolint:contextcheck // the wait ends with the office, too
+	if l.store.life.Err() != nil {
 		return fault.New(fault.Unavailable, "the server is shutting down").WithHint("the script goes on by itself when the server runs again")
 	}
 	ours := false
-	err := l.office.db.Write(ctx, func(tx *db.Tx) error {
+	err := l.store.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE approvals SET carried = $3 WHERE id = $1 AND carrier = $2 AND outcome IS NULL`,
-			l.id, l.office.carrier, l.office.now().Add(lease).UnixMicro())
+			l.id, l.store.process, l.store.now().Add(lease).UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -102,13 +102,13 @@ func (o *Store) renew(ctx context.Context) error {
 	now := o.now()
 	carrying := 0
 	err := o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.carrier).Scan(&carrying)
+		return tx.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process).Scan(&carrying)
 	})
 	if err != nil || carrying == 0 {
 		return err
 	}
 	return o.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE approvals SET carried = $2 WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.carrier, now.Add(lease).UnixMicro())
+		_, err := tx.Exec(ctx, `UPDATE approvals SET carried = $2 WHERE kept IS NOT NULL AND outcome IS NULL AND carrier = $1`, o.process, now.Add(lease).UnixMicro())
 		return err
 	})
 }
@@ -132,5 +132,5 @@ func (o *Store) orphans(ctx context.Context) ([]Approval, error) {
 		return nil, err
 	}
 	return o.change(ctx, `UPDATE approvals SET carrier = $2, carried = $3 WHERE `+orphaned+` RETURNING `+columns,
-		now.UnixMicro(), o.carrier, now.Add(lease).UnixMicro())
+		now.UnixMicro(), o.process, now.Add(lease).UnixMicro())
 }

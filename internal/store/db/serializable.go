@@ -12,46 +12,46 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 )
 
-// optimist runs Writes in serializable transactions. Postgres lets them pass as
+// serializableWriter runs Writes in serializable transactions. Postgres lets them pass as
 // long as one order explains what all of them saw; one that does not fit is
 // undone and run again. Small tables and the newest end of an index make it see
 // conflicts where there are none, so the Writes of one node do not run side by
 // side: those that wait when a transaction begins share it (party.go), and
 // conflicts are only with other nodes. Who comes later waits for the next one,
 // which sees what other nodes have acknowledged since.
-type optimist struct {
+type serializableWriter struct {
 	p    *postgres
 	db   *sql.DB
 	ctx  context.Context //nolint:containedctx // of what runs in the background, until close
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	waiting []*part
+	waiting []*txPart
 	serving bool // while somebody waits
 	ended   bool
 	under   sync.WaitGroup // Writes, and what serves them
 }
 
 const (
-	maxParty = 60  // parts of one transaction: bounds how long the first of them waits
+	maxParts = 60  // parts of one transaction: bounds how long the first of them waits
 	maxTries = 100 // of a part that gets in others' way: past it, something is wrong with the room
 )
 
 // again is how soon parts that got in another's way are run again.
 var again = backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 1}
 
-func newOptimist(p *postgres) *optimist {
+func newSerializableWriter(p *postgres) *serializableWriter {
 	ctx, stop := context.WithCancel(context.Background())
-	return &optimist{p: p, db: p.open(1, impatient), ctx: ctx, stop: stop}
+	return &serializableWriter{p: p, db: p.open(1, once), ctx: ctx, stop: stop}
 }
 
 // write waits in line, does its part when its turn comes, as often as it comes,
 // and returns what became of it.
-func (w *optimist) write(ctx context.Context, f func(*Tx) error) error {
+func (w *serializableWriter) write(ctx context.Context, f func(*Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p := newPart(ctx, f, time.Now().Add(w.p.patience))
+	p := newTxPart(ctx, f, time.Now().Add(w.p.outageTimeout))
 	if !w.join(p) {
 		return errClosed()
 	}
@@ -63,7 +63,7 @@ func (w *optimist) write(ctx context.Context, f func(*Tx) error) error {
 			p.do(tx)
 		case err := <-p.done:
 			return err
-		case <-p.back:
+		case <-p.requeued:
 			over = ctx.Done()
 		case <-over:
 			if w.leave(p) {
@@ -75,7 +75,7 @@ func (w *optimist) write(ctx context.Context, f func(*Tx) error) error {
 }
 
 // join puts a part at the end of the line, unless the database is closed.
-func (w *optimist) join(p *part) bool {
+func (w *serializableWriter) join(p *txPart) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -91,7 +91,7 @@ func (w *optimist) join(p *part) bool {
 }
 
 // leave takes a part out of the line, if it still waits there.
-func (w *optimist) leave(p *part) bool {
+func (w *serializableWriter) leave(p *txPart) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.Index(w.waiting, p)
@@ -103,13 +103,13 @@ func (w *optimist) leave(p *part) bool {
 }
 
 // serve runs transactions as long as somebody waits.
-func (w *optimist) serve() {
-	for failures := 0; w.goesOn(); {
+func (w *serializableWriter) serve() {
+	for failures := 0; w.hasWork(); {
 		err := w.serveOne()
-		switch c := (clash{}); {
+		switch c := (conflict{}); {
 		case isLost(err):
 			failures++
-			_ = sleep(w.ctx, returning.Delay(failures)) // when closed, nobody waits
+			_ = sleep(w.ctx, reconnectDelay.Delay(failures)) // when closed, nobody waits
 		case errors.As(err, &c) && c.tries > 1:
 			_ = sleep(w.ctx, again.Delay(c.tries))
 		default:
@@ -118,8 +118,8 @@ func (w *optimist) serve() {
 	}
 }
 
-// goesOn tells whether somebody waits; if not, the next to come starts anew.
-func (w *optimist) goesOn() bool {
+// hasWork tells whether somebody waits; if not, the next to come starts anew.
+func (w *serializableWriter) hasWork() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serving = len(w.waiting) > 0
@@ -127,22 +127,22 @@ func (w *optimist) goesOn() bool {
 }
 
 // serveOne runs one transaction and says what was in its way.
-func (w *optimist) serveOne() error {
+func (w *serializableWriter) serveOne() error {
 	conn, err := w.db.Conn(w.ctx)
 	if err != nil {
-		return w.judge(w.take(math.MaxInt), doing("begin write", err))
+		return w.settle(w.take(math.MaxInt), doing("begin write", err))
 	}
 	defer func() { _ = conn.Close() }() // gives it back
-	group := w.take(maxParty)
+	group := w.take(maxParts)
 	if len(group) == 0 {
 		return nil
 	}
-	return w.judge(group, group.write(w.ctx, conn, w.p))
+	return w.settle(group, group.write(w.ctx, conn, w.p))
 }
 
 // take takes those who share the next transaction out of the line: who is to be
 // alone is.
-func (w *optimist) take(most int) party {
+func (w *serializableWriter) take(most int) sharedTx {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -154,51 +154,51 @@ func (w *optimist) take(most int) party {
 	return taken
 }
 
-// clash is a conflict, and how often the unluckiest part of the party has had one.
-type clash struct {
+// conflict is a conflict, and how often the unluckiest part of the party has had one.
+type conflict struct {
 	error
 	tries int
 }
 
-func (c clash) Unwrap() error { return c.error }
+func (c conflict) Unwrap() error { return c.error }
 
-// judge decides by the outcome of a transaction who is done and who is to try
+// settle decides by the outcome of a transaction who is done and who is to try
 // again. It returns what makes sense to wait for.
-func (w *optimist) judge(group party, err error) error {
+func (w *serializableWriter) settle(group sharedTx, err error) error {
 	if d := (inDoubt{}); errors.As(err, &d) {
-		err = w.p.verdict(group.patiently(w.ctx), d)
+		err = w.p.commitOutcome(group.withOutages(w.ctx), d)
 	}
 	switch {
 	case isConflict(err):
 		for _, p := range group {
 			p.tries++
 		}
-		w.putBack(group, err, func(p *part) bool { return p.tries < maxTries })
-		return clash{err, group.tries()}
+		w.putBack(group, err, func(p *txPart) bool { return p.tries < maxTries })
+		return conflict{err, group.tries()}
 	case isLost(err):
 		now := time.Now()
-		w.putBack(group, err, func(p *part) bool { return p.waits(now) })
+		w.putBack(group, err, func(p *txPart) bool { return p.waits(now) })
 		return err
-	case errors.Is(err, errApart):
-		w.putBack(group, err, func(*part) bool { return true })
+	case errors.Is(err, errPartFailed):
+		w.putBack(group, err, func(*txPart) bool { return true })
 	case err != nil && len(group) > 1 && !errors.Is(err, ErrCommitUnknown):
 		for _, p := range group { // who is to blame shows when each is by itself
 			p.alone = true
 		}
-		w.putBack(group, err, func(*part) bool { return true })
+		w.putBack(group, err, func(*txPart) bool { return true })
 	default:
-		w.putBack(group, err, func(*part) bool { return false })
+		w.putBack(group, err, func(*txPart) bool { return false })
 	}
 	return nil
 }
 
 // putBack puts parts that may try again back to the head of the line. The others
 // are done: with err, or with what their function said.
-func (w *optimist) putBack(group party, err error, may func(*part) bool) {
-	var back party
+func (w *serializableWriter) putBack(group sharedTx, err error, may func(*txPart) bool) {
+	var back sharedTx
 	for _, p := range group {
 		switch {
-		case p.gone: // nobody listens any more
+		case p.panicked: // nobody listens any more
 		case may(p):
 			back = append(back, p)
 		case err != nil:
@@ -212,13 +212,13 @@ func (w *optimist) putBack(group party, err error, may func(*part) bool) {
 	w.waiting = slices.Concat(back, w.waiting)
 	for _, p := range back {
 		select {
-		case p.back <- struct{}{}:
+		case p.requeued <- struct{}{}:
 		default: // it was told and has not looked yet
 		}
 	}
 }
 
-func (w *optimist) close() error {
+func (w *serializableWriter) close() error {
 	w.mu.Lock()
 	w.ended = true
 	w.mu.Unlock()

@@ -20,7 +20,7 @@ func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "find what was approved")
 	}
-	j := &judge{office: o, who: who, policy: policy, allowed: map[string]int{}, denied: map[string]int{}}
+	j := &approver{store: o, who: who, policy: policy, allowed: map[string]int{}, denied: map[string]int{}}
 	for _, a := range decided {
 		j.learn(a)
 	}
@@ -30,8 +30,8 @@ func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step
 	return j, nil
 }
 
-type judge struct {
-	office *Store
+type approver struct {
+	store  *Store
 	who    host.RunInfo
 	policy Policy
 
@@ -40,7 +40,7 @@ type judge struct {
 }
 
 // learn takes in what was decided about the run.
-func (j *judge) learn(a Approval) {
+func (j *approver) learn(a Approval) {
 	switch {
 	case a.State == Allowed: // the whole plan, as it was shown
 		for _, p := range a.Plan {
@@ -52,7 +52,7 @@ func (j *judge) learn(a Approval) {
 }
 
 // spend takes off what the run has done already.
-func (j *judge) spend(step host.Step) {
+func (j *approver) spend(step host.Step) {
 	digest := step.Digest()
 	if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
 		j.denied[digest]--
@@ -62,7 +62,7 @@ func (j *judge) spend(step host.Step) {
 }
 
 // Decide answers for one effect.
-func (j *judge) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
+func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
 	if !j.policy.asks(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
 		return host.Allow, nil
 	}
@@ -70,11 +70,11 @@ func (j *judge) Decide(ctx context.Context, e host.Effect) (host.Decision, error
 		return verdict, nil
 	}
 	subject, space := subjectOf(e)
-	return j.office.remembered(ctx, subject, space, j.who.Hash)
+	return j.store.remembered(ctx, subject, space, j.who.Hash)
 }
 
 // spokenOf uses up what was said about such an effect of this run.
-func (j *judge) spokenOf(digest string) host.Decision {
+func (j *approver) spokenOf(digest string) host.Decision {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {

@@ -19,18 +19,18 @@ func (o *Outages) Any() bool { return o.met.Load() }
 // where others give up after a while.
 func WaitForDatabase(ctx context.Context) (context.Context, *Outages) {
 	o := &Outages{}
-	return context.WithValue(ctx, patientKey{}, o), o
+	return context.WithValue(ctx, outagesKey{}, o), o
 }
 
-type patientKey struct{}
+type outagesKey struct{}
 
-// returning is how often a server that is away is asked whether it is back.
-var returning = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
+// reconnectDelay is how often a server that is away is asked whether it is back.
+var reconnectDelay = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
 
-// patiently does something again as long as the server is away, up to a point.
-func (p *postgres) patiently(ctx context.Context, do func() error) error {
-	promised, _ := ctx.Value(patientKey{}).(*Outages)
-	deadline := time.Now().Add(p.patience)
+// whileUnreachable does something again as long as the server is away, up to a point.
+func (p *postgres) whileUnreachable(ctx context.Context, do func() error) error {
+	promised, _ := ctx.Value(outagesKey{}).(*Outages)
+	deadline := time.Now().Add(p.outageTimeout)
 	for failures := 1; ; failures++ {
 		err := do()
 		if !isLost(err) {
@@ -41,14 +41,14 @@ func (p *postgres) patiently(ctx context.Context, do func() error) error {
 		} else if time.Now().After(deadline) {
 			return err
 		}
-		if sleep(ctx, returning.Delay(failures)) != nil {
+		if sleep(ctx, reconnectDelay.Delay(failures)) != nil {
 			return err
 		}
 	}
 }
 
-// impatient does it once.
-func impatient(_ context.Context, do func() error) error { return do() }
+// once does it once.
+func once(_ context.Context, do func() error) error { return do() }
 
-// patiently does it: a file is never away.
-func (*sqliteFile) patiently(ctx context.Context, do func() error) error { return impatient(ctx, do) }
+// whileUnreachable does it: a file is never away.
+func (*sqliteFile) whileUnreachable(ctx context.Context, do func() error) error { return once(ctx, do) }

@@ -28,15 +28,15 @@ type External struct {
 	// Exclusive runs what makes the library's tables, while no other process does.
 	Exclusive func(ctx context.Context, f func() error) error
 
-	leave func() error
+	detach func() error
 }
 
 // Detach has the store go on without the pool that it shares.
 func (g External) Detach() error {
-	if g.leave == nil {
+	if g.detach == nil {
 		return nil
 	}
-	return g.leave()
+	return g.detach()
 }
 
 // Close ends their stay.
@@ -54,55 +54,55 @@ func (d *DB) External(ctx context.Context) (External, error) {
 	if d.closed.Load() {
 		return External{}, errClosed()
 	}
-	return d.dialect.guests(ctx, d)
+	return d.dialect.external(ctx, d)
 }
 
-func (*sqliteFile) guests(_ context.Context, d *DB) (External, error) {
+func (*sqliteFile) external(_ context.Context, d *DB) (External, error) {
 	alone := func(_ context.Context, f func() error) error { return f() } // one process at a time has the file's engine
-	return External{SQL: sql.OpenDB(entrance{d}), Exclusive: alone}, nil
+	return External{SQL: sql.OpenDB(shimConnector{d}), Exclusive: alone}, nil
 }
 
-// entrance makes the pool's connections, which hold nothing and cost nothing.
-type entrance struct{ db *DB }
+// shimConnector makes the pool's connections, which hold nothing and cost nothing.
+type shimConnector struct{ db *DB }
 
-func (e entrance) Connect(context.Context) (driver.Conn, error) { return &guest{db: e.db}, nil }
+func (e shimConnector) Connect(context.Context) (driver.Conn, error) { return &shimConn{db: e.db}, nil }
 
-func (e entrance) Driver() driver.Driver { return e }
+func (e shimConnector) Driver() driver.Driver { return e }
 
 // Open is for drivers that are known by name, which this one is not.
-func (e entrance) Open(string) (driver.Conn, error) { return &guest{db: e.db}, nil }
+func (e shimConnector) Open(string) (driver.Conn, error) { return &shimConn{db: e.db}, nil }
 
-// guest is a connection of the pool. Within a transaction it has a visit.
-type guest struct {
-	db    *DB
-	visit *visit
+// shimConn is a connection of the pool. Within a transaction it has a visit.
+type shimConn struct {
+	db *DB
+	tx *shimTx
 }
 
-// visit is a guest's transaction: a Write whose function waits until the guest
+// shimTx is a guest's transaction: a Write whose function waits until the guest
 // leaves.
-type visit struct {
+type shimTx struct {
 	tx      *Tx
-	leave   chan error // nil to commit
+	finish  chan error // nil to commit
 	outcome chan error // what Write returned
 }
 
-// errLeft undoes a Write because its guest rolled back.
-var errLeft = errors.New("rolled back")
+// errRolledBack undoes a Write because its guest rolled back.
+var errRolledBack = errors.New("rolled back")
 
 // BeginTx waits for the turn. The isolation asked for is given: writers never
 // run side by side.
-func (g *guest) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
-	v := &visit{leave: make(chan error), outcome: make(chan error, 1)}
+func (g *shimConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+	v := &shimTx{finish: make(chan error), outcome: make(chan error, 1)}
 	entered := make(chan *Tx)
 	go func() {
 		v.outcome <- g.db.Write(ctx, func(tx *Tx) error {
 			entered <- tx
-			return <-v.leave
+			return <-v.finish
 		})
 	}()
 	select {
 	case v.tx = <-entered:
-		g.visit = v
+		g.tx = v
 		return g, nil
 	case err := <-v.outcome:
 		return nil, err
@@ -110,48 +110,48 @@ func (g *guest) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, err
 }
 
 // Begin is BeginTx for callers without a context.
-func (g *guest) Begin() (driver.Tx, error) {
+func (g *shimConn) Begin() (driver.Tx, error) {
 	return g.BeginTx(context.Background(), driver.TxOptions{})
 }
 
 // Commit returns when the transaction is on disk.
-func (g *guest) Commit() error { return g.end(nil) }
+func (g *shimConn) Commit() error { return g.end(nil) }
 
 // Rollback undoes the transaction.
-func (g *guest) Rollback() error {
-	if err := g.end(errLeft); !errors.Is(err, errLeft) {
+func (g *shimConn) Rollback() error {
+	if err := g.end(errRolledBack); !errors.Is(err, errRolledBack) {
 		return err
 	}
 	return nil
 }
 
-func (g *guest) end(how error) error {
-	v := g.visit
-	g.visit = nil
-	v.leave <- how
+func (g *shimConn) end(how error) error {
+	v := g.tx
+	g.tx = nil
+	v.finish <- how
 	return <-v.outcome
 }
 
 // ExecContext runs statements, in the transaction or in one of their own.
-func (g *guest) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if g.visit != nil {
-		return g.visit.tx.Exec(ctx, query, plain(args)...)
+func (g *shimConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if g.tx != nil {
+		return g.tx.tx.Exec(ctx, query, unnamed(args)...)
 	}
 	var result sql.Result
 	err := g.db.Write(ctx, func(tx *Tx) (err error) {
-		result, err = tx.Exec(ctx, query, plain(args)...)
+		result, err = tx.Exec(ctx, query, unnamed(args)...)
 		return err
 	})
 	return result, err
 }
 
 // QueryContext runs a statement that returns rows.
-func (g *guest) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	found := &page{}
-	read := func(tx *Tx) error { return found.fill(ctx, tx, query, plain(args)) }
+func (g *shimConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	found := &shimRows{}
+	read := func(tx *Tx) error { return found.fill(ctx, tx, query, unnamed(args)) }
 	switch {
-	case g.visit != nil:
-		return found, read(g.visit.tx)
+	case g.tx != nil:
+		return found, read(g.tx.tx)
 	case onlyReads(query):
 		return found, g.db.Read(ctx, read)
 	default:
@@ -166,12 +166,12 @@ func onlyReads(query string) bool {
 }
 
 // Prepare keeps the text; the databases below keep what they compile.
-func (g *guest) Prepare(query string) (driver.Stmt, error) { return &phrase{g, query}, nil }
+func (g *shimConn) Prepare(query string) (driver.Stmt, error) { return &shimStmt{g, query}, nil }
 
 // Close lets go of nothing.
-func (g *guest) Close() error { return nil }
+func (g *shimConn) Close() error { return nil }
 
-func plain(args []driver.NamedValue) []any {
+func unnamed(args []driver.NamedValue) []any {
 	values := make([]any, len(args))
 	for i, arg := range args {
 		values[i] = arg.Value
@@ -182,38 +182,38 @@ func plain(args []driver.NamedValue) []any {
 	return values
 }
 
-// phrase is a prepared statement of a guest.
-type phrase struct {
-	guest *guest
+// shimStmt is a prepared statement of a guest.
+type shimStmt struct {
+	conn  *shimConn
 	query string
 }
 
-func (p *phrase) Close() error { return nil }
+func (p *shimStmt) Close() error { return nil }
 
 // NumInput leaves the counting to the database.
-func (p *phrase) NumInput() int { return -1 }
+func (p *shimStmt) NumInput() int { return -1 }
 
-func (p *phrase) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return p.guest.ExecContext(ctx, p.query, args)
+func (p *shimStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return p.conn.ExecContext(ctx, p.query, args)
 }
 
-func (p *phrase) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return p.guest.QueryContext(ctx, p.query, args)
+func (p *shimStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return p.conn.QueryContext(ctx, p.query, args)
 }
 
 // Exec and Query are the old forms, which database/sql does not call when there
 // are the ones above.
-func (p *phrase) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
-func (p *phrase) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
+func (p *shimStmt) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+func (p *shimStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
 
-// page is the rows of a query, read already.
-type page struct {
+// shimRows is the rows of a query, read already.
+type shimRows struct {
 	columns []string
 	rows    [][]any
 	next    int
 }
 
-func (p *page) fill(ctx context.Context, tx *Tx, query string, args []any) (err error) {
+func (p *shimRows) fill(ctx context.Context, tx *Tx, query string, args []any) (err error) {
 	p.rows = nil
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
@@ -233,14 +233,14 @@ func (p *page) fill(ctx context.Context, tx *Tx, query string, args []any) (err 
 		}
 		p.rows = append(p.rows, row)
 	}
-	return tx.blame(ctx, rows.Err())
+	return tx.explain(ctx, rows.Err())
 }
 
-func (p *page) Columns() []string { return p.columns }
+func (p *shimRows) Columns() []string { return p.columns }
 
-func (p *page) Close() error { return nil }
+func (p *shimRows) Close() error { return nil }
 
-func (p *page) Next(into []driver.Value) error {
+func (p *shimRows) Next(into []driver.Value) error {
 	if p.next == len(p.rows) {
 		return io.EOF
 	}
@@ -252,9 +252,9 @@ func (p *page) Next(into []driver.Value) error {
 }
 
 var (
-	_ driver.ConnBeginTx      = (*guest)(nil)
-	_ driver.ExecerContext    = (*guest)(nil)
-	_ driver.QueryerContext   = (*guest)(nil)
-	_ driver.StmtExecContext  = (*phrase)(nil)
-	_ driver.StmtQueryContext = (*phrase)(nil)
+	_ driver.ConnBeginTx      = (*shimConn)(nil)
+	_ driver.ExecerContext    = (*shimConn)(nil)
+	_ driver.QueryerContext   = (*shimConn)(nil)
+	_ driver.StmtExecContext  = (*shimStmt)(nil)
+	_ driver.StmtQueryContext = (*shimStmt)(nil)
 )
