@@ -75,7 +75,7 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 		t.Errorf("somebody else: %d", status)
 	}
 	common.away = errors.New("the database does not answer")
-	if status, _, text := ask(node(), "POST", "ann", session, ping); status != http.StatusServiceUnavailable || !strings.Contains(text, "goes on") {
+	if status, _, text := ask(node(), "POST", "ann", session, ping); status != http.StatusServiceUnavailable || !strings.Contains(text, "same session") {
 		t.Errorf("while the store is unavailable: %d %s", status, text)
 	}
 	common.away = nil
