@@ -27,13 +27,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
-// yard is a gate with a door of every kind behind it.
-type yard struct {
+// fixture is an Authenticator with a route of every kind.
+type fixture struct {
 	ring *apikey.Store
 	url  string
 }
 
-func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) yard {
+func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 	t.Helper()
 	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
@@ -69,7 +69,7 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) yard {
 		server.Close()
 		g.Close()
 	})
-	return yard{ring, server.URL}
+	return fixture{ring, server.URL}
 }
 
 func fixed(name string, rights apikey.Rights) apikey.Key {
@@ -79,12 +79,12 @@ func fixed(name string, rights apikey.Rights) apikey.Key {
 func scoped(scopes ...principal.Scope) apikey.Rights { return apikey.Rights{Scopes: scopes} }
 
 // ask sends a request and returns the answer with its body.
-func (y yard) ask(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
+func (y fixture) ask(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	return httpjsontest.Read(t, method, y.url+path, body, header...)
 }
 
-func TestWhoIsLetIn(t *testing.T) {
+func TestAccess(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{},
 		fixed("root", scoped(principal.Admin)), fixed("web", scoped(principal.Chat)), fixed("agent", scoped(principal.MCP)),
@@ -134,33 +134,33 @@ func TestWhoIsLetIn(t *testing.T) {
 	}
 }
 
-// others makes tokens; any is good but "bad", and "late" cannot be looked at.
-type others struct{ asked atomic.Int32 }
+// otherIssuer makes tokens; any is good but "bad", and "late" cannot be looked at.
+type otherIssuer struct{ asked atomic.Int32 }
 
-func (o *others) Principal(r *http.Request) (principal.Principal, error) {
+func (o *otherIssuer) Principal(r *http.Request) (principal.Principal, error) {
 	o.asked.Add(1)
 	switch _, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); token {
 	case "b.a.d":
 		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token is not good").WithHint("take another")
 	case "l.at.e":
-		return principal.Anonymous(), fault.New(fault.Unavailable, "its maker is away")
+		return principal.Anonymous(), fault.New(fault.Unavailable, "the issuer cannot be reached")
 	}
 	return principal.Principal{ID: "oauth:x#ada", Scopes: []principal.Scope{principal.Chat}}, nil
 }
 
-func (*others) Metadata(r *http.Request) string { return "http://" + r.Host + "/who\"" }
+func (*otherIssuer) Metadata(r *http.Request) string { return "http://" + r.Host + "/who\"" }
 
-func (*others) ScopeName(s principal.Scope) string {
+func (*otherIssuer) ScopeName(s principal.Scope) string {
 	if s == principal.Admin {
 		return ""
 	}
 	return "use:" + string(s)
 }
 
-// Tokens of others go by the same check as keys, which never reach their maker.
-func TestTokensOfOthers(t *testing.T) {
+// Tokens of otherIssuer go by the same check as keys, which never reach their maker.
+func TestTokensOfOtherIssuers(t *testing.T) {
 	t.Parallel()
-	tokens := &others{}
+	tokens := &otherIssuer{}
 	y := opened(t, httpauth.Options{Tokens: tokens}, fixed("web", scoped(principal.Chat)), apikey.Key{Name: "dots", Hash: apikey.HashOf("d.o.ts"), Rights: scoped(principal.Chat), Fixed: true})
 	where := `resource_metadata="` + y.url + `/who\""`
 	for _, tt := range []struct {
@@ -175,8 +175,8 @@ func TestTokensOfOthers(t *testing.T) {
 		{"nothing", "/admin", "", 401, "Bearer " + where, "key create", 0},
 		{"a token", "/chat", "g.oo.d", 200, "", "oauth:x#ada", 1},
 		{"for something else", "/mcp", "g.oo.d", 403, `Bearer error="insufficient_scope", ` + where + `, scope="use:mcp"`, "the scope mcp", 1},
-		{"a wrong one, at every door", "/chat", "b.a.d", 401, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "take another", 1},
-		{"nobody can say", "/mcp", "l.at.e", 503, "", "away", 1},
+		{"a wrong one, at every route", "/chat", "b.a.d", 401, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "take another", 1},
+		{"the issuer is unreachable", "/mcp", "l.at.e", 503, "", "cannot be reached", 1},
 		{"open, with a wrong one", "/open", "b.a.d", 200, "", "nobody", 1},
 	} {
 		before := tokens.asked.Load()
@@ -194,7 +194,7 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysAllIsOpen(t *testing.T) {
+func TestWithoutKeysLocalCallersMayDoAll(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{})
 	if answer, body := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 200 || body != "local" {
@@ -207,7 +207,7 @@ func TestWithoutKeysAllIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
-		t.Errorf("with the first key the doors did not shut: %d", answer.StatusCode)
+		t.Errorf("a key exists and none is required: %d", answer.StatusCode)
 	}
 	if _, err := y.ring.Revoke(t.Context(), "first"); err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestWithoutKeysAllIsOpen(t *testing.T) {
 }
 
 // login returns the session's cookie and CSRF token.
-func (y yard) login(t *testing.T, key string) (cookie, csrf string) {
+func (y fixture) login(t *testing.T, key string) (cookie, csrf string) {
 	t.Helper()
 	answer, body := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"`+key+`"}`)
 	if answer.StatusCode != 200 {
@@ -279,7 +279,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-func TestGuessingIsSlow(t *testing.T) {
+func TestWrongKeysAreRateLimited(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{}, fixed("web", scoped(principal.Chat)))
 	for range 200 { // a minute may end meanwhile, and counting begins anew
@@ -295,7 +295,7 @@ func TestGuessingIsSlow(t *testing.T) {
 }
 
 // stream opens one and returns its lines.
-func (y yard) stream(t *testing.T, header ...string) *bufio.Scanner {
+func (y fixture) stream(t *testing.T, header ...string) *bufio.Scanner {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, y.url+"/stream", nil)
 	if err != nil {
@@ -328,7 +328,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	token, other := create("web"), create("other")
 	cookie, csrf := y.login(t, token)
 	again, _ := y.login(t, token)
-	byKey, byCookie, bySecond, others := y.stream(t, "Authorization", "Bearer "+token), y.stream(t, "Cookie", cookie), y.stream(t, "Cookie", again), y.stream(t, "Authorization", "Bearer "+other)
+	byKey, byCookie, bySecond, otherIssuer := y.stream(t, "Authorization", "Bearer "+token), y.stream(t, "Cookie", cookie), y.stream(t, "Cookie", again), y.stream(t, "Authorization", "Bearer "+other)
 	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/logout", "", "Cookie", cookie, "X-CSRF-Token", csrf); answer.StatusCode != 204 {
 		t.Fatal(answer.StatusCode)
 	}
@@ -347,7 +347,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	if _, err := y.ring.Revoke(t.Context(), "other"); err != nil { // only now
 		t.Fatal(err)
 	}
-	if !others.Scan() || others.Text() != "over" {
+	if !otherIssuer.Scan() || otherIssuer.Text() != "over" {
 		t.Error("the last stream goes on")
 	}
 }
@@ -417,7 +417,7 @@ func TestKeysOverHTTP(t *testing.T) {
 	}
 }
 
-// Past its rate a key is refused, with when to try again; others are not.
+// Past its rate a key is refused, with when to try again; otherIssuer are not.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{},
@@ -437,7 +437,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Whatever is sent, nobody is let in who may not be, and nothing breaks.
+// No header lets a caller in without a valid key, and none makes the server fail.
 func FuzzRequests(f *testing.F) {
 	store, err := db.Open(f.Context(), "sqlite:"+filepath.Join(f.TempDir(), "keys.db"), db.Options{})
 	if err != nil {
@@ -468,7 +468,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-func TestMoment(t *testing.T) {
+func TestParseExpiry(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]string{

@@ -9,5 +9,5 @@ import (
 // TestOnPostgres runs on Postgres what runs on SQLite.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t, TestWhoIsLetIn, TestWithoutKeysAllIsOpen, TestLogin, TestGuessingIsSlow, TestStreamsEndWithTheirKey, TestKeysOverHTTP, TestRate)
+	dbtest.OnPostgres(t, TestAccess, TestWithoutKeysLocalCallersMayDoAll, TestLogin, TestWrongKeysAreRateLimited, TestStreamsEndWithTheirKey, TestKeysOverHTTP, TestRate)
 }

@@ -32,13 +32,13 @@ func inputRequired(t testing.TB, m wire.Message) (requests json.RawMessage, stat
 	return requests, state
 }
 
-func TestParkedCallGivesUp(t *testing.T) {
+func TestPendingCallTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		told := make(chan error, 1)
+		got := make(chan error, 1)
 		h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{"ask": func(ctx context.Context, call tool.Call) (tool.Result, error) {
 			_, err := call.Caller.Ask(ctx, []tool.Question{askName})
-			told <- err
+			got <- err
 			return tool.Result{}, err
 		}}})
 		defer h.Close(t.Context())
@@ -50,8 +50,8 @@ func TestParkedCallGivesUp(t *testing.T) {
 		}
 		_, state := inputRequired(t, m)
 		time.Sleep(11 * time.Minute)
-		if err := <-told; fault.CodeOf(err) != fault.Timeout {
-			t.Errorf("the tool is told %v", err)
+		if err := <-got; fault.CodeOf(err) != fault.Timeout {
+			t.Errorf("the tool got %v", err)
 		}
 		w = post(t, h.Handler(), modernHeader("ask"), c.call("2", "ask", `,"requestState":"`+state+`","inputResponses":{"name":{"action":"accept"}}`))
 		if !strings.Contains(w.Body.String(), "no longer waits") {
@@ -60,7 +60,7 @@ func TestParkedCallGivesUp(t *testing.T) {
 	})
 }
 
-func TestTicketBelongsToItsPrincipal(t *testing.T) {
+func TestTicketIsBoundToPrincipal(t *testing.T) {
 	t.Parallel()
 	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{"ask": asks(askName)},
 		Principal: func(r *http.Request) string { return r.Header.Get("User") }})
@@ -84,7 +84,7 @@ func TestTicketBelongsToItsPrincipal(t *testing.T) {
 }
 
 // Questions that are asked at the same time, one by one, go to the client together.
-func TestQuestionsComeTogether(t *testing.T) {
+func TestConcurrentQuestionsAreSentTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sample := tool.Question{Method: wire.MethodSample, Params: json.RawMessage(`{}`)}
@@ -130,7 +130,7 @@ func TestQuestionsComeTogether(t *testing.T) {
 	})
 }
 
-func TestLegacyQuestionTravelsOnTheCall(t *testing.T) {
+func TestLegacyQuestionIsSentOnTheCallsStream(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, options(t, tools{"ask": asks(askName)}))
 	c := &client{t: t, url: url + "/mcp", caps: `{"elicitation":{}}`}
@@ -159,7 +159,7 @@ func TestLegacyRefusalReachesTheTool(t *testing.T) {
 	}
 }
 
-func TestCancelledCallTakesItsQuestionBack(t *testing.T) {
+func TestCancelledCallCancelsItsQuestion(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, options(t, tools{"ask": asks(askName)}))
 	c := &client{t: t, url: url + "/mcp", caps: `{"elicitation":{}}`}
@@ -201,7 +201,7 @@ func TestURLElicitationNeedsItsOwnCapability(t *testing.T) {
 	}
 }
 
-func TestTicketBelongsToItsAddress(t *testing.T) {
+func TestTicketIsBoundToEndpoint(t *testing.T) {
 	t.Parallel()
 	opts := options(t, tools{"ask": asks(askName)})
 	opts.Upstreams = upstreams{"up": &scripted{}}

@@ -147,7 +147,7 @@ func benchRequest(b *testing.B, handler http.Handler, path string, era wire.Era)
 	return header, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}}`)
 }
 
-// discard is a response nobody reads.
+// discard is a response that is not read.
 type discard struct {
 	header http.Header
 	status int

@@ -11,8 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
-// A hub needs a name and tools. Whoever speaks MCP can call them, whichever
-// revision it speaks.
+// A hub needs a name and tools. MCP clients of every supported revision can call them.
 func Example() {
 	h := hub.New(hub.Options{
 		Name: "greeter", Version: "1.0.0",

@@ -18,7 +18,7 @@ func (c *client) listen(id, filter string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":` + filter + `,"_meta":{` + c.modernMeta() + `}}}`
 }
 
-func TestListenTellsWhatWasAskedFor(t *testing.T) {
+func TestListenSendsRequestedNotifications(t *testing.T) {
 	t.Parallel()
 	c := new(changes)
 	opts := options(t, tools{})
@@ -35,7 +35,7 @@ func TestListenTellsWhatWasAskedFor(t *testing.T) {
 	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a","_meta":{"x":1}}`))
 	if m := next(t, stream); m.Method != wire.NoteResourceUpdated ||
 		string(m.Params) != `{"uri":"test://a","_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":7}}` {
-		t.Errorf("told %s %s", m.Method, m.Params)
+		t.Errorf("received %s %s", m.Method, m.Params)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestListenNeedsAFilterAndAStream(t *testing.T) {
 }
 
 // Announced changes come together, and only real ones are passed on.
-func TestOnlyRealChangesAreTold(t *testing.T) {
+func TestOnlyRealChangesAreNotified(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := new(changes)
@@ -107,13 +107,13 @@ func TestOnlyRealChangesAreTold(t *testing.T) {
 			}
 		}
 		if len(rest) != 1 {
-			t.Errorf("told %d times of one change: %v", len(rest), rest)
+			t.Errorf("notified %d times of one change: %v", len(rest), rest)
 		}
 		h.Close(t.Context())
 	})
 }
 
-func TestLegacySessionHearsOnItsStream(t *testing.T) {
+func TestLegacySessionIsNotifiedOnItsStream(t *testing.T) {
 	t.Parallel()
 	c := new(changes)
 	opts := options(t, tools{})

@@ -20,17 +20,17 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// far is a server of the SDK behind the hub.
-type far struct {
+// sdkServer is a server of the SDK behind the hub.
+type sdkServer struct {
 	*mcp.Server
 	cancelled chan struct{}
 	traced    chan string
 	url       string
 }
 
-func startFar(t *testing.T, era string) *far {
+func startSDKServer(t *testing.T, era string) *sdkServer {
 	t.Helper()
-	f := &far{
+	f := &sdkServer{
 		Server: mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, &mcp.ServerOptions{
 			SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 			UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
@@ -87,7 +87,7 @@ func farThree(_ context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolRe
 	}}, nil, nil
 }
 
-func (f *far) hang(ctx context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+func (f *sdkServer) hang(ctx context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
 	if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1}); err != nil {
 		return nil, nil, err
 	}
@@ -96,13 +96,13 @@ func (f *far) hang(ctx context.Context, r *mcp.CallToolRequest, _ any) (*mcp.Cal
 	return nil, nil, ctx.Err()
 }
 
-func (f *far) trace(_ context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+func (f *sdkServer) trace(_ context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
 	f.traced <- fmt.Sprint(r.Params.GetMeta()["traceparent"])
 	return farText("traced"), nil, nil
 }
 
-// throughHub puts a hub in front of a far server, under its original names.
-func throughHub(t *testing.T, f *far, era string) string {
+// throughHub puts a hub in front of an SDK server, under its original names.
+func throughHub(t *testing.T, f *sdkServer, era string) string {
 	t.Helper()
 	manager := upstream.New(upstream.Options{})
 	t.Cleanup(manager.Close)
@@ -127,7 +127,7 @@ func TestThroughTheHub(t *testing.T) {
 		for _, version := range []string{wire.Revision2607, wire.Revision2511} {
 			t.Run(version+" to "+up, func(t *testing.T) {
 				t.Parallel()
-				f := startFar(t, up)
+				f := startSDKServer(t, up)
 				p := connect(t, &mcp.StreamableClientTransport{Endpoint: throughHub(t, f, up)}, version)
 				if got := p.InitializeResult().ServerInfo.Name; got != "far" {
 					t.Errorf("server is called %q", got)
@@ -178,17 +178,17 @@ func checkQuestionsThrough(t *testing.T, p *peer) {
 	}
 }
 
-func checkTraceThrough(t *testing.T, p *peer, f *far) {
+func checkTraceThrough(t *testing.T, p *peer, f *sdkServer) {
 	t.Helper()
 	if _, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "trace", Meta: mcp.Meta{"traceparent": inMeta}}); err != nil {
 		t.Fatalf("trace: %v", err)
 	}
 	if got := <-f.traced; got != inMeta {
-		t.Errorf("the far server sees the trace %s", got)
+		t.Errorf("the upstream sees the trace %s", got)
 	}
 }
 
-func checkCancelThrough(t *testing.T, p *peer, f *far) {
+func checkCancelThrough(t *testing.T, p *peer, f *sdkServer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
@@ -206,7 +206,7 @@ func checkCancelThrough(t *testing.T, p *peer, f *far) {
 	}
 }
 
-func checkChangesThrough(t *testing.T, p *peer, f *far) {
+func checkChangesThrough(t *testing.T, p *peer, f *sdkServer) {
 	t.Helper()
 	if err := p.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "far://x"}); err != nil {
 		t.Fatalf("subscribe: %v", err)

@@ -71,7 +71,7 @@ func relayTo(t *testing.T, s *scripted) string {
 	return url + "/mcp/up"
 }
 
-func TestRelayIntroducesTheUpstream(t *testing.T) {
+func TestRelayDescribesTheUpstream(t *testing.T) {
 	t.Parallel()
 	c := &client{t: t, url: relayTo(t, &scripted{})}
 	m := answer(t, c.post(t.Context(), initialize))
@@ -106,7 +106,7 @@ func TestRelayStripsTheHop(t *testing.T) {
 	}
 }
 
-func TestRelayPassesErrorsOn(t *testing.T) {
+func TestRelayKeepsErrors(t *testing.T) {
 	t.Parallel()
 	refuse := func(err error) func(json.RawMessage, *tool.Caller) (json.RawMessage, error) {
 		return func(json.RawMessage, *tool.Caller) (json.RawMessage, error) { return nil, err }
@@ -141,7 +141,7 @@ func TestRelayPassesErrorsOn(t *testing.T) {
 	}
 }
 
-func TestRelayRefusesWhatIsNoResult(t *testing.T) {
+func TestRelayRefusesInvalidResults(t *testing.T) {
 	t.Parallel()
 	c := &client{t: t, modern: true, url: relayTo(t, &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
 		wire.MethodToolsCall: func(json.RawMessage, *tool.Caller) (json.RawMessage, error) { return json.RawMessage(`[1]`), nil },
@@ -168,7 +168,7 @@ func TestRelaySharesSubscriptions(t *testing.T) {
 	next(t, stream) // acknowledged
 	up.tell(wire.NoteResourceUpdated, `{"uri":"u"}`)
 	if m := next(t, stream); m.Method != wire.NoteResourceUpdated {
-		t.Errorf("told %s", m.Method)
+		t.Errorf("received %s", m.Method)
 	}
 	leave()
 	legacy.post(t.Context(), `{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"u"}}`).Body.Close()
@@ -177,8 +177,8 @@ func TestRelaySharesSubscriptions(t *testing.T) {
 	}
 }
 
-// The upstream is told the level of who wants to know most.
-func TestRelayTellsTheLowestLevel(t *testing.T) {
+// The upstream gets the most verbose level of all sessions.
+func TestRelaySetsTheLowestLevel(t *testing.T) {
 	t.Parallel()
 	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
 		wire.MethodSetLevel: func(json.RawMessage, *tool.Caller) (json.RawMessage, error) {
@@ -212,13 +212,13 @@ func TestRelayedLogsAreFiltered(t *testing.T) {
 	up.tell(wire.NoteMessage, `{"level":"debug","data":"quiet"}`)
 	up.tell(wire.NoteMessage, `{"level":"error","data":"loud"}`)
 	if m := next(t, stream); !strings.Contains(string(m.Params), "loud") {
-		t.Errorf("heard %s", m.Params)
+		t.Errorf("received %s", m.Params)
 	}
 }
 
 // Arguments repeated in headers are checked against the upstream's own list,
 // which is read again when it changed.
-func TestRelayChecksMirroredArguments(t *testing.T) {
+func TestRelayChecksArgumentsInHeaders(t *testing.T) {
 	t.Parallel()
 	annotated := true
 	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
@@ -254,6 +254,6 @@ func TestRelayChecksMirroredArguments(t *testing.T) {
 	annotated = false
 	up.tell(wire.NoteToolsChanged, "")
 	if got := status(""); got != 200 {
-		t.Errorf("after the annotation went away: status %d", got)
+		t.Errorf("after the annotation was removed: status %d", got)
 	}
 }

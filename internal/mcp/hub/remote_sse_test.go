@@ -19,8 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// gated serves a hub of the town to whom a gate has told apart, by the header User.
-func (t *town) gated(test testing.TB, name string, source tool.Source) string {
+// authenticated serves a hub of the cluster; the header User names the principal.
+func (t *cluster) authenticated(test testing.TB, name string, source tool.Source) string {
 	t.serve(test, name, source)
 	inner := t.hubs[name].Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func (t *town) gated(test testing.TB, name string, source tool.Source) string {
 	return server.URL
 }
 
-// ask sends a request of somebody.
+// ask sends a request of a user.
 func ask(t *testing.T, user, method, address, body string) *http.Response {
 	t.Helper()
 	return httpjsontest.Open(t, method, address, body, "User", user)
@@ -41,11 +41,11 @@ func ask(t *testing.T, user, method, address, body string) *http.Response {
 // posted it, if the stream is theirs.
 func TestPostsReachTheStreamOfAnotherNode(t *testing.T) {
 	t.Parallel()
-	all := newTown()
+	all := newCluster()
 	source := tools{"who": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		return tool.Output("asked by "+principal.Of(ctx).ID, nil)
 	}}
-	a, b := all.gated(t, "a", source), all.gated(t, "b", source)
+	a, b := all.authenticated(t, "a", source), all.authenticated(t, "b", source)
 	stream := events(t, ask(t, "ann", http.MethodGet, a+"/mcp/sse", ""))
 	first, err := stream.Next()
 	if err != nil || first.Name != "endpoint" {
@@ -63,7 +63,7 @@ func TestPostsReachTheStreamOfAnotherNode(t *testing.T) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"who","arguments":{}}}`
 	if status, said := post("eve", hello); status != http.StatusNotFound || !strings.Contains(said, "no such session") {
-		t.Errorf("somebody else: %d %s", status, said)
+		t.Errorf("another user: %d %s", status, said)
 	}
 	told := func(body string) wire.Message { // one after the other: answers come in any order
 		t.Helper()
@@ -82,16 +82,16 @@ func TestPostsReachTheStreamOfAnotherNode(t *testing.T) {
 	delete(all.hubs, "a")
 	all.mu.Unlock()
 	if status, said := post("ann", call); status != http.StatusNotFound || !strings.Contains(said, "connect to /mcp/sse again") {
-		t.Errorf("a node that is gone: %d %s", status, said)
+		t.Errorf("a node that has stopped: %d %s", status, said)
 	}
 }
 
-// The client of the TypeScript SDK never knows that what it posts arrives at another
+// The client of the TypeScript SDK does not notice that what it posts arrives at another
 // node than the one it listens to.
 func TestTypeScriptClientBetweenTwoNodes(t *testing.T) {
 	t.Parallel()
 	dir := modules(t)
-	all := newTown()
+	all := newCluster()
 	toward := func(name string) http.Handler {
 		at, err := url.Parse(strings.TrimSuffix(all.serve(t, name, protocolTools()), "/mcp"))
 		if err != nil {

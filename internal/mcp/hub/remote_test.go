@@ -13,22 +13,22 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// town is what several hubs have in common: who they are, and whose sessions.
-type town struct {
-	mu     sync.Mutex
-	hubs   map[string]*hub.Hub
-	visits map[string]hub.SessionState
+// cluster is what several hubs share: their nodes and sessions.
+type cluster struct {
+	mu       sync.Mutex
+	hubs     map[string]*hub.Hub
+	sessions map[string]hub.SessionState
 }
 
-// resident is one of them.
-type resident struct {
-	*town
+// clusterNode is one of its nodes.
+type clusterNode struct {
+	*cluster
 	name string
 }
 
-func (r resident) Self() string { return r.name }
+func (r clusterNode) Self() string { return r.name }
 
-func (r resident) Send(ctx context.Context, node string, body []byte) ([]byte, error) {
+func (r clusterNode) Send(ctx context.Context, node string, body []byte) ([]byte, error) {
 	r.mu.Lock()
 	var others []*hub.Hub
 	for name, h := range r.hubs {
@@ -45,26 +45,26 @@ func (r resident) Send(ctx context.Context, node string, body []byte) ([]byte, e
 	return nil, fault.New(fault.NotFound, "node %s is gone", node)
 }
 
-func (t *town) Save(_ context.Context, id string, v hub.SessionState) error {
+func (t *cluster) Save(_ context.Context, id string, v hub.SessionState) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.visits[id] = v
+	t.sessions[id] = v
 	return nil
 }
 
-func (t *town) Find(_ context.Context, id string) (hub.SessionState, bool, error) {
+func (t *cluster) Find(_ context.Context, id string) (hub.SessionState, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v, ok := t.visits[id]
+	v, ok := t.sessions[id]
 	return v, ok, nil
 }
 
-func (t *town) Delete(context.Context, string) error { return nil }
+func (t *cluster) Delete(context.Context, string) error { return nil }
 
-// serve makes a hub of the town.
-func (t *town) serve(test testing.TB, name string, source tool.Source) string {
+// serve makes a hub of the cluster.
+func (t *cluster) serve(test testing.TB, name string, source tool.Source) string {
 	opts := options(test, source)
-	opts.SessionStore, opts.Nodes = t, resident{t, name}
+	opts.SessionStore, opts.Nodes = t, clusterNode{t, name}
 	opts.Principal = func(r *http.Request) string { return r.Header.Get("User") }
 	h, url := serve(test, opts)
 	t.mu.Lock()
@@ -73,15 +73,15 @@ func (t *town) serve(test testing.TB, name string, source tool.Source) string {
 	return url + "/mcp"
 }
 
-func newTown() *town {
-	return &town{hubs: map[string]*hub.Hub{}, visits: map[string]hub.SessionState{}}
+func newCluster() *cluster {
+	return &cluster{hubs: map[string]*hub.Hub{}, sessions: map[string]hub.SessionState{}}
 }
 
-// A call that waits at one node goes on when its client comes back to another, for
-// nobody else, and once.
-func TestParkedCallGoesOnFromAnotherNode(t *testing.T) {
+// A call that waits on one node is resumed when its client returns to another one: only
+// for the same user, and only once.
+func TestPendingCallIsResumedFromAnotherNode(t *testing.T) {
 	t.Parallel()
-	all, ask := newTown(), tools{"ask": asks(askName)}
+	all, ask := newCluster(), tools{"ask": asks(askName)}
 	a, b := all.serve(t, "a", ask), all.serve(t, "b", ask)
 	c := &client{t: t, url: a, modern: true, caps: `{"elicitation":{}}`}
 	_, state := inputRequired(t, answer(t, c.post(t.Context(), c.call("1", "ask", ""))))
@@ -94,7 +94,7 @@ func TestParkedCallGoesOnFromAnotherNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := answer(t, refused); m.Error == nil || !strings.Contains(m.Error.Message, "not valid") {
-		t.Errorf("somebody else: %s %v", m.Result, m.Error)
+		t.Errorf("another user: %s %v", m.Result, m.Error)
 	}
 	if m := answer(t, c.post(t.Context(), retry)); m.ID != "2" || !strings.Contains(string(m.Result), "accept") {
 		t.Errorf("at another node: %s %v", m.Result, m.Error)
@@ -104,10 +104,10 @@ func TestParkedCallGoesOnFromAnotherNode(t *testing.T) {
 	}
 }
 
-// Of a node that is gone its calls are gone: the client is told to begin again.
-func TestParkedCallOfANodeThatIsGone(t *testing.T) {
+// The pending calls of a node that has stopped are lost: the client has to make them again.
+func TestPendingCallOfAStoppedNode(t *testing.T) {
 	t.Parallel()
-	all, ask := newTown(), tools{"ask": asks(askName)}
+	all, ask := newCluster(), tools{"ask": asks(askName)}
 	a, b := all.serve(t, "a", ask), all.serve(t, "b", ask)
 	c := &client{t: t, url: a, modern: true, caps: `{"elicitation":{}}`}
 	_, state := inputRequired(t, answer(t, c.post(t.Context(), c.call("1", "ask", ""))))
@@ -131,7 +131,7 @@ func TestAnswersReachTheNodeThatAsked(t *testing.T) {
 		cancelled <- context.Cause(ctx)
 		return tool.Result{}, context.Cause(ctx)
 	}}
-	all := newTown()
+	all := newCluster()
 	a, b := all.serve(t, "a", source), all.serve(t, "b", source)
 	here := &client{t: t, url: a, caps: `{"elicitation":{}}`}
 	here.initialize(wire.NewestLegacy)

@@ -143,7 +143,7 @@ func TestIDInUseIsRefused(t *testing.T) {
 
 // A call ends with the rights of who made it, also where its client could come back
 // for the answer; and it is said why.
-func TestCallsEndWithTheirRights(t *testing.T) {
+func TestRevokedKeyCancelsCalls(t *testing.T) {
 	t.Parallel()
 	over := fault.New(fault.Denied, "the key is over")
 	for _, modern := range []bool{true, false} {

@@ -56,7 +56,7 @@ func eachEra(t *testing.T, test func(t *testing.T, c *client, slow *hanging, cal
 	}
 }
 
-func TestHereTheAnswerComesAlone(t *testing.T) {
+func TestInlineAnswerIsJSON(t *testing.T) {
 	t.Parallel()
 	eachEra(t, func(t *testing.T, _ *client, slow *hanging, call func(context.Context) <-chan *http.Response) {
 		answers := call(t.Context())
@@ -72,7 +72,7 @@ func TestHereTheAnswerComesAlone(t *testing.T) {
 	})
 }
 
-func TestHereWhatComesBeforeIsStreamed(t *testing.T) {
+func TestInlineMessagesAreStreamed(t *testing.T) {
 	t.Parallel()
 	eachEra(t, func(t *testing.T, _ *client, slow *hanging, call func(context.Context) <-chan *http.Response) {
 		answers := call(t.Context())
@@ -89,7 +89,7 @@ func TestHereWhatComesBeforeIsStreamed(t *testing.T) {
 	})
 }
 
-func TestHereClosingTheConnectionCancels(t *testing.T) {
+func TestInlineDisconnectCancels(t *testing.T) {
 	t.Parallel()
 	eachEra(t, func(t *testing.T, _ *client, slow *hanging, call func(context.Context) <-chan *http.Response) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestHereClosingTheConnectionCancels(t *testing.T) {
 }
 
 // A client of the older era that loses a stream comes back for the rest.
-func TestHereALostStreamIsResumed(t *testing.T) {
+func TestInlineStreamIsResumed(t *testing.T) {
 	t.Parallel()
 	eachEra(t, func(t *testing.T, c *client, slow *hanging, call func(context.Context) <-chan *http.Response) {
 		ctx, leave := context.WithCancel(t.Context())

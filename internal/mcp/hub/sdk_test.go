@@ -61,7 +61,7 @@ func overStdio(t *testing.T, opts hub.Options) mcp.Transport {
 	return &mcp.IOTransport{Reader: clientIn, Writer: clientOut}
 }
 
-// peer is a client of the SDK that notes what it is told.
+// peer is a client of the SDK that records what it receives.
 type peer struct {
 	*mcp.ClientSession
 	progress chan *mcp.ProgressNotificationParams
@@ -70,12 +70,11 @@ type peer struct {
 	changed  chan struct{}
 }
 
-// note keeps what somebody is told as long as there is room for it. Whoever says it again
-// until it is heard may be heard several times, after nobody looks any more; to wait for
-// that would hold up all the rest.
-func note[T any](heard chan<- T, said T) {
+// note passes a value on unless the channel is full. A notification that the test repeats
+// until it arrives may arrive several times, when the test no longer reads.
+func note[T any](received chan<- T, value T) {
 	select {
-	case heard <- said:
+	case received <- value:
 	default:
 	}
 }
@@ -219,7 +218,7 @@ func checkChanges(t *testing.T, p *peer, c *changes, s *switchable) {
 		select {
 		case got := <-p.updated:
 			if heard = true; got != "test://a" {
-				t.Errorf("updated %s, which nobody subscribed to", got)
+				t.Errorf("updated %s, which was not subscribed to", got)
 			}
 		case <-time.After(5 * time.Millisecond):
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// modules is the folder of the installed neighbours.
+// modules is the folder of the installed TypeScript SDK.
 func modules(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("LUANETTE_TEST_NEIGHBOURS")

@@ -13,28 +13,28 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// visitsInMemory is what two hubs have in common.
-type visitsInMemory struct {
-	mu   sync.Mutex
-	byID map[string]SessionState
-	away error
+// memorySessions is what two hubs have in common.
+type memorySessions struct {
+	mu          sync.Mutex
+	byID        map[string]SessionState
+	unavailable error
 }
 
-func (v *visitsInMemory) Save(_ context.Context, id string, one SessionState) error {
+func (v *memorySessions) Save(_ context.Context, id string, one SessionState) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.byID[id] = one
 	return nil
 }
 
-func (v *visitsInMemory) Find(_ context.Context, id string) (SessionState, bool, error) {
+func (v *memorySessions) Find(_ context.Context, id string) (SessionState, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	one, ok := v.byID[id]
-	return one, ok, v.away
+	return one, ok, v.unavailable
 }
 
-func (v *visitsInMemory) Delete(_ context.Context, id string) error {
+func (v *memorySessions) Delete(_ context.Context, id string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.byID, id)
@@ -47,11 +47,11 @@ func (noTools) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
 
 func (noTools) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
-// A session goes on at another node, also when the one that began it is gone, and
-// ends for all.
-func TestASessionGoesOnElsewhere(t *testing.T) {
+// Another node can serve a session, also after the node that opened it has stopped, and
+// deleting it ends it on all nodes.
+func TestSessionIsLoadedOnAnotherNode(t *testing.T) {
 	t.Parallel()
-	common := &visitsInMemory{byID: map[string]SessionState{}}
+	common := &memorySessions{byID: map[string]SessionState{}}
 	node := func() *httptest.Server {
 		h := New(Options{Name: "node", Version: "1", Tools: noTools{}, SessionStore: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
 		server := httptest.NewServer(h.Handler())
@@ -72,13 +72,13 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 		t.Errorf("at another node: %d %s", status, text)
 	}
 	if status, _, _ := ask(b, "POST", "eve", session, ping); status != http.StatusNotFound {
-		t.Errorf("somebody else: %d", status)
+		t.Errorf("another user: %d", status)
 	}
-	common.away = errors.New("the database does not answer")
+	common.unavailable = errors.New("the database does not answer")
 	if status, _, text := ask(node(), "POST", "ann", session, ping); status != http.StatusServiceUnavailable || !strings.Contains(text, "same session") {
 		t.Errorf("while the store is unavailable: %d %s", status, text)
 	}
-	common.away = nil
+	common.unavailable = nil
 	if status, _, _ := ask(b, "DELETE", "ann", session, ""); status != http.StatusNoContent {
 		t.Errorf("end: %d", status)
 	}

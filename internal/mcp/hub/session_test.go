@@ -65,11 +65,11 @@ func TestSessionBelongsToItsPrincipal(t *testing.T) {
 		t.Errorf("its own: status %d", w.Code)
 	}
 	if w := post(t, h.Handler(), http.Header{"User": {"bob"}, wire.HeaderSession: {id}}, ping); w.Code != http.StatusNotFound {
-		t.Errorf("somebody else's: status %d", w.Code)
+		t.Errorf("of another user: status %d", w.Code)
 	}
 }
 
-func TestFullHouseLetsTheOldestGo(t *testing.T) {
+func TestSessionLimitEvictsTheOldest(t *testing.T) {
 	t.Parallel()
 	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{}, Limits: hub.Limits{Sessions: 2}})
 	defer h.Close(t.Context())
@@ -140,7 +140,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { closed <- h.Close(ctx) }()
 	if m := next(t, listen); m.ID != `"l"` || !strings.Contains(string(m.Result), `"io.modelcontextprotocol/subscriptionId":"l"`) {
-		t.Errorf("the listener's last word is %s", m.Result)
+		t.Errorf("the listener's result is %s", m.Result)
 	}
 	for {
 		if _, err := main.Next(); err != nil {
@@ -238,8 +238,8 @@ type address string
 func (address) Network() string  { return "tcp" }
 func (a address) String() string { return string(a) }
 
-// Whoever has a session's id is its client, so that tools, which keep and show
-// who called, are told another name of it.
+// A session's id is a secret of its client, so tools, which may store and show the caller,
+// get another name of the session.
 func TestToolsDoNotLearnTheSessionID(t *testing.T) {
 	t.Parallel()
 	var callers []string

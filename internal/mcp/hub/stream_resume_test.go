@@ -64,7 +64,7 @@ func TestLostConnectionIsResumed(t *testing.T) {
 	}
 }
 
-func TestForgottenEventsAreRefused(t *testing.T) {
+func TestDroppedEventsAreRefused(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, options(t, tools{}))
 	c := &client{t: t, url: url + "/mcp"}
@@ -83,7 +83,7 @@ func TestForgottenEventsAreRefused(t *testing.T) {
 	}
 }
 
-func TestReleaseLetsGoOfTheConnection(t *testing.T) {
+func TestReleaseClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	back := make(chan struct{})
 	opts := options(t, tools{"leave": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -120,7 +120,7 @@ func TestReleaseLetsGoOfTheConnection(t *testing.T) {
 	}
 }
 
-func TestReleaseDoesNothingForWhoCannotComeBack(t *testing.T) {
+func TestReleaseIgnoresClientsThatCannotReconnect(t *testing.T) {
 	t.Parallel()
 	hub.Release(t.Context(), time.Second) // no call at all
 	opts := options(t, tools{"leave": func(ctx context.Context, _ tool.Call) (tool.Result, error) {

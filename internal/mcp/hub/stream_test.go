@@ -13,7 +13,7 @@ func take(s *stream) string {
 	return string(bytes.Join(s.take(s.reader).messages, []byte(" ")))
 }
 
-func TestStreamWithoutNameForgets(t *testing.T) {
+func TestStreamWithoutNameStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := newStream("")
 	s.send([]byte("a"))
@@ -26,7 +26,7 @@ func TestStreamWithoutNameForgets(t *testing.T) {
 	}
 }
 
-func TestNamedStreamKeepsTheLatest(t *testing.T) {
+func TestNamedStreamStoresTheLatest(t *testing.T) {
 	t.Parallel()
 	s := newStream("n")
 	large := bytes.Repeat([]byte("x"), streamBytes/2)
@@ -55,7 +55,7 @@ func TestNamedStreamKeepsTheLatest(t *testing.T) {
 	}
 }
 
-func TestSlowReaderLosesOnlyWhatMayBeLost(t *testing.T) {
+func TestSlowReaderLosesOnlyNotifications(t *testing.T) {
 	t.Parallel()
 	s := newStream("")
 	large := bytes.Repeat([]byte("x"), streamBytes+1)
@@ -84,7 +84,7 @@ func TestEventIDs(t *testing.T) {
 	}
 }
 
-func TestProgressIsPaced(t *testing.T) {
+func TestProgressIsRateLimited(t *testing.T) {
 	t.Parallel()
 	var p progressLimit
 	now := time.Unix(0, 0)
@@ -129,6 +129,6 @@ func TestCanonicalIgnoresOrderAndSpace(t *testing.T) {
 		t.Errorf("%s is not %s", a, b)
 	}
 	if bytes.Equal(a, canonical([]byte(`{"a":[9007199254740992],"x":1.50}`))) {
-		t.Error("integers beyond 2^53 are told apart no more")
+		t.Error("different integers beyond 2^53 are equal")
 	}
 }

@@ -28,7 +28,7 @@ func (wordy) Call(context.Context, tool.Call) (tool.Result, error) { return tool
 
 // A client that asks for a stream and never reads it is left when its answers
 // cannot be sent any more.
-func TestAClientThatNeverReadsIsLeft(t *testing.T) {
+func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 	t.Parallel()
 	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: wordy{}, Limits: hub.Limits{Write: 2 * time.Second}})
 	server := httptest.NewServer(h.Handler())

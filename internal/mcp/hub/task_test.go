@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// oneTask is a task that is over when it is told so.
+// oneTask is a task that ends when the test says so.
 type oneTask struct {
 	mu     sync.Mutex
 	task   tool.Task
@@ -144,8 +144,8 @@ func TestTasksOfTheModernEra(t *testing.T) {
 	}
 }
 
-// A listener hears how its task stands, and of each change, whole.
-func TestTasksAreTold(t *testing.T) {
+// A listener receives the state of its task first, and then after each change.
+func TestTaskChangesAreNotified(t *testing.T) {
 	t.Parallel()
 	o, url := withTask(t)
 	plain := &client{t: t, url: url + "/mcp", modern: true}
@@ -160,7 +160,7 @@ func TestTasksAreTold(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if m := next(t, stream); m.Method != wire.NoteTask || !strings.Contains(string(m.Params), want) || !strings.Contains(string(m.Params), `"io.modelcontextprotocol/subscriptionId":7`) {
-			t.Errorf("told %s %s, want %s", m.Method, m.Params, want)
+			t.Errorf("received %s %s, want %s", m.Method, m.Params, want)
 		}
 	}
 	expect(`"status":"working"`)
@@ -168,7 +168,7 @@ func TestTasksAreTold(t *testing.T) {
 	expect(`"text":"done"`)
 }
 
-func TestTasksOfTheOlderEra(t *testing.T) {
+func TestTasksOfTheSessionsEra(t *testing.T) {
 	t.Parallel()
 	o, url := withTask(t)
 	c := &client{t: t, url: url + "/mcp"}

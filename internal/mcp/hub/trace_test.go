@@ -170,7 +170,7 @@ func checkDurations(t *testing.T, reader metric.Reader) {
 	}
 }
 
-func TestTraceContextPassesWhereNobodyReadsIt(t *testing.T) {
+func TestTraceContextIsRelayedWithoutPropagator(t *testing.T) {
 	t.Parallel()
 	var meta string
 	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{"look": func(_ context.Context, call tool.Call) (tool.Result, error) {

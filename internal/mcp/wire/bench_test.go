@@ -77,7 +77,7 @@ func BenchmarkPick(b *testing.B) {
 	})
 }
 
-func BenchmarkLegacied(b *testing.B) {
+func BenchmarkToLegacy(b *testing.B) {
 	each(b, func(b *testing.B, text []byte) {
 		result := body(b, text)
 		for b.Loop() {

@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-func TestHeaderValuesSurvive(t *testing.T) {
+func TestHeaderValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain name":      "plain name",

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-func TestParseTellsTheKindsApart(t *testing.T) {
+func TestParseKinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text                        string

@@ -38,7 +38,7 @@ func TestStripProtocol(t *testing.T) {
 	}
 }
 
-func TestLegacied(t *testing.T) {
+func TestToLegacy(t *testing.T) {
 	t.Parallel()
 	for result, want := range map[string]string{
 		`{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x"}}}`:  `{"content":[]}`,
