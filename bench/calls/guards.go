@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Guards are settings of what stands between callers and tools, all "on" or all
-// "off"; without a word it is what somebody has who configured nothing.
+// Guards are settings of policy, pins, labels and audit log, all "on" or all "off". The
+// empty key is the default configuration.
 var Guards = map[string]string{
 	"off": "[audit]\nenabled = false\n",
 	"on": `trust = "pin"
@@ -30,8 +30,8 @@ enabled = true
 `,
 }
 
-// Approve approves what the server at url holds of an upstream, once it has seen
-// it.
+// Approve approves the tools of an upstream that await review at the server, as soon as
+// there are some.
 func Approve(ctx context.Context, url, upstream string) error {
 	for try := 0; ; try++ {
 		body := strings.NewReader(fmt.Sprintf(`{"upstream":%q,"flagged":true}`, upstream))
@@ -47,7 +47,7 @@ func Approve(ctx context.Context, url, upstream string) error {
 			}
 		}
 		if try > 100 {
-			return fmt.Errorf("nothing of %s came to be approved: %w", upstream, err)
+			return fmt.Errorf("no tools of %s await review: %w", upstream, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -40,7 +40,7 @@ func main() {
 	flag.IntVar(&b.clients, "clients", 32, "clients at once")
 	flag.IntVar(&b.rounds, "rounds", 2, "rounds, of which the best counts")
 	flag.StringVar(&b.only, "only", "", "measure only loads whose name contains this")
-	flag.StringVar(&b.program, "program", "", "measure this build of luanette; unless told, it is built from here")
+	flag.StringVar(&b.program, "program", "", "measure this build of luanette; by default it is built from this module")
 	flag.StringVar(&b.file, "json", "", "write the figures here")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -1,4 +1,4 @@
-// Package proc tells what other processes have spent, as the kernel counts it.
+// Package proc reads the CPU time and memory of other processes from /proc.
 package proc
 
 import (

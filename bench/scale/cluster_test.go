@@ -35,7 +35,7 @@ func TestNodesThenPostgresAreTheLimit(t *testing.T) {
 	}
 }
 
-// Partitions help as far as the largest organization can be told from the others.
+// Partitions help as far as the largest organization allows.
 func TestPartitionsHelpUntilOneIsTooLarge(t *testing.T) {
 	t.Parallel()
 	rate := func(partitions int, largest float64) float64 {

@@ -22,7 +22,7 @@ var measured []byte
 
 func main() {
 	var (
-		file  = flag.String("figures", "", "what bench/load -json wrote; unless told, what docs/scale.md is about")
+		file  = flag.String("figures", "", "what bench/load -json wrote; by default those of docs/scale.md")
 		words = flag.String("load", "mixed", "which load, by words of its name")
 		seed  = flag.Uint64("seed", 1, "another seed gives another story")
 		many  = flag.Float64("arrivals", 20_000, "at the busiest partition, for each row")

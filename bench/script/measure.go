@@ -84,7 +84,7 @@ func wait(ctx context.Context, runner *script.Runner, box *toolbox, count int) e
 	}
 	grown := resident()
 	after := weigh()
-	close(box.door)
+	close(box.released)
 	all.Wait()
 	fmt.Printf("\n%d scripts wait at once: heap %d MiB, stacks %d MiB, resident %d MiB (%d MiB before them); %.1f KiB each\n",
 		count, mebi(after.heap-before.heap), mebi(after.stacks-before.stacks), mebi(grown), mebi(before.resident),

@@ -35,7 +35,7 @@ func report(w io.Writer, misses bool) error {
 	if err != nil {
 		return err
 	}
-	c := catalog.New(catalog.Options{Sources: []tool.Source{shelf(tools)}})
+	c := catalog.New(catalog.Options{Sources: []tool.Source{source(tools)}})
 	fmt.Fprintf(w, "%d tools of %d servers\n\n%-10s %9s %9s %9s\n", len(tools), len(c.Namespaces(context.Background())), "set", "questions", "recall@5", "MRR")
 	for _, set := range []string{"tuning", "heldout"} {
 		asked, err := questions(set)
@@ -96,7 +96,7 @@ func cost(tools []tool.Info, count, namespaces int) (float64, error) {
 		many[i] = tools[i%len(tools)]
 		many[i].Ref = tool.Ref{Space: fmt.Sprintf("space%d", i%namespaces), Name: fmt.Sprintf("%s_%d", many[i].Name, i)}
 	}
-	c := catalog.New(catalog.Options{Sources: []tool.Source{shelf(many)}})
+	c := catalog.New(catalog.Options{Sources: []tool.Source{source(many)}})
 	asked, err := questions("tuning")
 	if err != nil {
 		return 0, err
@@ -126,11 +126,11 @@ func processorTime() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// shelf is tools as a source.
-type shelf []tool.Info
+// source is a list of tools as a tool.Source.
+type source []tool.Info
 
-func (s shelf) Tools(context.Context) ([]tool.Info, error) { return s, nil }
+func (s source) Tools(context.Context) ([]tool.Info, error) { return s, nil }
 
-func (s shelf) Call(context.Context, tool.Call) (tool.Result, error) {
+func (s source) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Output("nothing happens here", nil)
 }

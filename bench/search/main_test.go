@@ -16,7 +16,7 @@ func TestToolsAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(catalog.Options{Sources: []tool.Source{shelf(tools)}})
+	c := catalog.New(catalog.Options{Sources: []tool.Source{source(tools)}})
 	if spaces := len(c.Namespaces(t.Context())); len(tools) < 500 || spaces < 30 {
 		t.Errorf("%d tools of %d servers", len(tools), spaces)
 	}

@@ -31,8 +31,8 @@ func serveHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	door := hub.New(hub.Options{Name: "bench", Version: "1", Tools: echo{}})
-	server := &http.Server{Handler: door.Handler(), ReadHeaderTimeout: time.Minute}
+	echoHub := hub.New(hub.Options{Name: "bench", Version: "1", Tools: echo{}})
+	server := &http.Server{Handler: echoHub.Handler(), ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Printf("http://%s/mcp\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

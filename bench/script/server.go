@@ -18,14 +18,14 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// toolbox is many tools of this process: calc.double, which answers at once,
-// slow.wait, which answers when the door opens, and, before them in the
-// alphabet, others that are only there.
+// toolbox is a source with many tools: calc.double, which answers at once, slow.wait, which
+// answers when released is closed, and others before them in the alphabet that are never
+// called.
 type toolbox struct {
-	infos   []tool.Info
-	answer  tool.Result
-	arrived chan struct{} // a token for each call that waits
-	door    chan struct{} // closed to let them go
+	infos    []tool.Info
+	answer   tool.Result
+	arrived  chan struct{} // a token for each call that waits
+	released chan struct{} // closed to end the calls that wait
 }
 
 func newToolbox(count int) *toolbox {
@@ -39,10 +39,10 @@ func newToolbox(count int) *toolbox {
 	}
 	slices.SortFunc(infos, func(x, y tool.Info) int { return strings.Compare(x.String(), y.String()) })
 	return &toolbox{
-		infos:   infos,
-		answer:  tool.Result{Raw: []byte(`{"content":[{"type":"text","text":"{\"n\":2}"}],"structuredContent":{"n":2}}`)},
-		arrived: make(chan struct{}),
-		door:    make(chan struct{}),
+		infos:    infos,
+		answer:   tool.Result{Raw: []byte(`{"content":[{"type":"text","text":"{\"n\":2}"}],"structuredContent":{"n":2}}`)},
+		arrived:  make(chan struct{}),
+		released: make(chan struct{}),
 	}
 }
 
@@ -54,7 +54,7 @@ func (b *toolbox) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	}
 	b.arrived <- struct{}{}
 	select {
-	case <-b.door:
+	case <-b.released:
 		return b.answer, nil
 	case <-ctx.Done():
 		return tool.Result{}, context.Cause(ctx)
