@@ -1,16 +1,15 @@
-// Package abc reads ABC notation 2.1: it tells what is wrong with a text and
-// where, sums a tune up, moves it to another key while keeping its layout, and
-// plays it into a MIDI file.
+// Package abc parses ABC notation 2.1: it validates and summarizes tunes, transposes
+// them without changing their layout, and converts them to MIDI files.
 package abc
 
 import "strings"
 
-// MaxText is the longest text the package takes, in bytes. A tune has rarely
-// more than a hundredth of it; the longest takes some 200 MB to work on.
+// MaxText is the longest text in bytes. A typical tune has less than a hundredth of
+// it; processing the longest takes about 200 MB of memory.
 const MaxText = 256 << 10
 
-// Tune is one tune, taken apart. Key, Meter, Unit and Tempo are what the header
-// says; the body may change them.
+// Tune is a parsed tune. Key, Meter, Unit and Tempo are those of the header; the
+// body may change them.
 type Tune struct {
 	Number   string   `json:"number,omitempty"` // X:
 	Titles   []string `json:"titles,omitempty"` // T:
@@ -25,7 +24,7 @@ type Tune struct {
 	Body     []Item   `json:"body"`
 }
 
-// Summary is what a tune is, in a few words.
+// Summary summarizes a tune.
 type Summary struct {
 	Valid     bool         `json:"valid"`
 	Errors    []Diagnostic `json:"errors"`
@@ -41,8 +40,8 @@ type Summary struct {
 	BarCount  int          `json:"bar_count"`  // of the longest voice, as written
 }
 
-// Parse reads the first tune of text. The tune is never nil: it holds what
-// could be read. Diagnostics tell what could not.
+// Parse parses the first tune of text. The tune is never nil: it has everything that
+// could be parsed. Diagnostics describe the rest.
 func Parse(text string) (*Tune, Diagnostics) {
 	p := newParser(text)
 	if p == nil {
@@ -57,13 +56,13 @@ func Parse(text string) (*Tune, Diagnostics) {
 	return p.out, p.diag
 }
 
-// Validate tells what is wrong with the first tune of text.
+// Validate returns the errors and warnings of the first tune of text.
 func Validate(text string) Diagnostics {
 	_, diag := Parse(text)
 	return diag
 }
 
-// Summarize parses text and sums its first tune up.
+// Summarize parses and summarizes the first tune of text.
 func Summarize(text string) Summary {
 	tune, diag := Parse(text)
 	s := Summary{
@@ -87,7 +86,7 @@ func Summarize(text string) Summary {
 	return s
 }
 
-// count tells how many notes and bars with something in them are written.
+// count counts notes and non-empty bars, as written.
 func (v *Voice) count() (notes, bars int) {
 	filled := 0
 	for _, item := range v.Items {

@@ -53,9 +53,9 @@ func (m *accidentalMemory) pitch(n *Note) spelling {
 	return s
 }
 
-// hear works out the notes of a chord, or one note, and carries over what is
-// tied; no notes are a rest.
-func (m *accidentalMemory) hear(notes []*Note, tie bool) []spelling {
+// resolve computes the pitches of a note or chord, and carries over ties; no notes
+// are a rest.
+func (m *accidentalMemory) resolve(notes []*Note, tie bool) []spelling {
 	pitches := make([]spelling, len(notes))
 	for i, n := range notes {
 		pitches[i] = m.pitch(n)

@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// maxDiagnostics bounds what is told about a text that is no ABC at all.
+// maxDiagnostics is the largest number of errors, and of warnings, of a text.
 const maxDiagnostics = 100
 
 // Position is a place in the text; both count from 1, columns in characters.
@@ -16,7 +16,7 @@ type Position struct {
 	Column int `json:"column"`
 }
 
-// Diagnostic is one thing that is wrong, or looks wrong, at a place.
+// Diagnostic is an error or warning at a position.
 type Diagnostic struct {
 	Position
 	Message string `json:"message"`
@@ -27,8 +27,8 @@ func (d Diagnostic) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", d.Line, d.Column, d.Message)
 }
 
-// Diagnostics are what a parse has to say, in the order it was found; at most
-// a hundred of each. Errors make a tune invalid, warnings do not.
+// Diagnostics are the errors and warnings of a parse in order, at most a hundred of
+// each. Errors make a tune invalid, warnings do not.
 type Diagnostics struct {
 	Errors   []Diagnostic `json:"errors"`
 	Warnings []Diagnostic `json:"warnings"`

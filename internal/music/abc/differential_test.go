@@ -13,17 +13,17 @@ import (
 	"github.com/luanette/luanette/internal/music/smf"
 )
 
-// heard is a note as it sounds, in ticks.
-type heard struct {
+// playedNote is a sounding note, in ticks.
+type playedNote struct {
 	pitch      uint8
 	start, end int64
 }
 
-func (h heard) String() string { return fmt.Sprintf("%d at %d–%d", h.pitch, h.start, h.end) }
+func (h playedNote) String() string { return fmt.Sprintf("%d at %d–%d", h.pitch, h.start, h.end) }
 
 // listen lists the notes of a file.
-func listen(f *smf.File) []heard {
-	var notes []heard
+func listen(f *smf.File) []playedNote {
+	var notes []playedNote
 	type key struct{ track, channel, note int }
 	sounding := map[key][]int{}
 	for i, track := range f.Tracks {
@@ -32,7 +32,7 @@ func listen(f *smf.File) []heard {
 			switch {
 			case e.Starts():
 				sounding[k] = append(sounding[k], len(notes))
-				notes = append(notes, heard{pitch: e.Data1, start: e.Time})
+				notes = append(notes, playedNote{pitch: e.Data1, start: e.Time})
 			case e.Stops() && len(sounding[k]) > 0:
 				notes[sounding[k][0]].end = e.Time
 				sounding[k] = sounding[k][1:]
@@ -61,7 +61,7 @@ func tunes(t testing.TB) map[string]string {
 }
 
 // TestAgreesWithAbc2midi plays every tune with Debian's abc2midi too and
-// compares what is heard.
+// compares the notes.
 func TestAgreesWithAbc2midi(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("abc2midi")
@@ -87,7 +87,7 @@ func TestAgreesWithAbc2midi(t *testing.T) {
 
 // listenTo lists the notes that abc2midi makes of a text, without the
 // accompaniment, the dynamics and the arpeggios it adds by itself.
-func listenTo(t *testing.T, program, text string) []heard {
+func listenTo(t *testing.T, program, text string) []playedNote {
 	t.Helper()
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "tune.abc"), filepath.Join(dir, "tune.mid")
@@ -112,9 +112,9 @@ func listenTo(t *testing.T, program, text string) []heard {
 
 // compare allows for abc2midi's manner of starting notes a tick late, and for
 // rounding.
-func compare(t *testing.T, got, want []heard) {
+func compare(t *testing.T, got, want []playedNote) {
 	t.Helper()
-	order := func(a, b heard) int {
+	order := func(a, b playedNote) int {
 		return cmp.Or(cmp.Compare(a.end/8, b.end/8), cmp.Compare(a.pitch, b.pitch), cmp.Compare(a.start, b.start))
 	}
 	slices.SortFunc(got, order)

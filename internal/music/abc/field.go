@@ -2,8 +2,8 @@ package abc
 
 import "strings"
 
-// known are the letters of fields; those that say nothing about sound are kept
-// as they are.
+// known are the letters of fields; those that do not affect the sound are kept
+// unchanged.
 const known = "ABCDFGHIKLMNOPQRSTUVWXZmrsw+"
 
 // field takes in one field of the header or the body.
@@ -46,7 +46,7 @@ func (p *parser) composer(name string) {
 // musical checks a field that the score depends on. In the header it sets the
 // tune's own; in the body the score takes it from the voice's items.
 func (p *parser) musical(f *Field) {
-	if !p.obey(f) {
+	if !p.apply(f) {
 		p.diag.fail(f.Position, "%s: cannot be %q; %s", f.Name, f.Value, examples[f.Name])
 		return
 	}
@@ -56,8 +56,8 @@ func (p *parser) musical(f *Field) {
 	}
 }
 
-// obey takes in what a field says; it tells whether that can be.
-func (p *parser) obey(f *Field) (ok bool) {
+// apply applies a field; it reports whether its value is valid.
+func (p *parser) apply(f *Field) (ok bool) {
 	switch f.Name {
 	case "K":
 		return p.key(f)

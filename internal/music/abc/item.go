@@ -1,12 +1,12 @@
 package abc
 
 // Item is one thing in the body of a tune: *Field, *Directive, *Note, *Rest,
-// *Chord, *Grace, *Bar, *Tuplet, *Broken, *Slur, *Mark or *Overlay.
+// *Chord, *Grace, *Bar, *Tuplet, *BrokenRhythm, *Slur, *Mark or *Overlay.
 type Item interface {
 	place() *Place
 }
 
-// Place is where an item stands. Kind names the item's type in JSON.
+// Place is the position of an item. Kind names the item's type in JSON.
 type Place struct {
 	Kind string `json:"kind"`
 	Position
@@ -99,8 +99,7 @@ type Slur struct {
 	Open bool `json:"open"`
 }
 
-// Mark is something said about the next note: a decoration, a chord symbol or
-// an annotation.
+// Mark belongs to the next note: a decoration, a chord symbol or an annotation.
 type Mark struct {
 	Place
 	Class string `json:"class"` // decoration, chord_symbol or annotation

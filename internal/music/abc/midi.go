@@ -22,7 +22,7 @@ const (
 // drums is the channel of percussion.
 const drums = 9
 
-// Options say how a tune is played.
+// Options configure the conversion of a tune.
 type Options struct {
 	Velocity     int     // 1–127; 0: 80
 	Channel      int     // 1–15: every voice plays there, 9 is drums; 0: each voice on its own, from 0 on
@@ -31,9 +31,9 @@ type Options struct {
 	Transpose    int     // semitones; drums stay
 }
 
-// ToMIDI plays a tune into a format 0 file: repeats and parts written out, all
-// voices together, with title, tempo, meter, key and the words of the first
-// voice that has any. Dynamics such as !p! and !f! change the velocity.
+// ToMIDI converts a tune to a format 0 file: repeats and parts written out, all
+// voices together, with title, tempo, meter, key and the lyrics of the first voice
+// that has any. Dynamics such as !p! and !f! change the velocity.
 func ToMIDI(tune *Tune, opts Options) (*smf.File, error) {
 	opts.Velocity = cmp.Or(opts.Velocity, 80)
 	opts.TicksPerBeat = cmp.Or(opts.TicksPerBeat, smf.DefaultTicksPerBeat)
@@ -79,7 +79,7 @@ type band struct {
 	end    int64 // in units
 }
 
-// announce writes what holds from the start.
+// announce writes title, tempo, meter and key.
 func (b *band) announce() {
 	if len(b.tune.Titles) > 0 {
 		b.events = append(b.events, smf.TextEvent(0, smf.TrackName, b.tune.Titles[0]))
@@ -306,7 +306,7 @@ func (p *player) channelOf(number int) uint8 {
 	return uint8(number - 1)
 }
 
-// directive obeys %%MIDI program and channel, which count channels from 1.
+// directive handles %%MIDI program and channel, which count channels from 1.
 func (p *player) directive(tick int64, d *Directive) {
 	words := strings.Fields(d.Value)
 	if len(words) < 2 {

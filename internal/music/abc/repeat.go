@@ -35,7 +35,7 @@ type unfolder struct {
 	next [maxRepeats + 1][]int // by pass and step: see ending
 }
 
-// bar obeys a bar line and moves on.
+// bar handles a bar line and moves on.
 func (u *unfolder) bar(b *Bar) {
 	total := max(b.Ends, u.times, u.passes[u.start]-1) + 1
 	if b.Ends > 0 {
@@ -60,8 +60,8 @@ func (u *unfolder) bar(b *Bar) {
 	u.i++
 }
 
-// over tells whether a double bar ends the section here: nobody asked for it to be
-// repeated, or the last of its endings has been played.
+// over reports whether a double bar ends the section: it has no repeat, or its last
+// ending has been played.
 func (u *unfolder) over(total int) bool {
 	if u.ended {
 		return u.pass >= total

@@ -27,7 +27,7 @@ type sound struct {
 	tie    bool
 }
 
-// score works a voice out and tells what looks wrong in it.
+// score computes pitches and times of a voice and reports warnings.
 func score(tune *Tune, voice *Voice, diag *Diagnostics) []step {
 	r := &reader{
 		diag: diag, meter: tune.Meter, octave: voice.Octave, transpose: voice.Transpose,
@@ -174,7 +174,7 @@ func (r *reader) sound(notes []*Note, factor Fraction, tie bool) {
 	r.lyrics.music(len(r.steps))
 	s := step{graces: r.graces, louder: r.louder}
 	r.graces = nil
-	pitches := r.accidentals.hear(notes, tie)
+	pitches := r.accidentals.resolve(notes, tie)
 	for i, n := range notes {
 		length := r.stretch(scale(scale(r.base, n.Length.Num, n.Length.Den), factor.Num, factor.Den))
 		s.sounds = append(s.sounds, sound{r.midi(pitches[i]), length, tie || n.Tie})
@@ -192,7 +192,7 @@ func (r *reader) rest(rest *Rest) {
 		r.prev = 0
 		return
 	}
-	r.accidentals.hear(nil, false)
+	r.accidentals.resolve(nil, false)
 	r.advance(step{length: r.stretch(scale(r.base, rest.Length.Num, rest.Length.Den))})
 }
 
@@ -245,7 +245,7 @@ func (r *reader) startTuplet(t *Tuplet) {
 	}
 }
 
-// usual is in the time of how many notes a tuplet is played that does not say.
+// usual is the default of Tuplet.With.
 func (r *reader) usual(notes int) int {
 	switch notes {
 	case 3, 6:
@@ -259,7 +259,7 @@ func (r *reader) usual(notes int) int {
 	return 2
 }
 
-// breakRhythm takes from one note what it gives to the other.
+// breakRhythm shortens one note and lengthens the other.
 func (r *reader) breakRhythm(b *BrokenRhythm) {
 	if r.prev == 0 || r.broken.Den > 0 {
 		r.diag.fail(b.Position, "a broken rhythm without a note before it")
@@ -313,7 +313,7 @@ func (r *reader) checkBar(b *Bar, plain bool) {
 	}
 }
 
-// spoken tells a time as the simplest fraction of a whole note near it.
+// spoken formats a time as the simplest nearby fraction of a whole note.
 func spoken(units int64) string {
 	for den := int64(1); den <= 64; den++ {
 		if num := (units*den + whole/2) / whole; num > 0 && abs(num*whole-units*den) < 64*den {

@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Transposition is a text in another key.
+// Transposition is a transposed text.
 type Transposition struct {
 	ABC         string `json:"abc"`
 	Semitones   int    `json:"transposed_by"`
@@ -44,7 +44,7 @@ type move struct {
 func moveTo(from Key, name string) (move, error) {
 	to, ok := parseKey(strings.TrimSpace(name))
 	if !ok || to.Tonic == "" {
-		return move{}, fault.New(fault.InvalidParams, "transpose abc: %q is no key", name).WithHint("a key looks like G, F#m, Bb or D mix")
+		return move{}, fault.New(fault.InvalidParams, "transpose abc: %q is not a key", name).WithHint("a key looks like G, F#m, Bb or D mix")
 	}
 	if from.Tonic == "" {
 		return move{}, fault.New(fault.InvalidParams, "transpose abc: the tune has no key to start from").WithHint("transpose by semitones instead")

@@ -36,7 +36,7 @@ func TestTransposingMovesEveryNoteAndNothingElse(t *testing.T) {
 }
 
 // play lists the notes of a text as we play it.
-func play(t *testing.T, text string) []heard {
+func play(t *testing.T, text string) []playedNote {
 	t.Helper()
 	tune, diag := Parse(text)
 	if err := diag.Err(); err != nil {
@@ -151,7 +151,7 @@ func TestTransposeRefuses(t *testing.T) {
 		name, want string
 		run        func() (Transposition, error)
 	}{
-		{"no key", `"H" is no key`, func() (Transposition, error) { return TransposeTo(tune, "H") }},
+		{"no key", `"H" is not a key`, func() (Transposition, error) { return TransposeTo(tune, "H") }},
 		{"other mode", "E minor, which cannot become G major", func() (Transposition, error) { return TransposeTo(tune, "Gmaj") }},
 		{"too many sharps", "G# major has more than seven", func() (Transposition, error) { return TransposeTo("X:1\nT:t\nK:E\nC", "G#") }},
 		{"nothing to start from", "no key to start from", func() (Transposition, error) { return TransposeTo("X:1\nT:t\nK:none\nC", "D") }},

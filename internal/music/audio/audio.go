@@ -1,6 +1,5 @@
-// Package audio is sound as samples: read from WAV files and written to them,
-// measured, cut, joined and brought to other rates. Everything is in memory and
-// none of it is played.
+// Package audio reads, writes, measures and edits audio samples: WAV files, trimming,
+// mixing, fading and resampling. Clips are in memory; the package plays no sound.
 package audio
 
 import (
@@ -10,64 +9,64 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Clip is a piece of sound. Samples of one moment stand together, one for each
-// channel; 1 and -1 are as loud as a file can say.
+// Clip is a piece of audio. Samples are interleaved: a frame has one sample per
+// channel. Full scale is from -1 to 1.
 type Clip struct {
 	Samples  []float32
 	Channels int
-	Rate     int // moments per second
+	Rate     int // frames per second
 }
 
-// Bounds of what a Clip may be, so that a header alone cannot ask for much.
+// Limits of a Clip, so that a file's header alone cannot claim much memory.
 const (
 	MaxChannels = 32
 	MinRate     = 1000
 	MaxRate     = 384_000
 )
 
-// Check tells what is wrong with a clip that came from elsewhere.
+// Check validates a clip.
 func (c Clip) Check() error {
 	switch {
 	case c.Channels < 1 || c.Channels > MaxChannels:
-		return fault.New(fault.InvalidParams, "sound has 1 to %d channels, not %d", MaxChannels, c.Channels)
+		return fault.New(fault.InvalidParams, "audio must have 1 to %d channels, not %d", MaxChannels, c.Channels)
 	case c.Rate < MinRate || c.Rate > MaxRate:
-		return fault.New(fault.InvalidParams, "sound has a sample rate of %d to %d, not %d", MinRate, MaxRate, c.Rate)
+		return fault.New(fault.InvalidParams, "audio must have a sample rate of %d to %d, not %d", MinRate, MaxRate, c.Rate)
 	case len(c.Samples)%c.Channels != 0:
-		return fault.New(fault.InvalidParams, "%d samples cannot be shared by %d channels", len(c.Samples), c.Channels)
+		return fault.New(fault.InvalidParams, "%d samples cannot be divided among %d channels", len(c.Samples), c.Channels)
 	}
 	return nil
 }
 
-// Frames is how many moments the clip has.
+// Frames is the number of frames.
 func (c Clip) Frames() int { return len(c.Samples) / c.Channels }
 
-// Duration is how long it sounds.
+// Duration is the length of the clip.
 func (c Clip) Duration() time.Duration {
 	return time.Duration(float64(c.Frames()) / float64(c.Rate) * float64(time.Second))
 }
 
-// Seconds is how long it sounds.
+// Seconds is the length of the clip in seconds.
 func (c Clip) Seconds() float64 { return float64(c.Frames()) / float64(c.Rate) }
 
-// with is another clip of the same kind.
+// with returns a clip with the same channels and rate.
 func (c Clip) with(samples []float32) Clip {
 	return Clip{Samples: samples, Channels: c.Channels, Rate: c.Rate}
 }
 
-// frameAt is the moment at a time in seconds, inside the clip.
+// frameAt is the frame at a time in seconds, clamped to the clip.
 func (c Clip) frameAt(seconds float64) int {
 	frame := math.Round(seconds * float64(c.Rate))
 	return int(math.Max(0, math.Min(frame, float64(c.Frames()))))
 }
 
-// Silence is a clip in which nothing sounds. It is no longer than an hour.
+// Silence returns a silent clip of at most an hour.
 func Silence(seconds float64, rate, channels int) (Clip, error) {
 	c := Clip{Channels: channels, Rate: rate}
 	if err := c.Check(); err != nil {
 		return Clip{}, err
 	}
 	if !(seconds >= 0 && seconds <= 3600) {
-		return Clip{}, fault.New(fault.InvalidParams, "%g seconds of silence cannot be made", seconds).WithHint("use 0 to 3600")
+		return Clip{}, fault.New(fault.InvalidParams, "invalid length of %g seconds", seconds).WithHint("use 0 to 3600")
 	}
 	c.Samples = make([]float32, int(math.Round(seconds*float64(rate)))*channels)
 	return c, nil

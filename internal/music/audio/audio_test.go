@@ -23,7 +23,7 @@ func tone(hz, seconds, level float64, rate, channels int) audio.Clip {
 	return c
 }
 
-// strength is how much of a frequency the first channel holds: its amplitude.
+// strength is the amplitude of a frequency in the first channel.
 func strength(c audio.Clip, hz float64) float64 {
 	var re, im float64
 	n := c.Frames()
@@ -68,7 +68,7 @@ func TestWAVRoundTrip(t *testing.T) {
 	}
 }
 
-// file is a WAV file by hand.
+// file builds a WAV file.
 func file(tag, channels uint16, rate uint32, bits uint16, data []byte, before ...byte) []byte {
 	le := binary.LittleEndian
 	out := append([]byte("RIFF\x00\x00\x00\x00WAVE"), before...)
@@ -190,7 +190,7 @@ func TestResampleKeepsPitchAndLevel(t *testing.T) {
 	}
 }
 
-// EventType the lower rate cannot hold must not come back as another tone.
+// Frequencies above the limit of the lower rate must not alias to another tone.
 func TestResampleDownDoesNotAlias(t *testing.T) {
 	t.Parallel()
 	got, err := tone(9000, 0.5, 0.5, 44100, 1).Resample(11025, audio.High)

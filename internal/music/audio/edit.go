@@ -23,7 +23,7 @@ func (c Clip) Mono() Clip {
 	return Clip{Samples: mono, Channels: 1, Rate: c.Rate}
 }
 
-// Stereo is one channel on both sides, or the first two of more.
+// Stereo returns two channels: a mono channel twice, or the first two of more.
 func (c Clip) Stereo() Clip {
 	stereo := make([]float32, 0, 2*c.Frames())
 	for i := 0; i < len(c.Samples); i += c.Channels {
@@ -32,7 +32,7 @@ func (c Clip) Stereo() Clip {
 	return Clip{Samples: stereo, Channels: 2, Rate: c.Rate}
 }
 
-// Trim is what sounds from start to end, in seconds.
+// Trim returns the part from start to end, in seconds.
 func (c Clip) Trim(start, end float64) Clip {
 	from, to := c.frameAt(start), c.frameAt(end)
 	if from >= to {
@@ -60,11 +60,11 @@ type Curve string
 // The curves.
 const (
 	Linear  Curve = "linear"
-	Log     Curve = "log"     // even to the ear: 60 dB from end to end
-	Quarter Curve = "quarter" // a quarter of a sine: keeps the power of two crossed fades
+	Log     Curve = "log"     // linear in decibels, over 60 dB
+	Quarter Curve = "quarter" // a quarter of a sine: constant power in a crossfade
 )
 
-// at is the factor at a place of a fade in, from 0 to 1.
+// at is the factor at a position of a fade-in, from 0 to 1.
 func (c Curve) at(place float64) float64 {
 	switch c {
 	case Log:
@@ -79,11 +79,10 @@ func (c Curve) at(place float64) float64 {
 	}
 }
 
-// Fade lets the clip come up at its beginning and go at its end, for so many
-// seconds each.
+// Fade fades the clip in and out, for the given seconds each.
 func (c Clip) Fade(in, out float64, curve Curve) (Clip, error) {
 	if curve != Linear && curve != Log && curve != Quarter {
-		return Clip{}, fault.New(fault.InvalidParams, "no fade is called %q", string(curve)).WithHint("use linear, log or quarter")
+		return Clip{}, fault.New(fault.InvalidParams, "unknown fade curve %q", string(curve)).WithHint("use linear, log or quarter")
 	}
 	faded := slices.Clone(c.Samples)
 	up, down, last := c.frameAt(in), c.frameAt(out), c.Frames()
@@ -101,7 +100,7 @@ func (c Clip) Fade(in, out float64, curve Curve) (Clip, error) {
 	return c.with(faded), nil
 }
 
-// Gain is the clip louder by so many decibels, or quieter.
+// Gain changes the level by a number of decibels.
 func (c Clip) Gain(db float64) Clip {
 	factor, louder := float32(FromDecibels(db)), make([]float32, len(c.Samples))
 	for i, s := range c.Samples {
@@ -110,7 +109,8 @@ func (c Clip) Gain(db float64) Clip {
 	return c.with(louder)
 }
 
-// Normalize brings the loudest sample to a level in decibels. Silence stays.
+// Normalize scales the clip so that its peak is at a level in decibels. Silence
+// stays silent.
 func (c Clip) Normalize(db float64) Clip {
 	peak := c.Peak()
 	if peak == 0 {
@@ -119,7 +119,7 @@ func (c Clip) Normalize(db float64) Clip {
 	return c.Gain(db - 20*math.Log10(peak))
 }
 
-// Reverse is the clip from its end to its beginning.
+// Reverse reverses the clip in time.
 func (c Clip) Reverse() Clip {
 	back := make([]float32, 0, len(c.Samples))
 	for i := len(c.Samples) - c.Channels; i >= 0; i -= c.Channels {
@@ -128,7 +128,7 @@ func (c Clip) Reverse() Clip {
 	return c.with(back)
 }
 
-// Concat is one clip after another.
+// Concat joins clips one after another.
 func Concat(clips []Clip) (Clip, error) {
 	if err := alike(clips); err != nil {
 		return Clip{}, err
@@ -140,8 +140,8 @@ func Concat(clips []Clip) (Clip, error) {
 	return clips[0].with(all), nil
 }
 
-// Mix is clips sounding together, each at its gain in decibels; missing ones are
-// 0. It is as long as the longest.
+// Mix adds clips, each with its gain in decibels; missing gains are 0. The result
+// is as long as the longest clip.
 func Mix(clips []Clip, gains []float64) (Clip, error) {
 	if err := alike(clips); err != nil {
 		return Clip{}, err
@@ -163,16 +163,16 @@ func Mix(clips []Clip, gains []float64) (Clip, error) {
 	return clips[0].with(sum), nil
 }
 
-// alike refuses clips that cannot be put together as they are.
+// alike checks that clips have the same channels and rate.
 func alike(clips []Clip) error {
 	if len(clips) == 0 {
-		return fault.New(fault.InvalidParams, "there is no sound to put together").WithHint("give at least one")
+		return fault.New(fault.InvalidParams, "no clips given").WithHint("give at least one")
 	}
 	for i, c := range clips {
 		if c.Channels != clips[0].Channels || c.Rate != clips[0].Rate {
 			return fault.New(fault.InvalidParams, "sound %d has %d channels at %d Hz, the first has %d at %d Hz",
 				i+1, c.Channels, c.Rate, clips[0].Channels, clips[0].Rate).
-				WithHint("bring them together with resample, to_mono or to_stereo first")
+				WithHint("convert them with resample, to_mono or to_stereo first")
 		}
 	}
 	return nil

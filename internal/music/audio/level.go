@@ -2,8 +2,8 @@ package audio
 
 import "math"
 
-// MinLevel is the level that stands for silence, in decibels below full scale: no
-// file of 16 bits can say less than -96.
+// MinLevel is the level of silence, in decibels relative to full scale. The lowest
+// level in a file of 16 bits is -96.
 const MinLevel = -120.0
 
 // SilenceThreshold is the level below which a clip counts as silent.
@@ -18,7 +18,7 @@ func (c Clip) Peak() float64 {
 	return float64(peak)
 }
 
-// RMS is the root of the mean square: how loud the clip is on the whole.
+// RMS is the root mean square of the samples.
 func (c Clip) RMS() float64 {
 	if len(c.Samples) == 0 {
 		return 0
@@ -30,7 +30,8 @@ func (c Clip) RMS() float64 {
 	return math.Sqrt(sum / float64(len(c.Samples)))
 }
 
-// Decibels is a level below full scale; Quietest for nothing at all.
+// Decibels converts an amplitude to decibels relative to full scale, at least
+// MinLevel.
 func Decibels(level float64) float64 {
 	if level <= 0 {
 		return MinLevel
@@ -38,10 +39,10 @@ func Decibels(level float64) float64 {
 	return math.Max(MinLevel, 20*math.Log10(level))
 }
 
-// FromDecibels is the factor that a number of decibels means.
+// FromDecibels converts decibels to a factor.
 func FromDecibels(db float64) float64 { return math.Pow(10, db/20) }
 
-// Info sums a clip up.
+// Info summarizes a clip.
 type Info struct {
 	Duration   float64 `json:"duration" jsonschema:"seconds"`
 	SampleRate int     `json:"sample_rate"`
@@ -52,7 +53,7 @@ type Info struct {
 	IsSilent   bool    `json:"is_silent" jsonschema:"whether nothing in it is louder than -60 dB"`
 }
 
-// Info sums the clip up.
+// Info summarizes the clip.
 func (c Clip) Info() Info {
 	peak := Decibels(c.Peak())
 	return Info{

@@ -6,10 +6,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Quality is how carefully sound is brought to another rate.
+// Quality is the quality of resampling.
 type Quality string
 
-// The qualities: neighbours joined by a line, or a windowed sinc of 16 or 64
+// The qualities: linear interpolation, or a windowed sinc with 16 or 64 zero
 // crossings on either side.
 const (
 	Quick  Quality = "quick"
@@ -17,7 +17,7 @@ const (
 	High   Quality = "high"
 )
 
-// Resample is the clip at another rate, as long as before.
+// Resample converts the clip to another rate; its length in seconds stays.
 func (c Clip) Resample(rate int, quality Quality) (Clip, error) {
 	if err := (Clip{Channels: c.Channels, Rate: rate}).Check(); err != nil {
 		return Clip{}, err
@@ -26,19 +26,19 @@ func (c Clip) Resample(rate int, quality Quality) (Clip, error) {
 	out := Clip{Samples: make([]float32, frames*c.Channels), Channels: c.Channels, Rate: rate}
 	switch quality {
 	case Quick:
-		out.joinBetween(c)
+		out.interpolate(c)
 	case Medium:
 		out.convolve(c, 16)
 	case High:
 		out.convolve(c, 64)
 	default:
-		return Clip{}, fault.New(fault.InvalidParams, "no quality is called %q", string(quality)).WithHint("use quick, medium or high")
+		return Clip{}, fault.New(fault.InvalidParams, "unknown quality %q", string(quality)).WithHint("use quick, medium or high")
 	}
 	return out, nil
 }
 
-// joinBetween takes each sample from the line between its neighbours.
-func (c Clip) joinBetween(from Clip) {
+// interpolate computes each sample by linear interpolation.
+func (c Clip) interpolate(from Clip) {
 	last, step := from.Frames()-1, float64(from.Rate)/float64(c.Rate)
 	for i := range c.Frames() {
 		at := float64(i) * step
@@ -51,8 +51,8 @@ func (c Clip) joinBetween(from Clip) {
 	}
 }
 
-// convolve takes each sample from a windowed sinc around its place. Going down,
-// the sinc is wider, so that what the lower rate cannot hold is taken out.
+// convolve computes each sample with a windowed sinc. For a lower rate the sinc is
+// wider, which removes frequencies that would alias.
 func (c Clip) convolve(from Clip, crossings int) {
 	step := float64(from.Rate) / float64(c.Rate)
 	width := math.Max(1, step)

@@ -9,24 +9,24 @@ import (
 )
 
 // MaxSize is the largest WAV file Decode takes, in bytes: about six minutes of
-// CD sound.
+// CD audio.
 const MaxSize = 64 << 20
 
-// Format is how a WAV file says its samples.
+// Format is the sample format of a WAV file.
 type Format struct {
 	Bits  int  // of one sample
-	Float bool // or whole numbers
+	Float bool // floating point instead of integers
 }
 
-// Tags of formats.
+// Format tags.
 const (
 	pcm        = 1
 	float      = 3
 	extensible = 0xfffe
 )
 
-// Decode reads a WAV file: whole numbers of 8, 16, 24 or 32 bits, or floating
-// point of 32 or 64. A file that breaks off is read as far as it goes.
+// Decode reads a WAV file with integers of 8, 16, 24 or 32 bits or floating point of
+// 32 or 64. A truncated file is read as far as it goes.
 func Decode(data []byte) (Clip, Format, error) {
 	if len(data) > MaxSize {
 		return Clip{}, Format{}, fault.New(fault.Limit, "the WAV file has %d bytes", len(data)).WithHint("at most %d are read", MaxSize)
@@ -58,7 +58,7 @@ func Decode(data []byte) (Clip, Format, error) {
 	return Clip{}, Format{}, broken("it has no samples")
 }
 
-// widths are the bits a sample may have, by the kind of number it is.
+// widths are the possible bits of a sample, by format.
 var widths = map[uint16][]int{pcm: {8, 16, 24, 32}, float: {32, 64}}
 
 // readFormat reads the fmt chunk.
@@ -82,7 +82,7 @@ func readFormat(chunk []byte) (Clip, Format, error) {
 	return c, f, nil
 }
 
-// samples reads as many whole frames as there are.
+// samples reads all complete frames.
 func (f Format) samples(data []byte, channels int) []float32 {
 	size := f.Bits / 8
 	count := len(data) / (size * channels) * channels
@@ -110,7 +110,7 @@ func (f Format) sample(b []byte) float32 {
 	}
 }
 
-// finite is 0 for what is no number, which nothing could be computed with.
+// finite replaces NaN and infinities with 0.
 func finite(s float32) float32 {
 	if s != s || s > math.MaxFloat32 || s < -math.MaxFloat32 {
 		return 0
@@ -118,24 +118,24 @@ func finite(s float32) float32 {
 	return s
 }
 
-// Header is the beginning of a WAV file of a clip's kind: what stands before so
-// many frames.
+// Header is the header of a WAV file with that many frames, with the channels and
+// rate of a clip.
 func Header(kind Clip, bits, frames int) ([]byte, error) {
 	if err := kind.Check(); err != nil {
 		return nil, err
 	}
 	size := frames * kind.Channels * bits / 8
 	if size > math.MaxUint32-64 {
-		return nil, fault.New(fault.Limit, "the sound is too long for a WAV file")
+		return nil, fault.New(fault.Limit, "the audio is too long for a WAV file")
 	}
 	return kind.header(bits, size), nil
 }
 
-// Encode writes a WAV file of 16 or 24 bits, or of 32 in floating point. What is
-// louder than full scale is cut off, except in floating point.
+// Encode writes a WAV file of 16 or 24 bits, or of 32 bits in floating point.
+// Integer samples are clipped at full scale.
 func (c Clip) Encode(bits int) ([]byte, error) {
 	if bits != 16 && bits != 24 && bits != 32 {
-		return nil, fault.New(fault.InvalidParams, "WAV files of %d bits are not written", bits).WithHint("use 16, 24 or 32")
+		return nil, fault.New(fault.InvalidParams, "cannot write WAV files of %d bits", bits).WithHint("use 16, 24 or 32")
 	}
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ type bench struct {
 	*Backend
 	clock *clock.Virtual
 	bus   *event.Bus
-	seen *event.Subscription
+	seen  *event.Subscription
 }
 
 func newBench(t *testing.T) *bench {

@@ -48,7 +48,7 @@ func TestPageOfMusic(t *testing.T) {
 	for _, info := range tools {
 		fmt.Fprintf(&list, "| `%s` | %s |\n", info.Name, strings.ReplaceAll(info.Description, "|", "\\|"))
 	}
-	path := filepath.Join("..", "..", "docs", "music.md")
+	path := filepath.Join("..", "..", "..", "docs", "music.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +64,6 @@ func TestPageOfMusic(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if want != string(page) {
-		t.Error("docs/music.md is out of date: run UPDATE=1 go test ./internal/hoot")
+		t.Error("docs/music.md is out of date: run UPDATE=1 go test ./internal/music/hootenanny")
 	}
 }

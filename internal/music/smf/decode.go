@@ -9,7 +9,7 @@ import (
 )
 
 // Decode reads a file. It copies data once and shares that copy with the
-// events. An error says at which byte the file stops making sense; its details
+// events. An error names the byte at which the file is malformed; its details
 // are {"offset": n}. More than MaxSize bytes are refused.
 func Decode(data []byte) (*File, error) {
 	if len(data) > MaxSize {
@@ -30,7 +30,7 @@ type decoder struct {
 func (d *decoder) fail(offset int, format string, args ...any) *fault.Error {
 	return fault.New(fault.InvalidParams, "read midi file: at byte %d: %s", offset, fmt.Sprintf(format, args...)).
 		WithDetails(map[string]int{"offset": offset}).
-		WithHint("the file is damaged or cut short; fetch or export it again")
+		WithHint("the file is damaged or incomplete; fetch or export it again")
 }
 
 func (d *decoder) file() (*File, error) {
@@ -55,14 +55,14 @@ func (d *decoder) file() (*File, error) {
 	return f, nil
 }
 
-// header reads the MThd chunk and returns the number of tracks it promises.
+// header reads the MThd chunk and returns its number of tracks.
 func (d *decoder) header(f *File) (declared int, err error) {
 	b := d.data
 	if bytes.HasPrefix(b, []byte("RIFF")) {
 		return 0, d.fail(0, "a RIFF file, not a midi file").WithHint("take the contents of its data chunk")
 	}
 	if !bytes.HasPrefix(b, []byte("MThd")) {
-		return 0, d.fail(0, "no MThd header").WithHint("this is no Standard MIDI File")
+		return 0, d.fail(0, "no MThd header").WithHint("this is not a Standard MIDI File")
 	}
 	if len(b) < 14 {
 		return 0, d.fail(len(b), "the file ends inside its header")
@@ -180,8 +180,8 @@ func (d *decoder) channelEvent(e *Event, status byte, pos, end int) (int, error)
 }
 
 // systemEvent reads a meta or exclusive event and returns the offset after it.
-// Running status lives on across it: the standard forbids files to count on
-// that, and some do.
+// It does not end running status: the standard says it does, but some files rely on
+// this.
 func (d *decoder) systemEvent(e *Event, status byte, pos, end int) (int, error) {
 	e.Kind = Kind(status)
 	if e.Kind != Meta && e.Kind != SysEx && e.Kind != Escape {

@@ -8,9 +8,9 @@ import (
 // byTime orders events by time alone, for stable sorts.
 func byTime(a, b Event) int { return cmp.Compare(a.Time, b.Time) }
 
-// Merge makes one track of many, by absolute time; events of the same tick
+// Merge merges tracks into one, by absolute time; events of the same tick
 // stay in the order of their tracks. The one end_of_track is the latest.
-// The tracks are left alone.
+// It does not modify the tracks.
 func Merge(tracks ...Track) Track {
 	var end int64
 	parts := make([][]Event, 0, len(tracks))
@@ -98,8 +98,8 @@ func Quantize(events []Event, grid int64) {
 	Deltas(events)
 }
 
-// Filter returns the events that keep says yes to, with their times unchanged
-// and deltas to match. The events given are left alone.
+// Filter returns the events for which keep returns true, with unchanged times and
+// new deltas. It does not modify the given events.
 func Filter(events []Event, keep func(Event) bool) []Event {
 	var kept []Event
 	for _, e := range events {

@@ -148,7 +148,7 @@ func (w *writer) event(e Event, running byte) byte {
 	return 0
 }
 
-// check tells why a file cannot hold e after the time now.
+// check reports why a file cannot hold e after the time now.
 func check(e Event, now int64) error {
 	switch {
 	case e.Time < 0 || e.Time-now > maxVarint:
@@ -157,7 +157,7 @@ func check(e Event, now int64) error {
 	case e.Kind.OnChannel() && e.Kind&0x0f == 0:
 		return checkChannel(e)
 	case e.Kind != Meta && e.Kind != SysEx && e.Kind != Escape:
-		return fault.New(fault.InvalidParams, "%#02x is no kind of event", uint8(e.Kind))
+		return fault.New(fault.InvalidParams, "unknown kind of event %#02x", uint8(e.Kind))
 	case len(e.Bytes) > maxVarint:
 		return fault.New(fault.InvalidParams, "%s: %d bytes are too many", e.Kind, len(e.Bytes))
 	}

@@ -2,7 +2,7 @@ package smf
 
 import "fmt"
 
-// Info sums a file up.
+// Info summarizes a file.
 type Info struct {
 	Format          int           `json:"format"`
 	TrackCount      int           `json:"track_count"`
@@ -25,7 +25,7 @@ type TempoChange struct {
 	BPM     float64 `json:"bpm"`
 }
 
-// Info sums the file up. The tracks of format 2 count as played one after another.
+// Info summarizes the file. The tracks of format 2 count as played one after another.
 func (f *File) Info() Info {
 	info := Info{
 		Format:        f.Format,

@@ -2,7 +2,7 @@ package smf
 
 import "math/bits"
 
-// MetaType tells meta events apart. Types without a name here are read, kept
+// MetaType is the type of a meta event. Types without a name here are read, kept
 // and written like the others.
 type MetaType uint8
 
@@ -101,7 +101,7 @@ func (e Event) Tempo() (micros int, ok bool) {
 	return int(e.Bytes[0])<<16 | int(e.Bytes[1])<<8 | int(e.Bytes[2]), true
 }
 
-// Meter is what a time_signature says.
+// Meter is the content of a time_signature.
 type Meter struct {
 	Numerator     uint8
 	Denominator   int   // a power of two

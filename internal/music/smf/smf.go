@@ -1,7 +1,7 @@
 // Package smf reads, writes and reshapes Standard MIDI Files: formats 0, 1 and
 // 2, running status, system exclusive in both forms, every meta event, beat and
-// SMPTE time, and chunks it does not know. What is read and written again is
-// the same music event for event; a canonical file is the same byte for byte.
+// SMPTE time, and chunks it does not know. A file that is decoded
+// and encoded again has the same events; a canonical file has the same bytes.
 package smf
 
 import "github.com/luanette/luanette/internal/base/fault"

@@ -242,8 +242,8 @@ func TestEncodeRefuses(t *testing.T) {
 		{"velocity", "note_on: value 200", one(Note(0, 0, 1, 200))},
 		{"negative time", "time -1 is out of reach", one(Note(-1, 0, 1, 1))},
 		{"far time", "time 268435456 is out of reach", one(Note(1<<28, 0, 1, 1))},
-		{"kind", "0x00 is no kind", one(Event{})},
-		{"status with channel", "0x91 is no kind", one(Event{Kind: 0x91})},
+		{"kind", "unknown kind of event 0x00", one(Event{})},
+		{"status with channel", "unknown kind of event 0x91", one(Event{Kind: 0x91})},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// mostTables is how large the part that describes presets may be; that of the
-// largest fonts has a few MiB.
-const mostTables = 64 << 20
+// maxTables is the largest size of the tables that describe presets; those of the
+// largest fonts have a few MiB.
+const maxTables = 64 << 20
 
-// Read reads the file of that size. It looks only at what describes sounds.
+// Read reads the description of a file of that size.
 func Read(r io.ReaderAt, size int64) (*Font, error) {
 	var head [12]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:4]) != "RIFF" || string(head[8:]) != "sfbk" {
@@ -40,7 +40,7 @@ func Read(r io.ReaderAt, size int64) (*Font, error) {
 	return b.build()
 }
 
-// chunks visits the chunks from a place to an end.
+// chunks visits the chunks between two offsets.
 func chunks(r io.ReaderAt, at, end int64, visit func(name string, at, length int64) error) error {
 	var head [8]byte
 	for at+8 <= end {
@@ -59,7 +59,7 @@ func chunks(r io.ReaderAt, at, end int64, visit func(name string, at, length int
 	return nil
 }
 
-// builder makes a Font of a file's tables.
+// builder builds a Font from a file's tables.
 type builder struct {
 	font   *Font
 	tables map[string][]byte // of the pdta list
@@ -77,8 +77,8 @@ func (b *builder) list(r io.ReaderAt, kind string, at, end int64) error {
 				b.font.Info.SampleBytes = length
 			}
 		case "pdta":
-			if b.size += length; b.size > mostTables {
-				return fault.New(fault.Limit, "the SoundFont describes its sounds in more than %d bytes", mostTables)
+			if b.size += length; b.size > maxTables {
+				return fault.New(fault.Limit, "the preset tables of the SoundFont have more than %d bytes", maxTables)
 			}
 			table := make([]byte, length)
 			if _, err := r.ReadAt(table, at); err != nil {
@@ -125,8 +125,8 @@ const (
 	genRootKey    = 58
 )
 
-// build makes the font of its tables, each of which ends with a record that only
-// says where the one before it ends.
+// build builds the font from its tables. The last record of each table only marks
+// the end of the one before it.
 func (b *builder) build() (*Font, error) {
 	for _, name := range []string{"phdr", "pbag", "pgen", "inst", "ibag", "igen", "shdr"} {
 		if b.tables[name] == nil {
@@ -159,7 +159,7 @@ func (b *builder) build() (*Font, error) {
 	return f, nil
 }
 
-// inherit hands what the first zone says for all others on to them.
+// inherit applies a global zone to the other zones.
 func (f *Font) inherit() {
 	for _, i := range f.instruments {
 		share(f.instrumentZones[i.first:i.end])
@@ -188,22 +188,21 @@ func share(zones []zone) {
 	}
 }
 
-// records visits a table's records, each with the one after it; the last is
-// visited by none.
+// records visits a table's records except the last, each with the one after it.
 func records(table []byte, size int, visit func(record, next []byte)) {
 	for ; len(table) >= 2*size; table = table[size:] {
 		visit(table[:size], table[size:2*size])
 	}
 }
 
-// part is from first to end, inside count.
+// part is the range from first to end, clamped to count.
 func part(first, end, count int) (int, int) {
 	first = min(first, count)
 	return first, min(max(first, end), count)
 }
 
-// zones reads bags and the generators in them. target is the generator that
-// leads on.
+// zones reads bags and their generators. target is the generator with the index of
+// the instrument or sample.
 func zones(bags, generators []byte, target int) []zone {
 	var all []zone
 	count := len(generators) / generatorSize
@@ -237,13 +236,13 @@ func (z *zone) apply(generator, amount, target int) {
 
 func word(b []byte, at int) int { return int(binary.LittleEndian.Uint16(b[at:])) }
 
-// text is up to the first zero byte, as UTF-8.
+// text returns the text up to the first zero byte, as UTF-8.
 func text(raw []byte) string {
 	raw, _, _ = bytes.Cut(raw, []byte{0})
 	if utf8.Valid(raw) {
 		return strings.TrimSpace(string(raw))
 	}
-	runes := make([]rune, len(raw)) // Latin-1, as most old ones are
+	runes := make([]rune, len(raw)) // Latin-1, as in most old files
 	for i, c := range raw {
 		runes[i] = rune(c)
 	}

@@ -1,6 +1,6 @@
-// Package soundfont reads what a SoundFont 2 file says of itself: its presets,
-// and which sample each plays for which keys. The samples, nearly all of the
-// file, are left alone.
+// Package soundfont reads the description of a SoundFont 2 file: its presets, and
+// which sample each plays for which keys. It does not read the samples, which are
+// most of the file.
 package soundfont
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// DrumBank is the bank in which drum kits are.
+// DrumBank is the bank of drum kits.
 const DrumBank = 128
 
-// Font is what a file says of itself.
+// Font is the description of a file.
 type Font struct {
 	Info    Info
 	Presets []Preset // by bank and program
@@ -24,7 +24,7 @@ type Font struct {
 	samples         []sample
 }
 
-// Info is the file's own account.
+// Info is the file's metadata.
 type Info struct {
 	Name        string `json:"name"`
 	Version     string `json:"version" jsonschema:"of the format, such as 2.1"`
@@ -38,7 +38,7 @@ type Info struct {
 	SampleBytes int64  `json:"sample_bytes"`
 }
 
-// Preset is one sound a player can choose.
+// Preset is one selectable sound.
 type Preset struct {
 	Bank    int    `json:"bank"`
 	Program int    `json:"program"`
@@ -75,12 +75,13 @@ type Kit struct {
 	Drums   []Drum `json:"drums"`
 }
 
-// zone is a part of a preset or an instrument: what it leads to, and for what.
+// zone maps a range of keys and velocities of a preset or instrument to an
+// instrument or sample.
 type zone struct {
-	target int // number of an instrument or sample; -1 for what holds for all others
+	target int // index of an instrument or sample; -1 for a global zone
 	keys   span
 	vels   span
-	root   int // -1 when the sample decides
+	root   int // -1: that of the sample
 	loops  bool
 }
 
@@ -95,18 +96,18 @@ type sample struct {
 	root int
 }
 
-// span is from a lowest to a highest value of MIDI.
+// span is a range of MIDI values.
 type span struct{ low, high int }
 
 func everything() span { return span{0, 127} }
 
-// within is what both have; ok is false when that is nothing.
+// within is the intersection; ok is false if it is empty.
 func (s span) within(o span) (span, bool) {
 	both := span{max(s.low, o.low), min(s.high, o.high)}
 	return both, both.low <= both.high
 }
 
-// HasDrums tells whether there is a drum kit.
+// HasDrums reports whether there is a drum kit.
 func (f *Font) HasDrums() bool {
 	return slices.ContainsFunc(f.Presets, func(p Preset) bool { return p.Bank == DrumBank })
 }
@@ -122,10 +123,10 @@ func (f *Font) Preset(bank, program int) (Preset, error) {
 		WithHint("soundfont_inspect lists its presets")
 }
 
-// mostRegions is how many regions of one preset are told; real ones have dozens.
-const mostRegions = 4096
+// maxRegions is the largest number of regions returned; real presets have dozens.
+const maxRegions = 4096
 
-// Regions is what a preset plays, by key.
+// Regions returns the regions of a preset, by key.
 func (f *Font) Regions(p Preset) []Region {
 	regions := []Region{}
 	for _, pz := range f.presetZones[p.first:p.end] {
@@ -134,7 +135,7 @@ func (f *Font) Regions(p Preset) []Region {
 		}
 		i := f.instruments[pz.target]
 		for _, iz := range f.instrumentZones[i.first:i.end] {
-			if r, ok := f.region(pz, i, iz); ok && len(regions) < mostRegions {
+			if r, ok := f.region(pz, i, iz); ok && len(regions) < maxRegions {
 				regions = append(regions, r)
 			}
 		}
@@ -145,7 +146,7 @@ func (f *Font) Regions(p Preset) []Region {
 	return regions
 }
 
-// region is what two zones one behind the other play.
+// region combines a preset zone and an instrument zone.
 func (f *Font) region(pz zone, i instrument, iz zone) (Region, bool) {
 	if iz.target < 0 || iz.target >= len(f.samples) {
 		return Region{}, false
@@ -166,7 +167,7 @@ func (f *Font) region(pz zone, i instrument, iz zone) (Region, bool) {
 	return r, true
 }
 
-// Kits is every drum kit with what its keys play.
+// Kits returns every drum kit with the samples of its keys.
 func (f *Font) Kits() []Kit {
 	kits := []Kit{}
 	for _, p := range f.Presets {
@@ -177,7 +178,7 @@ func (f *Font) Kits() []Kit {
 	return kits
 }
 
-// drums is the first sample of every key that has one.
+// drums returns the first sample of every key that has one.
 func drums(regions []Region) []Drum {
 	var byKey [128]*Region
 	for i := range regions {
@@ -201,7 +202,7 @@ func drums(regions []Region) []Drum {
 	return list
 }
 
-// firstDrum is the key of the first of drumNames: what General MIDI has there.
+// firstDrum is the key of the first of drumNames, the drums of General MIDI.
 const firstDrum = 35
 
 var drumNames = [...]string{

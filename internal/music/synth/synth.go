@@ -1,6 +1,5 @@
-// Package synth plays Standard MIDI Files with SoundFonts into sound, offline and
-// faster than it would sound. It wraps the synthesizer; notes come from our own
-// reader, and files of either kind may be hostile.
+// Package synth renders Standard MIDI Files with SoundFonts to WAV files, faster than
+// real time. It wraps a synthesizer library and protects it from malformed files.
 package synth
 
 import (
@@ -19,20 +18,20 @@ import (
 	"github.com/luanette/luanette/internal/music/soundfont"
 )
 
-// Bounds of what is played.
+// Limits of rendering.
 const (
 	MaxFont    = 512 << 20 // bytes of a SoundFont
 	MaxSeconds = 3600.0    // seconds of sound
-	Tail       = 3.0       // seconds the last notes have to fade away
+	Tail       = 3.0       // seconds for the last notes to fade out
 )
 
-// Options say how to play.
+// Options configure rendering.
 type Options struct {
 	Rate     int                // samples per second; 0 means 44100
-	Progress func(part float64) // is told how far it is, from 0 to 1; may be nil
+	Progress func(part float64) // called with the progress from 0 to 1; may be nil
 }
 
-// Font is a SoundFont ready to play. It is safe for concurrent use.
+// Font is a loaded SoundFont. It is safe for concurrent use.
 type Font struct {
 	sounds *meltysynth.SoundFont
 }
@@ -40,16 +39,16 @@ type Font struct {
 // Load reads a SoundFont of that size.
 func Load(r io.ReaderAt, size int64) (f *Font, err error) {
 	if size > MaxFont {
-		return nil, fault.New(fault.Limit, "the SoundFont has %d bytes", size).WithHint("fonts of at most %d are played", MaxFont)
+		return nil, fault.New(fault.Limit, "the SoundFont has %d bytes", size).WithHint("at most %d are supported", MaxFont)
 	}
-	about, err := soundfont.Read(r, size) // what it says is long is there: the synthesizer's own reader trusts it
+	about, err := soundfont.Read(r, size) // validates lengths, which the synthesizer's own reader trusts
 	if err != nil {
 		return nil, err
 	}
 	if len(about.Presets) == 0 {
 		return nil, fault.New(fault.InvalidParams, "the SoundFont has no presets")
 	}
-	defer mishap(&err, "the synthesizer cannot read this SoundFont")
+	defer recovered(&err, "the synthesizer cannot read this SoundFont")
 	sounds, err := meltysynth.NewSoundFont(whole{io.NewSectionReader(r, 0, size)})
 	if err != nil {
 		return nil, fault.Wrap(fault.InvalidParams, err, "read SoundFont")
@@ -57,41 +56,41 @@ func Load(r io.ReaderAt, size int64) (f *Font, err error) {
 	return &Font{sounds}, nil
 }
 
-// whole reads as much as was asked for: the synthesizer's reader takes less for
-// the end.
+// whole reads full buffers: the synthesizer's reader takes a short read for the end
+// of the file.
 type whole struct{ r io.Reader }
 
 func (w whole) Read(p []byte) (int, error) { return io.ReadFull(w.r, p) }
 
-// mishap turns a panic of the synthesizer into an error.
-func mishap(err *error, what string) {
+// recovered turns a panic of the synthesizer into an error.
+func recovered(err *error, what string) {
 	if p := recover(); p != nil {
 		*err = fault.Wrap(fault.InvalidParams, fmt.Errorf("%v", p), "%s", what).
-			WithHint("the file is damaged or uses what is not supported; try another SoundFont")
+			WithHint("the file is damaged or uses unsupported features; try another SoundFont")
 	}
 }
 
-// Result is what came of playing.
+// Result describes the rendered file.
 type Result struct {
 	Frames  int
 	Rate    int
-	Peak    float64 // above 1 it was cut off there
+	Peak    float64 // samples above 1 were clipped
 	Seconds float64
 }
 
-// Play writes a stereo WAV file of 16 bits of the music.
+// Play renders the music to a stereo WAV file of 16 bits.
 func (f *Font) Play(ctx context.Context, w io.Writer, music *smf.File, o Options) (result Result, err error) {
 	if o.Rate == 0 {
 		o.Rate = 44100
 	}
 	if o.Rate < 8000 || o.Rate > 192_000 {
-		return Result{}, fault.New(fault.InvalidParams, "a sample rate of %d cannot be played", o.Rate).WithHint("use 8000 to 192000; 44100 is usual")
+		return Result{}, fault.New(fault.InvalidParams, "invalid sample rate %d", o.Rate).WithHint("use 8000 to 192000; 44100 is usual")
 	}
 	notes, seconds := timed(music)
 	if seconds > MaxSeconds-Tail {
-		return Result{}, fault.New(fault.Limit, "the music lasts %.0f seconds", seconds).WithHint("at most %.0f are played", MaxSeconds-Tail)
+		return Result{}, fault.New(fault.Limit, "the music lasts %.0f seconds", seconds).WithHint("at most %.0f are supported", MaxSeconds-Tail)
 	}
-	defer mishap(&err, "the synthesizer cannot play with this SoundFont")
+	defer recovered(&err, "the synthesizer cannot play with this SoundFont")
 	settings := meltysynth.NewSynthesizerSettings(int32(o.Rate)) //nolint:gosec // checked above
 	machine, err := meltysynth.NewSynthesizer(f.sounds, settings)
 	if err != nil {
@@ -118,8 +117,8 @@ type note struct {
 	at float64
 }
 
-// timed is all of a file's events on channels by time, and how long it lasts. The
-// tracks of a format 2 file sound one after another.
+// timed returns the channel events of a file by time, and its length. The tracks of
+// a format 2 file follow one another.
 func timed(music *smf.File) (notes []note, seconds float64) {
 	if music.Format != 2 {
 		return together(music.Division, music.Tracks, 0)
@@ -131,7 +130,7 @@ func timed(music *smf.File) (notes []note, seconds float64) {
 	return notes, seconds
 }
 
-// together is tracks that sound at once from a time on.
+// together returns the events of simultaneous tracks that start at a time.
 func together(division smf.Division, tracks []smf.Track, start float64) (notes []note, end float64) {
 	tempo := smf.TempoMapOf(division, tracks...)
 	end = start
@@ -147,7 +146,7 @@ func together(division smf.Division, tracks []smf.Track, start float64) (notes [
 	return notes, end
 }
 
-// player writes what the synthesizer makes.
+// player writes the output of the synthesizer.
 type player struct {
 	machine     *meltysynth.Synthesizer
 	out         io.Writer
@@ -158,7 +157,7 @@ type player struct {
 	bytes       [block * 4]byte
 }
 
-// block is how many frames are made at once.
+// block is how many frames are rendered at once.
 const block = 4096
 
 func (p *player) begin(rate int) error {
@@ -169,7 +168,7 @@ func (p *player) begin(rate int) error {
 	return p.write(header)
 }
 
-// until plays up to a frame.
+// until renders up to a frame.
 func (p *player) until(ctx context.Context, frame int) error {
 	for frame = min(frame, p.total); p.done < frame; {
 		if ctx.Err() != nil {
