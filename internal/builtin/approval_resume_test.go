@@ -33,7 +33,7 @@ func (s *stage) decideAndDie(t *testing.T, code, session string) (id string, ans
 	id = s.eval(t, code, session).Approval.ID
 	s.bank.hold() // the plan is made by looking for real
 	said := make(chan string, 1)
-	dying := s.house
+	dying := s.toolFixture
 	go func() {
 		view, err := dying.call(t, "approval_decide", `{"id":"`+id+`","decision":"allow"}`)
 		said <- fmt.Sprint(view.Text(), err)
@@ -63,7 +63,7 @@ func (s *stage) nextProcess(t *testing.T) {
 	s.reopen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.office.Watch(ctx, func(ctx context.Context, a approval.Approval) {
+	s.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
 		defer cancel()
 		if _, err := s.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{}); err != nil {
 			t.Error(err)
@@ -132,7 +132,7 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 	s := approving(t, payments)
 	session := s.begin(t)
 	id := s.eval(t, `n = (n or 0) + 1 mcp.bank.pay { to = "a" }`, session).Approval.ID
-	a, err := s.office.Get(t.Context(), "", id)
+	a, err := s.approvals.Get(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestAnApprovedScriptKeepsItsRights(t *testing.T) {
 	if view, err := result.View(); err != nil || json.Unmarshal(view.Structured, &waits) != nil || waits.Approval == nil {
 		t.Fatalf("answered %s, %v", result.Raw, err)
 	}
-	if err := s.office.Answer(t.Context(), waits.Approval.ID, host.Answer{Allow: true}); err != nil {
+	if err := s.approvals.Answer(t.Context(), waits.Approval.ID, host.Answer{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.nextProcess(t)
@@ -188,7 +188,7 @@ func TestAnsweredRunsAreFinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := s.office.List(t.Context(), "", "", 10)
+	all, err := s.approvals.List(t.Context(), "", "", 10)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("approvals %+v, %v", all, err)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/luanette/luanette/internal/tools/results"
 )
 
-// study is where scripts are run, kept and published.
-type study struct {
+// scriptFixture runs, stores and publishes scripts.
+type scriptFixture struct {
 	runner    *script.Runner
 	scripts   *artifact.Store
 	published *script.Published
@@ -39,7 +39,7 @@ var javaScript = sync.OnceValue(func() *script.JavaScriptEngine {
 	return e
 })
 
-func newStudy(t *testing.T, c *catalog.Catalog) study {
+func newStudy(t *testing.T, c *catalog.Catalog) scriptFixture {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -71,5 +71,5 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 	must(err)
 	sessions, err := script.OpenSessions(t.Context(), database, runner, script.SessionOptions{})
 	must(err)
-	return study{runner, scripts, published, sessions, kept}
+	return scriptFixture{runner, scripts, published, sessions, kept}
 }

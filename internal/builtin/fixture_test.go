@@ -159,15 +159,15 @@ func (s *servers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 		string(call.Args) + `,"x-unknown":9007199254740993}`)}, nil
 }
 
-// house is our tools in a catalog with some servers behind it.
-type house struct {
+// toolFixture is the built-in tools in a catalog with some servers.
+type toolFixture struct {
 	servers *servers
 	catalog *catalog.Catalog
 	set     *builtin.Set
-	study
+	scriptFixture
 }
 
-func open(t *testing.T) house {
+func open(t *testing.T) toolFixture {
 	t.Helper()
 	s := newServers().
 		offer("fs", map[string]string{
@@ -176,27 +176,27 @@ func open(t *testing.T) house {
 		}).
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
-	study := newStudy(t, c)
-	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c, study.results),
-		builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
-		builtin.Results(study.results, builtin.DefaultShown),
-		builtin.Sessions(study.sessions),
-		builtin.Code(study.runner, study.sessions, builtin.CodeOptions{Time: clocktest.Timeout}),
-		builtin.Preview(study.runner, study.sessions, study.scripts, c), builtin.Approvals(nil, study.sessions),
-		builtin.Jobs(nil, study.scripts, study.runner), builtin.Schedules(nil)) // openJobs has a queue
-	c.Add(builtin.LimitedSet{Set: set, Keeper: study.results, Shown: builtin.DefaultShown})
-	c.Add(study.published)
+	scriptFixture := newStudy(t, c)
+	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c, scriptFixture.results),
+		builtin.Scripts(scriptFixture.runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
+		builtin.Results(scriptFixture.results, builtin.DefaultShown),
+		builtin.Sessions(scriptFixture.sessions),
+		builtin.Code(scriptFixture.runner, scriptFixture.sessions, builtin.CodeOptions{Time: clocktest.Timeout}),
+		builtin.Preview(scriptFixture.runner, scriptFixture.sessions, scriptFixture.scripts, c), builtin.Approvals(nil, scriptFixture.sessions),
+		builtin.Jobs(nil, scriptFixture.scripts, scriptFixture.runner), builtin.Schedules(nil)) // openJobs has a queue
+	c.Add(builtin.LimitedSet{Set: set, Keeper: scriptFixture.results, Shown: builtin.DefaultShown})
+	c.Add(scriptFixture.published)
 	for _, name := range []string{"fs", "music"} {
 		if err := s.Add(t.Context(), builtin.Upstream{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return house{s, c, set, study}
+	return toolFixture{s, c, set, scriptFixture}
 }
 
 // call runs one of our tools through the catalog, as the hub does, and takes the
 // result apart.
-func (h house) call(t *testing.T, name, args string) (tool.View, error) {
+func (h toolFixture) call(t *testing.T, name, args string) (tool.View, error) {
 	t.Helper()
 	result, err := h.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)})
 	if err != nil {
@@ -213,7 +213,7 @@ func (h house) call(t *testing.T, name, args string) (tool.View, error) {
 }
 
 // mustCall is call where nothing may fail; it decodes the structured result.
-func (h house) mustCall(t *testing.T, name, args string, out any) tool.View {
+func (h toolFixture) mustCall(t *testing.T, name, args string, out any) tool.View {
 	t.Helper()
 	view, err := h.call(t, name, args)
 	if err != nil {

@@ -35,17 +35,17 @@ type bank struct {
 	by   []string      // whose calls those were
 	wait chan struct{} // told when somebody is here, or a payment is slow and waits to be cancelled
 
-	holds atomic.Bool   // the next call to "hold" waits
-	gate  chan struct{} // there
+	holds    atomic.Bool   // the next call to "hold" waits
+	released chan struct{} // there
 }
 
-// hold keeps the next call to "hold" until it is let go.
+// hold blocks the next call to "hold" until letGo.
 func (b *bank) hold() {
-	b.gate = make(chan struct{})
+	b.released = make(chan struct{})
 	b.holds.Store(true)
 }
 
-func (b *bank) letGo() { close(b.gate) }
+func (b *bank) letGo() { close(b.released) }
 
 func (b *bank) Tools(context.Context) ([]tool.Info, error) {
 	object := json.RawMessage(`{"type":"object"}`)
@@ -64,7 +64,7 @@ func (b *bank) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	if in.To == "hold" && b.holds.Swap(false) {
 		b.wait <- struct{}{}
-		<-b.gate
+		<-b.released
 	}
 	if in.To == "slow" {
 		b.wait <- struct{}{}
@@ -96,19 +96,19 @@ func (a asJobs) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) 
 	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
 }
 
-// office is a house in which jobs run.
-type office struct {
-	house
+// jobFixture is a toolFixture in which jobs run.
+type jobFixture struct {
+	toolFixture
 	bank   *bank
 	queue  *job.Queue
 	folder string // scripts may write it
 }
 
-func openJobs(t *testing.T) office {
+func openJobs(t *testing.T) jobFixture {
 	t.Helper()
 	b := &bank{wait: make(chan struct{}, 1)}
 	c := catalog.New(catalog.Options{Sources: []tool.Source{b}})
-	study, folder := newStudy(t, c), t.TempDir()
+	scriptFixture, folder := newStudy(t, c), t.TempDir()
 	runner := script.NewRunner(script.Options{
 		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
@@ -128,10 +128,10 @@ func openJobs(t *testing.T) office {
 		}
 		_ = database.Close()
 	})
-	set := builtin.NewSet(builtin.Jobs(queue, study.scripts, runner), builtin.Schedules(queue), builtin.Preview(runner, study.sessions, study.scripts, c),
-		builtin.Scripts(runner, study.scripts, study.published, study.sessions))
+	set := builtin.NewSet(builtin.Jobs(queue, scriptFixture.scripts, runner), builtin.Schedules(queue), builtin.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
+		builtin.Scripts(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions))
 	c.Add(set)
-	return office{house{catalog: c, set: set, study: study}, b, queue, folder}
+	return jobFixture{toolFixture{catalog: c, set: set, scriptFixture: scriptFixture}, b, queue, folder}
 }
 
 // toucher is programs that leave a file behind.
@@ -142,7 +142,7 @@ func (p toucher) Run(_ context.Context, name string, _ []string) (host.CommandRe
 }
 
 // start stores a script and runs it as a job.
-func (o office) start(t *testing.T, source, params string) string {
+func (o jobFixture) start(t *testing.T, source, params string) string {
 	t.Helper()
 	var stored struct{ Hash string }
 	content, _ := json.Marshal(map[string]string{"content": source})
@@ -160,7 +160,7 @@ type jobAnswer struct {
 	Error  *struct{ Code, Message string }
 }
 
-func (o office) wait(t *testing.T, id string) jobAnswer {
+func (o jobFixture) wait(t *testing.T, id string) jobAnswer {
 	t.Helper()
 	var polled struct {
 		Completed []jobAnswer

@@ -15,7 +15,7 @@ import (
 )
 
 // crowd offers count tools of a server.
-func (h house) crowd(t *testing.T, namespace string, count int) {
+func (h toolFixture) crowd(t *testing.T, namespace string, count int) {
 	t.Helper()
 	tools := map[string]string{}
 	for i := range count {
@@ -29,7 +29,7 @@ func (h house) crowd(t *testing.T, namespace string, count int) {
 	h.catalog.Refresh(t.Context())
 }
 
-func (h house) menu(mode string, threshold int) *builtin.Menu {
+func (h toolFixture) menu(mode string, threshold int) *builtin.Menu {
 	return builtin.NewMenu(h.catalog.Exposed(), builtin.MenuOptions{Mode: mode, Threshold: threshold, Own: h.set.Has})
 }
 

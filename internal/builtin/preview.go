@@ -93,15 +93,15 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 			return script.ToolFailure(script.Outcome{}, err), nil
 		}
 	}
-	door := host.NewRehearsal(t.tools, mocks)
-	q.Handler, q.Caller = door, call.Caller
+	rehearsal := host.NewRehearsal(t.tools, mocks)
+	q.Handler, q.Caller = rehearsal, call.Caller
 	outcome, err := t.run(ctx, call, in.SessionID, q)
 	var failed *script.Error
 	if err != nil && !errors.As(err, &failed) { // no such session
 		return tool.Result{}, err
 	}
 	data := previewData{
-		Plan: door.Plan(), Reads: door.Reads(), Complete: err == nil, Certain: door.Certain(), Mocked: door.Mocked(),
+		Plan: rehearsal.Plan(), Reads: rehearsal.Reads(), Complete: err == nil, Certain: rehearsal.Certain(), Mocked: rehearsal.Mocked(),
 		Output: append([]JobLogLine{}, saidViews(outcome.Output)...), Result: outcome.Result,
 	}
 	if failed != nil {

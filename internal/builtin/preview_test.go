@@ -32,22 +32,22 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// stage is a house with everything a script could change, and a way to tell
+// stage is a toolFixture with everything a script could change, and a way to check
 // whether it did.
 type stage struct {
-	house
-	bank     *bank
-	folder   string // scripts may write it
-	temp     string // below it runs have their folders
-	web      *httptest.Server
-	posted   atomic.Int64
-	changes  atomic.Int64 // of upstreams, contents and programs
-	events   *event.Subscription
-	database *db.DB
-	office   *approval.Store
-	policy   approval.Policy
-	clock    clock.Clock // the office's
-	bus      *event.Bus
+	toolFixture
+	bank      *bank
+	folder    string // scripts may write it
+	temp      string // below it runs have their folders
+	web       *httptest.Server
+	posted    atomic.Int64
+	changes   atomic.Int64 // of upstreams, contents and programs
+	events    *event.Subscription
+	database  *db.DB
+	approvals *approval.Store
+	policy    approval.Policy
+	clock     clock.Clock // of approvals
+	bus       *event.Bus
 }
 
 // openStage lets scripts do everything.
@@ -83,7 +83,7 @@ func openStageWith(t *testing.T, policy approval.Policy) *stage {
 	return s
 }
 
-// reopen makes every room anew over the same database, as a restart does.
+// reopen opens everything again on the same database, as a restart does.
 func (s *stage) reopen(t *testing.T) {
 	t.Helper()
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s.bank}})
@@ -95,10 +95,10 @@ func (s *stage) reopen(t *testing.T) {
 		}
 	}
 	s.catalog = c
-	s.office, err = approval.Open(t.Context(), s.database, approval.Options{Policy: s.policy, Events: s.bus, Clock: s.clock})
+	s.approvals, err = approval.Open(t.Context(), s.database, approval.Options{Policy: s.policy, Events: s.bus, Clock: s.clock})
 	must(err)
 	s.runner = script.NewRunner(script.Options{
-		Tools: c, Events: s.bus, Approvals: s.office, Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: s.temp,
+		Tools: c, Events: s.bus, Approvals: s.approvals, Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: s.temp,
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 		Files: host.FilesOptions{Write: []string{s.folder}}, Commands: toucher{s.folder}, HTTP: s.web.Client(),
 		Upstreams: changeable{&s.changes}, Contents: storing{&s.changes},
@@ -113,7 +113,7 @@ func (s *stage) reopen(t *testing.T) {
 	s.sessions, err = script.OpenSessions(t.Context(), s.database, s.runner, script.SessionOptions{})
 	must(err)
 	s.set = builtin.NewSet(builtin.Scripts(s.runner, s.scripts, s.published, s.sessions), builtin.Sessions(s.sessions),
-		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c, nil), builtin.Approvals(s.office, s.sessions))
+		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c, nil), builtin.Approvals(s.approvals, s.sessions))
 	c.Add(s.set)
 	c.Add(s.published)
 }

@@ -13,7 +13,7 @@ import (
 
 var _ hub.Prompts = (*builtin.Prompts)(nil)
 
-func (h house) prompts() *builtin.Prompts {
+func (h toolFixture) prompts() *builtin.Prompts {
 	return builtin.NewPrompts(builtin.ScriptPrompts(h.runner, h.scripts, h.catalog))
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // keep stores a script and returns its hash.
-func (o office) keep(t *testing.T, source string) string {
+func (o jobFixture) keep(t *testing.T, source string) string {
 	t.Helper()
 	var stored struct{ Hash string }
 	content, _ := json.Marshal(map[string]string{"content": source})

@@ -96,7 +96,7 @@ func TestEvalTellsItsProgress(t *testing.T) {
 }
 
 // kept stores a script and returns its hash.
-func (h house) kept(t *testing.T, source, more string) string {
+func (h toolFixture) kept(t *testing.T, source, more string) string {
 	t.Helper()
 	var out struct{ Hash string }
 	h.mustCall(t, "script_store", `{"content":`+quoted(source)+more+`}`, &out)

@@ -17,7 +17,7 @@ type evaluated struct {
 }
 
 // begin makes a session.
-func (h house) begin(t *testing.T) string {
+func (h toolFixture) begin(t *testing.T) string {
 	t.Helper()
 	var made builtin.SessionView
 	h.mustCall(t, "session_create", `{"name":"scratch","language":"lua"}`, &made)
@@ -25,7 +25,7 @@ func (h house) begin(t *testing.T) string {
 }
 
 // inSession runs code in a session and returns what it returned.
-func (h house) inSession(t *testing.T, id, code string) string {
+func (h toolFixture) inSession(t *testing.T, id, code string) string {
 	t.Helper()
 	var out evaluated
 	args, _ := json.Marshal(map[string]string{"code": code, "session_id": id})

@@ -53,7 +53,7 @@ func compileSchema(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
 }
 
 // checkOutput holds a result against the tool's output schema.
-func (h house) checkOutput(t *testing.T, name string, view tool.View) {
+func (h toolFixture) checkOutput(t *testing.T, name string, view tool.View) {
 	t.Helper()
 	info, err := h.catalog.Resolve(t.Context(), name)
 	if err != nil {

@@ -45,7 +45,7 @@ func (a *actor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || r.URL.Path != "/v1/messages" {
 		a.t.Errorf("%s: %v", r.URL.Path, err)
 	}
-	if !strings.Contains(asked.System, "the environment persists") || len(asked.Tools) < 10 {
+	if !strings.Contains(asked.System, "variables and functions persist") || len(asked.Tools) < 10 {
 		a.t.Errorf("the model was told %q and given %d tools", asked.System, len(asked.Tools))
 	}
 	turn := len(asked.Messages) / 2

@@ -19,18 +19,18 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// shelf is a source of tools that are functions.
-type shelf struct {
+// toolSource is a source of tools that are functions.
+type toolSource struct {
 	tools []tool.Info
 	do    map[tool.Ref]func(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
-func newShelf() *shelf {
-	return &shelf{do: map[tool.Ref]func(context.Context, tool.Call) (tool.Result, error){}}
+func newToolSource() *toolSource {
+	return &toolSource{do: map[tool.Ref]func(context.Context, tool.Call) (tool.Result, error){}}
 }
 
 // with adds "space.name" or "name".
-func (s *shelf) with(name, description string, do func(context.Context, tool.Call) (tool.Result, error)) *shelf {
+func (s *toolSource) with(name, description string, do func(context.Context, tool.Call) (tool.Result, error)) *toolSource {
 	ref := tool.Ref{Name: name}
 	if space, rest, ok := strings.Cut(name, "."); ok {
 		ref = tool.Ref{Space: space, Name: rest}
@@ -40,9 +40,9 @@ func (s *shelf) with(name, description string, do func(context.Context, tool.Cal
 	return s
 }
 
-func (s *shelf) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
+func (s *toolSource) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
 
-func (s *shelf) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (s *toolSource) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	do, ok := s.do[call.Ref]
 	if !ok {
 		return tool.Result{}, fault.New(fault.ToolNotFound, "no tool %s", call.Ref)
@@ -66,7 +66,7 @@ type scene struct {
 }
 
 // play makes a scene in which the model answers as the scenario says.
-func play(t *testing.T, source *shelf, scenario string, change ...func(*agent.Options)) *scene {
+func play(t *testing.T, source *toolSource, scenario string, change ...func(*agent.Options)) *scene {
 	t.Helper()
 	slices.SortFunc(source.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	steps, err := llmtest.Parse(scenario)

@@ -31,7 +31,7 @@ func (n *notes) String() string {
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	kept := &notes{sections: []agent.Section{{Name: "work", Text: "a bakery", Updated: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}}}
-	s := play(t, newShelf(), `
+	s := play(t, newToolSource(), `
 		system ## Memory
 		system - work (8 bytes, updated 2026-01-02)
 		use read_memory {"sections":["work","pets"]}
@@ -56,7 +56,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// When the memory is full, what is oldest and not pinned makes room.
+// When the memory is full, what is oldest and not pinned is removed first.
 func TestMemoryEviction(t *testing.T) {
 	t.Parallel()
 	kept := &notes{}
@@ -66,7 +66,7 @@ func TestMemoryEviction(t *testing.T) {
 		})
 	}
 	big := strings.Repeat("y", 31<<10)
-	s := play(t, newShelf(), `
+	s := play(t, newToolSource(), `
 		use update_memory {"sections":{"new":"`+big+`"}}
 		---
 		expect "\"evicted\":[\"oldest\"]"

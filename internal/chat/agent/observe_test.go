@@ -28,7 +28,7 @@ func watched(t *testing.T, content bool) (logs string, spans []sdktrace.ReadOnly
 	var log bytes.Buffer
 	recorder := tracetest.NewSpanRecorder()
 	reader := metric.NewManualReader()
-	source := newShelf().
+	source := newToolSource().
 		with("execute_code", "", func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Output("result of the secret", map[string]any{"logs": []string{"a", "b"}})
 		}).
@@ -193,7 +193,7 @@ func TestEventsOfTurns(t *testing.T) {
 	defer bus.Close()
 	sub := bus.Subscribe(event.Options{})
 	defer sub.Close()
-	s := play(t, newShelf(), "say ok", func(o *agent.Options) { o.Bus = bus })
+	s := play(t, newToolSource(), "say ok", func(o *agent.Options) { o.Bus = bus })
 	reply := s.turn(t, "go")
 	var types []string
 	for e := range sub.All(t.Context()) {

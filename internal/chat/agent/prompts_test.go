@@ -10,8 +10,8 @@ import (
 
 func TestPrompts(t *testing.T) {
 	t.Parallel()
-	s := play(t, newShelf().with("x.a", "Does.", answers("")), "say ok", func(o *agent.Options) {
-		o.Version, o.Prompts = "1.2.3", agent.Prompts{"closing": "house closing"}
+	s := play(t, newToolSource().with("x.a", "Does.", answers("")), "say ok", func(o *agent.Options) {
+		o.Version, o.Prompts = "1.2.3", agent.Prompts{"closing": "server closing"}
 	})
 	s.turn(t, "go", func(r *agent.Request) {
 		r.Language, r.First = "de", true
@@ -29,7 +29,7 @@ func TestPrompts(t *testing.T) {
 		}
 		at = next
 	}
-	for _, part := range []string{"org closing", "house closing", "How to work", "for the web client", "## Memory"} {
+	for _, part := range []string{"org closing", "server closing", "How to work", "for the web client", "## Memory"} {
 		if strings.Contains(system, part) {
 			t.Errorf("%q is there", part)
 		}

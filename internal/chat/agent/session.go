@@ -99,7 +99,7 @@ func (t *turn) ownTool(ctx context.Context, name string, args any) (json.RawMess
 	}
 	result, err := t.agent.options.Tools.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Caller: t.caller()})
 	if err != nil {
-		return nil, nil //nolint:nilerr // a house without sessions runs code without them
+		return nil, nil //nolint:nilerr // without sessions, code runs without them
 	}
 	view, err := result.View()
 	if err != nil || view.IsError {

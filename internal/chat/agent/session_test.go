@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// sessions is a house that keeps sessions.
+// sessions stands in for the tools that manage sessions.
 type sessions struct {
 	mu     sync.Mutex
 	names  map[string][]string // by owner
@@ -20,8 +20,8 @@ type sessions struct {
 	resets []string
 }
 
-func (s *sessions) shelf() *shelf {
-	source := newShelf()
+func (s *sessions) toolSource() *toolSource {
+	source := newToolSource()
 	source.with("session_list", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -60,8 +60,8 @@ func (s *sessions) shelf() *shelf {
 // Code of one conversation runs in one session, of which the model knows nothing.
 func TestSessionOfTheConversation(t *testing.T) {
 	t.Parallel()
-	house := &sessions{names: map[string][]string{}}
-	source := house.shelf()
+	store := &sessions{names: map[string][]string{}}
+	source := store.toolSource()
 	for i, c := range []string{"", "", "work"} {
 		s := play(t, source, `use lua_eval {"code":"1"}`+"\n"+`use lua_eval {"code":"1","session_id":"somebody's"}`+"\n---\nsay ok")
 		s.turn(t, "go", func(r *agent.Request) { r.Conversation = c })
@@ -70,16 +70,16 @@ func TestSessionOfTheConversation(t *testing.T) {
 			t.Errorf("the model knows of sessions: %s", offered)
 		}
 	}
-	if got := fmt.Sprint(house.names); got != "map[acme/anna:[chat chat:work]]" {
+	if got := fmt.Sprint(store.names); got != "map[acme/anna:[chat chat:work]]" {
 		t.Errorf("sessions %s", got)
 	}
 	want := map[string]int{`{"code":"1","session_id":"acme/anna#chat"}`: 4, `{"code":"1","session_id":"acme/anna#chat:work"}`: 2}
-	for _, call := range house.calls {
+	for _, call := range store.calls {
 		want[call]--
 	}
 	for call, n := range want {
 		if n != 0 {
-			t.Errorf("%d more or less of %s: %v", n, call, house.calls)
+			t.Errorf("%d more or less of %s: %v", n, call, store.calls)
 		}
 	}
 }
@@ -88,8 +88,8 @@ func TestSessionOfTheConversation(t *testing.T) {
 // theirs, and nobody with sessions that are no conversation's. None is made for that.
 func TestSessionsAreReset(t *testing.T) {
 	t.Parallel()
-	house := &sessions{names: map[string][]string{"acme/anna": {"chat", "chat:work", "chatter"}, "acme/bob": {"chat"}}}
-	s := play(t, house.shelf(), "say ok")
+	store := &sessions{names: map[string][]string{"acme/anna": {"chat", "chat:work", "chatter"}, "acme/bob": {"chat"}}}
+	s := play(t, store.toolSource(), "say ok")
 	for _, c := range []struct {
 		reset func() error
 		want  string
@@ -99,12 +99,12 @@ func TestSessionsAreReset(t *testing.T) {
 		{func() error { return s.Agent.Forget(t.Context(), "acme", "anna") }, `[{"session_id":"acme/anna#chat"} {"session_id":"acme/anna#chat:work"}]`},
 		{func() error { return s.Agent.Forget(t.Context(), "acme", "carl") }, `[]`},
 	} {
-		house.resets = nil
-		if err := c.reset(); err != nil || fmt.Sprint(house.resets) != c.want {
-			t.Errorf("reset %v, %v, want %s", house.resets, err, c.want)
+		store.resets = nil
+		if err := c.reset(); err != nil || fmt.Sprint(store.resets) != c.want {
+			t.Errorf("reset %v, %v, want %s", store.resets, err, c.want)
 		}
 	}
-	if len(house.names) != 2 {
-		t.Errorf("sessions %v", house.names)
+	if len(store.names) != 2 {
+		t.Errorf("sessions %v", store.names)
 	}
 }

@@ -89,14 +89,14 @@ func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
 // find and run others, all are. Unreachable servers keep their place, so that the prompt
 // does not change with every disconnection.
 func (t *turn) chooseDirect(groups []group, searchable bool) {
-	offer, room := t.agent.options.Offer, t.limits.DirectTools
+	offer, left := t.agent.options.Offer, t.limits.DirectTools
 	for i := range groups {
 		g := &groups[i]
 		if !searchable || offer == Direct {
 			g.direct = true
-		} else if offer == Auto && len(g.tools) <= room {
+		} else if offer == Auto && len(g.tools) <= left {
 			g.direct = true
-			room -= len(g.tools)
+			left -= len(g.tools)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // crowd is three servers with so many tools each, and the tools to find them.
-func crowd(n int) *shelf {
-	s := newShelf().with("search_tools", "Finds.", answers("")).with("execute_code", "Runs.", answers("")).
+func crowd(n int) *toolSource {
+	s := newToolSource().with("search_tools", "Finds.", answers("")).with("execute_code", "Runs.", answers("")).
 		with("mcp_connect", "Connects.", answers("")).with("tidy", "A published script. It tidies.", answers("tidied"))
 	for _, space := range []string{"fs", "git", "web"} {
 		for i := range n {
@@ -120,7 +120,7 @@ func TestServersAreBounds(t *testing.T) {
 func TestNamesDoNotCollide(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("very_", 20) + "long"
-	source := newShelf()
+	source := newToolSource()
 	for _, name := range []string{"a.b c", "a.b_c", "a.b/c", "a__b.c", "a.b__c", "x." + long + "1", "x." + long + "2"} {
 		source.with(name, "", func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Output("called "+call.Ref.String(), nil)
@@ -175,7 +175,7 @@ func TestServerAway(t *testing.T) {
 // A tool whose schema providers refuse does not take the others with it.
 func TestOddSchemas(t *testing.T) {
 	t.Parallel()
-	source := newShelf()
+	source := newToolSource()
 	for i, schema := range []string{
 		`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`,
 		`{"type":"object","properties":{"with space":{"type":"string"}}}`,

@@ -59,7 +59,7 @@ func dropResults(m *llm.Message) (saved int) {
 
 // shareOut shortens the tool results in a message so that each has an equal part of
 // limit, and returns the bytes saved.
-func (t *turn) shareOut(m *llm.Message, room int) (saved int) {
+func (t *turn) shareOut(m *llm.Message, limit int) (saved int) {
 	n := 0
 	for _, b := range m.Blocks {
 		if b.Result != nil {
@@ -72,7 +72,7 @@ func (t *turn) shareOut(m *llm.Message, room int) (saved int) {
 	before := sizeOf([]llm.Message{*m})
 	for _, b := range m.Blocks {
 		if b.Result != nil {
-			b.Result.Text = cutTo(b.Result.Text, max(room/n-longestNote, 0))
+			b.Result.Text = cutTo(b.Result.Text, max(limit/n-longestNote, 0))
 		}
 	}
 	return before - sizeOf([]llm.Message{*m})

@@ -17,7 +17,7 @@ import (
 
 func TestTurnUsesToolsAndTellsOfIt(t *testing.T) {
 	t.Parallel()
-	s := play(t, newShelf().with("fs.read", "Reads.", answers("hi")), `
+	s := play(t, newToolSource().with("fs.read", "Reads.", answers("hi")), `
 		expect what is in a?
 		offer fs__read
 		say "Let me look. "
@@ -62,7 +62,7 @@ func TestToolsRunSideBySide(t *testing.T) {
 			}
 		}
 	}
-	s := play(t, newShelf().with("x.a", "", meet(a, b, "one")).with("x.b", "", meet(b, a, "two")),
+	s := play(t, newToolSource().with("x.a", "", meet(a, b, "one")).with("x.b", "", meet(b, a, "two")),
 		"use x__a\nuse x__b\n---\nexpect onetwo\nsay done")
 	if reply := s.turn(t, "go"); reply.Text() != "done" {
 		t.Errorf("reply %+v", reply)
@@ -75,7 +75,7 @@ func TestFailuresAreToldToTheModel(t *testing.T) {
 	fails := func(err error) func(context.Context, tool.Call) (tool.Result, error) {
 		return func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, err }
 	}
-	source := newShelf().
+	source := newToolSource().
 		with("x.away", "", fails(fault.New(fault.Unavailable, "x is away").WithHint("come back later"))).
 		with("x.failed", "", func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Failure(fault.New(fault.NotFound, "no such page")), nil
@@ -111,7 +111,7 @@ func TestFailuresAreToldToTheModel(t *testing.T) {
 // So it does of one that takes too long.
 func TestSlowToolsAreToldToTheModel(t *testing.T) {
 	t.Parallel()
-	source := newShelf().with("x.slow", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	source := newToolSource().with("x.slow", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		<-ctx.Done()
 		return tool.Result{}, fault.Wrap(fault.Timeout, ctx.Err(), "wait")
 	})
@@ -124,7 +124,7 @@ func TestSlowToolsAreToldToTheModel(t *testing.T) {
 
 func TestIterationLimit(t *testing.T) {
 	t.Parallel()
-	s := play(t, newShelf().with("x.a", "", answers("more")), strings.Repeat("use x__a\n---\n", 3)+"say never")
+	s := play(t, newToolSource().with("x.a", "", answers("more")), strings.Repeat("use x__a\n---\n", 3)+"say never")
 	reply := s.turn(t, "go", func(r *agent.Request) { r.Limits.Iterations = 3 })
 	if reply.Stop != agent.StopIterations || !strings.Contains(reply.Text(), "3 steps") || reply.ToolCalls != 3 {
 		t.Errorf("reply %+v", reply)
@@ -150,7 +150,7 @@ func TestCallLimit(t *testing.T) {
 		}
 		return tool.Output("done", nil)
 	}
-	s = play(t, newShelf().with("lua_eval", "", many).with("x.a", "", answers("ok")),
+	s = play(t, newToolSource().with("lua_eval", "", many).with("x.a", "", answers("ok")),
 		"use lua_eval {}\n---\nexpect done\nuse x__a\n---\nexpect has used its 4 tool calls\nsay enough")
 	reply := s.turn(t, "go", func(r *agent.Request) { r.Limits.Calls = 4 })
 	if refused.Load() != 2 || reply.ToolCalls != 4 || reply.Text() != "enough" {
@@ -163,7 +163,7 @@ func TestCallLimit(t *testing.T) {
 
 func TestLongResultsAreCut(t *testing.T) {
 	t.Parallel()
-	s := play(t, newShelf().with("x.a", "", answers(strings.Repeat("ä", 20_000))),
+	s := play(t, newToolSource().with("x.a", "", answers(strings.Repeat("ä", 20_000))),
 		"use x__a\n---\nexpect the first 32768 of 40000 bytes\nexpect narrow your query\nsay ok")
 	s.turn(t, "go")
 	if body := string(s.model.Requests()[1].Body); strings.Count(body, "ä") != 16384 {
@@ -175,7 +175,7 @@ func TestLongResultsAreCut(t *testing.T) {
 // the turn.
 func TestPromptIsKeptWithinItsBound(t *testing.T) {
 	t.Parallel()
-	source := newShelf().with("x.a", "", answers(strings.Repeat("a", 6000))).with("x.b", "", answers(strings.Repeat("b", 6000)))
+	source := newToolSource().with("x.a", "", answers(strings.Repeat("a", 6000))).with("x.b", "", answers(strings.Repeat("b", 6000)))
 	s := play(t, source, "use x__a\n---\nexpect aaaa\nuse x__b\nuse x__b\n---\nexpect bbbb\nsay ok")
 	history := []agent.Exchange{{User: "old question", Assistant: strings.Repeat("c", 4000)}}
 	reply := s.turn(t, "go", func(r *agent.Request) { r.Limits.PromptBytes, r.History = 10_000, history })
@@ -214,7 +214,7 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reply := play(t, newShelf(), tt.scenario).turn(t, "go")
+			reply := play(t, newToolSource(), tt.scenario).turn(t, "go")
 			notice := ""
 			if len(reply.Notices) > 0 {
 				notice = reply.Notices[0].Code
@@ -228,7 +228,7 @@ func TestEndings(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	s := play(t, newShelf(), "status 400 invalid_request_error no")
+	s := play(t, newToolSource(), "status 400 invalid_request_error no")
 	if _, err := s.Turn(t.Context(), agent.Request{User: "anna", Message: " \n"}, nil); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("an empty message: %v", err)
 	}
@@ -236,7 +236,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a model that fails: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s = play(t, newShelf().with("x.a", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	s = play(t, newToolSource().with("x.a", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		cancel()
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
@@ -260,7 +260,7 @@ func (mute) Answer(context.Context, llm.Prompt, func(llm.Delta)) (llm.Answer, er
 
 func TestHistoryIsSent(t *testing.T) {
 	t.Parallel()
-	s := play(t, newShelf(), "say ok")
+	s := play(t, newToolSource(), "say ok")
 	s.turn(t, "and now?", func(r *agent.Request) {
 		r.History = []agent.Exchange{{User: "first", Assistant: "answer one \n"}, {User: "second", Assistant: ""}, {User: "third", Assistant: "answer three"}}
 	})

@@ -61,7 +61,7 @@ func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agen
 	}, nil
 }
 
-// place is a door with a room behind it.
+// place is a handler with its conversation service.
 type place struct {
 	url     string
 	service *conversation.Service
@@ -670,7 +670,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// BenchmarkFirstWord is what this door adds to the time until a client sees the
+// BenchmarkFirstWord measures what this handler adds to the time until a client sees the
 // first word of an answer: from the agent's word to the client's line.
 func BenchmarkFirstWord(b *testing.B) {
 	database, err := db.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "chat.db"), db.Options{})

@@ -75,7 +75,7 @@ func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) 
 		return err
 	})
 	if err == nil && r.options.OnForget != nil {
-		err = r.options.OnForget(r.background, p) //nolint:contextcheck // done in the room's own name, as turns are
+		err = r.options.OnForget(r.background, p) //nolint:contextcheck // done by the service itself, as turns are
 	}
 	return gone, err
 }

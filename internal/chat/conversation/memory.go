@@ -12,17 +12,17 @@ const memoryKind = "memory"
 func (r *Service) Memory(p Person) agent.Memory { return memory{r, p} }
 
 type memory struct {
-	room   *Service
-	person Person
+	service *Service
+	person  Person
 }
 
 func (m memory) Load(ctx context.Context) (sections []agent.Section, err error) {
-	_, err = m.room.load(ctx, m.person, memoryKind, "", &sections)
+	_, err = m.service.load(ctx, m.person, memoryKind, "", &sections)
 	return sections, err
 }
 
 func (m memory) Save(ctx context.Context, sections []agent.Section) error {
-	return m.room.keep(ctx, m.person, memoryKind, "", sections)
+	return m.service.keep(ctx, m.person, memoryKind, "", sections)
 }
 
 // ClearMemory deletes a person's memory.

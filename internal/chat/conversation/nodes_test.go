@@ -11,29 +11,29 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
-// cluster opens a room per name on one database; what one tells, the others hear.
+// cluster opens a service per name on one database and connects their broadcasts.
 func cluster(t *testing.T, answer script, names ...string) map[string]*conversation.Service {
 	t.Helper()
 	url := store(t)
-	rooms := map[string]*conversation.Service{}
+	services := map[string]*conversation.Service{}
 	var mu sync.Mutex
 	for _, name := range names {
-		room, _ := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		service, _ := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 			return answer(context.WithValue(ctx, nodeKey{}, name), r, emit)
 		}, conversation.Options{Node: name, Broadcast: func(_ context.Context, word string) {
 			mu.Lock()
 			defer mu.Unlock()
-			for other, room := range rooms {
+			for other, service := range services {
 				if other != name {
-					room.Receive(word)
+					service.Receive(word)
 				}
 			}
 		}})
 		mu.Lock()
-		rooms[name] = room
+		services[name] = service
 		mu.Unlock()
 	}
-	return rooms
+	return services
 }
 
 type nodeKey struct{}
@@ -45,7 +45,7 @@ func TestOrderAcrossNodes(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	running := 0
-	rooms := cluster(t, func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+	services := cluster(t, func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		mu.Lock()
 		running++
 		if running > 1 {
@@ -62,7 +62,7 @@ func TestOrderAcrossNodes(t *testing.T) {
 	var want []string
 	for i := range 30 {
 		text := fmt.Sprint(i)
-		turn, err := rooms[[]string{"a", "b", "c"}[i*7%3]].Send(t.Context(), conversation.Message{Person: ann, Text: text})
+		turn, err := services[[]string{"a", "b", "c"}[i*7%3]].Send(t.Context(), conversation.Message{Person: ann, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestOrderAcrossNodes(t *testing.T) {
 func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}), make(chan struct{})
-	rooms := cluster(t, func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+	services := cluster(t, func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		node := ctx.Value(nodeKey{}).(string)
 		if node == "a" && r.Message == "first" {
 			close(started)
@@ -91,24 +91,24 @@ func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 		}
 		return agent.Reply{Responses: []string{node + " says " + r.Message}}, nil
 	}, "a", "b")
-	first, err := rooms["a"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
+	first, err := services["a"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-started
-	second, err := rooms["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "2", Text: "second"})
+	second, err := services["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "2", Text: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	retried, err := rooms["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
+	retried, err := services["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
 	if err != nil || retried.ID != first.ID {
 		t.Fatalf("the retry is %v (%v)", retried, err)
 	}
-	owners, err := rooms["b"].Owners(t.Context())
+	owners, err := services["b"].Owners(t.Context())
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(owners)), []string{"a", "b"}) {
 		t.Errorf("owners %v (%v)", owners, err)
 	}
-	if err := rooms["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
+	if err := services["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, turn := range []*conversation.Turn{retried, second} {
@@ -120,7 +120,7 @@ func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "b says first" {
 		t.Errorf("the first node says %q (%v)", reply.Text(), err)
 	}
-	entries, total, err := rooms["a"].History(t.Context(), ann, 10, 0)
+	entries, total, err := services["a"].History(t.Context(), ann, 10, 0)
 	if err != nil || total != 2 || entries[0].AssistantResponse != "b says first" {
 		t.Errorf("history %v (%v)", entries, err)
 	}
@@ -130,7 +130,7 @@ func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{})
-	rooms := cluster(t, func(ctx context.Context, _ agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+	services := cluster(t, func(ctx context.Context, _ agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		if ctx.Value(nodeKey{}) == "a" {
 			close(started)
 			<-ctx.Done()
@@ -138,18 +138,18 @@ func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
 		}
 		return agent.Reply{Responses: []string{"here"}}, nil
 	}, "a", "b")
-	turn, err := rooms["a"].Send(t.Context(), conversation.Message{Person: ann, Text: "hello"})
+	turn, err := services["a"].Send(t.Context(), conversation.Message{Person: ann, Text: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-started
-	if err := rooms["a"].Recheck(t.Context()); err != nil {
+	if err := services["a"].Recheck(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := rooms["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
+	if err := services["b"].TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := rooms["a"].Recheck(t.Context()); err != nil {
+	if err := services["a"].Recheck(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if reply, err := turn.Wait(t.Context()); err != nil || reply.Text() != "here" {
@@ -161,13 +161,13 @@ func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}, 2), make(chan struct{})
-	room, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+	service, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		started <- struct{}{}
 		<-goOn
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, conversation.Options{})
 	say := func(text string) *conversation.Turn {
-		turn, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: text})
+		turn, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,20 +178,20 @@ func TestDrain(t *testing.T) {
 	<-started
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if left := room.Drain(ended); left != 1 {
+	if left := service.Drain(ended); left != 1 {
 		t.Errorf("%d left, want the one under way", left)
 	}
-	if _, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: "third"}); err == nil {
+	if _, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: "third"}); err == nil {
 		t.Error("a message was accepted while draining")
 	}
 	close(goOn)
-	if left := room.Drain(t.Context()); left != 0 {
+	if left := service.Drain(t.Context()); left != 0 {
 		t.Errorf("%d left at the end", left)
 	}
 	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "first" {
 		t.Errorf("answered %q (%v)", reply.Text(), err)
 	}
-	room.Close()
+	service.Close()
 	if len(started) != 0 {
 		t.Error("the second began")
 	}

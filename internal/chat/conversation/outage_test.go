@@ -45,14 +45,14 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 		unreachable("end", r.User)
 		return agent.Reply{Responses: []string{"re: " + r.Message}}, err
 	})
-	room, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: standing, Node: "a"})
+	service, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: standing, Node: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer room.Close()
+	defer service.Close()
 	patient, _ := db.WaitForDatabase(t.Context()) // as a client does, which tries again
 	for _, moment := range []string{"who", "tool", "end"} {
-		turn, err := room.Send(patient, conversation.Message{
+		turn, err := service.Send(patient, conversation.Message{
 			Person: conversation.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},
 		})
 		if err != nil {
@@ -62,7 +62,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 			t.Errorf("%s: %q, shaken %d times", moment, got.Text(), moments[moment])
 		}
 		back.Wait()
-		if got, _, err := room.History(patient, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
+		if got, _, err := service.History(patient, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
 			t.Errorf("%s: kept %v (%v)", moment, got, err)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 func TestAttackStoredTokens(t *testing.T) {
 	t.Parallel()
 	url := store(t)
-	room, _ := open(t, url, parrot, conversation.Options{})
+	service, _ := open(t, url, parrot, conversation.Options{})
 	acme, other := conversation.Person{Org: "acme"}, conversation.Person{Org: "other"}
 	server := conversation.Server{ID: "web", URL: "https://web.example", AuthToken: "hunter2", Enabled: true}
-	if _, err := room.PutServer(t.Context(), acme, server); err != nil {
+	if _, err := service.PutServer(t.Context(), acme, server); err != nil {
 		t.Fatal(err)
 	}
 	d := dbtest.Open(t, url)
@@ -26,7 +26,7 @@ func TestAttackStoredTokens(t *testing.T) {
 	if strings.Contains(body, "hunter2") || !strings.Contains(body, "sealedToken") {
 		t.Errorf("kept is %s", body)
 	}
-	if _, err := room.PutServer(t.Context(), other, conversation.Server{ID: "web", URL: "https://web.example", Enabled: true}); err != nil {
+	if _, err := service.PutServer(t.Context(), other, conversation.Server{ID: "web", URL: "https://web.example", Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	for whose, text := range map[conversation.Person]string{
@@ -34,12 +34,12 @@ func TestAttackStoredTokens(t *testing.T) {
 		acme:  strings.Replace(body, "web.example", "evil.example", 1),
 	} {
 		put(t, d, whose, text)
-		if list, err := room.Servers(t.Context(), whose); err != nil || len(list) != 1 || list[0].AuthToken != "" {
+		if list, err := service.Servers(t.Context(), whose); err != nil || len(list) != 1 || list[0].AuthToken != "" {
 			t.Errorf("%s has %+v, %v", whose.Org, list, err)
 		}
 	}
 	put(t, d, acme, `[{"id":"web","name":"","url":"https://web.example","authToken":"hunter2","enabled":false,"priority":0}]`)
-	if list, err := room.Servers(t.Context(), acme); err != nil || len(list) != 1 || list[0].AuthToken != "hunter2" || list[0].Enabled {
+	if list, err := service.Servers(t.Context(), acme); err != nil || len(list) != 1 || list[0].AuthToken != "hunter2" || list[0].Enabled {
 		t.Errorf("of an earlier version: %+v, %v", list, err)
 	}
 }

@@ -44,25 +44,25 @@ func open(t *testing.T, url string, a script, o conversation.Options) (*conversa
 		t.Fatal(err)
 	}
 	o.Secrets = secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
-	room, err := conversation.Open(t.Context(), database, a, o)
+	service, err := conversation.Open(t.Context(), database, a, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	leave := sync.OnceFunc(func() {
-		room.Close()
+		service.Close()
 		if err := database.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Cleanup(leave)
-	return room, leave
+	return service, leave
 }
 
 var ann = conversation.Person{Org: "acme", User: "ann"}
 
-func say(t *testing.T, room *conversation.Service, p conversation.Person, text string) *conversation.Turn {
+func say(t *testing.T, service *conversation.Service, p conversation.Person, text string) *conversation.Turn {
 	t.Helper()
-	turn, err := room.Send(t.Context(), conversation.Message{Person: p, Text: text, RequestID: "r"})
+	turn, err := service.Send(t.Context(), conversation.Message{Person: p, Text: text, RequestID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func answered(t *testing.T, turn *conversation.Turn) agent.Reply {
 	return reply
 }
 
-func history(t *testing.T, room *conversation.Service, p conversation.Person) (texts []string) {
+func history(t *testing.T, service *conversation.Service, p conversation.Person) (texts []string) {
 	t.Helper()
-	entries, _, err := room.History(t.Context(), p, 100, 0)
+	entries, _, err := service.History(t.Context(), p, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestOrderPerPerson(t *testing.T) {
 	busy := map[string]bool{}
 	var meeting sync.WaitGroup // of two people's first turns: it takes both at a time
 	meeting.Add(2)
-	room, _ := open(t, store(t), func(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, _ := open(t, store(t), func(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		mu.Lock()
 		if busy[r.User] {
 			t.Errorf("two turns of %s at a time", r.User)
@@ -126,7 +126,7 @@ func TestOrderPerPerson(t *testing.T) {
 			for m := range messages {
 				text := fmt.Sprintf("%s message %d", p.User, m)
 				want = append(want, text+" → re: "+text)
-				turn := say(t, room, p, text)
+				turn := say(t, service, p, text)
 				ctx, cancel := context.WithCancel(t.Context())
 				if rand.IntN(2) == 0 {
 					cancel() // a client that goes away
@@ -134,8 +134,8 @@ func TestOrderPerPerson(t *testing.T) {
 				_, _ = turn.Wait(ctx)
 				cancel()
 			}
-			answered(t, say(t, room, p, "last"))
-			if got := history(t, room, p); !slices.Equal(got, append(want, "last → re: last")) {
+			answered(t, say(t, service, p, "last"))
+			if got := history(t, service, p); !slices.Equal(got, append(want, "last → re: last")) {
 				t.Errorf("%s: %q", p.User, got)
 			}
 		})
@@ -146,13 +146,13 @@ func TestOrderPerPerson(t *testing.T) {
 func TestFollowersSeeEverything(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
-	room, _ := open(t, store(t), func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, _ := open(t, store(t), func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		emit(agent.Text{Text: "a"})
 		<-hold
 		emit(agent.Text{Text: "b"})
 		return agent.Reply{Responses: []string{"ab"}}, nil
 	}, conversation.Options{})
-	turn := say(t, room, ann, "x")
+	turn := say(t, service, ann, "x")
 	var early strings.Builder
 	_, err := turn.Follow(t.Context(), func(e agent.Event) error {
 		early.WriteString(e.(agent.Text).Text)
@@ -171,23 +171,23 @@ func TestFollowersSeeEverything(t *testing.T) {
 func TestALineIsBounded(t *testing.T) {
 	t.Parallel()
 	began, hold := make(chan struct{}, 3), make(chan struct{})
-	room, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+	service, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		began <- struct{}{}
 		<-hold
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, conversation.Options{Depth: 2})
-	first := say(t, room, ann, "0")
+	first := say(t, service, ann, "0")
 	<-began // it waits no longer
-	if second := say(t, room, ann, "1"); first.Queued || !second.Queued {
+	if second := say(t, service, ann, "1"); first.Queued || !second.Queued {
 		t.Errorf("queued: %v, %v", first.Queued, second.Queued)
 	}
-	last := say(t, room, ann, "2")
-	if _, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: "3"}); fault.CodeOf(err) != fault.Limit {
+	last := say(t, service, ann, "2")
+	if _, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: "3"}); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("one too many: %v", err)
 	}
 	close(hold)
 	answered(t, last)
-	if got := len(history(t, room, ann)); got != 3 {
+	if got := len(history(t, service, ann)); got != 3 {
 		t.Errorf("%d answers", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	url := store(t)
 	began := make(chan struct{})
-	room, leave := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, leave := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		if r.Message == "first" {
 			return parrot(ctx, r, emit)
 		}
@@ -206,9 +206,9 @@ func TestRestart(t *testing.T) {
 		<-ctx.Done()
 		return agent.Reply{}, ctx.Err()
 	}, conversation.Options{})
-	answered(t, say(t, room, ann, "first"))
-	broken := say(t, room, ann, "second")
-	say(t, room, ann, "third")
+	answered(t, say(t, service, ann, "first"))
+	broken := say(t, service, ann, "second")
+	say(t, service, ann, "third")
 	<-began
 	leave()
 	if _, err := broken.Wait(t.Context()); fault.CodeOf(err) != fault.Unavailable {
@@ -240,20 +240,20 @@ func TestATurnThatNeverEnds(t *testing.T) {
 	url := store(t)
 	for range 2 {
 		began := make(chan struct{})
-		room, leave := open(t, url, func(ctx context.Context, _ agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		service, leave := open(t, url, func(ctx context.Context, _ agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 			close(began)
 			<-ctx.Done()
 			return agent.Reply{}, ctx.Err()
 		}, conversation.Options{Attempts: 2})
-		if len(room.Resumed()) == 0 {
-			say(t, room, ann, "poison")
+		if len(service.Resumed()) == 0 {
+			say(t, service, ann, "poison")
 		}
 		<-began
 		leave()
 	}
-	room, _ := open(t, url, parrot, conversation.Options{Attempts: 2})
-	answered(t, say(t, room, ann, "next"))
-	if _, err := room.Resumed()[0].Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "interrupted 2 times") {
+	service, _ := open(t, url, parrot, conversation.Options{Attempts: 2})
+	answered(t, say(t, service, ann, "next"))
+	if _, err := service.Resumed()[0].Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "interrupted 2 times") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -262,31 +262,31 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 	t.Parallel()
 	url := store(t)
 	var turns atomic.Int64
-	room, leave := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, leave := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		turns.Add(1)
 		if r.Message == "bad" {
 			return agent.Reply{}, fault.New(fault.Upstream, "no").WithHint("later")
 		}
 		return parrot(ctx, r, emit)
 	}, conversation.Options{})
-	keyed := func(room *conversation.Service, text, key string) (agent.Reply, error) {
-		turn, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: text, Key: key})
+	keyed := func(service *conversation.Service, text, key string) (agent.Reply, error) {
+		turn, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: text, Key: key})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return turn.Wait(t.Context())
 	}
 	for range 2 {
-		if reply, err := keyed(room, "good", "k1"); err != nil || reply.Text() != "re: good" || reply.Usage.Cost != 0.5 {
+		if reply, err := keyed(service, "good", "k1"); err != nil || reply.Text() != "re: good" || reply.Usage.Cost != 0.5 {
 			t.Errorf("%+v, %v", reply, err)
 		}
-		if _, err := keyed(room, "bad", "k2"); fault.CodeOf(err) != fault.Upstream || fault.HintOf(err) != "later" {
+		if _, err := keyed(service, "bad", "k2"); fault.CodeOf(err) != fault.Upstream || fault.HintOf(err) != "later" {
 			t.Errorf("got %v", err)
 		}
 	}
 	leave()
-	room, _ = open(t, url, parrot, conversation.Options{})
-	if reply, err := keyed(room, "good", "k1"); err != nil || reply.Text() != "re: good" {
+	service, _ = open(t, url, parrot, conversation.Options{})
+	if reply, err := keyed(service, "good", "k1"); err != nil || reply.Text() != "re: good" {
 		t.Errorf("after a restart: %+v, %v", reply, err)
 	}
 	if turns.Load() != 2 {
@@ -297,36 +297,36 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	var sent []int
-	room, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		sent = append(sent, len(r.History))
 		if len(r.History) > 0 && r.History[len(r.History)-1].Assistant == "" {
 			t.Error("an exchange without answer")
 		}
 		return parrot(ctx, r, emit)
 	}, conversation.Options{})
-	if err := room.SetSettings(t.Context(), "acme", conversation.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
+	if err := service.SetSettings(t.Context(), "acme", conversation.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 6 {
-		answered(t, say(t, room, ann, fmt.Sprint(n)))
+		answered(t, say(t, service, ann, fmt.Sprint(n)))
 	}
 	if got := fmt.Sprint(sent); got != "[0 1 2 2 2 2]" {
 		t.Errorf("sent %s", got)
 	}
-	if got := fmt.Sprint(history(t, room, ann)); got != "[2 → re: 2 3 → re: 3 4 → re: 4 5 → re: 5]" {
+	if got := fmt.Sprint(history(t, service, ann)); got != "[2 → re: 2 3 → re: 3 4 → re: 4 5 → re: 5]" {
 		t.Errorf("kept %s", got)
 	}
-	page, total, err := room.History(t.Context(), ann, 2, 1)
+	page, total, err := service.History(t.Context(), ann, 2, 1)
 	if err != nil || total != 4 || len(page) != 2 || page[0].UserMessage != "3" {
 		t.Errorf("%v %d %v", page, total, err)
 	}
-	if other := history(t, room, conversation.Person{Org: "other", User: "ann"}); other != nil {
+	if other := history(t, service, conversation.Person{Org: "other", User: "ann"}); other != nil {
 		t.Errorf("another organisation sees %q", other)
 	}
-	if gone, err := room.Forget(t.Context(), ann); gone != 4 || err != nil {
+	if gone, err := service.Forget(t.Context(), ann); gone != 4 || err != nil {
 		t.Errorf("%d, %v", gone, err)
 	}
-	if answered(t, say(t, room, ann, "again")); sent[6] != 0 {
+	if answered(t, say(t, service, ann, "again")); sent[6] != 0 {
 		t.Error("what was forgotten is sent")
 	}
 }
@@ -334,8 +334,8 @@ func TestHistory(t *testing.T) {
 func TestWhatHoldsForATurn(t *testing.T) {
 	t.Parallel()
 	var last agent.Request
-	servers := &shelf{own: []conversation.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6}}}
-	room, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6}}}
+	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		last = r
 		return parrot(ctx, r, emit)
 	}, conversation.Options{Servers: servers})
@@ -346,19 +346,19 @@ func TestWhatHoldsForATurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answered(t, say(t, room, ann, "hello"))
+	answered(t, say(t, service, ann, "hello"))
 	if !last.First || last.Language != "en" || last.Servers != nil {
 		t.Errorf("at first: %+v", last)
 	}
 	text := func(s string) *string { return &s }
-	must(room.SetPrompts(ctx, conversation.Person{Org: "acme"}, map[agent.Slot]*string{"identity": text("org"), "closing": text("org")}))
-	must(nil, room.SetMode(ctx, "acme", conversation.Mode{Name: "study-guide", Prompts: agent.Prompts{"identity": "mode"}}))
-	must(room.SetPrompts(ctx, ann, map[agent.Slot]*string{"closing": text("own")}))
-	must(room.ReplaceServers(ctx, conversation.Person{Org: "acme"}, []conversation.Server{
+	must(service.SetPrompts(ctx, conversation.Person{Org: "acme"}, map[agent.Slot]*string{"identity": text("org"), "closing": text("org")}))
+	must(nil, service.SetMode(ctx, "acme", conversation.Mode{Name: "study-guide", Prompts: agent.Prompts{"identity": "mode"}}))
+	must(service.SetPrompts(ctx, ann, map[agent.Slot]*string{"closing": text("own")}))
+	must(service.ReplaceServers(ctx, conversation.Person{Org: "acme"}, []conversation.Server{
 		{ID: "web", URL: "https://web.example", AuthToken: "t", Enabled: true, Priority: 1, AllowedTools: []string{"get"}}, {ID: "git"},
 	}))
-	must(room.PutServer(ctx, ann, conversation.Server{ID: "dead", URL: "https://dead.example", Enabled: true}))
-	answered(t, say(t, room, ann, "#study @german what now?"))
+	must(service.PutServer(ctx, ann, conversation.Server{ID: "dead", URL: "https://dead.example", Enabled: true}))
+	answered(t, say(t, service, ann, "#study @german what now?"))
 	resolved := agent.Resolve(last.Prompts...)
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
 		t.Errorf("then: %+v", last)
@@ -366,61 +366,61 @@ func TestWhatHoldsForATurn(t *testing.T) {
 	if got := fmt.Sprint(last.Servers); got != "[{private-web web [get]} {fs fs []}]" {
 		t.Errorf("servers %s", got)
 	}
-	answered(t, say(t, room, ann, "#default #nosuch thing"))
+	answered(t, say(t, service, ann, "#default #nosuch thing"))
 	if resolved := agent.Resolve(last.Prompts...); resolved["identity"] != "org" || last.Message != "#nosuch thing" || last.Language != "de" {
 		t.Errorf("after the mode: %+v", last)
 	}
-	shown, err := room.Servers(ctx, conversation.Person{Org: "acme"})
+	shown, err := service.Servers(ctx, conversation.Person{Org: "acme"})
 	if err != nil || shown[1].Hidden().AuthToken != conversation.HiddenToken {
 		t.Errorf("%+v, %v", shown, err)
 	}
-	must(room.PutServer(ctx, conversation.Person{Org: "acme"}, shown[1].Hidden()))
-	if kept, _ := room.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "t" {
+	must(service.PutServer(ctx, conversation.Person{Org: "acme"}, shown[1].Hidden()))
+	if kept, _ := service.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "t" {
 		t.Errorf("the token was lost: %+v", kept)
 	}
 	moved := shown[1].Hidden()
 	moved.URL = "https://elsewhere.example"
-	must(room.PutServer(ctx, conversation.Person{Org: "acme"}, moved))
-	if kept, _ := room.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "" {
+	must(service.PutServer(ctx, conversation.Person{Org: "acme"}, moved))
+	if kept, _ := service.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "" {
 		t.Errorf("the token went elsewhere: %+v", kept)
 	}
-	spent, err := room.Usage(ctx, "acme", time.Now().Add(-time.Hour))
+	spent, err := service.Usage(ctx, "acme", time.Now().Add(-time.Hour))
 	if err != nil || len(spent) != 1 || spent[0].Turns != 3 || spent[0].Input != 30 || spent[0].Cost != 1.5 {
 		t.Errorf("%+v, %v", spent, err)
 	}
 }
 
-// shelf is what servers there are.
-type shelf struct{ own []conversation.Server }
+// ownServers are the server's own upstreams.
+type ownServers struct{ own []conversation.Server }
 
-func (s *shelf) Own() []conversation.Server { return s.own }
+func (s *ownServers) Own() []conversation.Server { return s.own }
 
-func (s *shelf) Connect(_ context.Context, server conversation.Server) (string, error) {
+func (s *ownServers) Connect(_ context.Context, server conversation.Server) (string, error) {
 	if server.ID == "dead" {
 		return "", errors.New("no such host")
 	}
 	return "private-" + server.ID, nil
 }
 
-func (s *shelf) Discover(context.Context, conversation.Server) (int, error) { return 3, nil }
+func (s *ownServers) Discover(context.Context, conversation.Server) (int, error) { return 3, nil }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	room, _ := open(t, store(t), parrot, conversation.Options{})
+	service, _ := open(t, store(t), parrot, conversation.Options{})
 	ctx, org := t.Context(), conversation.Person{Org: "acme"}
 	long := strings.Repeat("x", 9000)
 	tests := map[string]error{
-		"no user":           second(room.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
-		"a control":         second(room.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
-		"settings":          room.SetSettings(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
-		"no such slot":      second(room.SetPrompts(ctx, org, map[agent.Slot]*string{"identy": nil})),
-		"a slot too long":   second(room.SetPrompts(ctx, org, map[agent.Slot]*string{"identity": &long})),
-		"a mode's name":     room.SetMode(ctx, "acme", conversation.Mode{Name: "No Good"}),
-		"a server's id":     second(room.PutServer(ctx, org, conversation.Server{ID: "a b"})),
-		"a server's scheme": second(room.PutServer(ctx, org, conversation.Server{ID: "a", URL: "file:///etc/passwd"})),
-		"a password":        second(room.PutServer(ctx, org, conversation.Server{ID: "a", URL: "https://u:p@host"})),
-		"twice":             second(room.ReplaceServers(ctx, org, []conversation.Server{{ID: "a"}, {ID: "a"}})),
-		"a priority":        second(room.PutServer(ctx, org, conversation.Server{ID: "a", Priority: 101})),
+		"no user":           second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
+		"a control":         second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
+		"settings":          service.SetSettings(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
+		"no such slot":      second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identy": nil})),
+		"a slot too long":   second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identity": &long})),
+		"a mode's name":     service.SetMode(ctx, "acme", conversation.Mode{Name: "No Good"}),
+		"a server's id":     second(service.PutServer(ctx, org, conversation.Server{ID: "a b"})),
+		"a server's scheme": second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "file:///etc/passwd"})),
+		"a password":        second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "https://u:p@host"})),
+		"twice":             second(service.ReplaceServers(ctx, org, []conversation.Server{{ID: "a"}, {ID: "a"}})),
+		"a priority":        second(service.PutServer(ctx, org, conversation.Server{ID: "a", Priority: 101})),
 	}
 	for name, err := range tests {
 		if fault.CodeOf(err) != fault.InvalidParams {
@@ -428,7 +428,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"mode": second(room.Mode(ctx, "acme", "x")), "remove mode": room.RemoveMode(ctx, "acme", "x"), "server": room.RemoveServer(ctx, org, "x"),
+		"mode": second(service.Mode(ctx, "acme", "x")), "remove mode": service.RemoveMode(ctx, "acme", "x"), "server": service.RemoveServer(ctx, org, "x"),
 	} {
 		if fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("%s: %v", name, err)

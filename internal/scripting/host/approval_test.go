@@ -31,14 +31,14 @@ func records(kept *memory, journal *Journal) [][]byte {
 	return append(kept.records, tail)
 }
 
-// play runs a little script at a gate: three writes, of which it says what came,
+// play runs a small script with an Approval: three writes, of which it prints the results,
 // with past answered from a journal.
-func play(t *testing.T, approver Approver, past []Step) (said string, gate *Approval, steps []Step, done []string) {
+func play(t *testing.T, approver Approver, past []Step) (said string, approval *Approval, steps []Step, done []string) {
 	t.Helper()
 	var kept memory
 	journal := NewJournal(&kept, "boot")
-	gate = NewApproval(journal, approver, NewRehearsal(nil, nil))
-	env := NewEnv(nil, NewReplay(past, gate), &Services{})
+	approval = NewApproval(journal, approver, NewRehearsal(nil, nil))
+	env := NewEnv(nil, NewReplay(past, approval), &Services{})
 	tool := func(name string) string {
 		f := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
 			done = append(done, name)
@@ -55,27 +55,27 @@ func play(t *testing.T, approver Approver, past []Step) (said string, gate *Appr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return said, gate, append(past, steps...), done
+	return said, approval, append(past, steps...), done
 }
 
 // TestAGatePausesAndGoesOn the first effect that somebody must be asked about nothing more happens, and
 // the plan tells what would. Run again with the answer, nothing happens twice.
 func TestAGatePausesAndGoesOn(t *testing.T) {
 	t.Parallel()
-	said, gate, steps, done := play(t, verdicts{"git.b": Ask}, nil)
-	paused := gate.Paused()
+	said, approval, steps, done := play(t, verdicts{"git.b": Ask}, nil)
+	paused := approval.Paused()
 	if said != `"a" {} {}` || fmt.Sprint(done) != "[a]" || paused == nil || paused.DisplayName() != "git.b" {
 		t.Fatalf("said %s, done %v, paused at %v", said, done, paused)
 	}
-	if got := PlanText(gate.Rehearsal().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain follow a mocked answer." {
+	if got := PlanText(approval.Rehearsal().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain follow a mocked answer." {
 		t.Errorf("plan: %s", got)
 	}
 	if len(steps) != 1 || !steps[0].Done {
 		t.Fatalf("journal %+v", steps)
 	}
 
-	said, gate, _, done = play(t, verdicts{}, steps)
-	if said != `"a" "b" "c"` || fmt.Sprint(done) != "[b c]" || gate.Paused() != nil {
+	said, approval, _, done = play(t, verdicts{}, steps)
+	if said != `"a" "b" "c"` || fmt.Sprint(done) != "[b c]" || approval.Paused() != nil {
 		t.Errorf("allowed: said %s, done %v", said, done)
 	}
 	said, _, after, done := play(t, verdicts{"git.b": Deny}, steps)
@@ -88,15 +88,15 @@ func TestAGatePausesAndGoesOn(t *testing.T) {
 	}
 }
 
-// A script called by another passes the same gate; the call itself has no outcome
+// A script called by another passes the same Approval; the call itself has no outcome
 // before the inner script has one.
 func TestAGateHoldsScriptsWithin(t *testing.T) {
 	t.Parallel()
 	run := func(approver Approver, past []Step) (string, *Approval, []Step) {
 		var kept memory
 		journal := NewJournal(&kept, "boot")
-		gate := NewApproval(journal, approver, NewRehearsal(nil, nil))
-		env := NewEnv(nil, NewReplay(past, gate), &Services{})
+		approval := NewApproval(journal, approver, NewRehearsal(nil, nil))
+		env := NewEnv(nil, NewReplay(past, approval), &Services{})
 		made := 0
 		write := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
 			made++
@@ -121,14 +121,14 @@ func TestAGateHoldsScriptsWithin(t *testing.T) {
 		if err != nil || readErr != nil {
 			t.Fatal(err, readErr)
 		}
-		return fmt.Sprint(values, made), gate, append(past, steps...)
+		return fmt.Sprint(values, made), approval, append(past, steps...)
 	}
-	said, gate, steps := run(verdicts{"git.y": Ask}, nil)
-	if said != "[inner is done] 1" || gate.Paused() == nil || len(steps) != 1 || !steps[0].Nested() {
+	said, approval, steps := run(verdicts{"git.y": Ask}, nil)
+	if said != "[inner is done] 1" || approval.Paused() == nil || len(steps) != 1 || !steps[0].Nested() {
 		t.Fatalf("said %s, steps %+v", said, steps)
 	}
-	said, gate, steps = run(verdicts{}, steps)
-	if said != "[inner is done] 1" || gate.Paused() != nil || len(steps) != 3 || steps[2].Kind != Nested {
+	said, approval, steps = run(verdicts{}, steps)
+	if said != "[inner is done] 1" || approval.Paused() != nil || len(steps) != 3 || steps[2].Kind != Nested {
 		t.Errorf("said %s, steps %+v", said, steps)
 	}
 	offline := NewReplay(steps, nil)

@@ -70,7 +70,7 @@ func TestTempIsBoundedAndGoes(t *testing.T) {
 	}
 	must(t, files.Remove(path))
 	if err := files.Write("second", make([]byte, 80), false); err != nil {
-		t.Errorf("removing a file did not make room: %v", err)
+		t.Errorf("removing a file did not free space: %v", err)
 	}
 	if _, err := temp.Path("../x"); err == nil {
 		t.Error("a temp path left the folder")
@@ -92,10 +92,10 @@ func TestDoors(t *testing.T) {
 	observe := &Func{Name: "info", Kind: Observe, Effect: effect.Effect}
 
 	if _, err := env(DenyEffects("describing")).Call(t.Context(), "fs", effect, nil); fault.CodeOf(err) != fault.Denied || done != 0 {
-		t.Errorf("a closed door let a write pass: %v", err)
+		t.Errorf("DenyEffects let a write pass: %v", err)
 	}
 	if _, err := env(DenyEffects("describing")).Call(t.Context(), "log", observe, nil); err != nil || done != 1 {
-		t.Errorf("a closed door kept an observation: %v", err)
+		t.Errorf("DenyEffects refused an observation: %v", err)
 	}
 	counted := env(LimitEffects(Live(), 2))
 	for i, want := range []fault.Code{"", "", fault.Limit} {

@@ -76,7 +76,7 @@ func drawEffect(t *rapid.T) Effect {
 	}
 }
 
-// perform runs effects through a door, as a script without conditions would, and
+// perform runs effects through a Handler, as a script without conditions would, and
 // tells the outcomes until the process dies.
 func perform(handler Handler, w *services, effects []Effect) (outcomes []string, err error) {
 	for i, e := range effects {

@@ -16,16 +16,16 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// shelf is tools that are listed and never called.
-type shelf []tool.Info
+// listedTools are tools that are listed and never called.
+type listedTools []tool.Info
 
-func (s shelf) Tools(context.Context) ([]tool.Info, error) { return s, nil }
+func (s listedTools) Tools(context.Context) ([]tool.Info, error) { return s, nil }
 
-func (s shelf) Call(context.Context, tool.Call) (tool.Result, error) {
+func (s listedTools) Call(context.Context, tool.Call) (tool.Result, error) {
 	panic("a rehearsal called a tool")
 }
 
-// rehearsed is an environment whose door is a rehearsal, with files to write.
+// rehearsed is an environment whose Handler is a rehearsal, with files to write.
 func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind Kind, path int, do func(*Services, Args) ([]Value, error), args ...Value) ([]Value, error), folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -53,7 +53,7 @@ func readFile(w *Services, a Args) ([]Value, error) {
 
 func TestRehearsalPlansAndMocks(t *testing.T) {
 	t.Parallel()
-	r := NewRehearsal(shelf{{
+	r := NewRehearsal(listedTools{{
 		Ref:    tool.Ref{Space: "git", Name: "issue"},
 		Output: json.RawMessage(`{"type":"object","properties":{"number":{"type":"integer","minimum":1},"url":{"type":"string"}}}`),
 	}}, map[string]json.RawMessage{"git.close": json.RawMessage(`{"closed":true}`)})

@@ -16,7 +16,7 @@ type region struct {
 	refused bool   // a growth was refused since the last reset
 }
 
-// newRegion reserves room for limit bytes, of which nothing is used yet.
+// newRegion reserves limit bytes, of which nothing is used yet.
 func newRegion(limit uint64) (*region, error) {
 	buf, err := reserve(int(limit))
 	if err != nil {

@@ -142,8 +142,8 @@ func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver ho
 	if approver == nil { // nothing needs approval any more
 		approver = allowAll{}
 	}
-	gate := host.NewApproval(journal, approver, host.NewRehearsal(a.runner.options.Tools, nil))
-	replay := host.NewReplay(past, gate)
+	approval := host.NewApproval(journal, approver, host.NewRehearsal(a.runner.options.Tools, nil))
+	replay := host.NewReplay(past, approval)
 	outcome, err := a.once(ctx, replay)
 	if a.resumeStore != nil { // every effect must be recorded before the end of the run is
 		if problem := journal.Flush(); problem != nil {
@@ -152,15 +152,15 @@ func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver ho
 		}
 	}
 	tail := journal.End()
-	a.rehearsed = replay.Err() != nil || gate.Paused() != nil
+	a.rehearsed = replay.Err() != nil || approval.Paused() != nil
 	if went := replay.Err(); went != nil {
 		return outcome, nil, went
 	}
-	if gate.Paused() == nil || ctx.Err() != nil {
+	if approval.Paused() == nil || ctx.Err() != nil {
 		return outcome, nil, err
 	}
 	a.journal = append(append(a.journal, recorded.data...), tail...)
-	paused := host.NewPaused(who, gate, err == nil, outcome.Output)
+	paused := host.NewPaused(who, approval, err == nil, outcome.Output)
 	paused.Kept, err = json.Marshal(a.storedRun(ctx))
 	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
 }

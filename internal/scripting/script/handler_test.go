@@ -40,7 +40,7 @@ while #todo > 0 do
 end`
 
 // bound are functions of the engine's binding: they compute on the script's own
-// values, or start an effect through the door as any host function does.
+// values, or start an effect through the Handler as any host function does.
 var bound = []string{
 	"json.array", "fs.__at_end", "mcp.__bind", "mcp.invoke", "table.is_array",
 	"parallel.__adopt", "parallel.__flight", "parallel.__land", "parallel.__abort", "parallel.__raise",
@@ -62,7 +62,7 @@ var computing = strings.Fields(`
 	null.tostring os.date os.difftime os.time require`)
 
 // Every Go function that a script can get hold of, also out of the variables of
-// our preludes, is a host function that passes the door, or one of those above. A
+// our preludes, is a host function that passes the Handler, or one of those above. A
 // new one that is neither fails here until somebody has looked at it.
 func TestEveryFunctionIsKnown(t *testing.T) {
 	t.Parallel()
@@ -112,21 +112,21 @@ func TestEveryFunctionIsKnown(t *testing.T) {
 	}
 }
 
-// The functions that tell somebody something are done whatever the door says, so
+// The functions that only report something are carried out by every Handler, so
 // there must be few of them, and each one known.
 var observers = []string{
 	"__print", "log.debug", "log.info", "log.warn", "log.error", "progress",
 	"otel.event", "otel.set_attribute", "otel.record_metric", "events.__want",
 }
 
-// Whatever the host offers either computes, or passes the door with a kind.
-func TestNothingGoesRoundTheDoor(t *testing.T) {
+// Whatever the host offers either computes, or passes the Handler with a kind.
+func TestNothingBypassesTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, m := range modules() {
 		for i := range m.Funcs {
 			f := &m.Funcs[i]
 			name := strings.TrimPrefix(m.Name+"."+f.Name, ".")
-			if trouble := roundTheDoor(t.Context(), m.Name, f); trouble != "" {
+			if trouble := bypass(t.Context(), m.Name, f); trouble != "" {
 				t.Errorf("%s: %s", name, trouble)
 			}
 			if f.Pure == nil && f.Classify == nil && f.Kind == host.Observe && !slices.Contains(observers, name) {
@@ -135,15 +135,15 @@ func TestNothingGoesRoundTheDoor(t *testing.T) {
 		}
 	}
 	leak := &host.Func{Name: "leak"}
-	if roundTheDoor(t.Context(), "evil", leak) == "" {
+	if bypass(t.Context(), "evil", leak) == "" {
 		t.Error("a function that is neither pure nor an effect was not noticed")
 	}
 }
 
-// roundTheDoor tells what is wrong with a function, by calling it with a door that
+// bypass returns what is wrong with a function, by calling it with a Handler that
 // refuses, and in a world that is not there: an effect that was reached would
 // fail otherwise.
-func roundTheDoor(ctx context.Context, module string, f *host.Func) (trouble string) {
+func bypass(ctx context.Context, module string, f *host.Func) (trouble string) {
 	if (f.Pure == nil) == (f.Effect == nil) {
 		return "neither pure nor an effect, or both"
 	}

@@ -130,7 +130,7 @@ func TestJavaScriptCallsOverlap(t *testing.T) {
 // reversed answers the calls of a script in reverse order: call i returns when the
 // script has printed that it received the answer to call i+1.
 type reversed struct {
-	shelf
+	calcTools
 	received [4]chan struct{}
 }
 
@@ -222,7 +222,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	}
 	for i := range steps { // a crash after every step
 		q.Handler = host.NewReplay(steps[:i], host.NewJournal(&tape{}, "later"))
-		later := bench(t, func(o *Options) { o.Tools, o.Random = &shelf{}, nil })
+		later := bench(t, func(o *Options) { o.Tools, o.Random = &calcTools{}, nil })
 		if _, err := later.Run(t.Context(), q); err != nil {
 			t.Errorf("resumed after step %d: %v", i, err)
 		}
@@ -237,7 +237,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 func TestJavaScriptIsRehearsed(t *testing.T) {
 	t.Parallel()
 	r := bench(t, nil)
-	handler := host.NewRehearsal(shelf{}, nil)
+	handler := host.NewRehearsal(calcTools{}, nil)
 	q := in(`fs.write(temp.path("a.txt"), "hello"); await mcp.calc.fail({ n: 1 }); return fs.read(temp.path("a.txt"))`)
 	q.Handler = handler
 	got, err := r.Run(t.Context(), q)

@@ -32,15 +32,15 @@ func newCrossing() *crossing {
 
 func (x *crossing) tools() toolbox {
 	return toolbox{
-		{Space: "gate", Name: "meet"}:   does(x.meet),
-		{Space: "gate", Name: "after"}:  does(x.after),
-		{Space: "gate", Name: "hang"}:   does(x.hang),
-		{Space: "gate", Name: "refuse"}: does(x.refuse),
-		{Space: "gate", Name: "echo"}:   does(func(_ context.Context, in map[string]any) (any, error) { return in, nil }),
+		{Space: "sync", Name: "meet"}:   does(x.meet),
+		{Space: "sync", Name: "after"}:  does(x.after),
+		{Space: "sync", Name: "hang"}:   does(x.hang),
+		{Space: "sync", Name: "refuse"}: does(x.refuse),
+		{Space: "sync", Name: "echo"}:   does(func(_ context.Context, in map[string]any) (any, error) { return in, nil }),
 	}
 }
 
-func (x *crossing) gate(n int) chan struct{} {
+func (x *crossing) barrier(n int) chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.gates[n] == nil {
@@ -51,17 +51,17 @@ func (x *crossing) gate(n int) chan struct{} {
 
 // meet answers once n calls of it are under way at the same time.
 func (x *crossing) meet(ctx context.Context, in struct{ N, Round int }) (any, error) {
-	gate := x.gate(-in.Round - 1)
+	barrier := x.barrier(-in.Round - 1)
 	x.mu.Lock()
 	x.here++
 	x.most = max(x.most, x.here)
 	if x.here == in.N {
-		close(gate)
+		close(barrier)
 		x.here = 0
 	}
 	x.mu.Unlock()
 	select {
-	case <-gate:
+	case <-barrier:
 		return map[string]int{"round": in.Round}, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -72,12 +72,12 @@ func (x *crossing) meet(ctx context.Context, in struct{ N, Round int }) (any, er
 func (x *crossing) after(ctx context.Context, in struct{ N, After int }) (any, error) {
 	if in.After > 0 {
 		select {
-		case <-x.gate(in.After):
+		case <-x.barrier(in.After):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	close(x.gate(in.N))
+	close(x.barrier(in.N))
 	return map[string]int{"n": in.N}, nil
 }
 
@@ -107,49 +107,49 @@ func TestParallel(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, source, want string }{
 		{"map overlaps", `
-			return #parallel.map({1, 2, 3, 4, 5}, function() return gate.meet{n = 5}.round end)`, `5`},
+			return #parallel.map({1, 2, 3, 4, 5}, function() return sync.meet{n = 5}.round end)`, `5`},
 		{"in the list's order whatever ends first", `
-			return parallel.map({1, 2, 3}, function(v) return gate.after{n = v, after = (v + 1) % 4}.n end)`, `[1,2,3]`},
+			return parallel.map({1, 2, 3}, function(v) return sync.after{n = v, after = (v + 1) % 4}.n end)`, `[1,2,3]`},
 		{"in rounds of the limit", `
 			local n = 0
-			return parallel.map({1, 2, 3, 4}, function(v, i) return gate.meet{n = 2, round = (i + 1) // 2}.round end, 2)`, `[1,1,2,2]`},
+			return parallel.map({1, 2, 3, 4}, function(v, i) return sync.meet{n = 2, round = (i + 1) // 2}.round end, 2)`, `[1,1,2,2]`},
 		{"the limit is eight", `
 			local most, now = 0, 0
 			parallel.map({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, function(v, i)
 				now = now + 1; most = math.max(most, now)
-				gate.meet{n = 8, round = (i - 1) // 8}
+				sync.meet{n = 8, round = (i - 1) // 8}
 				now = now - 1
 			end)
 			return most`, `8`},
 		{"several calls in one task", `
 			return parallel.map({1, 2}, function(v)
 				local total = 0
-				for round = 1, 3 do total = total + gate.meet{n = 2, round = round}.round end
+				for round = 1, 3 do total = total + sync.meet{n = 2, round = round}.round end
 				return total
 			end)`, `[6,6]`},
 		{"through pcall", `
 			return parallel.map({1, 2}, function(v)
-				local ok, answer = pcall(gate.meet, {n = 2})
+				local ok, answer = pcall(sync.meet, {n = 2})
 				return ok and answer.round
 			end)`, `[0,0]`},
 		{"nested", `
 			return parallel.map({1, 2}, function(a)
-				return parallel.map({1, 2}, function(b) gate.meet{n = 4}; return a * 10 + b end)
+				return parallel.map({1, 2}, function(b) sync.meet{n = 4}; return a * 10 + b end)
 			end)`, `[[11,12],[21,22]]`},
 		{"spawn and wait_all", `
-			local one = parallel.spawn(function(x) return gate.meet{n = 2}, x end, "x")
-			local two = parallel.spawn(function() gate.meet{n = 2}; return 2 end)
+			local one = parallel.spawn(function(x) return sync.meet{n = 2}, x end, "x")
+			local two = parallel.spawn(function() sync.meet{n = 2}; return 2 end)
 			local all = parallel.wait_all{one, two}
 			return all[1].round, all[2], select(2, one:wait()), one:done()`, `[0,2,"x",true]`},
 		{"a task waits for another", `
-			local first = parallel.spawn(function() return gate.after{n = 1, after = 2}.n end)
+			local first = parallel.spawn(function() return sync.after{n = 1, after = 2}.n end)
 			local second = parallel.spawn(function() return first:wait() + 1 end)
-			local third = parallel.spawn(function() return gate.after{n = 2}.n end)
+			local third = parallel.spawn(function() return sync.after{n = 2}.n end)
 			return second:wait(), third:wait()`, `[2,2]`},
 		{"spawned inside a task", `
 			local outer = parallel.spawn(function()
 				local inner = {}
-				for i = 1, 3 do inner[i] = parallel.spawn(function() gate.meet{n = 3}; return i end) end
+				for i = 1, 3 do inner[i] = parallel.spawn(function() sync.meet{n = 3}; return i end) end
 				return parallel.wait_all(inner)
 			end)
 			return outer:wait()`, `[1,2,3]`},
@@ -163,32 +163,32 @@ func TestParallel(t *testing.T) {
 			return table.concat(said)`, `"abab"`},
 		{"below a callback calls come one by one", `
 			return (string.gsub("ab", ".", function(c)
-				return parallel.map({c}, function(v) return gate.echo{v = v}.v .. "!" end)[1]
+				return parallel.map({c}, function(v) return sync.echo{v = v}.v .. "!" end)[1]
 			end))`, `"a!b!"`},
 		{"in a coroutine of the script's own", `
 			local co = coroutine.wrap(function()
 				coroutine.yield("mine")
-				return parallel.map({1, 2}, function() return gate.meet{n = 2}.round end)
+				return parallel.map({1, 2}, function() return sync.meet{n = 2}.round end)
 			end)
 			return co(), co()`, `["mine",[0,0]]`},
 		{"a coroutine of the script's own in a task", `
 			return parallel.map({1, 2}, function(v)
-				local co = coroutine.wrap(function() coroutine.yield(gate.echo{v = v}.v); return "end" end)
+				local co = coroutine.wrap(function() coroutine.yield(sync.echo{v = v}.v); return "end" end)
 				return co() .. co()
 			end)`, `["1end","2end"]`},
 		{"cancel", `
-			local task = parallel.spawn(function() gate.hang{} end)
+			local task = parallel.spawn(function() sync.hang{} end)
 			return task:cancel(), task:cancel(), task:done(), pcall(task.wait, task)`, `[true,false,true,false,"the task was cancelled"]`},
 		{"cancel closes variables", `
 			local said
 			local task = parallel.spawn(function()
 				local x <close> = setmetatable({}, {__close = function() said = "closed" end})
-				gate.hang{}
+				sync.hang{}
 			end)
 			task:cancel()
 			return said`, `"closed"`},
 		{"tasks left alone end with the run", `
-			parallel.spawn(function() gate.hang{} end)
+			parallel.spawn(function() sync.hang{} end)
 			return "gone"`, `"gone"`},
 		{"a table as error", `
 			local ok, problem = pcall(parallel.map, {1}, function() error({code = 7}) end)
@@ -197,10 +197,10 @@ func TestParallel(t *testing.T) {
 			return pcall(parallel.map, {1, 2, 3}, function(v) if v == 2 then error("no", 0) end end)`,
 			`[false,"no (item 2 of parallel.map)"]`},
 		{"an error after a call", `
-			return pcall(parallel.map, {1, 2}, function(v) gate.meet{n = 2}; if v == 2 then error("no", 0) end gate.hang{} end)`,
+			return pcall(parallel.map, {1, 2}, function(v) sync.meet{n = 2}; if v == 2 then error("no", 0) end sync.hang{} end)`,
 			`[false,"no (item 2 of parallel.map)"]`},
 		{"wait_all ends all, then tells the first", `
-			local function task(after, n) return parallel.spawn(function() gate.after{n = n, after = after}; error("e" .. n, 0) end) end
+			local function task(after, n) return parallel.spawn(function() sync.after{n = n, after = after}; error("e" .. n, 0) end) end
 			return pcall(parallel.wait_all, {task(2, 1), task(0, 2)})`, `[false,"e1 (task 1 of parallel.wait_all)"]`},
 		{"waiting for each other", `
 			local one, two
@@ -216,7 +216,7 @@ func TestParallel(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := bench(t, func(o *Options) { o.Tools = newCrossing().tools() })
-			got, err := r.Run(t.Context(), Request{Source: "local gate = mcp.gate\n" + test.source, Limits: Limits{Time: time.Minute}})
+			got, err := r.Run(t.Context(), Request{Source: "local sync = mcp.sync\n" + test.source, Limits: Limits{Time: time.Minute}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,8 +232,8 @@ func TestAFailedItemCancelsTheOthers(t *testing.T) {
 	x := newCrossing()
 	r := bench(t, func(o *Options) { o.Tools = x.tools() })
 	source := `local function visit(v)
-	if v == 3 then return mcp.gate.refuse{hanging = 2} end
-	return mcp.gate.hang{}
+	if v == 3 then return mcp.sync.refuse{hanging = 2} end
+	return mcp.sync.hang{}
 end
 local all = parallel.map({1, 2, 3, 4, 5}, visit, 3)`
 	_, err := r.Run(t.Context(), Request{Source: source, Limits: Limits{Time: time.Minute}})
@@ -241,7 +241,7 @@ local all = parallel.map({1, 2, 3, 4, 5}, visit, 3)`
 	if !errors.As(err, &failure) || failure.Kind != ToolError || failure.Line != 2 {
 		t.Fatalf("error %v", err)
 	}
-	if want := "gate.refuse: not_found: nothing there (item 3 of parallel.map)"; failure.Message != want {
+	if want := "sync.refuse: not_found: nothing there (item 3 of parallel.map)"; failure.Message != want {
 		t.Errorf("message %q, want %q", failure.Message, want)
 	}
 	if !strings.Contains(failure.StackText(), "script:5") {
@@ -263,7 +263,7 @@ func TestCancellingARunStopsItsTasks(t *testing.T) {
 		}
 		cancel()
 	}()
-	_, err := r.Run(ctx, Request{Source: `pcall(parallel.map, {1, 2, 3, 4}, function() mcp.gate.hang{} end) while true do end`})
+	_, err := r.Run(ctx, Request{Source: `pcall(parallel.map, {1, 2, 3, 4}, function() mcp.sync.hang{} end) while true do end`})
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Kind != Cancelled {
 		t.Fatalf("error %v", err)
@@ -325,9 +325,9 @@ func TestParallelRunsReplay(t *testing.T) {
 	t.Parallel()
 	source := `local order = {}
 		parallel.map({3, 1, 2}, function(v)
-			mcp.gate.after{n = v, after = v - 1}
+			mcp.sync.after{n = v, after = v - 1}
 			order[#order + 1] = v
-			mcp.gate.echo{v = v}
+			mcp.sync.echo{v = v}
 		end)
 		return order`
 	storedRun := &journal{storedRun: map[int64][]host.Value{}}
@@ -337,7 +337,7 @@ func TestParallelRunsReplay(t *testing.T) {
 		t.Fatalf("got %s, %v", first.Result, err)
 	}
 	again := &journal{storedRun: storedRun.storedRun, replay: true}
-	r = bench(t, func(o *Options) { o.Tools = toolbox{tool.Ref{Space: "gate", Name: "gone"}: nil} })
+	r = bench(t, func(o *Options) { o.Tools = toolbox{tool.Ref{Space: "sync", Name: "gone"}: nil} })
 	second, err := r.Run(t.Context(), Request{Source: source, Handler: again})
 	if err != nil || string(second.Result) != string(first.Result) {
 		t.Fatalf("replayed as %s, %v", second.Result, err)

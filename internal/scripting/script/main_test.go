@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
-// TestMain gives the house's own limits a length that no honest script comes to on a
+// TestMain gives the server's own limits a length that no honest script comes to on a
 // machine that stalls.
 func TestMain(m *testing.M) {
 	maxTurnWait, describeLimits.Time = clocktest.Timeout, clocktest.Timeout

@@ -63,7 +63,7 @@ type printery struct {
 func opened(t *testing.T, folder string, d *drawer) printery {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
-	tools := catalog.New(catalog.Options{Sources: []tool.Source{shelf{}}})
+	tools := catalog.New(catalog.Options{Sources: []tool.Source{calcTools{}}})
 	bus := event.New(event.BusOptions{})
 	runner := bench(t, func(o *Options) { o.Tools = tools })
 	p, err := OpenPublished(t.Context(), database, runner, d, PublishedOptions{

@@ -23,7 +23,7 @@ import (
 func bench(t testing.TB, change func(*Options)) *Runner {
 	t.Helper()
 	o := Options{
-		Tools:      shelf{},
+		Tools:      calcTools{},
 		Events:     event.New(event.BusOptions{}),
 		Log:        slog.New(slog.DiscardHandler),
 		Tracer:     tracenoop.NewTracerProvider().Tracer(""),
@@ -48,17 +48,17 @@ var javaScript = sync.OnceValue(func() *JavaScriptEngine {
 	return e
 })
 
-// shelf is a source with math.double and math.fail.
-type shelf struct{}
+// calcTools is a source with math.double and math.fail.
+type calcTools struct{}
 
-func (shelf) Tools(context.Context) ([]tool.Info, error) {
+func (calcTools) Tools(context.Context) ([]tool.Info, error) {
 	info := func(name string) tool.Info {
 		return tool.Info{Ref: tool.Ref{Space: "calc", Name: name}, Input: json.RawMessage(`{"type":"object"}`)}
 	}
 	return []tool.Info{info("double"), info("fail")}, nil
 }
 
-func (shelf) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (calcTools) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	if call.Ref.Name == "fail" {
 		return tool.Failure(errors.New("the abacus is broken")), nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 )
 
-// lost is something that happens in the house.
+// lost is an event of the server.
 type lost struct {
 	Name  string `json:"name"`
 	Tools int    `json:"tool_count"`
@@ -19,8 +19,8 @@ type lost struct {
 
 func (lost) EventType() string { return "upstream.lost" }
 
-// A hook hears what happens in the house until it has heard enough.
-func TestHooksHearTheHouse(t *testing.T) {
+// A handler receives events of the server until it unsubscribes.
+func TestHandlersReceiveEvents(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	r := bench(t, func(o *Options) { o.Events = bus })

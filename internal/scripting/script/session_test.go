@@ -383,14 +383,14 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		p := enter(t, t.TempDir(), func(o *Options) {
-			o.Tools = toolbox{{Space: "gate", Name: "wait"}: does(func(context.Context, struct{}) (any, error) {
+			o.Tools = toolbox{{Space: "sync", Name: "wait"}: does(func(context.Context, struct{}) (any, error) {
 				<-release
 				return nil, nil
 			})}
 		}, SessionOptions{})
 		id := p.create(t)
 		var all sync.WaitGroup
-		all.Go(func() { p.say(t, id, "order = {} mcp.gate.wait{}") })
+		all.Go(func() { p.say(t, id, "order = {} mcp.sync.wait{}") })
 		for i := 1; i <= 3; i++ {
 			synctest.Wait()
 			all.Go(func() { p.say(t, id, fmt.Sprintf("order[#order + 1] = %d", i)) })

@@ -317,7 +317,7 @@ func TestHandlersStay(t *testing.T) {
 	m := movedIn(t, `local heard = 0
 	on("script.knock", function(e)
 	  heard = heard + 1
-	  if e.data.fail then error("door is shut") end
+	  if e.data.fail then error("no luck") end
 	  emit("script.answer", { heard = heard, name = e.data.name })
 	end)`, nil)
 	if !m.Listens() {
@@ -346,7 +346,7 @@ func TestHandlersStay(t *testing.T) {
 	}
 	cancel()
 	group.Wait()
-	if log := m.log.String(); !strings.Contains(log, "door is shut") {
+	if log := m.log.String(); !strings.Contains(log, "no luck") {
 		t.Errorf("log %s", log)
 	}
 }

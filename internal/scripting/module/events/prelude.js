@@ -11,7 +11,7 @@
     }
   };
 
-  // "artifact_created" means "artifact.created": the room, then what happened.
+  // "artifact_created" means "artifact.created": the subject, then what happened.
   function patternOf(name) {
     if (!/[.*]/.test(name)) name = name.replace('_', '.');
     if (/\*./.test(name)) throw new TypeError("bad argument #1 to 'on' (a * can only stand at the end of '" + name + "')");

@@ -16,7 +16,7 @@ local function check(value, kind, position, name)
   end
 end
 
--- "artifact_created" means "artifact.created": the room, then what happened.
+-- "artifact_created" means "artifact.created": the subject, then what happened.
 local function pattern_of(name)
   if not find(name, "[.*]") then name = gsub(name, "_", ".", 1) end
   if find(name, "*", 1, true) and not match(name, "^[^*]*%*$") then

@@ -1,5 +1,5 @@
 -- io on top of fs: a file is read and written in parts, each of which is an effect
--- that the door can see. A position counts from 0, as seek does.
+-- that the Handler sees. A position counts from 0, as seek does.
 local read, write, append, exists, size = fs.read, fs.write, fs.append, fs.exists, fs.size
 local type, error, select, pcall = type, error, select, pcall
 local tonumber, tostring, getmetatable, setmetatable = tonumber, tostring, getmetatable, setmetatable
