@@ -257,7 +257,7 @@ func (c *connection) currentSpec() Spec {
 	return c.spec
 }
 
-// signal sets a flag, which is a channel with room for one element.
+// signal sets a flag, which is a channel of capacity one.
 func signal(flag chan struct{}) {
 	select {
 	case flag <- struct{}{}:
