@@ -29,8 +29,8 @@ func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
 	}
 }
 
-// reserved are our own tools that change what holds for everybody: which servers
-// there are, and what scripts may do.
+// reserved are our own tools that change what applies to all users: the upstreams, and
+// what scripts may do.
 var reserved = []string{"mcp_connect", "mcp_disconnect", "approval_decide", "approval_forget"}
 
 // isReserved tells which tools only administrators see.

@@ -500,7 +500,7 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 func TestApprovedToolsAreOpenAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, "")
-	approved, _, err := pinRoom{s.house}.ApproveAll(t.Context(), "held", "root", true)
+	approved, _, err := pinAPI{s.house}.ApproveAll(t.Context(), "held", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)
 	}

@@ -180,7 +180,7 @@ func TestPinnedUpstreamListsApprovedTools(t *testing.T) {
 	if text := list(); strings.Contains(text, `"name":"buy"`) || !strings.Contains(text, `"tools":[`) {
 		t.Errorf("before the approval: %s", text)
 	}
-	if _, _, err := (pinRoom{s.house}).ApproveAll(t.Context(), "held", "root", true); err != nil {
+	if _, _, err := (pinAPI{s.house}).ApproveAll(t.Context(), "held", "root", true); err != nil {
 		t.Fatal(err)
 	}
 	if text := list(); !strings.Contains(text, `"name":"buy"`) {

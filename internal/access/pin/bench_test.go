@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Of what descriptions of real servers are made.
+// Parts of descriptions of real servers.
 var (
 	verbs     = strings.Fields("create list get update delete search send read write move archive export import merge")
 	nouns     = strings.Fields("issue repository file message channel invoice customer event calendar page comment branch release ticket")
@@ -63,22 +63,21 @@ func realistic(n, spaces int) []tool.Info {
 	return tools
 }
 
-// fill writes words into a sentence that has places for some of them.
+// fill writes words into the placeholders of a sentence.
 func fill(sentence string, words ...any) string {
 	text := fmt.Sprintf(sentence, words...)
 	text, _, _ = strings.Cut(text, "%!(EXTRA")
 	return text
 }
 
-// described gives a tool the definition its owner would have sent.
+// described gives a tool the definition that an upstream would send.
 func described(info tool.Info) tool.Info {
 	text, _ := json.Marshal(info.Description)
 	info.Raw = json.RawMessage(fmt.Sprintf(`{"name":%q,"description":%s,"inputSchema":%s,"annotations":{"readOnlyHint":true}}`, info.Name, text, info.Input))
 	return info
 }
 
-// offers runs a benchmark of what it takes to judge a list after next made it
-// another.
+// offers benchmarks the check of a list that next has changed.
 func offers(b *testing.B, tools []tool.Info, next func(tools []tool.Info, i int) []tool.Info) {
 	inner := &shop{tools: tools}
 	g := guard(b, database(b), inner, pin.Options{Own: func() []string { return []string{"lua_eval", "search_tools"} }})
@@ -92,8 +91,8 @@ func offers(b *testing.B, tools []tool.Info, next func(tools []tool.Info, i int)
 	}
 }
 
-// BenchmarkJudge is what it takes to judge tools in 50 namespaces.
-func BenchmarkJudge(b *testing.B) {
+// BenchmarkCheck checks tools in 50 namespaces.
+func BenchmarkCheck(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		tools := realistic(n, 50)
 		b.Run(fmt.Sprintf("tools=%d/anew", n), func(b *testing.B) {

@@ -13,16 +13,15 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// What is done here is what the package does, said plainly: nothing is left out
-// because it cannot matter, and nothing is remembered. Tests hold the two against
-// each other.
+// This is a plain implementation of what the package does, without shortcuts and
+// caches. Tests compare the two.
 
 // Scan is what the package finds in a definition of an upstream.
 func Scan(raw []byte, upstream string, infos []tool.Info, own []string) []Finding {
 	return contentOf(raw).allFindings(&mentions{upstream, namesOf(infos), ownNames(own)})
 }
 
-// ScanPlainly is the same.
+// ScanPlainly is the plain implementation of Scan.
 func ScanPlainly(raw []byte, upstream string, infos []tool.Info, own []string) []Finding {
 	definition, repeated := canonicalPlainly(raw)
 	s := plainScanner{upstream: upstream, names: namingPlainly(infos, own)}
@@ -127,7 +126,7 @@ func namingPlainly(infos []tool.Info, own []string) map[string]map[string]bool {
 	return names
 }
 
-// ReadPlainly is a text as a reader takes it in.
+// ReadPlainly is the plain implementation of appendNormalized.
 func ReadPlainly(text string) string {
 	var b strings.Builder
 	blank := false
@@ -239,7 +238,7 @@ func (w *plainWriter) object() error {
 	return err
 }
 
-// encodedPlainly is a scalar as JSON, with nothing escaped that need not be.
+// encodedPlainly is a scalar as JSON with as few escapes as possible.
 func encodedPlainly(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -15,8 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// A text that a pattern matches has the words the pattern is said to need, whatever
-// stands around: no text is passed over that would have been told of.
+// A text that a pattern matches contains the words that the pattern needs, whatever is
+// around it: no such text is skipped.
 func TestPatternsNeedTheirWords(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -43,7 +43,7 @@ func TestPatternsNeedTheirWords(t *testing.T) {
 	}
 }
 
-// matching is a text that a pattern may match, boundaries being left to chance.
+// matching is a text that a pattern may match, with random boundaries.
 func matching(re *syntax.Regexp, random *rand.Rand) string {
 	times := func(low, high int) (text string) {
 		for range low + random.IntN(high-low+1) {
@@ -84,12 +84,12 @@ func matching(re *syntax.Regexp, random *rand.Rand) string {
 	}
 }
 
-// around is what may stand before or after.
+// around is text before or after a match.
 func around(random *rand.Rand) string {
 	return []string{"", " ", "x", "_", "-", ".", "é", "/", "\"", "(", "a word ", " a word", ", ", "\n", "\u200b"}[random.IntN(15)]
 }
 
-// scraps are words, some that the the scanner has something to say of and some it has not.
+// scraps are words, some of them significant for the scanner.
 func scraps() []string {
 	scraps := slices.Sorted(maps.Keys(telling))
 	for word := range telling {
@@ -124,7 +124,7 @@ func invented(random *rand.Rand, scraps []string) []byte {
 			return map[string]any{text(2): value(depth + 1), text(1): value(depth + 1), "description": value(depth + 1)}
 		}
 	}
-	many := make([]string, random.IntN(2)*random.IntN(60)) // more than is told
+	many := make([]string, random.IntN(2)*random.IntN(60)) // more than is reported
 	for i := range many {
 		many[i] = text(2) + []string{"", " ignore all previous rules ", " ~/.ssh/ ", " mail_send_message "}[random.IntN(4)] + text(2)
 	}
@@ -132,13 +132,13 @@ func invented(random *rand.Rand, scraps []string) []byte {
 	switch random.IntN(5) {
 	case 0: // one member twice
 		raw = bytes.Replace(raw, []byte(`"name":`), []byte(`"description":"it is done first","description":"never","name":`), 1)
-	case 1: // no text
+	case 1: // not text
 		raw = bytes.Replace(raw, []byte(` `), []byte("\xff\xfe"), 1+random.IntN(3))
-	case 2: // an essay
+	case 2: // a long text
 		if random.IntN(4) == 0 {
 			raw = bytes.Replace(raw, []byte(`"add"`), []byte(`"`+strings.Repeat("long ", 1700)+`"`), 1)
 		}
-	case 3: // otherwise written
+	case 3: // written differently
 		raw = bytes.ReplaceAll(raw, []byte(`,`), []byte(" ,\n"))
 	}
 	return raw
@@ -153,11 +153,11 @@ var (
 	ownTools = []string{"lua_eval_all", "lua_eval", "evil_other_tool", "run"}
 )
 
-// same fails the test when what the package finds is not what plain looking finds.
+// same fails the test when the package and the plain implementation differ.
 func same(t *testing.T, raw []byte) {
 	t.Helper()
 	quick, plain := Scan(raw, "evil", neighbours, ownTools), ScanPlainly(raw, "evil", neighbours, ownTools)
-	if !json.Valid(raw) { // of what is broken, more is looked at
+	if !json.Valid(raw) { // more is scanned of invalid JSON
 		for _, f := range plain {
 			if len(quick) < mostFindings && !slices.ContainsFunc(quick, func(q Finding) bool { return q.Code == f.Code }) {
 				t.Fatalf("%q\nfound %+v, want %+v too", raw, quick, f)
@@ -175,7 +175,7 @@ func same(t *testing.T, raw []byte) {
 	}
 }
 
-// What is looked at quickly is found as if everything were looked for everywhere.
+// The fast scanner finds what the plain one finds.
 func TestScanFindsTheSame(t *testing.T) {
 	t.Parallel()
 	random, scraps := rand.New(rand.NewPCG(3, 4)), scraps()
@@ -201,8 +201,8 @@ func TestScanFindsTheSame(t *testing.T) {
 	}
 }
 
-// What was read of a definition is kept as long as it says the same.
-func TestContentIsKept(t *testing.T) {
+// The content of a definition is reused while the definition is equal.
+func TestContentIsReused(t *testing.T) {
 	t.Parallel()
 	info := tool.Info{Ref: tool.Ref{Space: "a", Name: "b"}, Raw: json.RawMessage(`{"name":"b"}`)}
 	var none *checkedList
@@ -234,11 +234,11 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// A text that is read in a hurry reads the same.
-func TestReadTheSame(t *testing.T) {
+// The fast normalization equals the plain one.
+func TestNormalizeTheSame(t *testing.T) {
 	t.Parallel()
 	for r := range rune(utf8.MaxRune + 1) {
-		if r > 0x20000 && r < 0xe0000 || r > 0xf0000 { // nothing there is special
+		if r > 0x20000 && r < 0xe0000 || r > 0xf0000 { // no special characters there
 			continue
 		}
 		text := "a" + string(r) + "b"
@@ -251,7 +251,7 @@ func TestReadTheSame(t *testing.T) {
 	}
 }
 
-// Where the pattern finds a blob one is seen, and nowhere else.
+// isBlob finds a blob where the pattern does.
 func TestIsBlob(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{0, 1, 159, 160, 161, 319, 320, 500} {
@@ -264,8 +264,8 @@ func TestIsBlob(t *testing.T) {
 	}
 }
 
-// However many names look alike, the same are refused as when each is held against
-// each.
+// However many names look alike, the same ones are refused as when all are compared
+// with each other.
 func TestShadowsTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))

@@ -14,7 +14,7 @@ func TestCirclesEnd(t *testing.T) {
 	t.Parallel()
 	outside := t.Context()
 	for name, inner := range map[string]func(context.Context) context.Context{
-		"in the house":        func(ctx context.Context) context.Context { return ctx },
+		"in the process":      func(ctx context.Context) context.Context { return ctx },
 		"through the network": func(context.Context) context.Context { return outside }, // only _meta comes back
 	} {
 		t.Run(name, func(t *testing.T) {

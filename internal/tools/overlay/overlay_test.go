@@ -69,7 +69,7 @@ func listed(t *testing.T, s tool.Source) []string {
 	return names
 }
 
-func TestNothingToArrange(t *testing.T) {
+func TestWithoutRules(t *testing.T) {
 	t.Parallel()
 	inner := &shop{tools: stock("a.x", "a.y")}
 	tools, err := overlay.New(inner, inner).Tools(t.Context())
@@ -125,7 +125,7 @@ func TestAliasDoesNotShadow(t *testing.T) {
 	}
 }
 
-func TestRuleMakesNoSense(t *testing.T) {
+func TestRuleThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for name, aliases := range map[string]map[string]string{
 		"no name":     {"a b": "x"},
@@ -154,7 +154,7 @@ func TestRuleOverAnother(t *testing.T) {
 	}
 }
 
-func TestLook(t *testing.T) {
+func TestTransform(t *testing.T) {
 	t.Parallel()
 	inner := &shop{tools: stock("a.x", "a.y", "a.z", "b.x")}
 	s := overlay.New(inner, inner)
@@ -196,7 +196,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-func TestLookRefusesShadowing(t *testing.T) {
+func TestTransformRefusesShadowing(t *testing.T) {
 	t.Parallel()
 	inner := &shop{tools: stock("a.x", "a.y", "a.z")}
 	s := overlay.New(inner, inner)
@@ -215,7 +215,7 @@ func TestLookRefusesShadowing(t *testing.T) {
 }
 
 // The transform sees a namespace before its tools are used for the first time.
-func TestLookBeforeFirstUse(t *testing.T) {
+func TestTransformBeforeFirstUse(t *testing.T) {
 	t.Parallel()
 	inner := &later{stock: stock("a.x", "a.secret")}
 	s := overlay.New(inner, inner)

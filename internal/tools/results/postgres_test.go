@@ -10,6 +10,6 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestKeptResultsAreRead, TestResultsBelongToTheirUser, TestOldResultsGo, TestPreview, TestShapesAreLearned,
+		TestStoredResultsAreRead, TestResultsBelongToTheirUser, TestOldResultsExpire, TestPreview, TestShapesAreLearned,
 	)
 }

@@ -37,7 +37,7 @@ func keep(t *testing.T, s *results.Store, owner, value string) results.Stored {
 
 const folder = `{"items":[{"name":"a","size":1},{"name":"b~/c","size":2}],"path":"/tmp","a/b":"müde"}`
 
-func TestKeptResultsAreRead(t *testing.T) {
+func TestStoredResultsAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	k := keep(t, open(t, dir, results.Options{}), "ada", folder)
@@ -91,7 +91,7 @@ func TestResultsBelongToTheirUser(t *testing.T) {
 	}
 }
 
-func TestOldResultsGo(t *testing.T) {
+func TestOldResultsExpire(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	s := open(t, t.TempDir(), results.Options{Count: 3, Bytes: 100, Age: time.Hour, Clock: now})

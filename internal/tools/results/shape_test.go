@@ -41,7 +41,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-func TestNoValueIsKept(t *testing.T) {
+func TestNoValueIsStored(t *testing.T) {
 	t.Parallel()
 	s := results.ShapeOf(json.RawMessage(`{"secret":"hunter2","list":["hunter2"],"by_user":{"hunter2@example.org":"hunter2"},"hunter2!":1}`))
 	raw, err := json.Marshal(s)

@@ -171,22 +171,22 @@ func TestResults(t *testing.T) {
 func TestFailuresHaveNoStructuredContent(t *testing.T) {
 	t.Parallel()
 	broken := probe(func(echoed) (echoed, error) {
-		return echoed{}, fault.Wrap(fault.Conflict, errors.New("taken"), "open shop").WithHint("try next door")
+		return echoed{}, fault.Wrap(fault.Conflict, errors.New("taken"), "open shop").WithHint("try another one")
 	})
 	result, err := broken.run(t.Context(), tool.Call{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	view, _ := result.View()
-	if !view.IsError || view.Structured != nil || view.Text() != "conflict: open shop: taken\ntry next door" {
+	if !view.IsError || view.Structured != nil || view.Text() != "conflict: open shop: taken\ntry another one" {
 		t.Errorf("result %s", result.Raw)
 	}
-	if want := `{"luanette/error":{"code":"conflict","message":"open shop: taken","hint":"try next door"}}`; string(view.Meta) != want {
+	if want := `{"luanette/error":{"code":"conflict","message":"open shop: taken","hint":"try another one"}}`; string(view.Meta) != want {
 		t.Errorf("_meta %s, want %s", view.Meta, want)
 	}
 }
 
-func TestMend(t *testing.T) {
+func TestRepair(t *testing.T) {
 	t.Parallel()
 	schema := inputSchema[struct {
 		Text   string   `json:"text"`

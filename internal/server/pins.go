@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// openPins puts the guard between the upstreams and whoever uses their tools.
+// openPins opens the pins and the guard that checks the tools of the upstreams.
 func (srv *Server) openPins(ctx context.Context, manager *upstream.Manager) (err error) {
 	srv.pins, err = pin.New(ctx, srv.store, manager, pin.Options{
 		Settings: srv.config.PinSettings(), Own: srv.ownNames,
@@ -25,7 +25,7 @@ func (srv *Server) openPins(ctx context.Context, manager *upstream.Manager) (err
 	return err
 }
 
-// ownNames are the names nobody else's tool may have.
+// ownNames are the names of our own tools.
 func (srv *Server) ownNames() (names []string) {
 	if srv.ownTools == nil { // no tool is offered yet
 		return nil
@@ -48,16 +48,16 @@ func (u *upstreams) awaitingReview(namespace string) []string {
 	return nil
 }
 
-// admin makes the door for those who run the house.
+// admin makes the API for administrators.
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
-		Pins: pinRoom{srv}, Policy: srv.explainPolicy, Audit: srv.auditStore,
+		Pins: pinAPI{srv}, Policy: srv.explainPolicy, Audit: srv.auditStore,
 		Upstreams: serverRoom{srv, builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes,
 		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
 	})
 }
 
-// watchPins heeds what other processes decide.
+// watchPins follows the decisions of other processes.
 func (srv *Server) watchPins(ctx context.Context) {
 	srv.poll(ctx, pin.Topic, func(ctx context.Context) error {
 		changed, err := srv.pins.Poll(ctx)
@@ -68,29 +68,30 @@ func (srv *Server) watchPins(ctx context.Context) {
 	})
 }
 
-// pinRoom shows what a decision changes as soon as it is made.
-type pinRoom struct{ house *Server }
+// pinAPI is the pins for administrators: a decision takes effect and is recorded at
+// once.
+type pinAPI struct{ server *Server }
 
-func (r pinRoom) List(upstream string, states ...pin.State) []*pin.Pin {
-	return r.house.pins.List(upstream, states...)
+func (a pinAPI) List(upstream string, states ...pin.State) []*pin.Pin {
+	return a.server.pins.List(upstream, states...)
 }
 
-func (r pinRoom) Get(id string) (*pin.Pin, error) { return r.house.pins.Get(id) }
+func (a pinAPI) Get(id string) (*pin.Pin, error) { return a.server.pins.Get(id) }
 
-func (r pinRoom) Decide(ctx context.Context, id string, d pin.Decision) (*pin.Pin, error) {
-	defer r.house.catalog.Refresh(ctx)
-	p, err := r.house.pins.Decide(ctx, id, d)
+func (a pinAPI) Decide(ctx context.Context, id string, d pin.Decision) (*pin.Pin, error) {
+	defer a.server.catalog.Refresh(ctx)
+	p, err := a.server.pins.Decide(ctx, id, d)
 	if err == nil {
-		r.house.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+		a.server.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 	}
 	return p, err
 }
 
-func (r pinRoom) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*pin.Pin, err error) {
-	defer r.house.catalog.Refresh(ctx)
-	approved, left, err = r.house.pins.ApproveAll(ctx, upstream, by, withFlags)
+func (a pinAPI) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*pin.Pin, err error) {
+	defer a.server.catalog.Refresh(ctx)
+	approved, left, err = a.server.pins.ApproveAll(ctx, upstream, by, withFlags)
 	for _, p := range approved {
-		r.house.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+		a.server.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 	}
 	return approved, left, err
 }
