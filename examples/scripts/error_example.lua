@@ -1,4 +1,4 @@
--- Ways to fail, and how each is told: run it with each kind.
+-- The kinds of errors and how each is reported: run it with each kind.
 function describe()
   return {
     name = "error_example",

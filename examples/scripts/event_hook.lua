@@ -1,4 +1,4 @@
--- Waiting for something to happen, and doing something when it does.
+-- Waits for events and handles them.
 function describe()
   return {
     name = "event_hook",

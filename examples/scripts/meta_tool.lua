@@ -1,4 +1,4 @@
--- A tool made of other tools: published, it is one call for what took several.
+-- A tool made of other tools: published, it replaces several calls by one.
 function describe()
   return {
     name = "generate_and_wait",

@@ -1,4 +1,4 @@
--- Music from one server, changed in the script, and handed to another.
+-- Reads music from one server, changes it, and passes it to another.
 function describe()
   return {
     name = "midi_transpose",

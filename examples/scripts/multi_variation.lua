@@ -1,4 +1,4 @@
--- Several calls in a loop, with progress for whoever waits.
+-- Several calls in a loop, with progress for the caller.
 function describe()
   return {
     name = "multi_variation",

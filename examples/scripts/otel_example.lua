@@ -1,4 +1,4 @@
--- Attributes, events and metrics on the trace that the run is part of.
+-- Attributes, events and metrics on the trace of the run.
 function describe()
   return {
     name = "otel_example",

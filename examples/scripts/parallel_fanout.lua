@@ -1,4 +1,4 @@
--- Many calls at once: as fast as the slowest, not as all together.
+-- Many calls in parallel: the whole takes as long as the slowest.
 function describe()
   return {
     name = "parallel_fanout",

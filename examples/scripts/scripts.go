@@ -4,7 +4,7 @@ package scripts
 import "embed"
 
 // Files are the examples, NAME.lua, NAME.js or NAME.ts each. The first line of each
-// says what it shows.
+// describes it.
 //
 //go:embed *.lua *.js *.ts
 var Files embed.FS

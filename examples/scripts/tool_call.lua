@@ -1,4 +1,4 @@
--- Calling a tool of another server, with its failure caught.
+-- Calls a tool of another server and catches its failure.
 function describe()
   return {
     name = "generate_styled_midi",
