@@ -12,7 +12,7 @@ import (
 // with. It checks that the state is usable afterwards.
 func runLimited(t *testing.T, ctx context.Context, code string, b Budget) *BudgetError {
 	t.Helper()
-	s := newWorld(t, io.Discard)
+	s := newFullState(t, io.Discard)
 	fn, err := s.Load(code, "=limited")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestNothingSwallowsBudgets(t *testing.T) {
 
 func TestMemoryIsMeasuredNotGuessed(t *testing.T) {
 	t.Parallel()
-	s := newWorld(t, io.Discard)
+	s := newFullState(t, io.Discard)
 	s.SetBudget(Budget{Memory: 2 << 20})
 	garbage := `local t for i = 1, 200000 do t = {i, tostring(i), function() return i end} end
 		local s = '' for i = 1, 3000 do s = s .. 'x' end return #s`
@@ -90,7 +90,7 @@ func TestDeadlineAndContext(t *testing.T) {
 		t.Errorf("deadline: %+v", e)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := newWorld(t, io.Discard)
+	s := newFullState(t, io.Discard)
 	s.Globals().SetString("cancel", NewFunc("cancel", func(*Call) error { cancel(); return nil }).Value())
 	_, err := func() ([]Value, error) {
 		fn, err := s.Load("cancel() while true do end", "=c")
@@ -108,7 +108,7 @@ func TestDeadlineAndContext(t *testing.T) {
 func TestStepsAreDeterministic(t *testing.T) {
 	t.Parallel()
 	used := func() int64 {
-		s := newWorld(t, io.Discard)
+		s := newFullState(t, io.Discard)
 		s.SetBudget(Budget{Steps: 1 << 40})
 		if _, err := run(s, "for i = 1, 1000 do local s = ('x'):rep(i) s:find('y') end", "=c"); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestStepsAreDeterministic(t *testing.T) {
 // TestProtosAreShared runs one compiled chunk in states on several goroutines.
 func TestProtosAreShared(t *testing.T) {
 	t.Parallel()
-	p, err := newWorld(t, io.Discard).Compile(`local o = {x = 0, y = 1}
+	p, err := newFullState(t, io.Discard).Compile(`local o = {x = 0, y = 1}
 		for i = 1, 2000 do o.x = o.x + i o.z = i % 2 == 0 and i or nil end
 		return o.x, o.z, math.max(o.x, o.y)`, "=shared")
 	if err != nil {

@@ -56,7 +56,7 @@ func (c *Call) Return(vals ...Value) error {
 	return nil
 }
 
-// Yield suspends the coroutine the function runs in, handing values to whoever
+// Yield suspends the coroutine the function runs in, passing values to the code that
 // resumed it; the function ends with it. When the coroutine is resumed the
 // function is called again, with Resumed set and what resume was given as its
 // arguments, and now ends the call for good, or yields once more. Nothing of

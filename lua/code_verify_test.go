@@ -133,7 +133,7 @@ func TestBinaryChunksAreVerified(t *testing.T) {
 	}
 }
 
-// runChanged runs a chunk that may be broken; what it does is its own affair
+// runChanged runs a chunk that may be broken; its effect does not matter
 // as long as it ends.
 func runChanged(s *State, chunk string) {
 	fn, err := s.loadChunk(chunk, "=changed", "b", s.globals.Value())

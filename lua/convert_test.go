@@ -268,7 +268,7 @@ func FuzzFromJSON(f *testing.F) {
 
 func TestNullPrintsAndCompares(t *testing.T) {
 	t.Parallel()
-	s := newWorld(t, nil)
+	s := newFullState(t, nil)
 	s.Globals().SetString("null", Null)
 	results, err := run(s, `return tostring(null), null == null, null == nil, type(null), not null, getmetatable(null)`, "=null")
 	if err != nil {

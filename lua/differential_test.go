@@ -51,7 +51,7 @@ func compareWithReference(t *testing.T, reference string, seed uint64) {
 		t.Fatalf("seed %d: lua5.4: %v\n%s", seed, err, want)
 	}
 	var got bytes.Buffer
-	s := newWorld(t, &got)
+	s := newFullState(t, &got)
 	if _, err := run(s, program, "=stdin"); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 	}

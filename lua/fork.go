@@ -26,7 +26,7 @@ func (s *State) Fork() (*State, error) {
 	if !s.atRest() {
 		return nil, fmt.Errorf("forking a state: %w", errBusy)
 	}
-	f := &forker{from: s, to: s.twin(), seen: make(map[unsafe.Pointer]unsafe.Pointer, 64)}
+	f := &forker{from: s, to: s.emptyCopy(), seen: make(map[unsafe.Pointer]unsafe.Pointer, 64)}
 	f.seen[unsafe.Pointer(s.main)] = unsafe.Pointer(f.to.main)
 	f.roots()
 	f.run()
@@ -39,8 +39,8 @@ func (s *State) Fork() (*State, error) {
 	return f.to, nil
 }
 
-// twin returns a state like s without any of its objects.
-func (s *State) twin() *State {
+// emptyCopy returns a state like s without any of its objects.
+func (s *State) emptyCopy() *State {
 	c := &State{
 		libs: slices.Clip(s.libs), strings: maps.Clone(s.strings), account: s.account, lastID: s.lastID, opts: s.opts,
 		gcSettings: s.gcSettings, random: s.random,
@@ -68,13 +68,13 @@ type forker struct {
 	removed []*entry
 	// reindex are the tables whose index must follow the new places of keys.
 	reindex []*Table
-	strings []Str // room for the next copies of strings
+	strings []Str // space for the next copies of strings
 	failure error
 }
 
 type unfinished struct{ original, copied Value }
 
-// deadKey stands for a key that nobody can ask for any more.
+// deadKey stands for a removed key that no value refers to any more.
 var deadKey = &Upvalue{header: header{kind: kindLight, bits: bitShared}}
 
 // roots copies what the state itself refers to.

@@ -94,12 +94,13 @@ func baseSetmetatable(c *Call) error {
 		return c.Errorf("cannot change a protected metatable")
 	}
 	t.meta = meta
-	c.state.adopt(c.Arg(1), meta)
+	c.state.noteMetatable(c.Arg(1), meta)
 	return c.Return(c.Arg(1))
 }
 
-// adopt notes what a new metatable means for the collector.
-func (s *State) adopt(v Value, meta *Table) {
+// noteMetatable registers the finalizer and the weak mode of a new metatable with
+// the collector.
+func (s *State) noteMetatable(v Value, meta *Table) {
 	if meta == nil {
 		return
 	}

@@ -81,10 +81,10 @@ func debugSetmetatable(c *Call) error {
 	switch v := c.Arg(1); v.Kind() {
 	case KindTable:
 		v.table().meta = meta
-		c.state.adopt(v, meta)
+		c.state.noteMetatable(v, meta)
 	case KindUserdata:
 		(*Userdata)(v.p).meta = meta
-		c.state.adopt(v, meta)
+		c.state.noteMetatable(v, meta)
 	case KindInt, KindFloat:
 		c.state.metas[KindInt], c.state.metas[KindFloat] = meta, meta
 	default:

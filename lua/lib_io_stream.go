@@ -131,7 +131,7 @@ func (s *stream) write(text string) error {
 	}
 	if _, err := io.WriteString(w, text); err != nil {
 		if s.out != nil {
-			s.out.Reset(s.file) // C forgets an error once it was told
+			s.out.Reset(s.file) // C forgets an error once it was reported
 		}
 		return err
 	}
@@ -233,7 +233,7 @@ type bufferedCommand struct {
 	to io.Writer
 }
 
-// deliver hands over what was collected once nobody else writes.
+// deliver writes the collected output after the command has ended.
 func (b *bufferedCommand) deliver() error {
 	_, err := b.WriteTo(b.to)
 	return err

@@ -120,7 +120,7 @@ func findPlain(c *Call, s, p string, from int) error {
 	return c.Return(Int(int64(from+k+1)), Int(int64(from+k+len(p))))
 }
 
-// settle charges the work not yet told to the budget.
+// settle charges the work not yet charged to the budget.
 func (m *matcher) settle() error {
 	n := m.work
 	m.work = 0

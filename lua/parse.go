@@ -10,7 +10,7 @@ type parser struct {
 	line     int    // of the last token consumed
 	scope    *funcScope
 	depth    int
-	height   int // of the tallest expression since whoever cares set it to 0
+	height   int // of the tallest expression since it was last set to 0
 	state    *State
 	strs     map[string]*Str
 	hasAhead bool

@@ -375,7 +375,7 @@ func (p *parser) returnStatement() (stat, error) {
 		s.line = p.line
 	}
 	_, err := p.accept(';')
-	return s, err // whoever parses the block complains about what follows
+	return s, err // the parser of the block reports what follows
 }
 
 // expressionStatement parses a call or an assignment.

@@ -19,7 +19,7 @@ type matcher struct {
 	pat     *pattern
 	subject string
 	budget  stepper
-	work    int // done since the budget was last told
+	work    int // done since the budget was last charged
 
 	captures [maxCaptures]captured
 	open     int       // number of choices

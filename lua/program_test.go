@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// newWorld makes a state with all libraries that writes to out.
-func newWorld(t testing.TB, out io.Writer) *State {
+// newFullState makes a state with all libraries that writes to out.
+func newFullState(t testing.TB, out io.Writer) *State {
 	t.Helper()
 	s := New(Options{Stdout: out, Seed: 1, BinaryChunks: true})
 	if err := s.Open(All()...); err != nil {
@@ -52,7 +52,7 @@ func TestPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			s := newWorld(t, &out)
+			s := newFullState(t, &out)
 			if _, err := run(s, string(source), "@"+filepath.Base(path)); err != nil {
 				t.Errorf("%v", err)
 			}

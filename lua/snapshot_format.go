@@ -46,7 +46,7 @@ const (
 	constFalse
 	constTrue
 	constFloat         // eight bytes follow
-	constDeadKey       // a key that was removed and that nobody has any more
+	constDeadKey       // a removed key that no value refers to any more
 	constInherited     // what the library has at this key
 	constInt           // eight bytes follow
 	constNullMetatable // only as a metatable

@@ -28,7 +28,7 @@ type Options struct {
 // false and a message such as "\n\tno file 'x.lua'" that tells where it looked.
 type Loader func(ctx context.Context, module string) (source, chunkname string, ok bool, err error)
 
-// State is an independent Lua world: globals, libraries, threads, budgets.
+// State is an independent Lua interpreter: globals, libraries, threads, budgets.
 // It is used by one goroutine at a time.
 type State struct {
 	globals *Table

@@ -9,7 +9,7 @@ import (
 )
 
 // TestTransferProperty moves states that random programs have made and lets
-// random programs go on in them: nobody can tell that they were moved.
+// random programs go on in them: their output does not change.
 func TestTransferProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -51,7 +51,7 @@ func (s *State) startResume(t *Thread, at, nargs int) (exit bool, err error) {
 	return s.resume(t, co, at+2, nargs-1)
 }
 
-// yield suspends t, handing its arguments to whoever resumed it.
+// yield suspends t, passing its arguments to the thread that resumed it.
 func (s *State) yield(t *Thread, at, nargs int) (exit bool, err error) {
 	if t == s.main {
 		return false, s.runtimeError("attempt to yield from outside a coroutine")

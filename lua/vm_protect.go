@@ -7,7 +7,7 @@ import "errors"
 const maxHandlers = 10
 
 // handle lets the message handler of the nearest xpcall on the thread see an
-// error where it was raised, and notes the traceback of one nobody catches.
+// error where it was raised, and stores the traceback of an uncaught one.
 func (s *State) handle(t *Thread, err error) error {
 	if isFatal(err) {
 		return err
@@ -65,7 +65,7 @@ func (t *Thread) nearest(flags frameFlags) int {
 	return -1
 }
 
-// unwind carries an error from the running thread to whoever catches it. It
+// unwind carries an error from the running thread to the frame that catches it. It
 // returns nil when the machine goes on with the frame that did, exit when that
 // ended a call from Go, and the error when it leaves the machine.
 func (s *State) unwind(err error) (exit bool, _ error) {

@@ -14,7 +14,7 @@ func TestHostedFunctionsKeepTheirCaller(t *testing.T) {
 		"=[prelude]": "test:3: no",
 		"=plain":     "test:5: no",
 	} {
-		s := newWorld(t, nil)
+		s := newFullState(t, nil)
 		if _, err := run(s, `
 			function check(v) if not v then error("no", 2) end return "fine", v end
 			function twice(v) return check(v) end`, chunk); err != nil {
@@ -33,7 +33,7 @@ func TestHostedFunctionsKeepTheirCaller(t *testing.T) {
 			t.Errorf("%s: nested: got %v, %v", chunk, values, err)
 		}
 	}
-	s := newWorld(t, nil)
+	s := newFullState(t, nil)
 	if _, err := run(s, "function down(n) if n == 0 then return 'deep' end return down(n - 1) end", "=plain"); err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// ask yields its arguments, and when resumed raises what it is told to, asks
-// again, or returns.
+// ask yields its arguments, and when resumed raises an error, yields again or
+// returns, by its argument.
 func ask(c *Call) error {
 	if !c.Resumed() {
 		if !c.Yieldable() {
@@ -61,7 +61,7 @@ func TestHostFunctionsYield(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newWorld(t, nil)
+			s := newFullState(t, nil)
 			s.Globals().SetString("ask", NewFunc("ask", ask).Value())
 			values, err := run(s, test.source, "=test")
 			if err != nil {
@@ -80,7 +80,7 @@ func TestHostFunctionsYield(t *testing.T) {
 
 func TestFailureOfACoroutine(t *testing.T) {
 	t.Parallel()
-	s := newWorld(t, nil)
+	s := newFullState(t, nil)
 	s.Globals().SetString("ask", NewFunc("ask", ask).Value())
 	values, err := run(s, `
 		local function inner() local x = ask() return x end

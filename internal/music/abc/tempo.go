@@ -57,7 +57,7 @@ func parseTempo(value string, unit Fraction) (t Tempo, ok bool) {
 	return t, err == nil && bpm >= 1 && bpm <= maxPart
 }
 
-// oldBeats reads how many units a beat has, one unless it is told.
+// oldBeats reads how many units a beat has, default one.
 func oldBeats(text string, unit Fraction) (beat Fraction, ok bool) {
 	if text == "" {
 		return unit, true

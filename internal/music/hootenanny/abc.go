@@ -142,7 +142,7 @@ type abcToMIDIIn struct {
 	abcIn
 	Tempo     float64 `json:"tempo_override,omitempty" jsonschema:"quarter notes per minute; as the tune says when left out" min:"1" max:"999"`
 	Transpose int     `json:"transpose,omitempty" jsonschema:"semitones" min:"-60" max:"60"`
-	Velocity  int     `json:"velocity,omitempty" jsonschema:"how hard notes are struck; 80 unless told" min:"1" max:"127"`
+	Velocity  int     `json:"velocity,omitempty" jsonschema:"how hard notes are struck; default 80" min:"1" max:"127"`
 	Channel   int     `json:"channel,omitempty" jsonschema:"MIDI channel for all voices, 9 is drums; each voice its own when left out" min:"0" max:"15"`
 	Lineage
 }

@@ -119,8 +119,8 @@ func (h *Backend) gardenMoveRegion(ctx context.Context, _ tool.Call, in moveRegi
 }
 
 type stretchIn struct {
-	Start float64  `json:"start,omitempty" jsonschema:"from this beat on; 0 unless told" min:"0"`
-	End   *float64 `json:"end,omitempty" jsonschema:"to this beat; to the end unless told" min:"0"`
+	Start float64  `json:"start,omitempty" jsonschema:"from this beat on; default 0" min:"0"`
+	End   *float64 `json:"end,omitempty" jsonschema:"to this beat; default to the end" min:"0"`
 }
 
 func (s stretchIn) end() float64 {
@@ -157,8 +157,8 @@ func (h *Backend) gardenClearRegions(ctx context.Context, _ tool.Call, _ noArgum
 
 type markerIn struct {
 	Position float64        `json:"position" jsonschema:"where, in beats" min:"0" max:"1000000000"`
-	Type     string         `json:"marker_type,omitempty" jsonschema:"what it marks, such as section_change or cue_point; cue_point unless told" max:"128"`
-	Metadata toolset.Object `json:"metadata,omitempty" jsonschema:"anything to be told with it"`
+	Type     string         `json:"marker_type,omitempty" jsonschema:"what it marks, such as section_change or cue_point; default cue_point" max:"128"`
+	Metadata toolset.Object `json:"metadata,omitempty" jsonschema:"data to publish with it"`
 }
 
 // Text is one line.

@@ -146,7 +146,7 @@ func TestTimelineIsStored(t *testing.T) {
 	again := openBench(t, url)
 	regions, markers := again.garden.between(0, 100)
 	if len(regions) != 1 || regions[0].Position != 9 || len(markers) != 1 || string(markers[0].Metadata) != `{"a":1}` {
-		t.Errorf("kept %v, %v", regions, markers)
+		t.Errorf("stored %v, %v", regions, markers)
 	}
 }
 
@@ -173,11 +173,11 @@ func TestEventsExpire(t *testing.T) {
 		}
 	}
 	if _, err := b.eventPoll(t.Context(), tool.Call{}, eventPollIn{Cursor: first.Cursor}); err == nil {
-		t.Error("what came after the cursor is not kept, and yet it is no error")
+		t.Error("events after the cursor are no longer stored, but there is no error")
 	}
 	now, err := b.eventPoll(t.Context(), tool.Call{}, eventPollIn{Since: 1000})
 	if err != nil || len(now.Events) != 3 || now.Events[0].Seq != 3 || now.Buffer.Oldest != 3 || now.Buffer.Newest != 5 {
-		t.Errorf("kept %+v, %v", now, err)
+		t.Errorf("polled %+v, %v", now, err)
 	}
 	if now.Snapshot.LatestBeat == nil || now.Snapshot.LatestBeat.Beat != 7 {
 		t.Errorf("the latest beat is %+v", now.Snapshot.LatestBeat)

@@ -23,9 +23,9 @@ type graphContextIn struct {
 	Tag         string `json:"tag,omitempty" jsonschema:"only those with this tag, such as type:midi" max:"128"`
 	Creator     string `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
 	Vibe        string `json:"vibe_search,omitempty" jsonschema:"words for what it is like, looked for in names, descriptions, tags and annotations" max:"512"`
-	Limit       int    `json:"limit,omitempty" jsonschema:"how many at most; 20 unless told" min:"1" max:"200"`
+	Limit       int    `json:"limit,omitempty" jsonschema:"maximum number; default 20" min:"1" max:"200"`
 	Metadata    bool   `json:"include_metadata,omitempty" jsonschema:"show metadata too"`
-	Annotations *bool  `json:"include_annotations,omitempty" jsonschema:"show annotations; true unless told"`
+	Annotations *bool  `json:"include_annotations,omitempty" jsonschema:"show annotations; default true"`
 }
 
 // GraphContext is the matching artifacts and a summary.
@@ -86,7 +86,7 @@ func typeOf(v *ArtifactView) string {
 type graphQueryIn struct {
 	Query     string         `json:"query" jsonschema:"a filter such as: tag = type:midi and (vibe ~ calm or annotation ~ \"slow\") and not has(parent); or an artifact's id" min:"1" max:"4096"`
 	Variables toolset.Object `json:"variables,omitempty" jsonschema:"values for $names in the query"`
-	Limit     int            `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
+	Limit     int            `json:"limit,omitempty" jsonschema:"maximum number; default 100" min:"1" max:"1000"`
 }
 
 // QueryResult is the artifacts that match a query.

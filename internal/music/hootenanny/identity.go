@@ -26,7 +26,7 @@ func (h *Backend) identityTools() []toolset.Tool {
 type IdentityHint struct {
 	Kind       string   `json:"kind" jsonschema:"what it is, such as usb_id or alsa_name" min:"1" max:"128"`
 	Value      string   `json:"value" jsonschema:"what it reads" min:"1" max:"512"`
-	Confidence *float64 `json:"confidence,omitempty" jsonschema:"how sure that is, from 0 to 1; 1 unless told" min:"0" max:"1"`
+	Confidence *float64 `json:"confidence,omitempty" jsonschema:"how sure that is, from 0 to 1; default 1" min:"0" max:"1"`
 }
 
 type bindIn struct {

@@ -252,7 +252,7 @@ func (h *Backend) jobStatus(ctx context.Context, _ tool.Call, in jobIn) (JobView
 
 type jobListIn struct {
 	Status string `json:"status,omitempty" jsonschema:"only jobs in this state" enum:"pending,running,complete,failed,cancelled"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"maximum number; default 100" min:"1" max:"1000"`
 }
 
 // JobList is a list of jobs, the newest first.
@@ -311,7 +311,7 @@ const (
 type jobPollIn struct {
 	JobIDs  []string `json:"job_ids,omitempty" jsonschema:"ids of jobs; none just waits" max:"1000"`
 	Timeout int      `json:"timeout_ms" jsonschema:"how long to wait, at most 30000" min:"0" max:"600000"`
-	Mode    string   `json:"mode,omitempty" jsonschema:"return when any of them is over (unless told), or all" enum:"any,all"`
+	Mode    string   `json:"mode,omitempty" jsonschema:"return when any of them has ended (default), or all" enum:"any,all"`
 }
 
 // JobsPolled is the result of polling jobs.

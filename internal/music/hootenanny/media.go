@@ -239,7 +239,7 @@ func (h *Backend) soundfontPreset(ctx context.Context, _ tool.Call, in soundfont
 type convertIn struct {
 	Input string `json:"input_hash" jsonschema:"hash of a MIDI file, or the id of its artifact" min:"12" max:"80"`
 	Font  string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
-	Rate  int    `json:"sample_rate,omitempty" jsonschema:"samples per second; 44100 unless told" min:"8000" max:"192000"`
+	Rate  int    `json:"sample_rate,omitempty" jsonschema:"samples per second; default 44100" min:"8000" max:"192000"`
 	Lineage
 }
 

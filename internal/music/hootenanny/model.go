@@ -70,10 +70,10 @@ func (k Lineage) kin() Lineage { return k }
 
 // sampling is the sampling parameters of a model.
 type sampling struct {
-	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; 1 unless told" min:"0.01" max:"2"`
-	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; 0.95 unless told" min:"0.01" max:"1"`
-	MaxTokens   int     `json:"max_tokens,omitempty" jsonschema:"how much it writes at most; 1024 unless told" min:"1" max:"8192"`
-	Variations  int     `json:"num_variations,omitempty" jsonschema:"how many; 1 unless told" min:"1" max:"8"`
+	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; default 1" min:"0.01" max:"2"`
+	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; default 0.95" min:"0.01" max:"1"`
+	MaxTokens   int     `json:"max_tokens,omitempty" jsonschema:"how much it writes at most; default 1024" min:"1" max:"8192"`
+	Variations  int     `json:"num_variations,omitempty" jsonschema:"how many; default 1" min:"1" max:"8"`
 }
 
 func (s sampling) orDefault() sampling {
@@ -233,7 +233,7 @@ type storedContent struct {
 
 // compose requests MIDI files from a model and creates artifacts from them.
 func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusRequest, k Lineage) (any, error) {
-	kept, err := stepped(ctx, t, name, func(ctx context.Context) ([]storedContent, error) {
+	stored, err := stepped(ctx, t, name, func(ctx context.Context) ([]storedContent, error) {
 		var answer struct {
 			Variations []struct {
 				MIDI   string `json:"midi_base64"`
@@ -243,28 +243,28 @@ func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusReq
 		if err := h.ask(ctx, t, h.service(name), q, &answer); err != nil {
 			return nil, err
 		}
-		var kept []storedContent
+		var stored []storedContent
 		for i, v := range answer.Variations {
 			c, err := h.putMIDI(ctx, v.MIDI)
 			if err != nil {
 				return nil, fault.Wrap(fault.Upstream, err, "variation %d of %s", i+1, name)
 			}
-			kept = append(kept, storedContent{Hash: c.Hash.String(), Tokens: v.Tokens})
+			stored = append(stored, storedContent{Hash: c.Hash.String(), Tokens: v.Tokens})
 		}
-		if len(kept) == 0 {
+		if len(stored) == 0 {
 			return nil, fault.New(fault.Upstream, "%s replied without any MIDI file", name)
 		}
-		return kept, nil
+		return stored, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(kept) > 1 && k.Set == "" {
+	if len(stored) > 1 && k.Set == "" {
 		k.Set = "set_" + t.ID
 	}
 	t.Progress(0.9, "keeping what was made")
 	var list []Artifact
-	for i, one := range kept {
+	for i, one := range stored {
 		kin := k
 		if i > 0 {
 			kin.Index = 0 // only the first can have the requested index
@@ -276,7 +276,7 @@ func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusReq
 		list = append(list, a)
 	}
 	m := h.outputOf(fmt.Sprintf("%d MIDI files", len(list)), list...)
-	m.Details, err = json.Marshal(map[string]any{"variation_set_id": k.Set, "variations": kept})
+	m.Details, err = json.Marshal(map[string]any{"variation_set_id": k.Set, "variations": stored})
 	return m, err
 }
 
@@ -339,12 +339,12 @@ func (h *Backend) analyse(ctx context.Context, t Task, name, source string, requ
 
 type musicgenIn struct {
 	Prompt      string  `json:"prompt" jsonschema:"what it is to sound like" min:"1" max:"4096"`
-	Duration    float64 `json:"duration,omitempty" jsonschema:"seconds; 10 unless told" min:"0.5" max:"30"`
-	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; 1 unless told" min:"0.01" max:"2"`
-	TopK        int     `json:"top_k,omitempty" jsonschema:"how many of the likely it chooses from; 250 unless told" min:"1" max:"2048"`
-	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; 0.9 unless told" min:"0.01" max:"1"`
-	Guidance    float64 `json:"guidance_scale,omitempty" jsonschema:"how closely it keeps to the prompt; 3 unless told" min:"0.1" max:"15"`
-	DoSample    *bool   `json:"do_sample,omitempty" jsonschema:"false takes the likeliest always; true unless told"`
+	Duration    float64 `json:"duration,omitempty" jsonschema:"seconds; default 10" min:"0.5" max:"30"`
+	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; default 1" min:"0.01" max:"2"`
+	TopK        int     `json:"top_k,omitempty" jsonschema:"how many of the likely it chooses from; default 250" min:"1" max:"2048"`
+	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; default 0.9" min:"0.01" max:"1"`
+	Guidance    float64 `json:"guidance_scale,omitempty" jsonschema:"how closely it keeps to the prompt; default 3" min:"0.1" max:"15"`
+	DoSample    *bool   `json:"do_sample,omitempty" jsonschema:"false takes the likeliest always; default true"`
 	Lineage
 }
 
@@ -361,8 +361,8 @@ func (h *Backend) musicgen(ctx context.Context, t Task, in musicgenIn) (any, err
 type yueIn struct {
 	Lyrics    string `json:"lyrics" jsonschema:"what is sung" min:"1" max:"16384"`
 	Genre     string `json:"genre,omitempty" jsonschema:"Pop unless told" max:"256"`
-	MaxTokens int    `json:"max_new_tokens,omitempty" jsonschema:"how much it writes at most; 3000 unless told" min:"1" max:"20000"`
-	Segments  int    `json:"run_n_segments,omitempty" jsonschema:"how many parts; 2 unless told" min:"1" max:"16"`
+	MaxTokens int    `json:"max_new_tokens,omitempty" jsonschema:"how much it writes at most; default 3000" min:"1" max:"20000"`
+	Segments  int    `json:"run_n_segments,omitempty" jsonschema:"how many parts; default 2" min:"1" max:"16"`
 	Seed      *int   `json:"seed,omitempty" jsonschema:"42 unless told"`
 	Lineage
 }
@@ -393,7 +393,7 @@ func or[T comparable](value, otherwise T) T {
 
 // sing requests audio from a model and creates an artifact from it.
 func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k Lineage, words string) (any, error) {
-	kept, err := stepped(ctx, t, name, func(ctx context.Context) (storedContent, error) {
+	stored, err := stepped(ctx, t, name, func(ctx context.Context) (storedContent, error) {
 		var answer struct {
 			Status string `json:"status"`
 			Audio  string `json:"audio_base64"`
@@ -413,12 +413,12 @@ func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k 
 		return nil, err
 	}
 	t.Progress(0.9, "keeping what was made")
-	a, err := h.createFrom(ctx, kept.Hash, newArtifact{Lineage: k, mime: kept.MIME, description: clip(words), by: t.Tool})
+	a, err := h.createFrom(ctx, stored.Hash, newArtifact{Lineage: k, mime: stored.MIME, description: clip(words), by: t.Tool})
 	if err != nil {
 		return nil, err
 	}
 	m := h.outputOf("1 sound", a)
-	m.Details = kept.About
+	m.Details = stored.About
 	return m, nil
 }
 
@@ -428,26 +428,26 @@ func (h *Backend) putSound(ctx context.Context, text, format string) (storedCont
 	if err != nil {
 		return storedContent{}, fault.Wrap(fault.Upstream, err, "read sound")
 	}
-	kept := storedContent{MIME: "audio/wav"}
+	stored := storedContent{MIME: "audio/wav"}
 	if format == "mp3" {
-		kept.MIME = "audio/mpeg"
+		stored.MIME = "audio/mpeg"
 	} else {
 		sound, _, err := audio.Decode(data)
 		if err != nil {
 			return storedContent{}, fault.Wrap(fault.Upstream, err, "read sound")
 		}
-		if kept.About, err = json.Marshal(sound.Info()); err != nil {
+		if stored.About, err = json.Marshal(sound.Info()); err != nil {
 			return storedContent{}, err
 		}
 	}
-	c, err := h.store.PutContent(ctx, bytes.NewReader(data), kept.MIME)
-	kept.Hash = c.Hash.String()
-	return kept, err
+	c, err := h.store.PutContent(ctx, bytes.NewReader(data), stored.MIME)
+	stored.Hash = c.Hash.String()
+	return stored, err
 }
 
 type clapIn struct {
 	Audio      string   `json:"audio_hash" jsonschema:"WAV file: its hash, or its artifact's id" min:"12" max:"80"`
-	Tasks      []string `json:"tasks,omitempty" jsonschema:"embeddings, genre, mood, zero_shot or similarity; genre and mood unless told" max:"5"`
+	Tasks      []string `json:"tasks,omitempty" jsonschema:"embeddings, genre, mood, zero_shot or similarity; default genre and mood" max:"5"`
 	AudioB     string   `json:"audio_b_hash,omitempty" jsonschema:"the other WAV file, for similarity" max:"80"`
 	Candidates []string `json:"text_candidates,omitempty" jsonschema:"texts to choose from, for zero_shot" max:"100"`
 }

@@ -145,8 +145,8 @@ type eventPollIn struct {
 	Cursor  string   `json:"cursor,omitempty" jsonschema:"cursor of the answer before; without it the answer comes at once" max:"64"`
 	Since   int      `json:"since_ms,omitempty" jsonschema:"only what happened in the last milliseconds" min:"1"`
 	Types   []string `json:"types,omitempty" jsonschema:"only these, such as artifact_created, job_finished or marker_reached" max:"32"`
-	Timeout *int     `json:"timeout_ms,omitempty" jsonschema:"how long to wait for something new; 5000 unless told" min:"0" max:"30000"`
-	Limit   int      `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
+	Timeout *int     `json:"timeout_ms,omitempty" jsonschema:"how long to wait for something new; default 5000" min:"0" max:"30000"`
+	Limit   int      `json:"limit,omitempty" jsonschema:"maximum number; default 100" min:"1" max:"1000"`
 }
 
 // EventsPolled is the result of polling events.

@@ -367,7 +367,7 @@ func TestTooManyCalls(t *testing.T) {
 	calls.Wait()
 	go func() { <-began }()
 	// A reply arrives shortly before its call is no longer counted.
-	clocktest.Await(t, func() bool { return call(t, c, "hold", `{}`).Err == nil }, func() string { return "there is no room again" })
+	clocktest.Await(t, func() bool { return call(t, c, "hold", `{}`).Err == nil }, func() string { return "calls are still refused" })
 }
 
 // A request with the id of a running call does not start a second call.

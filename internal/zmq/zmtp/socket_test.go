@@ -539,6 +539,6 @@ func TestTooManyPeers(t *testing.T) {
 		t.Errorf("refused with %v", e.Err)
 	}
 	first.Close()
-	send(t, second, "room now")
-	expect(t, router, "second", "room now")
+	send(t, second, "connected now")
+	expect(t, router, "second", "connected now")
 }
