@@ -13,11 +13,11 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Hash stands for a token, which itself is not kept.
+// Hash is the hash of a token. The token itself is not stored.
 type Hash [sha256.Size]byte
 
-// HashOf is the hash of a token. Ours have 130 random bits, so that a fast hash
-// is enough: there is nothing to guess.
+// HashOf is the hash of a token. Tokens have 130 random bits, so a fast hash is
+// enough.
 func HashOf(token string) Hash { return sha256.Sum256([]byte(token)) }
 
 // ParseHash reads "sha256:" and 64 hexadecimal digits.
@@ -31,19 +31,19 @@ func ParseHash(text string) (hash Hash, err error) {
 	return Hash(raw), nil
 }
 
-// Key is a key as it is known to us: its hash, and what it opens.
+// Key is an API key: its hash, and its rights.
 type Key struct {
 	Name string
 	Hash Hash
 	Rights
-	Created time.Time // zero for those of the configuration
+	Created time.Time // zero for keys of the configuration
 	Expires time.Time // zero: never
 	Revoked time.Time // zero: not yet
-	Used    time.Time // about when it was last shown; zero: never
-	Fixed   bool      // of the configuration, where alone it can be changed
+	Used    time.Time // about when it was last used; zero: never
+	Fixed   bool      // from the configuration, where alone it can be changed
 }
 
-// Rights are what a key opens, and how far.
+// Rights are the scopes and restrictions of a key.
 type Rights struct {
 	Scopes     []principal.Scope `json:"scopes"`
 	Org        string            `json:"org,omitempty"`
@@ -53,7 +53,7 @@ type Rights struct {
 	principal.Limits
 }
 
-// Principal is who asks with the key.
+// Principal is the principal of requests with the key.
 func (k *Key) Principal() principal.Principal {
 	return principal.Principal{
 		ID: idPrefix + k.Name, Name: k.Name, Org: k.Org, User: k.User,
@@ -61,10 +61,10 @@ func (k *Key) Principal() principal.Principal {
 	}
 }
 
-// idPrefix begins the IDs of those who ask with a key.
+// idPrefix begins the IDs of principals with a key.
 const idPrefix = "key:"
 
-// Invalid tells why the key opens nothing any more, or "".
+// Invalid tells why the key is not valid any more, or "".
 func (k *Key) Invalid(now time.Time) string {
 	switch {
 	case !k.Revoked.IsZero():
@@ -78,7 +78,7 @@ func (k *Key) Invalid(now time.Time) string {
 
 var keyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`) })
 
-// Check refuses what makes no sense.
+// Check validates a new key.
 func (k *Key) Check() error {
 	bad := func(format string, args ...any) *fault.Error { return fault.New(fault.InvalidParams, format, args...) }
 	if !keyName().MatchString(k.Name) {
@@ -88,7 +88,7 @@ func (k *Key) Check() error {
 		return err
 	}
 	if k.Rate < 0 || k.Concurrent < 0 || k.Budget < 0 {
-		return bad("the limits of a key are numbers above zero").WithHint("leave them away for none")
+		return bad("the limits of a key are numbers above zero").WithHint("omit them for no limit")
 	}
 	for _, pattern := range slices.Concat(k.Namespaces, k.Tools) {
 		if strings.TrimSpace(pattern) == "" {
@@ -100,7 +100,7 @@ func (k *Key) Check() error {
 
 func (k *Key) checkScopes() error {
 	if len(k.Scopes) == 0 {
-		return fault.New(fault.InvalidParams, "the key %s opens nothing: it has no scope", k.Name).WithHint("there are %s", scopeNames())
+		return fault.New(fault.InvalidParams, "the key %s has no scope", k.Name).WithHint("there are %s", scopeNames())
 	}
 	for _, scope := range k.Scopes {
 		if !slices.Contains(principal.Scopes, scope) {
@@ -108,7 +108,7 @@ func (k *Key) checkScopes() error {
 		}
 	}
 	if slices.Contains(k.Scopes, principal.Org) && k.Org == "" {
-		return fault.New(fault.InvalidParams, "the scope org takes an organisation").WithHint("say which one: --org NAME, or org in luanette.toml")
+		return fault.New(fault.InvalidParams, "the scope org needs an organisation").WithHint("name one: --org NAME, or org in luanette.toml")
 	}
 	return nil
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// session is a browser that was shown a key once. It lasts no longer than the key.
+// session is a browser session. It ends with its key at the latest.
 type session struct {
 	token   Hash
 	expires time.Time
 }
 
-// sessionLength is how long one lasts at most.
+// sessionLength is the longest duration of a session.
 const sessionLength = 12 * time.Hour
 
-// BeginSession begins a session for who has a token. The cookie is told here only.
+// BeginSession starts a session for a token. Only the hash of the cookie is stored.
 func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
 	if p, err = r.Authenticate(ctx, token); err != nil {
 		return "", p, err
@@ -48,7 +48,7 @@ func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, 
 	return cookie, p, err
 }
 
-// Session is who a browser's cookie stands for.
+// Session returns the principal of a session cookie.
 func (r *Store) Session(ctx context.Context, cookie string) (principal.Principal, error) {
 	hash := HashOf(cookie)
 	if err := r.renew(ctx); err != nil {
@@ -76,7 +76,7 @@ func (r *Store) Session(ctx context.Context, cookie string) (principal.Principal
 	return p, err
 }
 
-var errSession = fault.New(fault.NeedsAuth, "the session is over").WithHint("log in again with your key")
+var errSession = fault.New(fault.NeedsAuth, "the session has ended").WithHint("log in again with your key")
 
 func (r *Store) loadSession(ctx context.Context, hash Hash) (s session, err error) {
 	var token []byte
@@ -107,14 +107,14 @@ func (r *Store) EndSession(ctx context.Context, cookie string) error {
 	return err
 }
 
-// CSRF is what a page has to repeat in a header with everything that changes
-// something: only one that was told by us knows it.
+// CSRF is the token that a page must send in a header with every request that changes
+// something. Only our own page can read it.
 func CSRF(cookie string) string {
 	sum := sha256.Sum256([]byte("csrf\x00" + cookie))
 	return hex.EncodeToString(sum[:16])
 }
 
-// SameCSRF compares what a page repeated.
+// SameCSRF compares the token that a page sent.
 func SameCSRF(cookie, told string) bool {
 	return subtle.ConstantTimeCompare([]byte(CSRF(cookie)), []byte(told)) == 1
 }

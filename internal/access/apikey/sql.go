@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// tokenPrefix lets people and scanners of secrets see what a token is.
+// tokenPrefix makes tokens recognisable for people and secret scanners.
 const tokenPrefix = "lnt_"
 
 const columns = "name, hash, rights, created, expires, revoked, used"
@@ -48,7 +48,7 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// load reads the table if it is another than known, else only its version.
+// load reads the table if its version differs from known, else only the version.
 func (r *Store) load(ctx context.Context) (version [2]int64, list []Key, err error) {
 	r.mu.Lock()
 	known := r.version
@@ -64,7 +64,7 @@ func (r *Store) load(ctx context.Context) (version [2]int64, list []Key, err err
 	return version, list, err
 }
 
-// Create makes a key. The token is told here and never again.
+// Create creates a key. The token is returned here and never again.
 func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err error) {
 	now := r.options.Now()
 	k.Created, k.Revoked, k.Used, k.Fixed = now.UTC().Truncate(time.Microsecond), time.Time{}, time.Time{}, false
@@ -80,8 +80,8 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 	if err != nil {
 		return k, "", err
 	}
-	taken := fault.New(fault.Conflict, "there is, or was, a key %s", k.Name).
-		WithHint("take another name: what a key made stays with its name, also when it is revoked")
+	taken := fault.New(fault.Conflict, "a key %s exists or existed", k.Name).
+		WithHint("choose another name: what a key created belongs to its name, even after it is revoked")
 	if slices.ContainsFunc(r.options.Fixed, func(f Key) bool { return f.Name == k.Name }) {
 		return k, "", taken
 	}
@@ -97,7 +97,7 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 		return k, "", taken
 	}
 	if err == nil {
-		err = r.told(ctx)
+		err = r.refreshOwn(ctx)
 	}
 	if err != nil {
 		return k, "", err
@@ -106,7 +106,7 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 	return k, token, nil
 }
 
-// List is all keys, those of the configuration first, then by age.
+// List returns all keys, those of the configuration first, then by age.
 func (r *Store) List(ctx context.Context) (list []Key, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, name")
@@ -126,13 +126,12 @@ func (r *Store) List(ctx context.Context) (list []Key, err error) {
 	return list, nil
 }
 
-// Revoke ends a key: from now on it opens nothing, and what was begun with it in
-// browsers ends. It stays listed.
+// Revoke revokes a key and ends its browser sessions. The key stays listed.
 func (r *Store) Revoke(ctx context.Context, name string) (Key, error) {
 	for _, k := range r.options.Fixed {
 		if k.Name == name {
-			return k, fault.New(fault.Conflict, "the key %s is of the configuration", name).
-				WithHint("take it out of luanette.toml or the environment")
+			return k, fault.New(fault.Conflict, "the key %s comes from the configuration", name).
+				WithHint("remove it from luanette.toml or the environment")
 		}
 	}
 	var key Key
@@ -170,7 +169,7 @@ func (r *Store) Revoke(ctx context.Context, name string) (Key, error) {
 		err = missing
 	}
 	if err == nil {
-		err = r.told(ctx)
+		err = r.refreshOwn(ctx)
 	}
 	if err == nil {
 		r.publish(ctx, Revoked{Name: name}, name)
@@ -178,8 +177,8 @@ func (r *Store) Revoke(ctx context.Context, name string) (Key, error) {
 	return key, err
 }
 
-// told brings this node up to date after a change it made.
-func (r *Store) told(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
+// refreshOwn reads the keys again after a change by this node.
+func (r *Store) refreshOwn(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
 
-// keyOf is the name of the key in an ID, if it is of one.
+// keyOf is the name of the key in a principal's ID, if it has one.
 func keyOf(id string) (string, bool) { return strings.CutPrefix(id, idPrefix) }

@@ -1,7 +1,7 @@
-// Package apikey keeps the keys that open the doors, and the sessions of browsers
-// that were begun with one. Only hashes are kept. Keys come from the configuration
-// and from the database, which several nodes may share: each keeps what it has read
-// and looks again when it is told of a change, and now and then in any case.
+// Package apikey stores API keys, and the browser sessions that were started with one.
+// Only hashes are stored. Keys come from the configuration and from the database, which
+// several nodes may share: each caches the keys and reads them again when it is notified
+// of a change, and periodically.
 package apikey
 
 import (
@@ -21,30 +21,29 @@ import (
 var migrations embed.FS
 
 const (
-	// fresh is how long what was read is taken for what is, unless Options say
-	// otherwise. A key that another process revoked without a word opens doors for
-	// no longer.
+	// fresh is how long the cached keys are used, unless Options.MaxAge is set. It bounds
+	// how long a key works that another process revoked without a notification.
 	fresh = time.Second
-	// stale is how long it is used when the database does not answer.
+	// stale is how long they are used while the database is unreachable.
 	stale = time.Minute
 )
 
-// Topic is where nodes tell each other that keys, or sessions, are others now.
+// Topic is where nodes notify each other that keys or sessions have changed.
 const Topic = "keys"
 
-// Options are a ring's choices. The zero value of each is sensible.
+// Options are a store's options. The zero value is ready to use.
 type Options struct {
-	Fixed    []Key // those of the configuration
+	Fixed    []Key // from the configuration
 	Bus      *event.Bus
-	OnChange func(ctx context.Context, action, name string) // told of keys that were made or revoked; may be nil
+	OnChange func(ctx context.Context, action, name string) // called after a key was created or revoked; may be nil
 	Log      *slog.Logger
 	Now      func() time.Time
-	// MaxAge is how long what was read is taken for what is though nobody told of a
-	// change; a second, which is for processes that cannot tell each other.
+	// MaxAge is how long the cached keys are used without a notification of a change. Zero
+	// means a second, for processes that cannot notify each other.
 	MaxAge time.Duration
 }
 
-// Store is all keys. It is safe for concurrent use.
+// Store has all keys. It is safe for concurrent use.
 type Store struct {
 	db      *db.DB
 	options Options
@@ -52,13 +51,13 @@ type Store struct {
 	mu       sync.Mutex // guards what follows
 	keys     map[Hash]*Key
 	names    map[string]*Key
-	version  [2]int64 // of the table: rows, and changes to them
+	version  [2]int64 // of the table: its rows, and the changes to them
 	read     time.Time
-	sessions map[Hash]session // those seen lately
+	sessions map[Hash]session // used recently
 	used     map[string]time.Time
 	tallies  map[string]*tally
 	watchers map[*func()]struct{}
-	// strangers are keys nobody knows, for which the table was read since then.
+	// strangers counts unknown keys for which the table was read in the current second.
 	strangers struct {
 		since time.Time
 		looks int
@@ -67,7 +66,7 @@ type Store struct {
 	reading sync.Mutex // held while the table is read; before mu
 }
 
-// Open makes the tables and reads the keys.
+// Open creates the tables and reads the keys.
 func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -90,9 +89,9 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	return r, r.Refresh(ctx)
 }
 
-// HasKeys tells whether there is a key at all, though it may be over. While there is
-// none everything is open, which is meant for a program that only its own machine
-// can reach; once there was one, the doors stay shut.
+// HasKeys tells whether any key exists, valid or not. Without keys no authentication is
+// needed, which is meant for a server that only its own machine can reach. Once a key
+// was created, authentication stays on, even if all keys are revoked.
 func (r *Store) HasKeys(ctx context.Context) (bool, error) {
 	if err := r.renew(ctx); err != nil {
 		return true, err
@@ -102,13 +101,14 @@ func (r *Store) HasKeys(ctx context.Context) (bool, error) {
 	return len(r.keys) > 0, nil
 }
 
-// Authenticate is who asks with a token. fault.Denied when it is none of ours, or over.
+// Authenticate returns the principal of a token. The error is fault.Denied if the token
+// is unknown, expired or revoked.
 func (r *Store) Authenticate(ctx context.Context, token string) (principal.Principal, error) {
 	return r.find(ctx, HashOf(token))
 }
 
-// find looks a hash up. That how long it takes may tell something of the hash
-// helps nobody: it does not lead back to a token.
+// find looks a hash up. Its timing may reveal something about the hash, but not about
+// the token.
 func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error) {
 	if err := r.renew(ctx); err != nil {
 		return principal.Anonymous(), err
@@ -129,12 +129,11 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 	return key.Principal(), nil
 }
 
-// looks is how often in a second the table is read again for keys we do not know:
-// enough for those that another process has just made, and little for those who
-// guess.
+// looks is how often per second the table is read again for unknown keys: enough for
+// keys that another process has just created, and cheap when keys are guessed.
 const looks = 20
 
-// meet reads the table again for a key that we do not know.
+// meet reads the table again for an unknown key.
 func (r *Store) meet(ctx context.Context, hash Hash) {
 	now := r.options.Now()
 	r.mu.Lock()
@@ -155,9 +154,9 @@ func (r *Store) meet(ctx context.Context, hash Hash) {
 	}
 }
 
-// Current is who somebody is now that began something earlier: with the rights
-// of its key as it stands today. A key that is over, or gone, is fault.Denied.
-// Those who came without a key of ours are as they were.
+// Current returns a stored principal with the rights that its key has now. If the key is
+// invalid or deleted, the error is fault.Denied. A principal without an API key is
+// returned unchanged.
 func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	if was.ID == "" {
 		return principal.Local(), nil
@@ -165,7 +164,7 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 	name, ok := keyOf(was.ID)
 	if !ok {
 		if !was.Expires.IsZero() && was.ID != principal.LocalID {
-			was.Expires = time.Time{} // a token that was good when it was shown
+			was.Expires = time.Time{} // the token was valid when the request came
 		}
 		return was, nil
 	}
@@ -180,8 +179,8 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 	return r.names[name].Principal(), nil
 }
 
-// Check says why somebody who was let in may not go on; nil while they may. It costs
-// little, for it is asked before every call, and goes by what was heard last.
+// Check returns an error if the key of an authenticated principal is not valid any more.
+// It uses the cached keys, because it runs before every call.
 func (r *Store) Check(id string) error {
 	name, ok := keyOf(id)
 	if !ok {
@@ -192,20 +191,20 @@ func (r *Store) Check(id string) error {
 	return r.good(name)
 }
 
-// good is the same for a key's name; mu is held.
+// good is Check for a key's name; mu is held.
 func (r *Store) good(name string) error {
 	key := r.names[name]
 	if key == nil {
-		return fault.New(fault.Denied, "the key %s is gone", name).WithHint("begin again with another key")
+		return fault.New(fault.Denied, "the key %s was deleted", name).WithHint("use another key")
 	}
 	if over := key.Invalid(r.options.Now()); over != "" {
-		return fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("begin again with another key")
+		return fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("use another key")
 	}
 	return nil
 }
 
-// renew reads the table again when what we know is not fresh. Who comes while
-// somebody reads it goes on with what there is.
+// renew reads the table again when the cached keys are too old. Callers that come while
+// it is being read use the cached keys.
 func (r *Store) renew(ctx context.Context) error {
 	now := time.Now()
 	r.mu.Lock()
@@ -226,20 +225,20 @@ func (r *Store) renew(ctx context.Context) error {
 			r.options.Log.WarnContext(ctx, "keys not read, using those of before", "error", err)
 			return nil
 		}
-		return fault.Wrap(fault.Unavailable, err, "read keys").WithHint("try again when the database answers")
+		return fault.Wrap(fault.Unavailable, err, "read keys").WithHint("try again when the database is reachable")
 	}
 	return nil
 }
 
-// Refresh reads the table now: somebody has changed it.
+// Refresh reads the table now.
 func (r *Store) Refresh(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	return r.reread(ctx)
 }
 
-// reread brings what is known up to date and tells those who watch when that is
-// another than before. reading is held.
+// reread updates the cached keys and calls the watchers if they changed. reading is
+// held.
 func (r *Store) reread(ctx context.Context) error {
 	began := time.Now()
 	version, list, err := r.load(ctx)
@@ -253,7 +252,7 @@ func (r *Store) reread(ctx context.Context) error {
 		r.version = version
 	}
 	r.read = began
-	clear(r.sessions) // cheap to look up again, and some may have been ended elsewhere
+	clear(r.sessions) // other nodes may have ended some
 	watchers := make([]func(), 0, len(r.watchers))
 	for w := range r.watchers {
 		watchers = append(watchers, *w)
@@ -267,8 +266,7 @@ func (r *Store) reread(ctx context.Context) error {
 	return nil
 }
 
-// setKeys takes the keys that were read, those of the configuration first. mu is
-// held.
+// setKeys replaces the cached keys, those of the configuration first; mu is held.
 func (r *Store) setKeys(list []Key) {
 	r.keys, r.names = make(map[Hash]*Key, len(list)), make(map[string]*Key, len(list))
 	for _, all := range [][]Key{r.options.Fixed, list} {
@@ -280,7 +278,7 @@ func (r *Store) setKeys(list []Key) {
 	}
 }
 
-// Watch has changed called when keys were made or revoked, until stop is.
+// Watch calls changed after keys were created or revoked, until stop is called.
 func (r *Store) Watch(changed func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// tally counts what somebody used of a day's budget.
+// tally counts how much of a day's budget is used.
 type tally struct {
 	day   int64 // since 1970, in UTC
-	known int64 // of all nodes, when it was last stored
-	fresh int64 // since then, here
+	known int64 // by all nodes, when it was last stored
+	fresh int64 // since then, by this node
 }
 
 const dayLength = 24 * time.Hour
 
 func dayOf(t time.Time) int64 { return t.Unix() / int64(dayLength.Seconds()) }
 
-// Spend takes a call off a principal's budget of the day, or refuses. What other
-// nodes spend is heard of within seconds.
+// Spend counts a call against a principal's daily budget, or refuses it. The calls of
+// other nodes are counted within seconds.
 func (r *Store) Spend(ctx context.Context, p principal.Principal) error {
 	if p.Limits.Budget <= 0 {
 		return nil
@@ -54,7 +54,7 @@ func (r *Store) Spend(ctx context.Context, p principal.Principal) error {
 	return nil
 }
 
-// spent is what was stored of a day.
+// spent is the stored usage of a day.
 func (r *Store) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
@@ -65,12 +65,12 @@ func (r *Store) spent(ctx context.Context, id string, day int64) (calls int64, e
 	return calls, err
 }
 
-// flushEvery is how often what was used is stored.
+// flushEvery is how often usage is stored.
 const flushEvery = 5 * time.Second
 
-// Run stores what is used now and then, and learns of what others have changed,
-// when they tell and also when nobody asks: streams may be open. It returns when ctx
-// ends.
+// Run stores usage periodically, and reads the keys again after notifications and
+// periodically, even without requests: open streams must end when their key is revoked.
+// It returns when ctx ends.
 func (r *Store) Run(ctx context.Context) {
 	var ear sync.WaitGroup
 	defer ear.Wait()
@@ -86,7 +86,7 @@ func (r *Store) Run(ctx context.Context) {
 		case <-flush.C:
 			err = r.Flush(ctx)
 		case <-ctx.Done():
-			_ = r.Flush(context.WithoutCancel(ctx)) // what is lost are a few seconds of counting
+			_ = r.Flush(context.WithoutCancel(ctx)) // an error loses a few seconds of counting
 			return
 		}
 		if err != nil && ctx.Err() == nil {
@@ -95,7 +95,7 @@ func (r *Store) Run(ctx context.Context) {
 	}
 }
 
-// listen reads the keys again whenever somebody says that they are others.
+// listen reads the keys again after each notification.
 func (r *Store) listen(ctx context.Context) {
 	_ = r.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
 		if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
@@ -104,8 +104,8 @@ func (r *Store) listen(ctx context.Context) {
 	})
 }
 
-// Flush stores who was here and what was used of budgets, and learns what other
-// nodes have used.
+// Flush stores when keys were used and how much of their budgets, and reads the usage of
+// other nodes.
 func (r *Store) Flush(ctx context.Context) error {
 	r.mu.Lock()
 	used := maps.Clone(r.used)

@@ -1,10 +1,9 @@
-// Package approval is where people decide what scripts may do. A run that reaches
-// an effect which needs somebody's word is kept here as a pending approval, with
-// the plan of what it would do; what is decided is kept with it, and remembered
-// for the next time where the one who decides wants that.
+// Package approval stores decisions of people about what scripts may do. A run that
+// reaches an effect which needs approval is stored as a pending approval, with the plan
+// of what it would do. The decision is stored with it, and can be remembered for later
+// runs.
 //
-// It does not know what a script or a job is: those bring paused runs and go on
-// with them.
+// The package knows neither scripts nor jobs: they submit paused runs and resume them.
 package approval
 
 import (
@@ -25,22 +24,22 @@ const (
 	Pending   State = "pending"
 	Allowed   State = "allowed"
 	Denied    State = "denied"
-	Withdrawn State = "withdrawn" // nobody waits for it any more
+	Withdrawn State = "withdrawn" // the run does not wait any more
 )
 
-// Approval is a question about a run, and its answer.
+// Approval is a request to approve a run, and the decision.
 type Approval struct {
 	ID string
 	host.RunInfo
-	Subject  string // what it is about: "git.push", "fs.write"
+	Subject  string // the effect: "git.push", "fs.write"
 	Space    string // the namespace or module of that: "git", "fs"
 	State    State
 	Plan     []host.Planned
 	Certain  bool
 	Complete bool
 	Output   []host.OutputLine
-	Resume   []byte          // what the runner needs to go on
-	Outcome  json.RawMessage // what became of the run after the answer; nil before, and for jobs
+	Resume   []byte          // what the runner needs to continue
+	Outcome  json.RawMessage // the outcome of the run after the decision; nil before, and for jobs
 	Created  time.Time
 	Expires  time.Time
 	Decided  time.Time // zero while it is pending
@@ -56,14 +55,14 @@ func (a *Approval) Job() string {
 	return id
 }
 
-// The scopes for which an answer can be remembered.
+// The scopes for which a decision can be remembered.
 const (
 	Tool      = "tool"      // the tool or function it is about
 	Namespace = "namespace" // all tools of the namespace, or functions of the module
 	Script    = "script"    // whatever the same script does
 )
 
-// Rule is a remembered answer.
+// Rule is a remembered decision.
 type Rule struct {
 	ID      string
 	Scope   string
@@ -73,8 +72,8 @@ type Rule struct {
 	By      string
 }
 
-// subjectOf is what an effect is about, and the namespace or module of that: for
-// what has none itself.
+// subjectOf is the subject of an effect and its namespace or module; without one, the
+// subject itself.
 func subjectOf(e host.Effect) (subject, space string) {
 	subject = e.DisplayName()
 	if ref, ok := e.Tool(); ok {

@@ -8,9 +8,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Approver decides for one run what it may do: by what was decided about the run
-// itself, less what its journal shows to be done already, then by what is
-// remembered, then by the policy. It is nil when nothing needs approval.
+// Approver decides for one run what it may do: by the decisions about the run
+// itself, less the steps that its journal has already, then by remembered decisions,
+// then by the policy. It is nil when nothing needs approval.
 func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
 	policy := o.Policy()
 	if policy.Empty() {
@@ -39,7 +39,7 @@ type approver struct {
 	allowed, denied map[string]int // by digest: how often
 }
 
-// learn takes in what was decided about the run.
+// learn adds a decision about the run.
 func (j *approver) learn(a Approval) {
 	switch {
 	case a.State == Allowed: // the whole plan, as it was shown
@@ -51,7 +51,7 @@ func (j *approver) learn(a Approval) {
 	}
 }
 
-// spend takes off what the run has done already.
+// spend removes a step that the run has done already.
 func (j *approver) spend(step host.Step) {
 	digest := step.Digest()
 	if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
@@ -73,7 +73,7 @@ func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, er
 	return j.store.remembered(ctx, subject, space, j.who.Hash)
 }
 
-// spokenOf uses up what was said about such an effect of this run.
+// spokenOf uses up a decision about such an effect of this run.
 func (j *approver) spokenOf(digest string) host.Decision {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,6 +1,6 @@
 package approval
 
-// Requested says that a run waits for somebody's word.
+// Requested is published when a run waits for a decision.
 type Requested struct {
 	ID      string `json:"approval_id"`
 	Run     string `json:"run"`
@@ -16,7 +16,7 @@ func (Requested) EventType() string { return "approval.requested" }
 // EventKey is the approval's id.
 func (e Requested) EventKey() string { return e.ID }
 
-// Settled says that an approval is no longer pending.
+// Settled is published when an approval is no longer pending.
 type Settled struct {
 	ID      string `json:"approval_id"`
 	Run     string `json:"run"`

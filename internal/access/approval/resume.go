@@ -10,13 +10,13 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// A run that is no job goes on in the process in which it was decided about, its
-// carrier. What it does is recorded here as a job's is in its journal. A carrier
-// says every few seconds that it lives; when it has not for as long as a lease,
-// another process carries the run on, from what is recorded.
+// A run that is not a job continues in the process in which it was approved, its
+// carrier. What it does is recorded here, as a job's journal is. The carrier renews a
+// lease every few seconds; when the lease has expired, another process continues the
+// run from its records.
 const lease = 10 * time.Second
 
-// ResumeStore is the ledger of a run that this process goes on with.
+// ResumeStore has the records of a run that this process continues.
 func (o *Store) ResumeStore(id string) host.ResumeStore { return &resumeStore{store: o, id: id} }
 
 type resumeStore struct {
@@ -24,7 +24,7 @@ type resumeStore struct {
 	id    string
 }
 
-// Record keeps what comes next, unless another process carries the run.
+// Record appends a record, unless another process has the run.
 func (l *resumeStore) Record(data []byte) error {
 	ctx := l.store.life
 	return l.write(ctx, func(tx *db.Tx) error {
@@ -37,7 +37,7 @@ func (l *resumeStore) Record(data []byte) error {
 	})
 }
 
-// Past is what was recorded before.
+// Past returns the records of earlier processes.
 func (l *resumeStore) Past(ctx context.Context) (records [][]byte, err error) {
 	err = l.store.db.Read(ctx, func(tx *db.Tx) error {
 		records, err = db.All(ctx, tx, func(row db.Scanner) (data []byte, err error) { return data, row.Scan(&data) },
@@ -45,12 +45,12 @@ func (l *resumeStore) Past(ctx context.Context) (records [][]byte, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "read how far the run of approval %s came", l.id)
+		return nil, fault.Wrap(fault.Internal, err, "read the records of the run of approval %s", l.id)
 	}
 	return records, nil
 }
 
-// Finish keeps what became of the run. What was needed to go on is not any more.
+// Finish stores the outcome of the run and deletes its records.
 func (l *resumeStore) Finish(ctx context.Context, outcome json.RawMessage) error {
 	return l.write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE approvals SET outcome = $2, kept = NULL WHERE id = $1`, l.id, []byte(outcome))
@@ -61,14 +61,14 @@ func (l *resumeStore) Finish(ctx context.Context, outcome json.RawMessage) error
 	})
 }
 
-// write does something while the run is ours to go on with.
+// write runs f in a transaction if this process has the run.
 func (l *resumeStore) write(ctx context.Context, f func(*db.Tx) error) error {
-	ctx, _ = db.WaitForDatabase(ctx) // what was decided is done
+	ctx, _ = db.WaitForDatabase(ctx) // an approved run must not be lost
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.store.life, cancel)() //nolint:contextcheck // the wait ends with the office, too
+	defer context.AfterFunc(l.store.life, cancel)() //nolint:contextcheck // the wait also ends with Close
 	if l.store.life.Err() != nil {
-		return fault.New(fault.Unavailable, "the server is shutting down").WithHint("the script goes on by itself when the server runs again")
+		return fault.New(fault.Unavailable, "the server is shutting down").WithHint("the script continues when the server runs again")
 	}
 	ours := false
 	err := l.store.db.Write(ctx, func(tx *db.Tx) error {
@@ -85,19 +85,18 @@ func (l *resumeStore) write(ctx context.Context, f func(*db.Tx) error) error {
 	})
 	switch {
 	case err != nil:
-		return fault.Wrap(fault.Internal, err, "keep how far the run of approval %s came", l.id)
+		return fault.Wrap(fault.Internal, err, "record a step of the run of approval %s", l.id)
 	case !ours:
-		return fault.New(fault.Conflict, "another process goes on with the run of approval %s", l.id).
-			WithHint("this one was silent for too long; approval_status tells what becomes of the run")
+		return fault.New(fault.Conflict, "another process continues the run of approval %s", l.id).
+			WithHint("this process did not renew its lease in time; approval_status shows the outcome of the run")
 	}
 	return nil
 }
 
-// Close keeps nothing more of the runs that go on: other processes go on with
-// them, or the next.
+// Close stops recording. Other processes, or the next one, continue the runs.
 func (o *Store) Close() { o.end() }
 
-// renew says that this process lives.
+// renew renews the leases of this process.
 func (o *Store) renew(ctx context.Context) error {
 	now := o.now()
 	carrying := 0
@@ -113,9 +112,9 @@ func (o *Store) renew(ctx context.Context) error {
 	})
 }
 
-// orphans takes over the runs that were decided about and that nobody goes on
-// with: their process died, or their question ended without an answer. One that
-// has asked again since is not among them: that question is where it stands.
+// orphans takes over decided runs whose lease has expired, because their process died
+// or the request expired without a decision. A run that has made a later request is not
+// among them: it waits for that one.
 func (o *Store) orphans(ctx context.Context) ([]Approval, error) {
 	const orphaned = `kept IS NOT NULL AND outcome IS NULL AND state IN ('allowed', 'denied') AND carried <= $1`
 	now, count := o.now(), 0

@@ -36,8 +36,8 @@ func past(t *testing.T, l host.ResumeStore) string {
 // recorded; the silent one can do nothing more.
 func TestARunIsTakenOver(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	dying, next := b.office(t), b.office(t)
+	b := newFixture(t)
+	dying, next := b.open(t), b.open(t)
 	id := ask(t, dying, paused("run:1", "", "ann"))
 	decide(t, dying, id, host.Answer{Allow: true})
 	old := dying.ResumeStore(id)
@@ -77,8 +77,8 @@ func TestARunIsTakenOver(t *testing.T) {
 // A process that lives keeps its runs, however long they take.
 func TestARunIsKeptByWhoLives(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	busy, next := b.office(t), b.office(t)
+	b := newFixture(t)
+	busy, next := b.open(t), b.open(t)
 	b.watch(t, busy)
 	id := ask(t, busy, paused("run:1", "", "ann"))
 	decide(t, busy, id, host.Answer{Allow: true})
@@ -98,14 +98,14 @@ func TestARunIsKeptByWhoLives(t *testing.T) {
 // say so: it is not gone on with from where it asked first.
 func TestARunThatAskedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	o := b.office(t)
+	b := newFixture(t)
+	o := b.open(t)
 	first := ask(t, o, paused("run:1", "", "ann"))
 	decide(t, o, first, host.Answer{Allow: true})
 	b.time.Advance(time.Second)
 	second := ask(t, o, paused("run:1", "", "bob"))
 	b.time.Advance(time.Minute)
-	next := b.office(t)
+	next := b.open(t)
 	found := b.watch(t, next)
 	if a := get(t, next, first); len(found) > 0 || string(a.Outcome) != `{"output":[],"status":"pending_approval"}` {
 		t.Errorf("the first: %+v", a)
@@ -115,10 +115,10 @@ func TestARunThatAskedAgain(t *testing.T) {
 	}
 }
 
-// A closed office keeps nothing more: the next process goes on.
-func TestAClosedOffice(t *testing.T) {
+// A closed store records nothing more: the next process continues.
+func TestAClosedStore(t *testing.T) {
 	t.Parallel()
-	o := newBuilding(t).office(t)
+	o := newFixture(t).open(t)
 	id := ask(t, o, paused("run:1", "", "ann"))
 	decide(t, o, id, host.Answer{})
 	o.Close()

@@ -19,18 +19,19 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options are an office's choices. The zero value is ready to use.
+// Options are a store's options. The zero value is ready to use.
 type Options struct {
 	Policy Policy
-	Expire time.Duration // how long a question stands before no answer is a no; 0 is 7 days
-	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
-	// Nodes says that other processes use the office too, and tell each other of what
-	// is answered: those who wait are woken at once, and only who answers publishes it.
+	Expire time.Duration // after it a request without a decision is denied; 0 is 7 days
+	Keep   time.Duration // how long decided approvals are stored; 0 is 30 days
+	// Nodes means that other processes use the same tables and notify each other of
+	// decisions: waiting callers wake at once, and only the deciding process publishes
+	// the event.
 	Nodes      bool
 	Events     *event.Bus                            // may be nil
-	OnDecision func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
+	OnDecision func(ctx context.Context, a Approval) // called after a decision; may be nil
 	Clock      clock.Clock                           // nil is the machine's
-	Log        *slog.Logger                          // nil is nobody
+	Log        *slog.Logger                          // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -49,13 +50,13 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Store keeps questions and answers. It is safe for concurrent use.
+// Store has the approvals. It is safe for concurrent use.
 type Store struct {
 	db      *db.DB
 	options Options
-	process string // this process, where runs go on
+	process string // id of this process as the carrier of runs
 
-	life context.Context // of what is recorded, whoever has left; ends with Close
+	life context.Context // of records, which outlive their callers; ends with Close
 	end  context.CancelFunc
 
 	mu      sync.Mutex
@@ -63,33 +64,33 @@ type Store struct {
 	policy  Policy
 }
 
-// Open makes an office over a database, whose tables it brings up to date.
+// Open opens the store in a database and brings its tables up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 	if err := database.Migrate(ctx, "approval", migrations); err != nil {
 		return nil, err
 	}
 	o = o.orDefault()
-	office := &Store{db: database, options: o, process: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
-	office.life, office.end = context.WithCancel(context.WithoutCancel(ctx))
-	return office, nil
+	s := &Store{db: database, options: o, process: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	return s, nil
 }
 
-// SetPolicy replaces what needs approval, for runs that begin from now on.
+// SetPolicy replaces the policy for runs that start from now on.
 func (o *Store) SetPolicy(p Policy) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.policy = p
 }
 
-// Policy is what needs approval now.
+// Policy returns the current policy.
 func (o *Store) Policy() Policy {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.policy
 }
 
-// Ask keeps a paused run until somebody has decided. A run that already waits for
-// the same is not asked about twice.
+// Ask stores a paused run until there is a decision. A second request of a run about the
+// same effect returns the first one.
 func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	subject, space := subjectOf(p.Effect)
 	now := o.now()
@@ -103,7 +104,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	}
 	before, err := o.insert(ctx, a)
 	if err != nil {
-		return host.Pending{}, fault.Wrap(fault.Internal, err, "keep a run that waits for approval")
+		return host.Pending{}, fault.Wrap(fault.Internal, err, "store a run that waits for approval")
 	}
 	if before != nil {
 		return host.Pending{ID: before.ID, Expires: before.Expires}, nil
@@ -112,8 +113,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	return host.Pending{ID: a.ID, Expires: a.Expires}, nil
 }
 
-// Decide answers a question. One that is answered already stays as it is: the
-// error is a fault.Conflict.
+// Decide decides an approval. If it is decided already, the error is fault.Conflict.
 func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
 	a, err := o.Get(ctx, owner, id)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer
 	}
 	done, err := o.settle(ctx, &a, rule)
 	if err != nil {
-		return a, fault.Wrap(fault.Internal, err, "keep the answer")
+		return a, fault.Wrap(fault.Internal, err, "store the decision")
 	}
 	if !done {
 		now, err := o.Get(ctx, owner, id)
@@ -145,7 +145,7 @@ func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer
 	return a, nil
 }
 
-// Answer is Decide for the one who was asked.
+// Answer is Decide as the owner of the run.
 func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
 	a, err := o.load(ctx, id)
 	if err == nil {
@@ -154,7 +154,7 @@ func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error
 	return err
 }
 
-// ruleFor is what an answer wants to be remembered, or nil.
+// ruleFor is the rule that an answer asks to remember, or nil.
 func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
 	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
 	switch answer.Remember {
@@ -173,7 +173,7 @@ func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
 	return r, nil
 }
 
-// Withdraw takes back what a run asks that nobody waits for any more.
+// Withdraw withdraws the pending approvals of a run that does not wait any more.
 func (o *Store) Withdraw(ctx context.Context, run string) error {
 	gone, err := o.withdraw(ctx, run)
 	if err != nil {
@@ -185,7 +185,7 @@ func (o *Store) Withdraw(ctx context.Context, run string) error {
 	return nil
 }
 
-// announce wakes who waits for an approval and tells everybody.
+// announce wakes the callers that wait for an approval and publishes the event.
 func (o *Store) announce(a Approval) {
 	o.wake(a.ID)
 	o.publish(a)
@@ -210,7 +210,7 @@ func (o *Store) Await(ctx context.Context, id string) error {
 	o.mu.Lock()
 	o.waiting[id] = append(o.waiting[id], woke)
 	o.mu.Unlock()
-	a, err := o.load(ctx, id) // it may have been decided before we listened
+	a, err := o.load(ctx, id) // it may have been decided before we waited
 	if err != nil || a.State != Pending {
 		o.forgetWaiter(id, woke)
 		return err
@@ -240,16 +240,15 @@ func (o *Store) forgetWaiter(id string, woke chan struct{}) {
 	o.waiting[id] = left
 }
 
-// Topic is where processes tell each other that a question was answered.
+// Topic is where processes notify each other of decisions.
 const Topic = "approvals"
 
-// watchInterval is how often the office looks for questions whose time is over, for runs that
-// nobody goes on with, and for what other processes decided without a word.
+// watchInterval is how often Watch looks for expired requests, for runs to take over, and
+// for decisions of processes that cannot notify this one.
 const watchInterval = 2 * time.Second
 
-// Watch does that until ctx ends. One process is enough for the latter, every
-// process that waits needs the former. goOn is given the runs that nobody goes on
-// with, each in a goroutine; nil leaves them to others.
+// Watch does that until ctx ends. It calls goOn for each run to take over, in a goroutine
+// of its own; with a nil goOn other processes take them over.
 func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
@@ -258,12 +257,12 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	}
 	for {
 		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "approvals not looked at", "error", err)
+			o.options.Log.WarnContext(ctx, "approvals not checked", "error", err)
 		}
 		if goOn != nil {
 			orphans, err := o.orphans(ctx)
 			if err != nil && ctx.Err() == nil {
-				o.options.Log.WarnContext(ctx, "runs that were approved not found", "error", err)
+				o.options.Log.WarnContext(ctx, "approved runs not found", "error", err)
 			}
 			for _, a := range orphans {
 				carried.Go(func() { goOn(ctx, a) })
@@ -275,11 +274,11 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	}
 }
 
-// listen wakes those who wait for an answer that another node was given.
+// listen wakes callers that wait for a decision on another node.
 func (o *Store) listen(ctx context.Context) {
 	_ = o.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
 		if err := o.wakeDecided(ctx); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "approvals of other processes not looked at", "error", err)
+			o.options.Log.WarnContext(ctx, "decisions of other processes not read", "error", err)
 		}
 	})
 }

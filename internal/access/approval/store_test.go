@@ -20,23 +20,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
-// building is a database with offices over it, as several processes have them.
-type building struct {
+// fixture is a database with offices over it, as several processes have them.
+type fixture struct {
 	db   *db.DB
 	time *clock.Virtual
 	bus  *event.Bus
 }
 
-func newBuilding(t *testing.T) *building {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.Fresh(t))
 	bus := event.New(event.BusOptions{})
 	t.Cleanup(bus.Close)
-	return &building{d, clock.NewVirtual(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), bus}
+	return &fixture{d, clock.NewVirtual(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), bus}
 }
 
-// office opens one in which everything is asked about.
-func (b *building) office(t *testing.T) *approval.Store {
+// open opens a store whose policy asks about everything.
+func (b *fixture) open(t *testing.T) *approval.Store {
 	t.Helper()
 	o, err := approval.Open(t.Context(), b.db, approval.Options{
 		Policy: approval.Policy{Default: approval.Writes}, Expire: time.Hour, Keep: 24 * time.Hour, Events: b.bus, Clock: b.time,
@@ -47,9 +47,9 @@ func (b *building) office(t *testing.T) *approval.Store {
 	return o
 }
 
-// watch lets an office look after things until the test is over, and gives what
+// watch runs Watch until the test is over, and returns what
 // it finds to be gone on with.
-func (b *building) watch(t *testing.T, o *approval.Store) <-chan approval.Approval {
+func (b *fixture) watch(t *testing.T, o *approval.Store) <-chan approval.Approval {
 	t.Helper()
 	found := make(chan approval.Approval, 10)
 	ctx, stop := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func (b *building) watch(t *testing.T, o *approval.Store) <-chan approval.Approv
 }
 
 // looked waits until so many offices have looked, and wait for the next time.
-func (b *building) looked(t *testing.T, offices int) {
+func (b *fixture) looked(t *testing.T, offices int) {
 	t.Helper()
 	if err := b.time.AwaitSleepers(t.Context(), offices); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func get(t *testing.T, o *approval.Store, id string) approval.Approval {
 	return a
 }
 
-// verdict is what an office says of an effect of a run.
+// verdict is the decision about an effect of a run.
 func verdict(t *testing.T, o *approval.Store, run string, e host.Effect, past ...host.Step) host.Decision {
 	t.Helper()
 	judge, err := o.Approver(t.Context(), host.RunInfo{Key: run, Hash: "hash-of-" + run}, past)
@@ -135,15 +135,15 @@ func wantCode(t *testing.T, err error, code fault.Code) {
 
 func TestQuestionsAreKeptAsTheyWereAsked(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
+	b := newFixture(t)
 	heard := b.bus.Subscribe(event.Options{Types: []string{"approval.*"}})
 	defer heard.Close()
-	o := b.office(t)
+	o := b.open(t)
 	id := ask(t, o, paused("run:1", "", "ann"))
 	if again := ask(t, o, paused("run:1", "", "ann")); again != id {
 		t.Errorf("asked twice, as %s and %s", id, again)
 	}
-	a := get(t, b.office(t), id) // another process
+	a := get(t, b.open(t), id) // another process
 	if a.State != approval.Pending || a.Subject != "bank.pay" || a.Space != "bank" || !a.Certain || !a.Complete || string(a.Resume) != "kept" ||
 		len(a.Plan) != 1 || a.Plan[0].Digest != pay("ann").Digest() || len(a.Output) != 1 || a.Expires.Sub(a.Created) != time.Hour || a.Job() != "" {
 		t.Errorf("kept as %+v", a)
@@ -161,7 +161,7 @@ func TestQuestionsAreKeptAsTheyWereAsked(t *testing.T) {
 
 func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
-	o := newBuilding(t).office(t)
+	o := newFixture(t).open(t)
 	id := ask(t, o, paused("run:1", "ann", "x"))
 	_, err := o.Decide(t.Context(), "bob", id, host.Answer{Allow: true}) // not bob's to decide, nor to know of
 	wantCode(t, err, fault.NotFound)
@@ -190,7 +190,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 // shows to be done.
 func TestAnAnswerIsUsedUp(t *testing.T) {
 	t.Parallel()
-	o := newBuilding(t).office(t)
+	o := newFixture(t).open(t)
 	decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true})
 	done := host.Step{Seq: 1, Name: "mcp.call", Kind: host.Write, Args: pay("ann").Args, Done: true}
 	for _, c := range []struct {
@@ -228,7 +228,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		approval.Namespace: {host.Allow, host.Allow, host.Allow},
 		approval.Script:    {host.Ask, host.Ask, host.Allow},
 	} {
-		o := newBuilding(t).office(t)
+		o := newFixture(t).open(t)
 		decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true, Remember: scope})
 		got := [3]host.Decision{verdict(t, o, "run:2", pay("x")), verdict(t, o, "run:2", other), verdict(t, o, "run:1", other)}
 		if got != want {
@@ -239,8 +239,8 @@ func TestWhatIsRemembered(t *testing.T) {
 
 func TestANoCountsBeforeAYesUntilForgotten(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	o := b.office(t)
+	b := newFixture(t)
+	o := b.open(t)
 	decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true, Remember: approval.Namespace})
 	b.time.Advance(time.Second)
 	decide(t, o, ask(t, o, paused("run:2", "", "ann")), host.Answer{Remember: approval.Tool, By: "ann"})
@@ -254,7 +254,7 @@ func TestANoCountsBeforeAYesUntilForgotten(t *testing.T) {
 	if err := o.Forget(t.Context(), rules[1].ID); err != nil {
 		t.Fatal(err)
 	}
-	if v := verdict(t, b.office(t), "run:3", pay("x")); v != host.Allow { // in every process
+	if v := verdict(t, b.open(t), "run:3", pay("x")); v != host.Allow { // in every process
 		t.Errorf("with the yes alone: %v", v)
 	}
 	wantCode(t, o.Forget(t.Context(), rules[1].ID), fault.NotFound)
@@ -264,8 +264,8 @@ func TestANoCountsBeforeAYesUntilForgotten(t *testing.T) {
 // after a while.
 func TestQuestionsExpire(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	o := b.office(t)
+	b := newFixture(t)
+	o := b.open(t)
 	found := b.watch(t, o)
 	id := ask(t, o, paused("run:1", "", "ann"))
 	waited := make(chan error, 1)
@@ -296,7 +296,7 @@ func TestQuestionsExpire(t *testing.T) {
 
 func TestWithdrawnQuestions(t *testing.T) {
 	t.Parallel()
-	o := newBuilding(t).office(t)
+	o := newFixture(t).open(t)
 	p := paused("job:7", "", "ann")
 	p.Kept = nil
 	id := ask(t, o, p)
@@ -324,8 +324,8 @@ func TestWithdrawnQuestions(t *testing.T) {
 // Who waits in one process hears what was decided in another.
 func TestDecidedElsewhere(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	here, there := b.office(t), b.office(t)
+	b := newFixture(t)
+	here, there := b.open(t), b.open(t)
 	b.watch(t, here)
 	id := ask(t, here, paused("run:1", "", "ann"))
 	waited := make(chan error, 1)
@@ -339,8 +339,8 @@ func TestDecidedElsewhere(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	b := newBuilding(t)
-	o := b.office(t)
+	b := newFixture(t)
+	o := b.open(t)
 	for _, idle := range []approval.Policy{{}, {Default: approval.Never}, {Rules: map[string]approval.Mode{"git": approval.Never}}} {
 		o.SetPolicy(idle)
 		if judge, err := o.Approver(t.Context(), host.RunInfo{}, nil); err != nil || judge != nil {

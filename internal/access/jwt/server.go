@@ -57,7 +57,7 @@ const leeway = 30 * time.Second
 // good, fault.Unavailable when that cannot be found out.
 //
 // What it opens is not asked of the SDK, which wants every scope of a list: here one of
-// several words may do, and keys have the same doors before them.
+// several scope values may do, and keys pass the same check of scopes.
 func (s *Server) Principal(r *http.Request) (principal.Principal, error) {
 	v := verdict{header: http.Header{}, who: principal.Anonymous()}
 	check := func(ctx context.Context, token string, _ *http.Request) (info *auth.TokenInfo, err error) {
@@ -77,7 +77,7 @@ func (s *Server) Principal(r *http.Request) (principal.Principal, error) {
 }
 
 // verdict stands in for the answer to a request, so that refusals are worded by the
-// gate, as those of keys are.
+// check of scopes, as those of keys are.
 type verdict struct {
 	header   http.Header
 	said     strings.Builder

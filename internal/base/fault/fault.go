@@ -1,4 +1,4 @@
-// Package fault is the one shape in which errors leave the house: a code for
+// Package fault has the error type that all interfaces of the program return: a code for
 // programs, a message for people, a hint that says what to do, and the cause.
 package fault
 
@@ -30,7 +30,7 @@ const (
 	Internal      Code = "internal_error"    // our own mistake
 )
 
-// Error is what leaves the house. Msg reads "what we were doing", lower case,
+// Error is the error type. Msg reads "what we were doing", lower case,
 // no full stop; Hint says what to do about it; Details is for programs.
 type Error struct {
 	Code    Code
@@ -66,7 +66,7 @@ func (e *Error) WithDetails(v any) *Error {
 	return &c
 }
 
-// Error reads "doing: cause". The hint is left to the door that prints it.
+// Error reads "doing: cause". The endpoint prints the hint.
 func (e *Error) Error() string {
 	switch {
 	case e.Err == nil:
@@ -80,7 +80,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// MarshalJSON writes {code, message, hint?, details?}, the same through every door.
+// MarshalJSON writes {code, message, hint?, details?}, the same at every endpoint.
 func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code    Code            `json:"code"`

@@ -8,23 +8,23 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// DefaultLaneDepth is how many may wait in one lane.
+// DefaultLaneDepth is how many callers may wait in one lane.
 const DefaultLaneDepth = 50
 
 // LaneOptions are the choices for a set of lanes. The zero value is ready to use.
 type LaneOptions struct {
-	// Depth is how many may wait per key behind the one that runs. Zero means
-	// DefaultLaneDepth; below zero nobody waits: a busy lane refuses.
+	// Depth is how many callers may wait per key while one runs. Zero means
+	// DefaultLaneDepth; below zero a busy lane refuses at once.
 	Depth int
 }
 
-// Lanes is a set of lanes, made as keys are used. It is safe for concurrent use
+// Lanes is a set of lanes, created as keys are used. It is safe for concurrent use
 // and starts no goroutines.
 type Lanes struct {
 	depth int
 
 	mu   sync.Mutex
-	busy map[string]*list.List // keys that have somebody running → waiters, each a chan struct{}
+	busy map[string]*list.List // keys with a running function → waiting callers, each a chan struct{}
 }
 
 // NewLanes makes a set of lanes.
@@ -35,10 +35,9 @@ func NewLanes(o LaneOptions) *Lanes {
 	return &Lanes{depth: max(o.Depth, 0), busy: make(map[string]*list.List)}
 }
 
-// Do runs f when all that came before it under the same key have finished, and
-// returns what f returns. It gives up its place when ctx is done before its
-// turn, and refuses with limit_exceeded when Depth are waiting already; f has
-// not run then. Calling Do from within f under the same key waits for itself.
+// Do runs f after all earlier calls with the same key, and returns what f returns. If
+// ctx is done before, or if Depth calls wait already (limit_exceeded), f is not run.
+// Calling Do from within f with the same key deadlocks.
 func (l *Lanes) Do(ctx context.Context, key string, f func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return calledOff(ctx)
@@ -50,7 +49,7 @@ func (l *Lanes) Do(ctx context.Context, key string, f func(context.Context) erro
 	return f(ctx)
 }
 
-// Len is how many are in key's lane: the one that runs and those who wait.
+// Len is the number of running and waiting calls of a key.
 func (l *Lanes) Len(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +60,7 @@ func (l *Lanes) Len(key string) int {
 	return 1 + waiters.Len()
 }
 
-// enter returns nil once it is our turn.
+// enter waits until the lane is free.
 func (l *Lanes) enter(ctx context.Context, key string) error {
 	place, err := l.queue(key)
 	if place == nil {
@@ -74,13 +73,13 @@ func (l *Lanes) enter(ctx context.Context, key string) error {
 	case <-ctx.Done():
 	}
 	if !l.withdraw(key, place) {
-		l.leave(key) // our turn came at the same moment: hand it on
+		l.leave(key) // the lane became free at the same moment: pass it on
 	}
 	return calledOff(ctx)
 }
 
-// queue takes a place in key's lane. A nil place without error means that the
-// lane was free and is now ours.
+// queue appends the caller to key's lane. A nil place without error means that the lane
+// was free and the caller has it now.
 func (l *Lanes) queue(key string) (*list.Element, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +94,7 @@ func (l *Lanes) queue(key string) (*list.Element, error) {
 	return waiters.PushBack(make(chan struct{})), nil
 }
 
-// withdraw gives up a place; it reports false when the turn had come already.
+// withdraw removes a waiting caller; false means that it has the lane already.
 func (l *Lanes) withdraw(key string, place *list.Element) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +107,7 @@ func (l *Lanes) withdraw(key string, place *list.Element) bool {
 	}
 }
 
-// leave gives the turn to the first waiter, or the lane back.
+// leave passes the lane to the first waiting caller, or frees it.
 func (l *Lanes) leave(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +126,8 @@ func tooDeep(depth int) error {
 		WithDetails(map[string]int{"depth": depth})
 }
 
-// calledOff tells why ctx ended the wait. A plain cause keeps the code that
-// contexts have: cancelled or timeout.
+// calledOff is the error of a wait that ctx ended. A cause without a code gets that of
+// the context: cancelled or timeout.
 func calledOff(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	code := fault.CodeOf(cause)

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// RateLimiter count by name how often something is done. Each name may do it so many
-// times a minute, saved up to as many at once.
+// RateLimiter is a token bucket per name: each name may start so many times a minute,
+// and as many at once if it did nothing before.
 type RateLimiter struct {
 	mu     sync.Mutex
 	levels map[string]level
 }
 
-// level is what a name had left, and when.
+// level is the content of a bucket at a time.
 type level struct {
 	left float64
 	at   time.Time
 }
 
-// ratesKept is after how many names those are forgotten that have all of it left.
+// ratesKept is the number of names after which full buckets are removed.
 const ratesKept = 10_000
 
-// Allow takes one of perMinute. When there is none, it tells after how long there
-// will be. Zero or less is without a bound.
+// Allow takes a token. If there is none, after is how long until the next one. A
+// perMinute of zero or less means no limit.
 func (r *RateLimiter) Allow(name string, perMinute int, now time.Time) (after time.Duration, ok bool) {
 	if perMinute <= 0 {
 		return 0, true
@@ -49,7 +49,7 @@ func (r *RateLimiter) Allow(name string, perMinute int, now time.Time) (after ti
 	return 0, true
 }
 
-// forget drops names that did nothing for a minute; mu is held.
+// forget removes the names that did nothing for a minute; mu is held.
 func (r *RateLimiter) forget(now time.Time) {
 	if len(r.levels) < ratesKept {
 		return

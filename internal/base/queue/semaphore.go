@@ -1,6 +1,6 @@
-// Package queue orders work that cannot all run at once. Lanes run one thing at a
-// time per key, first come first served; Turns shares a number of places fairly
-// between keys; Rates limits how often a key may begin.
+// Package queue orders work that cannot all run at once. Lanes run one function at a
+// time per key, in order of arrival; FairSemaphore shares a number of slots fairly
+// between names; RateLimiter limits how often a name may start.
 package queue
 
 import (
@@ -10,31 +10,31 @@ import (
 	"sync"
 )
 
-// ErrFull is what those hear for whom there is no room to wait.
-var ErrFull = errors.New("too many wait")
+// ErrFull is returned when the queue of waiting callers is full.
+var ErrFull = errors.New("the queue is full")
 
-// FairSemaphore lets so many in at a time. Of those who wait, a free place goes to each
-// name in turn, and of one name to who came first.
+// FairSemaphore has a limited number of slots. A free slot goes to the names with
+// waiting callers in turn, and within a name to the caller that came first.
 type FairSemaphore struct {
-	free  bool // everybody is let in, and nobody counted
+	free  bool // no limit, nothing is counted
 	queue int  // how many may wait
 
 	mu      sync.Mutex
 	limit   int
 	inside  int
 	waiting int
-	lines   map[string][]chan struct{} // closed to let one in
-	order   []string                   // names with a line, the next to be served first
+	lines   map[string][]chan struct{} // closed when the caller gets a slot
+	order   []string                   // names with waiting callers, the next one first
 }
 
-// NewFairSemaphore makes turns for limit places and queue who wait. A limit below 1 lets
-// everybody in, for good.
+// NewFairSemaphore makes a semaphore with limit slots and at most queue waiting
+// callers. With a limit below 1 it never blocks, and SetLimit has no effect.
 func NewFairSemaphore(limit, queue int) *FairSemaphore {
 	return &FairSemaphore{free: limit <= 0, limit: limit, queue: queue, lines: map[string][]chan struct{}{}}
 }
 
-// SetLimit changes how many are let in at a time. Who waits and has room now is let
-// in at once; nobody who is inside is put out.
+// SetLimit changes the number of slots. New slots go to waiting callers at once; slots
+// in use are not revoked.
 func (t *FairSemaphore) SetLimit(limit int) {
 	if t.free {
 		return
@@ -45,8 +45,8 @@ func (t *FairSemaphore) SetLimit(limit int) {
 	t.admit()
 }
 
-// Acquire returns nil once there is room; Leave must follow. It gives up when ctx is
-// done, and at once with ErrFull when too many wait.
+// Acquire waits for a slot. After a nil error the caller must call Release. It returns
+// the cause of ctx when ctx is done, and ErrFull at once when the queue is full.
 func (t *FairSemaphore) Acquire(ctx context.Context, name string) error {
 	if t.free {
 		return nil
@@ -76,7 +76,7 @@ func (t *FairSemaphore) Acquire(ctx context.Context, name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-turn: // let in while giving up: the room goes to the next
+	case <-turn: // got a slot while giving up: pass it on
 		t.inside--
 		t.admit()
 	default:
@@ -85,7 +85,7 @@ func (t *FairSemaphore) Acquire(ctx context.Context, name string) error {
 	return context.Cause(ctx)
 }
 
-// Release gives the place back.
+// Release returns a slot.
 func (t *FairSemaphore) Release() {
 	if t.free {
 		return
@@ -96,7 +96,7 @@ func (t *FairSemaphore) Release() {
 	t.admit()
 }
 
-// admit lets in those next in turn for whom there is room; mu is held.
+// admit gives free slots to waiting callers; mu is held.
 func (t *FairSemaphore) admit() {
 	for t.inside < t.limit && len(t.order) > 0 {
 		t.inside++
@@ -104,7 +104,7 @@ func (t *FairSemaphore) admit() {
 	}
 }
 
-// next takes the next out of its line and lets it in; mu is held.
+// next gives a slot to the next waiting caller; mu is held.
 func (t *FairSemaphore) next() {
 	name := t.order[0]
 	t.order = t.order[1:]
@@ -119,7 +119,7 @@ func (t *FairSemaphore) next() {
 	close(turn)
 }
 
-// drop takes one who gave up out of its line; mu is held.
+// drop removes a caller that gave up; mu is held.
 func (t *FairSemaphore) drop(name string, turn chan struct{}) {
 	line := slices.DeleteFunc(t.lines[name], func(c chan struct{}) bool { return c == turn })
 	t.waiting--
@@ -131,14 +131,14 @@ func (t *FairSemaphore) drop(name string, turn chan struct{}) {
 	t.order = slices.DeleteFunc(t.order, func(n string) bool { return n == name })
 }
 
-// Waiting is how many wait.
+// Waiting is the number of waiting callers.
 func (t *FairSemaphore) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting
 }
 
-// Idle tells whether nobody is inside or waits.
+// Idle tells whether no slot is in use and no caller waits.
 func (t *FairSemaphore) Idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

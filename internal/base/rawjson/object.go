@@ -23,7 +23,7 @@ func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 	return found, found != nil
 }
 
-// Lacks tells at a glance that there is surely no key that begins so in an object,
+// Lacks tells that there is surely no key with this prefix in an object,
 // nor in what it holds. It may fail to see that, but costs next to nothing. Names it
 // is asked for have nothing in them that must be escaped.
 func Lacks(object json.RawMessage, prefix string) bool {

@@ -73,8 +73,8 @@ func (t text) scalar(i int, c byte) (int, error) {
 
 // nested skips an array or object. It does not call itself, however deep that nests.
 func (t text) nested(i, depth int) (_ int, err error) {
-	var room [64]byte
-	open := room[:0] // the brackets still to come, which close what was opened
+	var buffer [64]byte
+	open := buffer[:0] // the brackets still to come, which close what was opened
 	for {
 		opened := false
 		switch c := t.at(i); c {

@@ -1,4 +1,4 @@
-// Package event is a typed bus for what happens in the house. Rooms publish
+// Package event is a typed bus for what happens in the program. Packages publish
 // small structs; logs, the HUD, notifications and waiting calls subscribe.
 //
 // Publishing never waits for anybody, whatever subscribers do, and all
@@ -28,7 +28,7 @@ import (
 )
 
 // Payload is something that can be published. Its type is dotted words, the
-// room first: "upstream.connected". A payload is shared by all subscribers and
+// package first: "upstream.connected". A payload is shared by all subscribers and
 // must not be changed once published.
 type Payload interface {
 	EventType() string

@@ -1,4 +1,4 @@
-// Package principal knows who asks: a Principal travels in the context from the door
-// on. It says what the doors let through, and for whom: the scopes there are, and
-// the routes that need them.
+// Package principal identifies the caller of a request: a Principal is put into the
+// context by the endpoint that authenticates. It also has the scopes, and the type of a
+// route with the scope it needs.
 package principal

@@ -9,17 +9,16 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Exceeded is a limit that was reached: which one, whose, and when it makes sense
-// to try again.
+// Exceeded is a limit that was reached, and when to try again.
 type Exceeded struct {
-	What  string        // that there may not be more of: requests, tool calls
+	What  string        // what is limited: requests, tool calls
 	Of    string        // whose limit it is: the key web, the user ada, the upstream fs
-	Most  int           // how many there may be
-	Per   string        // in which time: minute, day; empty: at once
+	Most  int           // the limit
+	Per   string        // the period: minute, day; empty: at the same time
 	After time.Duration // when to try again
 }
 
-// Fault words it for people and programs.
+// Fault is the error for the caller.
 func (x Exceeded) Fault() *fault.Error {
 	after := x.After.Round(time.Second)
 	if x.After < time.Second {
@@ -42,7 +41,7 @@ type details struct {
 	RetryAfterMS int64  `json:"retry_after_ms"`
 }
 
-// RetryAfter is when to try again what a limit refused.
+// RetryAfter is the delay after which a refused request may be retried.
 func RetryAfter(err error) (time.Duration, bool) {
 	for f := (*fault.Error)(nil); errors.As(err, &f); err = errors.Unwrap(f) {
 		var d details
@@ -53,8 +52,7 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// RetryHeader is a time as the header Retry-After has it: in whole seconds, at
-// least one.
+// RetryHeader is the value of the header Retry-After: whole seconds, at least one.
 func RetryHeader(after time.Duration) string {
 	return fmt.Sprint(max(1, int64((after+time.Second-1)/time.Second)))
 }

@@ -2,15 +2,15 @@ package principal
 
 import "net/http"
 
-// Route is one thing that can be asked over HTTP. Doors list theirs; the house
-// puts all of them behind one check.
+// Route is an HTTP route with the scope it needs. Packages list theirs; the server
+// checks the scope of all of them in one place.
 type Route struct {
-	Pattern string // as net/http's ServeMux has them; {org} and {user} are whose the thing is
-	Scope   Scope  // what it takes; empty: it is open to everybody
+	Pattern string // of net/http's ServeMux; {org} and {user} are the owner
+	Scope   Scope  // the scope it needs; empty: none
 	Handler http.Handler
 }
 
-// Unguarded serves routes to everybody, for whoever has no gate before them.
+// Unguarded serves routes without checking scopes.
 func Unguarded(routes []Route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range routes {

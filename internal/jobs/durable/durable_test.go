@@ -136,13 +136,13 @@ func TestAllRunsGoOn(t *testing.T) {
 		return nil
 	})
 	defer close(t, second)
-	patience, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
+	timeout, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	for again := map[string]bool{}; len(again) < many; {
 		select {
 		case id := <-begun:
 			again[id] = true
-		case <-patience.Done():
+		case <-timeout.Done():
 			t.Fatalf("%d of %d went on", len(again), many)
 		}
 	}

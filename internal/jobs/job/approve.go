@@ -24,14 +24,14 @@ type Approvals interface {
 	Withdraw(ctx context.Context, run string) error
 }
 
-// approvedJournal is the door before a job's journal.
+// approvedJournal is a job's journal, behind the approval of its effects.
 type approvedJournal struct {
 	handler  host.Handler
 	approval *host.Approval // nil when nothing needs approval
 	who      host.RunInfo
 }
 
-// withApproval puts a gate before a job's journal where something needs approval.
+// withApproval adds the approval of effects to a job's journal, if any need it.
 func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journal *host.Journal) (approvedJournal, error) {
 	g := approvedJournal{handler: journal, who: runInfoOf(j)}
 	if q.options.Approvals == nil {

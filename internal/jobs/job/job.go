@@ -113,8 +113,8 @@ type Task struct {
 	Spec
 	Created  time.Time                              // of the job
 	Language string                                 // what the script is written in; "" where its hash tells
-	Handler  host.Handler                           // what the script does goes through it
-	Offline  bool                                   // the door answers all of it: nothing outside is needed
+	Handler  host.Handler                           // handles the script's effects
+	Offline  bool                                   // the handler answers all effects: upstreams are not needed
 	Temp     string                                 // a folder that lives as long as the job; "" gives none
 	Progress func(fraction float64, message string) // never nil
 	Watch    func(host.OutputLine)                  // sees output as it is said; never nil

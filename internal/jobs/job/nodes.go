@@ -28,10 +28,10 @@ func (q *Queue) Owners(ctx context.Context) (nodes []string, err error) {
 	return nodes, err
 }
 
-// TakeOver has jobs go on that nodes which are gone did not finish.
+// TakeOver continues the unfinished jobs of dead nodes on this one.
 func (q *Queue) TakeOver(ctx context.Context, gone []string) error {
 	if q.writable() != nil {
-		return nil //nolint:nilerr // another writes here, and adopts them
+		return nil //nolint:nilerr // another node takes them over
 	}
 	var failed []error
 	for _, node := range gone {
@@ -100,7 +100,7 @@ func (q *Queue) lost(ctx context.Context, id string) error {
 	return errCancelled
 }
 
-// Recheck stops jobs here that other nodes have adopted.
+// Recheck stops the jobs of this node that other nodes have taken over.
 func (q *Queue) Recheck(ctx context.Context) error {
 	if err := q.engine.RegisterQueue(); err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// ReleaseJobs makes the jobs of a file that are not over nobody's, so that the one
-// process that uses it goes on with them, whichever node of another database had
-// them before.
+// ReleaseJobs removes the node of unfinished jobs in a SQLite file, so that the process
+// that opens it continues them, whichever node of another database had them before.
 func ReleaseJobs(ctx context.Context, d *db.DB) error {
 	return d.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE jobs SET node = '' WHERE finished = 0"); err != nil {
@@ -19,5 +18,5 @@ func ReleaseJobs(ctx context.Context, d *db.DB) error {
 	})
 }
 
-// CreateTables makes the tables that are not this package's own: the engine's.
+// CreateTables creates the tables of the workflow engine.
 func CreateTables(ctx context.Context, d *db.DB) error { return durable.CreateTables(ctx, d) }

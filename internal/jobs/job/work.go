@@ -182,7 +182,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		q.leave(j.ID)
 		return true, durable.ErrTakenOver
 	}
-	// What the door refused for good counts, whatever the script made of it.
+	// An effect that was refused for good fails the job, whatever the script made of it.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
 		err = refused
 	} else if why := unfinished(ctx, gate.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {

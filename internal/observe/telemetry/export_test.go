@@ -3,4 +3,4 @@ package telemetry
 import "time"
 
 // SetShutdownLimit is how long Shutdown lets a collector take.
-func SetShutdownLimit(patience time.Duration) { shutdownLimit = patience }
+func SetShutdownLimit(limit time.Duration) { shutdownLimit = limit }

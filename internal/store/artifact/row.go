@@ -59,7 +59,7 @@ func load(ctx context.Context, tx *db.Tx, ref cas.Ref) (Artifact, error) {
 	return a, loadDetails(ctx, tx, &a)
 }
 
-// loadDetails adds tags and annotations.
+// loadDetails reads the tags and annotations of an artifact.
 func loadDetails(ctx context.Context, tx *db.Tx, a *Artifact) (err error) {
 	a.Tags, err = db.All(ctx, tx, scanText, "SELECT tag FROM artifact_tags WHERE number = $1 ORDER BY tag", a.number)
 	if err != nil {

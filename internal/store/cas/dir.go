@@ -139,10 +139,10 @@ func (d *Dir) Stat(_ context.Context, ref Ref) (int64, error) {
 	return info.Size(), nil
 }
 
-// Match looks through the one shelf that can hold prefix.
+// Match reads the one subfolder that can contain prefix.
 func (d *Dir) Match(_ context.Context, prefix string, limit int) ([]Ref, error) {
-	shelf, rest := prefix[:2], prefix[2:]
-	entries, err := os.ReadDir(filepath.Join(d.objects(), shelf)) // sorted by name
+	folder, rest := prefix[:2], prefix[2:]
+	entries, err := os.ReadDir(filepath.Join(d.objects(), folder)) // sorted by name
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look for content %s: %w", prefix, err)
 	}
@@ -152,7 +152,7 @@ func (d *Dir) Match(_ context.Context, prefix string, limit int) ([]Ref, error) 
 			break
 		}
 		if strings.HasPrefix(e.Name(), rest) {
-			if ref, err := Parse(shelf + e.Name()); err == nil {
+			if ref, err := Parse(folder + e.Name()); err == nil {
 				refs = append(refs, ref)
 			}
 		}
@@ -182,8 +182,8 @@ func (d *Dir) addShelf(ref Ref) error {
 	if known.Load() {
 		return nil
 	}
-	shelf := filepath.Join(d.objects(), hex.EncodeToString(ref.sum[:1]))
-	if err := os.MkdirAll(shelf, 0o700); err != nil {
+	folder := filepath.Join(d.objects(), hex.EncodeToString(ref.sum[:1]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
 	if err := syncDir(d.objects()); err != nil {

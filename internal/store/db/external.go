@@ -11,27 +11,27 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// External is the database for a library that keeps its own tables there. One of
-// the two is set; the caller closes it before the database. A library that closes
-// the pool itself is told to end between Leave and Close.
+// External gives a library that has its own tables access to the database. Either SQL
+// or Postgres is set. The caller closes it before the database. A library that closes
+// the pool itself must do so between Detach and Close.
 type External struct {
-	// SQL is SQLite. Its transactions take their turn among the Writes and share
-	// their commits, so that neither side ever finds the database busy; single
-	// SELECTs are Reads. Rows are read whole before the first is handed out.
+	// SQL is SQLite. Its transactions are queued with the Writes and share their
+	// commits, so that neither finds the database busy; single SELECTs are Reads. A
+	// query reads all its rows before it returns the first.
 	SQL *sql.DB
-	// Postgres is the store's own pool, the first time it is asked for, and Schema
-	// a name for the library's schema that nobody else uses. Each takes connections
-	// for a moment and gives them back, and nobody waits for the other with one in
-	// hand: so they cannot wait for each other in a circle.
+	// Postgres is the store's own pool the first time External is called, and Schema
+	// the name of a schema for the library alone. Both sides hold a connection only for
+	// a statement or a short transaction, and neither needs a second one meanwhile, so
+	// that they cannot deadlock.
 	Postgres *pgxpool.Pool
 	Schema   string
-	// Exclusive runs what makes the library's tables, while no other process does.
+	// Exclusive runs f, which creates the library's tables, in one process at a time.
 	Exclusive func(ctx context.Context, f func() error) error
 
 	detach func() error
 }
 
-// Detach has the store go on without the pool that it shares.
+// Detach gives the store a new pool, so that the library can close the shared one.
 func (g External) Detach() error {
 	if g.detach == nil {
 		return nil
@@ -39,7 +39,7 @@ func (g External) Detach() error {
 	return g.detach()
 }
 
-// Close ends their stay.
+// Close closes the library's access.
 func (g External) Close() error {
 	if g.Postgres == nil {
 		return g.SQL.Close()
@@ -49,7 +49,7 @@ func (g External) Close() error {
 	return err
 }
 
-// External lets a library in.
+// External opens the database for a library.
 func (d *DB) External(ctx context.Context) (External, error) {
 	if d.closed.Load() {
 		return External{}, errClosed()
@@ -58,39 +58,40 @@ func (d *DB) External(ctx context.Context) (External, error) {
 }
 
 func (*sqliteFile) external(_ context.Context, d *DB) (External, error) {
-	alone := func(_ context.Context, f func() error) error { return f() } // one process at a time has the file's engine
+	alone := func(_ context.Context, f func() error) error { return f() } // only one process uses the file's tables
 	return External{SQL: sql.OpenDB(shimConnector{d}), Exclusive: alone}, nil
 }
 
-// shimConnector makes the pool's connections, which hold nothing and cost nothing.
+// shimConnector makes connections that hold no resources: each statement and
+// transaction is a Read or Write of the store.
 type shimConnector struct{ db *DB }
 
 func (e shimConnector) Connect(context.Context) (driver.Conn, error) { return &shimConn{db: e.db}, nil }
 
 func (e shimConnector) Driver() driver.Driver { return e }
 
-// Open is for drivers that are known by name, which this one is not.
+// Open is required by driver.Driver and not used.
 func (e shimConnector) Open(string) (driver.Conn, error) { return &shimConn{db: e.db}, nil }
 
-// shimConn is a connection of the pool. Within a transaction it has a visit.
+// shimConn is a connection of that pool.
 type shimConn struct {
 	db *DB
 	tx *shimTx
 }
 
-// shimTx is a guest's transaction: a Write whose function waits until the guest
-// leaves.
+// shimTx is a transaction of the library: a Write whose function waits until the
+// library commits or rolls back.
 type shimTx struct {
 	tx      *Tx
-	finish  chan error // nil to commit
+	finish  chan error // nil commits
 	outcome chan error // what Write returned
 }
 
-// errRolledBack undoes a Write because its guest rolled back.
+// errRolledBack makes the Write roll back.
 var errRolledBack = errors.New("rolled back")
 
-// BeginTx waits for the turn. The isolation asked for is given: writers never
-// run side by side.
+// BeginTx waits until the Write runs. Any isolation level is satisfied: writers never
+// run concurrently.
 func (g *shimConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
 	v := &shimTx{finish: make(chan error), outcome: make(chan error, 1)}
 	entered := make(chan *Tx)
@@ -132,7 +133,7 @@ func (g *shimConn) end(how error) error {
 	return <-v.outcome
 }
 
-// ExecContext runs statements, in the transaction or in one of their own.
+// ExecContext runs statements in the transaction, or in one of their own.
 func (g *shimConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if g.tx != nil {
 		return g.tx.tx.Exec(ctx, query, unnamed(args)...)
@@ -159,16 +160,16 @@ func (g *shimConn) QueryContext(ctx context.Context, query string, args []driver
 	}
 }
 
-// onlyReads is sure of a plain SELECT; what else returns rows may write.
+// onlyReads is true for a plain SELECT. Other statements that return rows may write.
 func onlyReads(query string) bool {
 	query = strings.TrimSpace(query)
 	return len(query) > 6 && strings.EqualFold(query[:6], "SELECT")
 }
 
-// Prepare keeps the text; the databases below keep what they compile.
+// Prepare only stores the text: the store caches prepared statements itself.
 func (g *shimConn) Prepare(query string) (driver.Stmt, error) { return &shimStmt{g, query}, nil }
 
-// Close lets go of nothing.
+// Close does nothing.
 func (g *shimConn) Close() error { return nil }
 
 func unnamed(args []driver.NamedValue) []any {
@@ -182,7 +183,7 @@ func unnamed(args []driver.NamedValue) []any {
 	return values
 }
 
-// shimStmt is a prepared statement of a guest.
+// shimStmt is a prepared statement.
 type shimStmt struct {
 	conn  *shimConn
 	query string
@@ -190,7 +191,7 @@ type shimStmt struct {
 
 func (p *shimStmt) Close() error { return nil }
 
-// NumInput leaves the counting to the database.
+// NumInput leaves the check of the number of arguments to the database.
 func (p *shimStmt) NumInput() int { return -1 }
 
 func (p *shimStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
@@ -201,12 +202,12 @@ func (p *shimStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (
 	return p.conn.QueryContext(ctx, p.query, args)
 }
 
-// Exec and Query are the old forms, which database/sql does not call when there
-// are the ones above.
+// Exec and Query are required by driver.Stmt. database/sql calls the variants with a
+// context instead.
 func (p *shimStmt) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
 func (p *shimStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
 
-// shimRows is the rows of a query, read already.
+// shimRows are the rows of a query, all read before.
 type shimRows struct {
 	columns []string
 	rows    [][]any

@@ -10,15 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/base/queue"
 )
 
-// A commit waits for the disk, which costs far more than a statement. So writers
-// share commits: the first one opens a transaction, and if others are waiting by
-// the time it has done its part, it goes to the end of the line; those ahead of
-// it do their parts in the same transaction, and when its turn comes again it
-// commits for all. Each part stands in a savepoint of its own, so a failing one
-// takes nobody along. A writer that is alone commits at once.
+// A commit waits for the disk, which costs far more than a statement, so writers share
+// commits. The first one opens a transaction. If others are queued when it has done its
+// part, it queues again at the end; those before it do their parts in the same
+// transaction, and then it commits for all. Each part has a savepoint, so a failing one
+// does not affect the others. A single writer commits at once.
 const (
-	line     = "write" // the one lane; the set of lanes is the writer's own
-	maxGroup = 256     // parts per commit: bounds how long the first of them waits
+	line     = "write" // the key of the only lane
+	maxGroup = 256     // parts per commit: bounds how long the first part waits
 )
 
 type groupWriter struct {
@@ -26,7 +25,7 @@ type groupWriter struct {
 	dialect dialect
 	turns   *queue.Lanes
 
-	// These belong to whoever has the turn.
+	// Used only inside the lane.
 	open   *group // nil when no transaction is open
 	closed bool
 }
@@ -35,8 +34,8 @@ func newGroupWriter(db *sql.DB, d dialect) *groupWriter {
 	return &groupWriter{db: db, dialect: d, turns: queue.NewLanes(queue.LaneOptions{Depth: math.MaxInt})}
 }
 
-// write does one part. Whoever opened the group sees it through, also when its
-// own part fails or panics: hence the defer.
+// write does one part. The writer that opened the group commits it, even when its own
+// part fails or panics: hence the defer.
 func (w *groupWriter) write(ctx context.Context, f func(*Tx) error) (err error) {
 	var g *group
 	var first bool
@@ -100,14 +99,14 @@ func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (er
 		return err
 	}
 	if err := g.run(ctx, "RELEASE part"); err != nil {
-		return doing("keep write", err)
+		return doing("end write", err)
 	}
 	kept = true
 	return nil
 }
 
-// settle commits g unless somebody has already. It waits for its turn whatever
-// happens to ctx, because others wait for g.
+// settle commits g unless that is done. It ignores the end of ctx, because other
+// writers wait for g.
 func (w *groupWriter) settle(ctx context.Context, g *group) {
 	select {
 	case <-g.done:
@@ -129,11 +128,11 @@ func (w *groupWriter) commit(g *group) {
 	w.end(g)
 }
 
-// abandon gives up all of g: the database has lost the transaction, or cannot be
-// trusted to take back a part of it.
+// abandon rolls all of g back: the database has lost the transaction, or cannot roll
+// back one part of it.
 func (w *groupWriter) abandon(g *group, cause error) error {
-	_ = g.tx.Rollback() // cause says more
-	g.err = fmt.Errorf("transaction was undone: %w", cause)
+	_ = g.tx.Rollback() // cause is the error to report
+	g.err = fmt.Errorf("transaction was rolled back: %w", cause)
 	w.end(g)
 	return g.err
 }
@@ -143,7 +142,7 @@ func (w *groupWriter) end(g *group) {
 	close(g.done)
 }
 
-// close waits for the turn, so that no group is open, and closes the connection.
+// close commits the open group, if there is one, and closes the connection.
 func (w *groupWriter) close() error {
 	return w.turns.Do(context.Background(), line, func(context.Context) error {
 		if w.open != nil {

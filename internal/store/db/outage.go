@@ -8,15 +8,15 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 )
 
-// Outages tells whoever asked for patience whether it was needed.
+// Outages records whether the database was unreachable during a WaitForDatabase.
 type Outages struct{ met atomic.Bool }
 
-// Any tells whether the database was away when it was asked for something.
+// Any tells whether the database was unreachable.
 func (o *Outages) Any() bool { return o.met.Load() }
 
-// WaitForDatabase is for work that somebody was promised: Reads and Writes under the
-// context it returns wait for a database that is away for as long as that lasts,
-// where others give up after a while.
+// WaitForDatabase is for work that must not be lost: Reads and Writes under the
+// context it returns wait for an unreachable database until ctx ends, where others
+// give up after Options.OutageTimeout.
 func WaitForDatabase(ctx context.Context) (context.Context, *Outages) {
 	o := &Outages{}
 	return context.WithValue(ctx, outagesKey{}, o), o
@@ -24,10 +24,10 @@ func WaitForDatabase(ctx context.Context) (context.Context, *Outages) {
 
 type outagesKey struct{}
 
-// reconnectDelay is how often a server that is away is asked whether it is back.
+// reconnectDelay is the delay between attempts to reach a server.
 var reconnectDelay = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
 
-// whileUnreachable does something again as long as the server is away, up to a point.
+// whileUnreachable repeats do while the server is unreachable, up to the timeout.
 func (p *postgres) whileUnreachable(ctx context.Context, do func() error) error {
 	promised, _ := ctx.Value(outagesKey{}).(*Outages)
 	deadline := time.Now().Add(p.outageTimeout)
@@ -47,8 +47,8 @@ func (p *postgres) whileUnreachable(ctx context.Context, do func() error) error 
 	}
 }
 
-// once does it once.
+// once is whileUnreachable without a retry.
 func once(_ context.Context, do func() error) error { return do() }
 
-// whileUnreachable does it: a file is never away.
+// whileUnreachable runs do: a file is always reachable.
 func (*sqliteFile) whileUnreachable(ctx context.Context, do func() error) error { return once(ctx, do) }

@@ -12,32 +12,31 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 )
 
-// serializableWriter runs Writes in serializable transactions. Postgres lets them pass as
-// long as one order explains what all of them saw; one that does not fit is
-// undone and run again. Small tables and the newest end of an index make it see
-// conflicts where there are none, so the Writes of one node do not run side by
-// side: those that wait when a transaction begins share it (party.go), and
-// conflicts are only with other nodes. Who comes later waits for the next one,
-// which sees what other nodes have acknowledged since.
+// serializableWriter runs Writes in serializable transactions. Postgres rolls a
+// transaction back if no serial order explains what it read; it is then run again.
+// Small tables and the end of an index cause false conflicts, so the Writes of one
+// node do not run concurrently: those that are queued when a transaction begins share
+// it (sharedTx), and conflicts arise only between nodes. Later Writes wait for the
+// next transaction, which sees what other nodes have committed since.
 type serializableWriter struct {
 	p    *postgres
 	db   *sql.DB
-	ctx  context.Context //nolint:containedctx // of what runs in the background, until close
+	ctx  context.Context //nolint:containedctx // of the background goroutine, until close
 	stop context.CancelFunc
 
 	mu      sync.Mutex
 	waiting []*txPart
-	serving bool // while somebody waits
+	serving bool // the background goroutine runs
 	ended   bool
-	under   sync.WaitGroup // Writes, and what serves them
+	under   sync.WaitGroup // Writes, and the background goroutine
 }
 
 const (
-	maxParts = 60  // parts of one transaction: bounds how long the first of them waits
-	maxTries = 100 // of a part that gets in others' way: past it, something is wrong with the room
+	maxParts = 60  // parts of one transaction: bounds how long the first part waits
+	maxTries = 100 // of a part that conflicts: more mean that its caller does something wrong
 )
 
-// again is how soon parts that got in another's way are run again.
+// again is the delay before conflicting parts are retried.
 var again = backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 1}
 
 func newSerializableWriter(p *postgres) *serializableWriter {
@@ -45,8 +44,8 @@ func newSerializableWriter(p *postgres) *serializableWriter {
 	return &serializableWriter{p: p, db: p.open(1, once), ctx: ctx, stop: stop}
 }
 
-// write waits in line, does its part when its turn comes, as often as it comes,
-// and returns what became of it.
+// write queues a part, runs it whenever the transaction asks for it, which may be more
+// than once, and returns the outcome.
 func (w *serializableWriter) write(ctx context.Context, f func(*Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -69,12 +68,12 @@ func (w *serializableWriter) write(ctx context.Context, f func(*Tx) error) error
 			if w.leave(p) {
 				return context.Cause(ctx)
 			}
-			over = nil // it shares a transaction just now
+			over = nil // it is part of a running transaction
 		}
 	}
 }
 
-// join puts a part at the end of the line, unless the database is closed.
+// join queues a part, unless the database is closed.
 func (w *serializableWriter) join(p *txPart) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +89,7 @@ func (w *serializableWriter) join(p *txPart) bool {
 	return true
 }
 
-// leave takes a part out of the line, if it still waits there.
+// leave removes a part from the queue, if it is still there.
 func (w *serializableWriter) leave(p *txPart) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,14 +101,14 @@ func (w *serializableWriter) leave(p *txPart) bool {
 	return true
 }
 
-// serve runs transactions as long as somebody waits.
+// serve runs transactions until the queue is empty.
 func (w *serializableWriter) serve() {
 	for failures := 0; w.hasWork(); {
 		err := w.serveOne()
 		switch c := (conflict{}); {
 		case isLost(err):
 			failures++
-			_ = sleep(w.ctx, reconnectDelay.Delay(failures)) // when closed, nobody waits
+			_ = sleep(w.ctx, reconnectDelay.Delay(failures)) // an error means that the writer is closed
 		case errors.As(err, &c) && c.tries > 1:
 			_ = sleep(w.ctx, again.Delay(c.tries))
 		default:
@@ -118,7 +117,7 @@ func (w *serializableWriter) serve() {
 	}
 }
 
-// hasWork tells whether somebody waits; if not, the next to come starts anew.
+// hasWork tells whether the queue has parts; if not, the next join starts serve again.
 func (w *serializableWriter) hasWork() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,13 +125,13 @@ func (w *serializableWriter) hasWork() bool {
 	return w.serving
 }
 
-// serveOne runs one transaction and says what was in its way.
+// serveOne runs one transaction and returns why it has to be retried, if so.
 func (w *serializableWriter) serveOne() error {
 	conn, err := w.db.Conn(w.ctx)
 	if err != nil {
 		return w.settle(w.take(math.MaxInt), doing("begin write", err))
 	}
-	defer func() { _ = conn.Close() }() // gives it back
+	defer func() { _ = conn.Close() }() // returns it to the pool
 	group := w.take(maxParts)
 	if len(group) == 0 {
 		return nil
@@ -140,8 +139,8 @@ func (w *serializableWriter) serveOne() error {
 	return w.settle(group, group.write(w.ctx, conn, w.p))
 }
 
-// take takes those who share the next transaction out of the line: who is to be
-// alone is.
+// take removes the parts of the next transaction from the queue. A part that failed or
+// conflicted alone runs alone on its retry.
 func (w *serializableWriter) take(most int) sharedTx {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +153,8 @@ func (w *serializableWriter) take(most int) sharedTx {
 	return taken
 }
 
-// conflict is a conflict, and how often the unluckiest part of the party has had one.
+// conflict is a conflict between transactions, with the number of tries of the part
+// that had most.
 type conflict struct {
 	error
 	tries int
@@ -162,8 +162,8 @@ type conflict struct {
 
 func (c conflict) Unwrap() error { return c.error }
 
-// settle decides by the outcome of a transaction who is done and who is to try
-// again. It returns what makes sense to wait for.
+// settle decides by the outcome of a transaction which parts are done and which are
+// retried. It returns the error that serve waits for.
 func (w *serializableWriter) settle(group sharedTx, err error) error {
 	if d := (inDoubt{}); errors.As(err, &d) {
 		err = w.p.commitOutcome(group.withOutages(w.ctx), d)
@@ -182,7 +182,7 @@ func (w *serializableWriter) settle(group sharedTx, err error) error {
 	case errors.Is(err, errPartFailed):
 		w.putBack(group, err, func(*txPart) bool { return true })
 	case err != nil && len(group) > 1 && !errors.Is(err, ErrCommitUnknown):
-		for _, p := range group { // who is to blame shows when each is by itself
+		for _, p := range group { // run alone, the part that fails shows itself
 			p.alone = true
 		}
 		w.putBack(group, err, func(*txPart) bool { return true })
@@ -192,13 +192,13 @@ func (w *serializableWriter) settle(group sharedTx, err error) error {
 	return nil
 }
 
-// putBack puts parts that may try again back to the head of the line. The others
-// are done: with err, or with what their function said.
+// putBack puts the parts that may be retried back to the head of the queue. The others
+// are done: with err, or with what their function returned.
 func (w *serializableWriter) putBack(group sharedTx, err error, may func(*txPart) bool) {
 	var back sharedTx
 	for _, p := range group {
 		switch {
-		case p.panicked: // nobody listens any more
+		case p.panicked: // its caller has left
 		case may(p):
 			back = append(back, p)
 		case err != nil:
@@ -213,7 +213,7 @@ func (w *serializableWriter) putBack(group sharedTx, err error, may func(*txPart
 	for _, p := range back {
 		select {
 		case p.requeued <- struct{}{}:
-		default: // it was told and has not looked yet
+		default: // signalled already
 		}
 	}
 }

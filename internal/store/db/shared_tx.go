@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// txPart is a Write that shares its transaction with others.
+// txPart is a Write that shares its transaction with other Writes.
 type txPart struct {
 	f         func(*Tx) error
-	cancelled <-chan struct{} // closed when its caller's context has ended
-	deadline  time.Time       // after which it does not wait for a server that is away
-	outages   *Outages        // or it waits as long as it takes
+	cancelled <-chan struct{} // closed when the caller's context has ended
+	deadline  time.Time       // after it, the part does not wait for an unreachable server
+	outages   *Outages        // not nil: it waits without a deadline
 
-	turn     chan *Tx      // its caller is to run f
+	turn     chan *Tx      // tells the caller to run f
 	result   chan error    // what f returned, or errGone
-	done     chan error    // what became of it
-	requeued chan struct{} // it waits in line again
+	done     chan error    // the outcome of the Write
+	requeued chan struct{} // the part is in the queue again
 
-	// These belong to whoever runs the transaction.
-	tries    int   // conflicts it has had
-	alone    bool  // shares with nobody
+	// Used only by the goroutine that runs the transaction.
+	tries    int   // conflicts so far
+	alone    bool  // needs a transaction of its own
 	panicked bool  // f has panicked
-	failed   error // what f returned the last time
+	failed   error // what f returned in the last attempt
 }
 
 func newTxPart(ctx context.Context, f func(*Tx) error, deadline time.Time) *txPart {
@@ -36,10 +36,10 @@ func newTxPart(ctx context.Context, f func(*Tx) error, deadline time.Time) *txPa
 
 var (
 	errPanicked   = errors.New("the function of a Write panicked")
-	errPartFailed = errors.New("a part failed and must not take the others along")
+	errPartFailed = errors.New("a part failed; the others are run again without it")
 )
 
-// do runs f, where its caller waits, so that a panic is the caller's.
+// do runs f in the caller's goroutine, so that a panic reaches the caller.
 func (p *txPart) do(tx *Tx) {
 	err := errPanicked
 	defer func() { p.result <- err }()
@@ -55,7 +55,7 @@ func (p *txPart) isCancelled() bool {
 	}
 }
 
-// waits tells whether it waits for a server that is away.
+// waits tells whether the part still waits for an unreachable server.
 func (p *txPart) waits(now time.Time) bool {
 	if p.outages != nil {
 		p.outages.met.Store(true)
@@ -64,10 +64,10 @@ func (p *txPart) waits(now time.Time) bool {
 	return now.Before(p.deadline)
 }
 
-// sharedTx is those who share a transaction. There are no savepoints, which would
-// cost every part two more round trips: when a part fails and has written
-// something, all of it is undone, the part runs alone, and the others again.
-// Those before it have shown that they do not fail, so nothing runs often.
+// sharedTx are the Writes that share a transaction. It has no savepoints, which would
+// cost two more round trips per part: when a part fails after it wrote something, the
+// whole transaction is rolled back, the part is retried alone, and the others are run
+// again. The parts before it did not fail, so few are run more than twice.
 type sharedTx []*txPart
 
 func (g sharedTx) tries() (most int) {
@@ -77,7 +77,7 @@ func (g sharedTx) tries() (most int) {
 	return most
 }
 
-// withOutages is ctx with the patience that the most patient of them has.
+// withOutages is ctx, without a timeout if one of the parts has none.
 func (g sharedTx) withOutages(ctx context.Context) context.Context {
 	for _, p := range g {
 		if p.outages != nil {
@@ -102,7 +102,7 @@ func (g sharedTx) write(ctx context.Context, conn *sql.Conn, p *postgres) error 
 	if err != nil {
 		return doing("begin write", err)
 	}
-	defer func() { _ = inner.Rollback() }() // unless it was committed
+	defer func() { _ = inner.Rollback() }() // does nothing after a commit
 	var hurt error
 	for _, member := range g {
 		tx := &Tx{tx: inner, dialect: p, shared: len(g) > 1}
@@ -112,13 +112,13 @@ func (g sharedTx) write(ctx context.Context, conn *sql.Conn, p *postgres) error 
 		hurt = errors.Join(hurt, tx.failure)
 	}
 	if len(g) == 1 && g[0].failed != nil {
-		return nil // it is undone, and told
+		return nil // rolled back; the caller gets the error
 	}
 	return committed(inner.Commit(), hurt)
 }
 
-// join has a part run in the transaction, and tells why it cannot go on with it.
-// What the database said counts more than what the function made of it.
+// join runs a part in the transaction. It returns an error if the transaction cannot
+// continue. An error of the database counts more than what the function returned.
 func (p *txPart) join(tx *Tx, line *pgConn, only bool) error {
 	p.turn <- tx
 	p.failed = <-p.result
@@ -135,8 +135,8 @@ func (p *txPart) join(tx *Tx, line *pgConn, only bool) error {
 	return nil
 }
 
-// committed tells what came of a commit: an error of a statement that a function
-// kept to itself explains why it did not.
+// committed is the outcome of a commit. If a function ignored the error of a statement,
+// that error explains why the commit failed.
 func committed(err, hurt error) error {
 	switch {
 	case err == nil:

@@ -9,11 +9,11 @@ import (
 	"modernc.org/sqlite"
 )
 
-// maxStatements is how many statements a connection keeps compiled. The program
-// has fewer; some are made up as it goes.
+// maxStatements is how many prepared statements a connection caches. The program has
+// fewer, except for those that it generates.
 const maxStatements = 256
 
-// cachingConnector opens connections that compile a statement once: compiling costs
+// cachingConnector opens connections that prepare a statement once: preparing costs
 // SQLite more than running most of ours.
 type cachingConnector struct{ driver.Connector }
 
@@ -34,7 +34,7 @@ func (r cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &cachingConn{fullConn: inner.(fullConn), statements: map[string]*cachedStmt{}}, nil
 }
 
-// fullConn is what the driver's connections can do.
+// fullConn are the interfaces of the driver's connections.
 type fullConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -46,16 +46,16 @@ type fullConn interface {
 	driver.Validator
 }
 
-// cachingConn is a connection with the statements it knows. Like any driver's it is
+// cachingConn is a connection with its prepared statements. Like any driver's it is
 // used by one goroutine at a time.
 type cachingConn struct {
 	fullConn
 	statements map[string]*cachedStmt
-	uses       uint64 // counts, to tell what was not used for long
+	uses       uint64 // counter for cachedStmt.used
 }
 
-// cachedStmt is a statement that was compiled. While its rows are being read it is
-// busy, and the same text is compiled anew.
+// cachedStmt is a prepared statement. While its rows are being read it is busy, and
+// the same text is prepared again.
 type cachedStmt struct {
 	driver.StmtExecContext
 	driver.StmtQueryContext
@@ -64,8 +64,8 @@ type cachedStmt struct {
 	busy  bool
 }
 
-// isCacheable tells statements that come again from those that make tables and
-// the like.
+// isCacheable tells whether a statement is likely to be repeated, unlike one that
+// creates a table.
 func isCacheable(query string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	switch strings.ToUpper(word) {
@@ -75,8 +75,8 @@ func isCacheable(query string) bool {
 	return false
 }
 
-// positional is a query whose parameters lost their names, where they are $1, $2 …
-// in order and once each: the driver looks every name up among all of them.
+// positional replaces $1, $2 … by ? if they appear in order and once each: the driver
+// looks up each named parameter among all of them.
 func positional(query string) string {
 	var out strings.Builder
 	rest, quoted := query, false
@@ -105,12 +105,12 @@ func positional(query string) string {
 	}
 }
 
-// prepared is the statement for a query, or nil when it is to be run as it is.
+// prepared is the cached statement of a query, or nil if it is to be run directly.
 func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, error) {
 	m.uses++
 	if c := m.statements[query]; c != nil {
 		if c.busy {
-			return nil, nil //nolint:nilnil // no statement is no error here
+			return nil, nil //nolint:nilnil // nil is not an error here
 		}
 		c.used = m.uses
 		return c, nil
@@ -132,7 +132,7 @@ func (m *cachingConn) prepared(ctx context.Context, query string) (*cachedStmt, 
 	return c, nil
 }
 
-// forget drops the statement that was not used for the longest time.
+// forget closes the least recently used statement.
 func (m *cachingConn) forget() error {
 	var oldest string
 	for query, c := range m.statements {
@@ -181,18 +181,18 @@ func (m *cachingConn) QueryContext(ctx context.Context, query string, args []dri
 func (m *cachingConn) Close() error {
 	for query, c := range m.statements {
 		delete(m.statements, query)
-		_ = c.close() // the connection's end says more
+		_ = c.close() // closing the connection reports the error
 	}
 	return m.fullConn.Close()
 }
 
-// cachedRows is rows that give their statement back.
+// cachedRows are rows that release their statement when closed.
 type cachedRows struct {
 	driver.Rows
 	of *cachedStmt
 }
 
-// Close ends the reading.
+// Close closes the rows.
 func (b *cachedRows) Close() error {
 	err := b.Rows.Close()
 	b.of.busy = false

@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// What a transaction on Postgres begins with. One that writes asks for its
-// number, by which it can be found again. One that got in another's way has all
-// others wait for it, so that it cannot again: locking a table, unlike looking
-// into one, leaves what the transaction sees to the moment after. Whoever holds
-// up everybody, frozen for instance, is thrown out; and nobody waits for a row so
-// long that Postgres looks for a deadlock, after a second: who had to wait for a
-// row runs again anyhow.
+// The statements that begin a transaction on Postgres. A writing one reads its
+// transaction id, by which its outcome can be looked up later. A transaction that
+// conflicted before takes the exclusive lock, so that it cannot conflict again; taking
+// a table lock does not fix the snapshot, so it sees what was committed before. A
+// process that is frozen while it holds the lock is disconnected by the idle timeout.
+// The lock timeout is shorter than the second after which Postgres checks for
+// deadlocks: a transaction that had to wait for a row is run again anyway.
 const (
 	beginRead      = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	beginWrite     = begin + "SET LOCAL lock_timeout = 500; LOCK TABLE db_turns IN ROW SHARE MODE;" + number
@@ -29,7 +29,7 @@ const (
 	commitTimeout = 30 * time.Second
 )
 
-// inDoubt says that the connection went away during a commit.
+// inDoubt means that the connection was lost during a commit.
 type inDoubt struct {
 	error
 	number string // of the transaction
@@ -38,15 +38,15 @@ type inDoubt struct {
 
 func (d inDoubt) Unwrap() error { return d.error }
 
-// readServerLife finds out in which life of the server a connection is. The table is
-// not logged, so a crash empties it and whoever connects next begins a life
-// anew: as long as it is the same, transaction numbers mean what they meant.
+// readServerLife reads the id of the server's current life. The table is unlogged, so
+// a crash empties it and the next connection creates a new id. While the id is the
+// same, transaction ids are still valid.
 func readServerLife(ctx context.Context, conn *pgx.Conn) error {
 	var life string
 	err := conn.QueryRow(ctx, `WITH made AS (
 		INSERT INTO db_lives (one, life) VALUES (1, gen_random_uuid()::TEXT) ON CONFLICT DO NOTHING RETURNING life
 	) SELECT life FROM made UNION ALL SELECT life FROM db_lives LIMIT 1`).Scan(&life)
-	if errors.Is(err, pgx.ErrNoRows) { // somebody else's, a moment ago
+	if errors.Is(err, pgx.ErrNoRows) { // another connection has just inserted it
 		err = conn.QueryRow(ctx, "SELECT life FROM db_lives").Scan(&life)
 	}
 	conn.PgConn().CustomData()["life"] = life
@@ -59,7 +59,7 @@ type pgConnector struct {
 	wait func(context.Context, func() error) error
 }
 
-// Connect takes a connection, and waits a while for a server that is away.
+// Connect opens a connection, and waits for an unreachable server.
 func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	var conn driver.Conn
 	err := c.wait(ctx, func() (err error) {
@@ -72,15 +72,15 @@ func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &pgConn{Conn: conn.(*stdlib.Conn)}, nil
 }
 
-// pgConn is a connection whose transactions are ours. Like any driver's it is
-// used by one goroutine at a time.
+// pgConn is a connection that begins and ends transactions itself. Like any driver's
+// it is used by one goroutine at a time.
 type pgConn struct {
 	*stdlib.Conn
-	exclusive bool   // the next transaction is to be the only one that writes
+	exclusive bool   // the next transaction locks out other writers
 	number    string // of the transaction
 }
 
-// BeginTx begins. It is quick and does no harm, so it runs to its end.
+// BeginTx begins a transaction.
 func (c *pgConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	statement := beginWrite
 	switch {
@@ -92,9 +92,9 @@ func (c *pgConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, er
 	results, err := c.Conn.Conn().PgConn().Exec(ctx, statement).ReadAll()
 	if err != nil {
 		if c.isLost() && ctx.Err() == nil {
-			return nil, driver.ErrBadConn // database/sql takes another
+			return nil, driver.ErrBadConn // database/sql retries on another connection
 		}
-		_ = c.Rollback() //nolint:contextcheck // it may have begun, and err says more
+		_ = c.Rollback() //nolint:contextcheck // it may have begun; err is the error to report
 		return nil, err
 	}
 	if !o.ReadOnly {
@@ -103,7 +103,7 @@ func (c *pgConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, er
 	return c, nil
 }
 
-// Commit returns when the transaction is on disk, or says that it may be.
+// Commit returns when the transaction is on disk. The error is inDoubt if it may be.
 func (c *pgConn) Commit() error {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
@@ -120,7 +120,7 @@ func (c *pgConn) Commit() error {
 	return nil
 }
 
-// Rollback undoes the transaction; a connection that is gone has done so.
+// Rollback rolls back. The server does so itself when the connection is lost.
 func (c *pgConn) Rollback() error {
 	if c.isLost() {
 		return nil
@@ -146,7 +146,7 @@ func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.N
 	return rows, c.mark(ctx, err)
 }
 
-// mark tells the loss of the connection from an answer of the server.
+// mark wraps the error of a lost connection.
 func (c *pgConn) mark(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || !c.isLost() {
 		return err
@@ -154,24 +154,24 @@ func (c *pgConn) mark(ctx context.Context, err error) error {
 	return lost{err}
 }
 
-// mustRollback tells whether the transaction can only be undone.
+// mustRollback tells whether the transaction can only be rolled back.
 func (c *pgConn) mustRollback() bool { return c.isLost() || c.Conn.Conn().PgConn().TxStatus() != 'T' }
 
 func (c *pgConn) isLost() bool { return c.Conn.Conn().IsClosed() }
 
-// commitOutcome asks what became of a transaction whose commit is in doubt: nil means
-// that it happened, lost that it did not.
+// commitOutcome looks up a transaction whose commit is in doubt: nil means that it was
+// committed, lost that it was not.
 func (p *postgres) commitOutcome(ctx context.Context, d inDoubt) error {
 	if ctx.Value(outagesKey{}) == nil {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.outageTimeout)
 		defer cancel()
 		ctx = limited
 	}
-	errRunning := lost{errors.New("the transaction is still under way")}
+	errRunning := lost{errors.New("the transaction is still running")}
 	var status, life string
 	err := p.whileUnreachable(ctx, func() error {
 		err := p.all.current().QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
-		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == "22023" { // a number that was not given yet
+		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == "22023" { // an id that was not assigned yet
 			status, err = "aborted", nil
 		}
 		if err == nil && status == "in progress" && life == d.life {
@@ -184,7 +184,7 @@ func (p *postgres) commitOutcome(ctx context.Context, d inDoubt) error {
 		return errors.Join(ErrCommitUnknown, d.error, err)
 	case status == "committed" && life == d.life:
 		return nil
-	case status == "aborted", status == "in progress": // in another life, somebody else has the number
+	case status == "aborted", status == "in progress": // after a crash the id belongs to another transaction
 		return lost{d.error}
 	}
 	return errors.Join(ErrCommitUnknown, d.error)

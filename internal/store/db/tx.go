@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Tx is a transaction, valid only within the function that was given it.
+// Tx is a transaction. It is valid only until the function it was passed to returns.
 type Tx struct {
 	tx      *sql.Tx
 	dialect dialect
-	// shared means that others' writes are part of the same transaction. SQLite
-	// undoes all of it when it interrupts a statement, so none is interrupted.
+	// shared means that other Writes are part of the same transaction. SQLite rolls
+	// all of it back when a statement is interrupted, so none is.
 	shared  bool
 	wrote   bool   // or may have
-	notes   []note // to be said when all of it is on disk
-	failure error  // the first error of a statement, whatever became of it
+	notes   []note // sent after the commit
+	failure error  // the first error of a statement, even if the function ignored it
 
-	statements, failing int // Options.Hardship: how many there were, and which is to fail
+	statements, failing int // Options.InjectFaults: how many there were, and which one fails
 }
 
-// Now is the time, the same for all nodes that share the database: leases and
-// deadlines that others look at are made of it.
+// Now is the time of the database server, the same for all nodes. Use it for leases
+// and deadlines that other nodes compare.
 func (t *Tx) Now(ctx context.Context) (time.Time, error) { return t.dialect.now(ctx, t) }
 
 // Exec runs a statement that returns no rows.
@@ -61,7 +61,7 @@ func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *Row {
 	return &Row{row: row, explain: func(err error) error { return t.explain(ctx, err) }}
 }
 
-// statement prepares ctx for one statement, or tells why there is to be none.
+// statement prepares ctx for one statement, or returns why it must not run.
 func (t *Tx) statement(ctx context.Context) (context.Context, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -75,8 +75,8 @@ func (t *Tx) statement(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// explain tells what a statement's error means: an interrupted one ended because
-// of its ctx.
+// explain makes an error of the database one of this package. If ctx has ended, its
+// cause comes first.
 func (t *Tx) explain(ctx context.Context, err error) error {
 	if t.failure == nil && err != nil && !errors.Is(err, sql.ErrNoRows) {
 		t.failure = err
@@ -87,12 +87,12 @@ func (t *Tx) explain(ctx context.Context, err error) error {
 	return t.dialect.explain(err)
 }
 
-// Scanner is a row to be read: a *Row, or *sql.Rows standing at one.
+// Scanner is a row: a *Row, or the current one of *sql.Rows.
 type Scanner interface {
 	Scan(dest ...any) error
 }
 
-// Row is the one row that QueryRow asked for.
+// Row is the result of QueryRow.
 type Row struct {
 	row     *sql.Row
 	explain func(error) error

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// patience is how long Await waits before it gives up: far longer than any
+// awaitTimeout is how long Await waits: far longer than any
 // delivery takes, so that only a lost one fails a test.
-const patience = 30 * time.Second
+const awaitTimeout = 30 * time.Second
 
 // Sink is a running collector.
 type Sink struct {
@@ -98,7 +98,7 @@ func (s *Sink) AwaitLog(t testing.TB, body string) Log {
 
 func await[T any](t testing.TB, s *Sink, arrived func() []T, kind, want string, name func(T) string) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 	defer cancel()
 	for {
 		changed := s.change()

@@ -151,15 +151,15 @@ func prefix(t *testing.T, s cas.Store) {
 // Two contents with 12 digits in common are not to be had, so Match is asked for
 // fewer, which Resolve never does.
 func ordered(t *testing.T, s cas.Store) {
-	shelf := put(t, s, []byte("seed")).String()[:2]
+	prefix := put(t, s, []byte("seed")).String()[:2]
 	want := 1
 	for i := 0; want < 3; i++ {
-		if content := fmt.Appendf(nil, "%d", i); cas.Sum(content).String()[:2] == shelf {
+		if content := fmt.Appendf(nil, "%d", i); cas.Sum(content).String()[:2] == prefix {
 			put(t, s, content)
 			want++
 		}
 	}
-	refs, err := s.Match(t.Context(), shelf, 10)
+	refs, err := s.Match(t.Context(), prefix, 10)
 	if err != nil || len(refs) != 3 {
 		t.Fatalf("Match = %v, %v; want 3", refs, err)
 	}
@@ -168,7 +168,7 @@ func ordered(t *testing.T, s cas.Store) {
 			t.Errorf("refs are not in order: %v", refs)
 		}
 	}
-	if refs, err := s.Match(t.Context(), shelf, 2); err != nil || len(refs) != 2 {
+	if refs, err := s.Match(t.Context(), prefix, 2); err != nil || len(refs) != 2 {
 		t.Errorf("Match with a limit of 2 = %v, %v", refs, err)
 	}
 }
