@@ -32,7 +32,7 @@ type pendingCalls struct {
 // ticket is the secret that identifies a pending call.
 type ticket [16]byte
 
-// pendingCall is one request that waits. Whoever claims it sends on back.
+// pendingCall is one request that waits. The goroutine that claims it sends on back.
 type pendingCall struct {
 	task   *request
 	ticket ticket

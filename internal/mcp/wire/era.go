@@ -2,11 +2,11 @@ package wire
 
 import "slices"
 
-// Era tells the two ways of speaking MCP apart.
+// Era is one of the two forms of MCP.
 type Era uint8
 
-// The eras. Legacy begins with initialize and keeps a session; Modern has
-// neither, every request says all of itself.
+// The eras. Legacy begins with initialize and has sessions. Modern has neither: every
+// request is complete in itself.
 const (
 	Unknown Era = iota
 	Legacy
@@ -23,7 +23,7 @@ func (e Era) String() string {
 	return "unknown"
 }
 
-// The revisions of the protocol we speak.
+// The supported revisions of the protocol.
 const (
 	Revision2024 = "2024-11-05"
 	Revision2503 = "2025-03-26"
@@ -35,17 +35,17 @@ const (
 	NewestModern = Revision2607
 )
 
-// Revisions lists what we speak, newest first.
+// Revisions lists the supported revisions, newest first.
 func Revisions() []string {
 	return []string{Revision2607, Revision2511, Revision2506, Revision2503, Revision2024}
 }
 
-// RevisionsOf lists what we speak of one era, newest first.
+// RevisionsOf lists the supported revisions of one era, newest first.
 func RevisionsOf(era Era) []string {
 	return slices.DeleteFunc(Revisions(), func(r string) bool { return EraOf(r) != era })
 }
 
-// EraOf is the era a revision belongs to; Unknown for one we do not speak.
+// EraOf is the era a revision belongs to; Unknown for one that is not supported.
 func EraOf(revision string) Era {
 	switch revision {
 	case Revision2607:
@@ -57,7 +57,7 @@ func EraOf(revision string) Era {
 }
 
 // Negotiate is the revision a server answers an initialize request with: the
-// one asked for where we speak it as Legacy, else our newest of that era.
+// requested one if it is of the era Legacy, otherwise the newest of that era.
 func Negotiate(requested string) string {
 	if EraOf(requested) == Legacy {
 		return requested

@@ -2,8 +2,8 @@
 // messages whose parameters and results stay raw, header names and encodings, and
 // the revisions of the protocol. Nothing here connects or serves.
 //
-// Raw parts are slices of the text they were parsed from: whoever parses gives
-// up the right to write to that text.
+// Raw parts are slices of the text they were parsed from, so the caller must not modify
+// that text afterwards.
 package wire
 
 import (
@@ -55,10 +55,10 @@ type Message struct {
 	Error  *Error
 }
 
-// IsRequest tells whether the message wants an answer.
+// IsRequest tells whether the message is a request, which is answered.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != "" }
 
-// IsNotification tells whether the message wants none.
+// IsNotification tells whether the message is a notification, which is not answered.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == "" }
 
 // IsResponse tells whether the message is an answer.
@@ -66,8 +66,8 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 
 // Parse reads one message. It checks the whole text as JSON but takes only the
 // top level apart; keys match exactly, and a repeated or contradicting one is an
-// error, so that nobody after us reads the message differently. Batches are
-// refused: no revision of MCP we speak needs them.
+// error, so that no later reader understands the message differently. Batches are
+// refused: no supported revision of MCP needs them.
 //
 // The error is an *Error ready to be sent back (CodeParse, CodeInvalidRequest);
 // with CodeInvalidRequest the message still carries the ID where one was readable.
@@ -129,7 +129,7 @@ func (p *parts) slot(key []byte) *[]byte {
 	return nil
 }
 
-// message puts the parts together and says what is wrong with them.
+// message makes a message of the parts, or reports what is wrong with them.
 func (p *parts) message() (Message, error) {
 	id := p.readableID()
 	p.forgiveNulls()
@@ -175,11 +175,11 @@ func (p *parts) request(id ID, refuse func(string) (Message, error)) (Message, e
 		}
 		p.params = nil
 	}
-	return Message{ID: id, Method: word(rawjson.Unquote(p.method)), Params: p.params}, nil
+	return Message{ID: id, Method: intern(rawjson.Unquote(p.method)), Params: p.params}, nil
 }
 
-// forgiveNulls takes out the half of a response that is null because it does not
-// apply, as older revisions of JSON-RPC had it.
+// forgiveNulls removes a null result or error from a response that has the other one, as
+// in older versions of JSON-RPC.
 func (p *parts) forgiveNulls() {
 	switch {
 	case p.result != nil && string(p.failure) == "null":
@@ -204,8 +204,8 @@ func (p *parts) readableID() ID {
 	return ""
 }
 
-// numberID writes a whole number the one way it can be compared: some peers
-// know no integers and send 1 back as 1.0.
+// numberID writes a whole number in a form that can be compared: some peers have no
+// integers and send 1 back as 1.0.
 func numberID(raw []byte) ID {
 	if bytes.ContainsAny(raw, ".eE") {
 		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n == math.Trunc(n) && math.Abs(n) < 1<<53 {

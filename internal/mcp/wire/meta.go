@@ -19,7 +19,7 @@ const (
 	MetaSubscription       = ProtocolPrefix + "subscriptionId"
 	MetaRelatedTask        = ProtocolPrefix + "related-task" // legacy
 
-	// ExtensionTasks is declared by those who know tasks.
+	// ExtensionTasks is declared by clients and servers that support tasks.
 	ExtensionTasks = ProtocolPrefix + "tasks"
 
 	MetaProgressToken = "progressToken"
@@ -74,7 +74,7 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 	return rawjson.Set(object, "_meta", rawjson.DeleteFunc(meta, IsProtocol))
 }
 
-// ToLegacy returns a modern result as the older era has it: without its type, and
+// ToLegacy returns a modern result in the form of the sessions era: without its type, and
 // without the protocol's own keys in its _meta, as StripProtocol does.
 func ToLegacy(result json.RawMessage) json.RawMessage {
 	var mixed json.RawMessage // a _meta of which something stays
@@ -94,7 +94,7 @@ func ToLegacy(result json.RawMessage) json.RawMessage {
 		return false
 	})
 	switch {
-	case metas > 1: // the last counts, which none but another walk can know
+	case metas > 1: // the last one counts, which takes another pass to find
 		return StripProtocol(rawjson.Delete(result, "resultType"))
 	case mixed != nil:
 		return rawjson.Set(bare, "_meta", rawjson.DeleteFunc(mixed, IsProtocol))
@@ -102,7 +102,7 @@ func ToLegacy(result json.RawMessage) json.RawMessage {
 	return bare
 }
 
-// count tells how many keys of a _meta are the protocol's own and how many are not.
+// count returns how many keys of a _meta are the protocol's own and how many are not.
 func count(meta json.RawMessage) (own, others int) {
 	m := rawjson.Walk(meta)
 	for m.Next() {

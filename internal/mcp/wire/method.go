@@ -46,9 +46,9 @@ const (
 	ResultTask              = "task"           // resultType of the tasks extension
 )
 
-// word is text as a string, without a copy of those words above, and of those
-// revisions, that are met in every call.
-func word(text []byte) string {
+// intern returns text as a string. It does not allocate for methods and revisions that
+// occur in every call.
+func intern(text []byte) string {
 	switch string(text) {
 	case MethodToolsCall:
 		return MethodToolsCall
