@@ -8,8 +8,8 @@ import (
 
 // Audit is about the log of who did what.
 type Audit struct {
-	Enabled bool     `toml:"enabled" help:"keep a log of who called what; docs/audit.md"`
-	Keep    Duration `toml:"keep" help:"how long its entries are kept; 0 is for ever"`
+	Enabled bool     `toml:"enabled" help:"keep an audit log of calls; docs/audit.md"`
+	Keep    Duration `toml:"keep" help:"how long entries are kept; 0 means forever"`
 }
 
 func defaultAudit() Audit {
@@ -18,7 +18,7 @@ func defaultAudit() Audit {
 
 func (c Audit) check() error {
 	if c.Keep < 0 {
-		return fault.New(fault.Config, "audit.keep: entries cannot be kept for less than no time").WithHint("such as 720h, or 0 for ever")
+		return fault.New(fault.Config, "audit.keep: must not be negative").WithHint("such as 720h, or 0 for no limit")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type Chat struct {
 	Model       string               `toml:"model" help:"the model to ask; empty means claude-sonnet-5-5 at anthropic"`
 	BaseURL     string               `toml:"base_url" secret:"url" help:"another endpoint than the provider's own, such as http://127.0.0.1:11434/v1 for a local model"`
 	KeyEnv      string               `toml:"key_env" help:"variable that holds the key; empty means ANTHROPIC_API_KEY or OPENAI_API_KEY"`
-	Key         string               `toml:"key" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; stands over key_env"`
+	Key         string               `toml:"key" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
 	MaxTokens   int                  `toml:"max_tokens" help:"how long one answer of the model may be, in tokens"`
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 at openai); below zero leaves it to the model, and newer ones accept nothing else"`
 	Offer       string               `toml:"offer" help:"how servers' tools are offered to the model: direct, code (found by search, called from code), or auto: direct for servers with few tools"`
@@ -27,9 +27,9 @@ type Chat struct {
 	ResultKB    int                  `toml:"result_kb" help:"how much of one tool's answer the model is shown, in KiB"`
 	PromptKB    int                  `toml:"prompt_kb" help:"how much of a conversation is sent to the model, in KB"`
 	ToolTimeout Duration             `toml:"tool_timeout" help:"how long one tool may take"`
-	QueueDepth  int                  `toml:"queue_depth" help:"how many messages of one person may wait; more are refused with 429"`
-	Parallel    int                  `toml:"parallel" help:"how many messages, of different people, are answered at a time"`
-	Rate        int                  `toml:"rate" help:"how many messages a minute one person may send"`
+	QueueDepth  int                  `toml:"queue_depth" help:"how many messages of one user may wait; further ones are refused with 429"`
+	Parallel    int                  `toml:"parallel" help:"how many messages, of different users, are answered at a time"`
+	Rate        int                  `toml:"rate" help:"how many messages a minute one user may send"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"show tools' arguments and answers in streams"`
 	LogContent  bool                 `toml:"log_content" help:"let messages, arguments and answers into logs and traces"`
 	Callback    string               `toml:"callback_token" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token that webhooks are called with, best as a reference"`
@@ -61,7 +61,7 @@ func (c *Chat) check() error {
 		"tool_timeout": int(c.ToolTimeout), "queue_depth": c.QueueDepth, "parallel": c.Parallel, "rate": c.Rate,
 	} {
 		if value < 1 {
-			return fault.New(fault.Config, "chat.%s: %d is too little", key, value).WithHint("give 1 or more, or leave it away")
+			return fault.New(fault.Config, "chat.%s: %d is too little", key, value).WithHint("use 1 or more, or omit it")
 		}
 	}
 	if err := c.PromptTexts().Check(); err != nil {
@@ -103,7 +103,7 @@ func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, err
 	}
 	key, set := env.Lookup(name)
 	if c.KeyEnv != "" && !set {
-		return nil, fault.New(fault.Config, "chat.key_env: the variable %s is not set", name).WithHint("set it, or leave key_env away")
+		return nil, fault.New(fault.Config, "chat.key_env: the variable %s is not set", name).WithHint("set it, or omit key_env")
 	}
 	options.Key = secret.New(key)
 	return llm.Open(options)

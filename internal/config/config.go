@@ -32,13 +32,13 @@ import (
 // effect when the file changes; everything else at the next start: see reload.go.
 type Config struct {
 	Listen    string              `toml:"listen" help:"address the HTTP server listens on"`
-	Data      string              `toml:"data" help:"folder for everything that is kept"`
+	Data      string              `toml:"data" help:"folder for all stored data"`
 	Database  string              `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
-	Blobs     string              `toml:"blobs" help:"where contents are kept: folder (in the data folder), database, or the path of a folder that all servers share; empty is database with Postgres and else folder"`
-	Node      string              `toml:"node" help:"what this process is called among several on one Postgres, where no living one may have the name; the machine's name when empty"`
-	Drain     Duration            `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
-	Linger    Duration            `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
-	GCPercent int                 `toml:"gc_percent" live:"yes" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
+	Blobs     string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
+	Node      string              `toml:"node" help:"name of this process among those that share a Postgres database; it must be unique; the machine's name when empty"`
+	Drain     Duration            `toml:"drain" help:"how long running calls and chat turns may take to finish when the server stops; jobs continue later"`
+	Linger    Duration            `toml:"linger" help:"how long a stopping server still serves requests while /ready reports 503, for load balancers that poll it"`
+	GCPercent int                 `toml:"gc_percent" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
 	Log       Log                 `toml:"log"`
 	Telemetry Telemetry           `toml:"telemetry"`
 	HUD       HUD                 `toml:"hud"`
@@ -53,28 +53,28 @@ type Config struct {
 	Upstreams map[string]Upstream `toml:"upstreams" live:"yes"`
 
 	Sessions      Sessions          `toml:"sessions"`
-	Approve       string            `toml:"approve" live:"yes" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
-	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
+	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
+	ApproveExpire Duration          `toml:"approve_expire" help:"how long a request for approval stays open before it is denied"`
 	Approvals     map[string]string `toml:"approvals" live:"yes"`
 
-	ReadOnly bool                `toml:"read_only" live:"yes" help:"let nobody call a tool that may change something; docs/policy.md"`
-	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools known to change nothing, as namespace.tool or namespace.*; of namespaces named here, what tools say of themselves does not count"`
+	ReadOnly bool                `toml:"read_only" live:"yes" help:"refuse all tools that may change something; docs/policy.md"`
+	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools that change nothing, as namespace.tool or namespace.*; for the namespaces named here, the readOnlyHint of tools is ignored"`
 	Policy   []PolicyRule        `toml:"policy" live:"yes"`
 	Accepts  map[string][]string `toml:"accepts" live:"yes"`
 	Audit    Audit               `toml:"audit"`
 
-	Trust string `toml:"trust" live:"yes" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
+	Trust string `toml:"trust" live:"yes" help:"default trust in tool servers: open uses their tools as they are, pin withholds each definition until it is approved; docs/trust.md"`
 
-	TLSCert        string            `toml:"tls_cert" help:"certificate to serve HTTPS with, and those that vouch for it, as PEM; read again when it changes"`
+	TLSCert        string            `toml:"tls_cert" help:"certificate chain for HTTPS, as PEM; reloaded when it changes"`
 	TLSKey         string            `toml:"tls_key" help:"the certificate's private key, as PEM"`
-	MaxConnections int               `toml:"max_connections" help:"how many connections may be open; more wait"`
+	MaxConnections int               `toml:"max_connections" help:"how many connections may be open; further ones wait"`
 	Issuers        map[string]Issuer `toml:"issuers"`
 }
 
 // Bridge is about serving our tools to front ends over ZeroMQ.
 type Bridge struct {
-	Listen    string `toml:"listen" help:"where front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty serves none"`
-	Broadcast string `toml:"broadcast" help:"where they hear what happens; empty means the port after listen"`
+	Listen    string `toml:"listen" help:"address that front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty disables it"`
+	Broadcast string `toml:"broadcast" help:"address that events are published on; empty means the port after listen"`
 }
 
 // Log says how the program tells what it does. Logs go to standard error.
@@ -86,7 +86,7 @@ type Log struct {
 // Telemetry adds to the standard OTEL_* variables.
 type Telemetry struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
-	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"where this runs, such as production; told with everything that is sent to the collector"`
+	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"deployment environment, such as production; sent to the collector with all data"`
 }
 
 // HUD says how much is remembered for those who come to look.
@@ -101,73 +101,73 @@ type MCP struct {
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host; localhost, where others can reach this server, loopback"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
-	Mode           string   `toml:"mode" live:"yes" help:"how clients see tools: direct lists every exposed one, code only search_tools, get_tool_definitions and execute_code; auto is direct while they are few"`
-	CodeThreshold  int      `toml:"code_threshold" live:"yes" help:"how many tools of others auto lists directly"`
-	Pinned         []string `toml:"pinned" live:"yes" help:"favourites that are listed in every mode, as namespace.tool or the name of a script"`
-	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or of code a model is shown, in KiB; bigger ones are kept under a handle"`
+	Mode           string   `toml:"mode" live:"yes" help:"how clients see tools: direct lists every exposed tool; code lists only search_tools, get_tool_definitions and execute_code; auto is direct up to code_threshold"`
+	CodeThreshold  int      `toml:"code_threshold" live:"yes" help:"up to how many upstream tools auto lists directly"`
+	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every mode, as namespace.tool or the name of a script"`
+	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
 }
 
 // Scripts says what scripts may do and how much of it.
 type Scripts struct {
 	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
-	Startup   string   `toml:"startup" help:"script to run at start; startup.lua beside the configuration file's usual place when empty"`
-	Cache     string   `toml:"cache" help:"folder for what the JavaScript engine compiles at its first start, which several data folders of one person may share; one in the data folder when empty"`
+	Startup   string   `toml:"startup" help:"script to run at start; startup.lua in the user's configuration folder when empty"`
+	Cache     string   `toml:"cache" help:"cache folder of the JavaScript engine, which several data folders of one user may share; a folder in the data folder when empty"`
 	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
-	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may have"`
-	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"how long one execute_code may take that does not say"`
+	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may make"`
+	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"default timeout of execute_code"`
 	CodeMB    int      `toml:"code_memory_mb" help:"how much memory one execute_code may hold, in MiB"`
 	CodeCalls int      `toml:"code_calls" help:"how many tools one execute_code may call"`
-	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call that a chat's model runs"`
+	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call in a chat"`
 	Read      []string `toml:"read" help:"folders scripts may read"`
 	Write     []string `toml:"write" help:"folders scripts may read and write"`
 	Env       []string `toml:"env" help:"environment variables scripts may see"`
 	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; none switches it off"`
 	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
-	HookFails string   `toml:"hook_errors" help:"what a hook that fails does to its call: pass lets it go on as it was, refuse does not"`
+	HookFails string   `toml:"hook_errors" help:"what happens to a call whose hook fails: pass continues it unchanged, refuse rejects it"`
 	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
-	HTTPGet   string   `toml:"http_get" help:"what a GET request counts as: read, which previews make, or write, which they only plan and which approve = writes asks about"`
+	HTTPGet   string   `toml:"http_get" help:"how a GET request is classified: read, which previews send, or write, which previews only plan and approve = writes covers"`
 }
 
 // Upstream is one tool server to connect to: a URL, or a command to run.
 // Where it is, how it is started and what it is sent may name variables of our
 // own environment, as ${VAR} or ${VAR:-default}.
 type Upstream struct {
-	URL       string            `toml:"url,omitempty" help:"address of a running server, which without a path is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
-	Command   string            `toml:"command,omitempty" help:"program to start and speak to over its standard input and output"`
+	URL       string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
+	Command   string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
 	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
-	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"variables for the program; it gets a clean environment beside them"`
+	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"environment variables for the program; it inherits no others"`
 	EnvFile   string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
 	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
 	Transport string            `toml:"transport,omitempty" help:"auto, http, sse, stdio or zmq+tcp"`
 	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
 	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
 	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
-	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take without a sign of progress (60s)"`
-	MaxTime   Duration          `toml:"max_time,omitempty" help:"how long one call may take for all its progress (30m)"`
-	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to come back (2s)"`
+	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take without progress (60s)"`
+	MaxTime   Duration          `toml:"max_time,omitempty" help:"how long one call may take in total (30m)"`
+	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to be restored (2s)"`
 	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
 	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
 	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
-	Prefixes  []string          `toml:"prefixes,omitempty" help:"how names of tools begin that lead here: these show under their own names, without the namespace"`
+	Prefixes  []string          `toml:"prefixes,omitempty" help:"prefixes of tool names; tools with such a prefix are listed under their own names, without the namespace"`
 	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
 	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
-	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools that say of themselves that they only read exist"`
-	Aliases   map[string]string `toml:"aliases,omitempty" help:"other names its tools show under: alias = the tool's own name"`
-	Priority  int               `toml:"priority,omitempty" help:"which servers to prefer: tools of higher ones are listed and found first"`
-	Ranks     map[string]int    `toml:"priorities,omitempty" help:"the same for single tools, added to the server's"`
+	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools with readOnlyHint exist"`
+	Aliases   map[string]string `toml:"aliases,omitempty" help:"additional names of its tools: alias = the tool's own name"`
+	Priority  int               `toml:"priority,omitempty" help:"priority of its tools: higher ones are listed and found first"`
+	Ranks     map[string]int    `toml:"priorities,omitempty" help:"priority of single tools, added to that of the server"`
 	OAuth     *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
-	Approve   string            `toml:"approve,omitempty" help:"which of its tools scripts call only after a person said yes: never, writes or all"`
-	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they come, pin holds each definition until somebody approved it"`
-	Labels    []string          `toml:"labels,omitempty" help:"what is read from it bears these labels, and goes only where they are accepted; docs/policy.md"`
+	Approve   string            `toml:"approve,omitempty" help:"which of its tools need approval when scripts call them: never, writes or all"`
+	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they are, pin withholds each definition until it is approved"`
+	Labels    []string          `toml:"labels,omitempty" help:"labels of the data read from it; such data may only flow where they are accepted; docs/policy.md"`
 	Accepts   []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
-	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
+	Enabled   *bool             `toml:"enabled,omitempty" help:"false disables it"`
 
-	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run there at a time (64); others wait, one of each who asks in turn"`
-	Rate       int `toml:"rate,omitempty" help:"how many calls a minute it gets; more are refused"`
+	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
+	Rate       int `toml:"rate,omitempty" help:"how many calls a minute are sent; further calls are refused"`
 }
 
-// defaults is the configuration of somebody who configured nothing.
+// defaults returns the configuration without any file, variable or flag.
 func defaults(env Environment) Config {
 	return Config{
 		Chat:      chatDefaults(),
@@ -192,8 +192,7 @@ func defaults(env Environment) Config {
 	}
 }
 
-// Environment is the process environment as the house sees it, so that tests
-// and embedders decide what is in it.
+// Environment is the process environment, passed in so that tests decide what is in it.
 type Environment map[string]string
 
 // ProcessEnvironment reads "KEY=value" pairs as os.Environ gives them.
@@ -271,7 +270,7 @@ func (l *Loaded) readFile(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "read configuration").
-			WithHint("name another file with --config, or leave it away to start with the defaults")
+			WithHint("name another file with --config, or omit it to start with the defaults")
 	}
 	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	if err := decoder.Decode(&l.Config); err != nil {

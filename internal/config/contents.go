@@ -19,7 +19,7 @@ func checkBlobs(where string) error {
 		return nil
 	}
 	return fault.New(fault.Config, "blobs: %q is neither %s nor %s nor the whole path of a folder", where, BlobsInFolder, BlobsInDatabase).
-		WithHint("leave it away: contents go to the data folder, or to the database where that is Postgres")
+		WithHint("omit it: contents are stored in the data folder, or in the database with Postgres")
 }
 
 // ContentsFolder is where contents are in a data folder, and in a backup.

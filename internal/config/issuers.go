@@ -12,11 +12,11 @@ import (
 
 // Issuer is somebody whose tokens open the doors, beside our own keys.
 type Issuer struct {
-	Issuer   string              `toml:"issuer" help:"as it names itself in tokens, such as https://login.example"`
-	Audience string              `toml:"audience" help:"for whom its tokens must be made: the address clients know us by, such as https://hub.example/mcp"`
-	JWKS     string              `toml:"jwks" help:"where its public keys are, if its metadata is not in the usual place"`
-	Scopes   map[string][]string `toml:"scopes" help:"what words of a token's scope open; without any, chat, mcp and read open what they are called"`
-	Org      string              `toml:"org" help:"the only organisation its tokens are for"`
+	Issuer   string              `toml:"issuer" help:"the iss claim of its tokens, such as https://login.example"`
+	Audience string              `toml:"audience" help:"required aud claim: the public URL of this server, such as https://hub.example/mcp"`
+	JWKS     string              `toml:"jwks" help:"URL of its public keys, if its metadata is not at the standard path"`
+	Scopes   map[string][]string `toml:"scopes" help:"maps words of the scope claim to our scopes; if omitted, chat, mcp and read map to themselves"`
+	Org      string              `toml:"org" help:"the organisation its tokens are limited to"`
 }
 
 // checkIssuers refuses issuers that could not be trusted.
@@ -29,7 +29,7 @@ func (c *Config) checkIssuers() error {
 		}
 		if i.Audience == "" {
 			return fault.New(fault.Config, "issuers.%s: it has no audience", name).
-				WithHint("say for whom tokens must be made, or tokens for others would open our doors")
+				WithHint("set audience, otherwise tokens issued for other services would be accepted")
 		}
 		for word, scopes := range i.Scopes {
 			for _, s := range scopes {

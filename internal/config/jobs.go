@@ -9,7 +9,7 @@ import (
 // Jobs is about scripts that run in the background.
 type Jobs struct {
 	Workers      int      `toml:"workers" help:"how many jobs run at once"`
-	Timeout      Duration `toml:"timeout" help:"how long one run of a job may take; 0 is as long as scripts.timeout says"`
+	Timeout      Duration `toml:"timeout" help:"how long one run of a job may take; 0 means scripts.timeout"`
 	KeepComplete Duration `toml:"keep_complete" help:"how long a complete job is kept after its end"`
 	KeepFailed   Duration `toml:"keep_failed" help:"how long a failed or cancelled job is kept after its end"`
 }

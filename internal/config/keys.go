@@ -10,19 +10,19 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Key is a key that opens the doors.
+// Key is an API key of the configuration.
 type Key struct {
-	Hash       string   `toml:"hash" help:"sha256: and the hash of the key; the key itself need not be kept"`
+	Hash       string   `toml:"hash" help:"sha256: followed by the hash of the key"`
 	Env        string   `toml:"env" help:"or the variable that holds the key"`
-	Scopes     []string `toml:"scopes" help:"what it opens: chat, mcp, read, org (what concerns one organisation) or admin (everything)"`
-	Org        string   `toml:"org" help:"the only organisation it is for"`
-	User       string   `toml:"user" help:"the only person it is for"`
-	Namespaces []string `toml:"namespaces" help:"the only namespaces it sees; * stands for any letters"`
-	Tools      []string `toml:"tools" help:"the only tools it sees, as namespace.tool, or the name of one of ours; * stands for any letters"`
+	Scopes     []string `toml:"scopes" help:"its scopes: chat, mcp, read, org (administration of one organisation) or admin (everything)"`
+	Org        string   `toml:"org" help:"the organisation it is limited to"`
+	User       string   `toml:"user" help:"the user it is limited to"`
+	Namespaces []string `toml:"namespaces" help:"the namespaces it is limited to; * matches any text"`
+	Tools      []string `toml:"tools" help:"the tools it is limited to, as namespace.tool or the name of one of our tools; * matches any text"`
 	Rate       int      `toml:"rate" help:"how many requests a minute it may make"`
 	Concurrent int      `toml:"concurrent" help:"how many tool calls may run for it at a time"`
 	Budget     int      `toml:"budget" help:"how many tool calls a day it may make"`
-	Expires    string   `toml:"expires" help:"when it ends, such as 2027-01-31"`
+	Expires    string   `toml:"expires" help:"expiry date, such as 2027-01-31"`
 }
 
 // FixedKeys are those of the configuration, and ENGINE_API_KEY, which opens

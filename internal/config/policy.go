@@ -16,10 +16,10 @@ import (
 // PolicyRule is one rule: what holds for some keys and some tools. The first
 // that fits counts.
 type PolicyRule struct {
-	Key    string `toml:"key,omitempty" help:"name of the keys it is about, * for any letters; anybody when left away"`
-	Tool   string `toml:"tool" help:"what it is about: namespace.tool, one of our tools, or a function of scripts such as http.request; * for any letters"`
-	Do     string `toml:"do" help:"allow, deny, approve (a person must say yes first) or read_only (allow what changes nothing)"`
-	Reason string `toml:"reason,omitempty" help:"told to whom it refuses"`
+	Key    string `toml:"key,omitempty" help:"name of the keys it applies to, * matches any text; optional, matches everyone if omitted"`
+	Tool   string `toml:"tool" help:"what it applies to: namespace.tool, one of our tools, or a script function such as http.request; * matches any text"`
+	Do     string `toml:"do" help:"allow, deny, approve (requires approval) or read_only (allows what changes nothing)"`
+	Reason string `toml:"reason,omitempty" help:"included in the error of refused calls"`
 }
 
 // PolicySettings are the policy as the configuration has it.

@@ -9,12 +9,12 @@ import (
 
 // Sessions is about environments that persist between runs.
 type Sessions struct {
-	Idle     Duration `toml:"idle" help:"how long a session is kept that nobody uses"`
+	Idle     Duration `toml:"idle" help:"how long an unused session is kept"`
 	Limit    int      `toml:"limit" help:"how many sessions one user may have"`
-	Timeout  Duration `toml:"timeout" help:"how long one turn may take; 0 is as long as scripts.timeout says"`
-	MemoryMB int      `toml:"memory_mb" help:"how much memory one turn may hold, in MiB; 0 is as much as scripts.memory_mb says"`
+	Timeout  Duration `toml:"timeout" help:"how long one turn may take; 0 means scripts.timeout"`
+	MemoryMB int      `toml:"memory_mb" help:"how much memory one turn may hold, in MiB; 0 means scripts.memory_mb"`
 	StateMB  int      `toml:"state_mb" help:"largest state that is saved, in MiB"`
-	ReadyMB  int      `toml:"ready_mb" help:"about how much memory holds states ready for their next turn, in MiB"`
+	ReadyMB  int      `toml:"ready_mb" help:"about how much memory is used to cache session states, in MiB"`
 }
 
 func defaultSessions() Sessions {

@@ -62,7 +62,7 @@ func importServers(path string, env Environment) ([]upstream.Spec, []string, err
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Config, err, "import MCP servers").
-			WithHint("mcp.import lists the files; leave a file away to start without it")
+			WithHint("mcp.import lists the files; remove one to start without it")
 	}
 	specs, warnings, err := upstream.ParseServers(text, env.Lookup)
 	if err != nil {

@@ -27,7 +27,7 @@ type Backend struct {
 }
 
 // ServeBackend serves a backend, and nothing else, until ctx ends; then it closes
-// the house.
+// the server.
 func (srv *Server) ServeBackend(ctx context.Context, what Backend) error {
 	b, err := srv.openBridge(ctx, what)
 	if err != nil {

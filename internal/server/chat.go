@@ -65,7 +65,7 @@ const (
 // isPrivateNamespace tells namespaces that belong to somebody.
 func isPrivateNamespace(namespace string) bool { return strings.HasPrefix(namespace, privatePrefix) }
 
-// Own lists the house's servers.
+// Own lists the server's servers.
 func (p *privateServers) Own() (list []conversation.Server) {
 	for _, s := range p.upstreams.List() {
 		if !isPrivateNamespace(s.Namespace) && s.State != stateRemoved {

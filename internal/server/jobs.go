@@ -20,7 +20,7 @@ import (
 // openJobs starts the queue and lets jobs go on that a crash interrupted. The
 // queue belongs to one process at a time: another one on the same data folder,
 // such as a client's own `luanette stdio` beside a server, can only look at jobs,
-// and so does a house that is not to run any.
+// and so does a server that is not to run any.
 func (srv *Server) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
@@ -31,7 +31,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		options.Approvals, options.Tools = srv.approvals, srv.catalog
 	}
 	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: script.Limits{Time: time.Duration(srv.config.Jobs.Timeout)}}
-	if srv.scripts != nil { // not in a house of music alone
+	if srv.scripts != nil { // not in a server of music alone
 		runner.runner = srv.scripts.runner
 	}
 	queue, err := job.Open(ctx, srv.store, runner, options)
@@ -61,11 +61,11 @@ const upstreamWait = 30 * time.Second
 
 // jobRunner runs jobs as the scripts they are, or as work of the music backend.
 type jobRunner struct {
-	runner    *script.Runner // nil in a house of music alone
+	runner    *script.Runner // nil in a server of music alone
 	upstreams *upstreams
 	music     *hootenanny.Backend
 	limits    script.Limits
-	since     time.Time       // when the house began
+	since     time.Time       // when the server began
 	settled   <-chan struct{} // closed when startup.lua has run
 }
 

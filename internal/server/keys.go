@@ -29,7 +29,7 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	return nil
 }
 
-// currentPrincipal tells who somebody is now; nil in a house without keys.
+// currentPrincipal tells who somebody is now; nil in a server without keys.
 func (srv *Server) currentPrincipal() func(context.Context, principal.Principal) (principal.Principal, error) {
 	if srv.keys == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// BuildMusic makes a house that has the music backend and nothing else, for a
+// BuildMusic makes a server that has the music backend and nothing else, for a
 // process of its own.
 func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
@@ -55,7 +55,7 @@ func (srv *Server) buildMusic(ctx context.Context) error {
 }
 
 // ServeMusic serves the music tools over ZeroMQ until ctx ends, then closes the
-// house.
+// server.
 func (srv *Server) ServeMusic(ctx context.Context, listen, broadcast string) error {
 	return srv.ServeBackend(ctx, Backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: srv.localMusic.Tools()})
 }

@@ -27,7 +27,7 @@ const conversationTopic = "talk"
 // isShared tells whether several machines may use the database.
 func (srv *Server) isShared() bool { return srv.store != nil && srv.store.Kind() == db.Postgres }
 
-// joinNodes makes the house one of those that share the database. One that is only
+// joinNodes makes the server one of those that share the database. One that is only
 // passing, on a file of its own, is none.
 func (srv *Server) joinNodes(ctx context.Context) (err error) {
 	if !srv.options.Jobs && !srv.isShared() {
@@ -75,7 +75,7 @@ func (v sessionStore) Find(ctx context.Context, id string) (hub.SessionState, bo
 	return hub.SessionState{Namespace: one.Namespace, Owner: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
 }
 
-// nodeID is this house among those that share the database; "" when it is alone.
+// nodeID is this server among those that share the database; "" when it is alone.
 func (srv *Server) nodeID() string {
 	if srv.node == nil {
 		return ""
@@ -140,7 +140,7 @@ func (srv *Server) listenTopic(ctx context.Context, topic string, f func(word st
 		return
 	}
 	srv.background.Go(func() {
-		_ = srv.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the house
+		_ = srv.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the server
 	})
 }
 

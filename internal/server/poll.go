@@ -24,7 +24,7 @@ func (srv *Server) poll(ctx context.Context, topic string, look func(context.Con
 	}
 	news := make(chan struct{}, 1)
 	srv.background.Go(func() {
-		_ = srv.store.Listen(ctx, topic, func(db.Notification) { // it ends with the house
+		_ = srv.store.Listen(ctx, topic, func(db.Notification) { // it ends with the server
 			select {
 			case news <- struct{}{}:
 			default: // it will look anyway

@@ -24,7 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 )
 
-// scripts is the part of the house that runs, keeps and publishes scripts.
+// scripts is the part of the server that runs, keeps and publishes scripts.
 type scripts struct {
 	js        *script.JavaScriptEngine
 	runner    *script.Runner

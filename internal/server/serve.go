@@ -19,12 +19,12 @@ import (
 const (
 	closeTimeout = 500 * time.Millisecond // connections may end
 	graceTimeout = time.Second            // child processes may end by themselves
-	flushTimeout = time.Second            // one part of the house may finish what it does
+	flushTimeout = time.Second            // one part of the server may finish what it does
 	storeTimeout = 10 * time.Second       // and store what nobody else knows
 )
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
-// and closes the house.
+// and closes the server.
 func (srv *Server) Serve(ctx context.Context) error {
 	if err := srv.checkKeyRequired(ctx, srv.config.Listen); err != nil {
 		return errors.Join(err, srv.Close(ctx))
@@ -71,7 +71,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 }
 
 // ServeStdio answers one MCP client on in and out until it hangs up or ctx ends,
-// then closes the house.
+// then closes the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := srv.hub.ServeStdio(ctx, in, out)
 	if ctx.Err() != nil {

@@ -1,6 +1,5 @@
-// Package server is the house: it reads the configuration, builds every part, ties
-// them together and runs them until it is told to stop. It is the only package
-// that knows everybody.
+// Package server builds every part of the program from a configuration, connects the
+// parts and runs them until it is stopped.
 package server
 
 import (
@@ -49,20 +48,20 @@ import (
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
-// Options is what the process hands to the house beside its configuration.
+// Options are the settings of a server that are not part of its configuration.
 type Options struct {
 	Version string
 	Stderr  io.Writer          // logs and the start-up lines; standard output belongs to protocols
 	Env     config.Environment // for variables that parts of the configuration name
-	Jobs    bool               // run jobs, those that a crash interrupted included; not for a house built in passing
-	Archive bool               // without Jobs: let them be looked at and replayed
+	Jobs    bool               // run jobs, including those that a crash interrupted; not for a command that builds a server for one call
+	Archive bool               // without Jobs: allow reading and replaying them
 
 	pollInterval time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
 
-// Server is the whole program, built and running except for its doors. Serve or
-// ServeStdio opens them; both close the house when they return, and so must
-// whoever opens neither.
+// Server is the whole program. After Build everything runs except the endpoints,
+// which Serve or ServeStdio starts. Both close the server when they return; a caller
+// of neither must call Close.
 type Server struct {
 	config        *config.Loaded                // as it was at the start
 	latest        atomic.Pointer[config.Loaded] // as it holds: see now
@@ -79,7 +78,7 @@ type Server struct {
 	quota         *quota.Quota
 	callRate      rateMeter
 	relay         *eventrelay.Relay // nil unless nodes share the database
-	node          *node.Node        // nil in a house that is alone on its database and only passing
+	node          *node.Node        // nil in a server that is alone on its database and only passing
 	secrets       secret.Finder
 	logins        *login.Upstreams
 	loginService  *login.Service
@@ -93,13 +92,13 @@ type Server struct {
 	approvals     *approval.Store
 	pins          *pin.Guard
 	policy        *policy.Policy
-	audit         *audit.Log // nil in a house that keeps no log
-	jobs          *job.Queue // nil in a house that has no business with them
+	audit         *audit.Log // nil in a server that keeps no log
+	jobs          *job.Queue // nil in a server that has no business with them
 	ownTools      *builtin.Set
 	menu          *builtin.Menu
 	hub           *hub.Hub
 	dashboard     *web.Server
-	conversations *conversation.Service // nil in a house that does not serve
+	conversations *conversation.Service // nil in a server that does not serve
 	chat          *chatapi.Handler
 	started       time.Time
 	startupDone   chan struct{} // closed when startup.lua has run

@@ -18,17 +18,17 @@ import (
 
 // serverRoom is the upstreams as the door for administrators knows them.
 type serverRoom struct {
-	house  *Server
+	srv    *Server
 	policy builtin.Policy
 }
 
 func (r serverRoom) List(ctx context.Context) adminapi.UpstreamList {
 	list := adminapi.UpstreamList{Upstreams: []adminapi.Upstream{}}
-	if r.house.node != nil {
-		list.Node = r.house.node.Name()
+	if r.srv.node != nil {
+		list.Node = r.srv.node.Name()
 	}
 	who := principal.Of(ctx)
-	for _, s := range r.house.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
+	for _, s := range r.srv.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
 		if who.CanSee(s.Namespace, "") {
 			list.Upstreams = append(list.Upstreams, r.view(ctx, s))
 		}
@@ -37,7 +37,7 @@ func (r serverRoom) List(ctx context.Context) adminapi.UpstreamList {
 }
 
 func (r serverRoom) Get(ctx context.Context, name string) (adminapi.Upstream, error) {
-	s, ok := r.house.upstreams.Status(name) //nolint:contextcheck // as above
+	s, ok := r.srv.upstreams.Status(name) //nolint:contextcheck // as above
 	if !ok || isPrivateNamespace(name) || !principal.Of(ctx).CanSee(name, "") {
 		return adminapi.Upstream{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` names them")
 	}
@@ -46,12 +46,12 @@ func (r serverRoom) Get(ctx context.Context, name string) (adminapi.Upstream, er
 
 // view is an upstream in full, for those who may know.
 func (r serverRoom) view(ctx context.Context, s builtin.UpstreamStatus) adminapi.Upstream {
-	v := adminapi.Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.house.catalog), Wanted: s.State != stateRemoved}
+	v := adminapi.Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.srv.catalog), Wanted: s.State != stateRemoved}
 	if !principal.Of(ctx).Admin() {
 		return v
 	}
 	v.ConfiguredAt, v.By, v.Changed = s.ConfiguredAt, s.By, s.Changed
-	if server, err := r.house.upstreams.editable(s.Namespace); err == nil && v.Wanted {
+	if server, err := r.srv.upstreams.editable(s.Namespace); err == nil && v.Wanted {
 		v.Editable = true
 		v.Settings = &adminapi.UpstreamSettings{
 			URL: upstream.Spec{URL: server.URL}.Target(), Transport: server.Transport, Protocol: server.Protocol,
@@ -76,7 +76,7 @@ func exposeOf(names []string) adminapi.Expose {
 
 // Add wants a server that was not there.
 func (r serverRoom) Add(ctx context.Context, name string, want adminapi.UpstreamChange) (adminapi.Upstream, error) {
-	u := r.house.upstreams
+	u := r.srv.upstreams
 	if want.URL == nil {
 		return adminapi.Upstream{}, fault.New(fault.InvalidParams, "url is missing").
 			WithHint("servers that are started by a command belong into luanette.toml: luanette upstream add NAME -- COMMAND")
@@ -114,7 +114,7 @@ func taken(name string) error {
 
 // Edit changes a server that was added while running.
 func (r serverRoom) Edit(ctx context.Context, name string, want adminapi.UpstreamChange) (adminapi.Upstream, error) {
-	u := r.house.upstreams
+	u := r.srv.upstreams
 	base, err := u.editable(name)
 	if err != nil {
 		return adminapi.Upstream{}, err
@@ -236,7 +236,7 @@ const settleTime = 2 * time.Second
 func (r serverRoom) settled(ctx context.Context, name string) (adminapi.Upstream, error) {
 	waiting, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	r.house.upstreams.tried(waiting, name)
+	r.srv.upstreams.tried(waiting, name)
 	return r.Get(ctx, name)
 }
 
@@ -245,12 +245,12 @@ func (r serverRoom) Remove(ctx context.Context, name string) (adminapi.RemovedUp
 	if err != nil {
 		return adminapi.RemovedUpstream{}, err
 	}
-	removed, err := r.house.upstreams.Remove(ctx, name)
+	removed, err := r.srv.upstreams.Remove(ctx, name)
 	return adminapi.RemovedUpstream{Namespace: name, Removed: removed, ConfiguredAt: before.ConfiguredAt}, err
 }
 
 func (r serverRoom) Restore(ctx context.Context, name string) (adminapi.Upstream, error) {
-	if err := r.house.upstreams.Restore(ctx, name); err != nil {
+	if err := r.srv.upstreams.Restore(ctx, name); err != nil {
 		return adminapi.Upstream{}, err
 	}
 	return r.settled(ctx, name)
@@ -260,6 +260,6 @@ func (r serverRoom) Retry(ctx context.Context, name string) (adminapi.Upstream, 
 	if _, err := r.Get(ctx, name); err != nil {
 		return adminapi.Upstream{}, err
 	}
-	r.house.upstreams.manager.Retry(name)
+	r.srv.upstreams.manager.Retry(name)
 	return r.settled(ctx, name)
 }

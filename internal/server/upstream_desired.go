@@ -22,7 +22,7 @@ import (
 // removed is not there, whoever else wants it.
 type wants struct {
 	store   *upstreamstore.Store
-	lasting bool // what people want is kept; a house built in passing keeps it to itself
+	lasting bool // what people want is kept; a server built in passing keeps it to itself
 
 	changing sync.Mutex // held while the upstreams are brought in line; taken before mu
 	exposed  map[string]catalog.Exposure

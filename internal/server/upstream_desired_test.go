@@ -60,7 +60,7 @@ func (f far) await(name, state string) adminapi.Upstream {
 	defer sub.Close()
 	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Timeout)
 	defer cancel()
-	room := serverRoom{house: f.house}
+	room := serverRoom{srv: f.house}
 	for {
 		u, err := room.Get(ctx, name)
 		if err == nil && u.State == state || err != nil && state == "" {
