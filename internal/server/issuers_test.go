@@ -58,8 +58,8 @@ jwks = "`+mint.Keys()+`"
 		"another issuer":         {"/mcp/sse", other.Token(t, hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "take one of " + mint.URL},
 		"unsigned":               {"/mcp", mint.Forged(t, "none", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "is not good"},
 		"the public key, shared": {"/api/v1/traces", mint.Forged(t, "HS256", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="read"`, "is not good"},
-		"too little":             {"/api/v1/traces", good, 403, `Bearer error="insufficient_scope", ` + where + `, scope="read"`, "takes the scope read"},
-		"too little for MCP":     {"/mcp", mint.Token(t, hub, oauthtest.Claims{"scope": "read"}), 403, `Bearer error="insufficient_scope", ` + where + `, scope="mcp"`, "takes the scope mcp"},
+		"too little":             {"/api/v1/traces", good, 403, `Bearer error="insufficient_scope", ` + where + `, scope="read"`, "does not have the scope read"},
+		"too little for MCP":     {"/mcp", mint.Token(t, hub, oauthtest.Claims{"scope": "read"}), 403, `Bearer error="insufficient_scope", ` + where + `, scope="mcp"`, "does not have the scope mcp"},
 		"a wrong key":            {"/mcp", "lun_guess", 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "Invalid API key"},
 	} {
 		name, value := httpjsontest.Bearer(tt.token)
