@@ -96,8 +96,8 @@ func TestGroupThatIsLostTellsEverybody(t *testing.T) {
 			t.Errorf("rows %q, want %q", rows, want)
 		}
 		for _, name := range []string{"a", "b", "c"} {
-			if err := errs[name]; err == nil || !strings.Contains(err.Error(), "undone") {
-				t.Errorf("%s got %v, want to hear that its write was undone", name, err)
+			if err := errs[name]; err == nil || !strings.Contains(err.Error(), "rolled back") {
+				t.Errorf("%s got %v, want that its write was rolled back", name, err)
 			}
 		}
 		if errs["d"] != nil {
