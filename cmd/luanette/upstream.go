@@ -53,12 +53,12 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 	}
 	if c.Server != "" && c.Trust != "" {
 		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
-			WithHint("leave --server away; what a server is told of while it runs is trusted as its trust setting says")
+			WithHint("omit --server; upstreams added to a running server follow its trust setting")
 	}
 	if c.Server != "" {
 		if len(command) > 0 {
 			return fault.New(fault.Denied, "a command cannot be given to a running server").
-				WithHint("leave --server away: the command goes into the configuration file, which the server watches")
+				WithHint("omit --server: the command goes into the configuration file, which the server watches")
 		}
 		view, err := c.ask(ctx, world, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header})
 		if err != nil {
