@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
 func TestSearchTools(t *testing.T) {
@@ -93,7 +94,7 @@ func TestCallToolOfAServerThatIsAway(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.servers.away["slow"] = "connecting"
-	if err := h.servers.Add(t.Context(), builtin.Upstream{Namespace: "slow"}); err != nil {
+	if err := h.servers.Add(t.Context(), upstreamset.Server{Namespace: "slow"}); err != nil {
 		t.Fatal(err)
 	}
 	view, err := h.call(t, "call_tool", `{"name":"slow.anything"}`)

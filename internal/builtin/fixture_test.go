@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 // servers are upstreams that live in the test: both their manager and their tools.
 type servers struct {
 	mu     sync.Mutex
-	wanted map[string]builtin.Upstream
+	wanted map[string]upstreamset.Server
 	fixed  map[string]bool
 	offers map[string][]tool.Info // what a server has once it is connected
 	away   map[string]string      // and why one cannot be
@@ -36,7 +37,7 @@ type servers struct {
 
 func newServers() *servers {
 	return &servers{
-		wanted: map[string]builtin.Upstream{}, fixed: map[string]bool{},
+		wanted: map[string]upstreamset.Server{}, fixed: map[string]bool{},
 		offers: map[string][]tool.Info{}, away: map[string]string{},
 	}
 }
@@ -57,7 +58,7 @@ func (s *servers) offer(namespace string, tools map[string]string) *servers {
 	return s
 }
 
-func (s *servers) Add(_ context.Context, u builtin.Upstream) error {
+func (s *servers) Add(_ context.Context, u upstreamset.Server) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted[u.Namespace] = u
@@ -95,8 +96,8 @@ func (s *servers) Namespaces() []string {
 	return names
 }
 
-func (s *servers) List() []builtin.UpstreamStatus {
-	all := []builtin.UpstreamStatus{}
+func (s *servers) List() []upstreamset.Status {
+	all := []upstreamset.Status{}
 	for _, name := range s.Namespaces() {
 		status, _ := s.Status(name)
 		all = append(all, status)
@@ -104,14 +105,14 @@ func (s *servers) List() []builtin.UpstreamStatus {
 	return all
 }
 
-func (s *servers) Status(namespace string) (builtin.UpstreamStatus, bool) {
+func (s *servers) Status(namespace string) (upstreamset.Status, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, ok := s.wanted[namespace]
 	if !ok {
-		return builtin.UpstreamStatus{}, false
+		return upstreamset.Status{}, false
 	}
-	status := builtin.UpstreamStatus{
+	status := upstreamset.Status{
 		Namespace: namespace, Endpoint: u.URL, Transport: "http", State: "connected",
 		Tools: len(s.offers[namespace]), Fixed: s.fixed[namespace],
 	}
@@ -187,7 +188,7 @@ func open(t *testing.T) toolFixture {
 	c.Add(builtin.LimitedSet{Set: set, Keeper: scriptFixture.results, Shown: builtin.DefaultShown})
 	c.Add(scriptFixture.published)
 	for _, name := range []string{"fs", "music"} {
-		if err := s.Add(t.Context(), builtin.Upstream{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {
+		if err := s.Add(t.Context(), upstreamset.Server{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {
 			t.Fatal(err)
 		}
 	}

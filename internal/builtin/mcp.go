@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -21,48 +22,17 @@ import (
 type Upstreams interface {
 	// Add adds u and returns at once; the connection is made in the background. Adding
 	// the same again changes nothing; another URL under the same name reconnects.
-	Add(ctx context.Context, u Upstream) error
+	Add(ctx context.Context, u upstreamset.Server) error
 	// Remove reports whether there was one.
 	Remove(ctx context.Context, namespace string) (removed bool, err error)
 	// List is sorted by name.
-	List() []UpstreamStatus
-	Status(namespace string) (status UpstreamStatus, ok bool)
+	List() []upstreamset.Status
+	Status(namespace string) (status upstreamset.Status, ok bool)
 	// Await returns when namespace is connected, is removed or needs a login, or when
 	// ctx is done.
 	Await(ctx context.Context, namespace string)
 	// Refresh fetches the list of tools again and returns it.
 	Refresh(ctx context.Context, namespace string) ([]tool.Info, error)
-}
-
-// Upstream is a tool server to connect to: over the network, never a command.
-type Upstream struct {
-	Namespace string
-	URL       string
-	Transport string // "", "http" or "sse"
-	Protocol  string // "", "legacy" or "modern"
-	Headers   map[string]string
-}
-
-// UpstreamStatus is the state of a tool server.
-type UpstreamStatus struct {
-	Namespace    string
-	Endpoint     string // URL or command, without secrets
-	Transport    string
-	Protocol     string // the revision spoken, when connected
-	State        string // connecting, connected, reconnecting, needs_auth …
-	Tools        int
-	Stale        bool // the list is from before the connection was lost
-	Error        string
-	Hint         string // what a person can do about it
-	Login        string // where a person can log in; empty if a login does not help
-	Attempt      int    // failures in a row
-	NextTry      time.Time
-	Fixed        bool      // it comes from configuration, so a tool may not change its URL
-	Origin       string    // config, startup (startup.lua) or added (while running, on all nodes)
-	ConfiguredAt string    // file:line, of the configuration
-	By           string    // who added, changed or removed it last
-	Changed      time.Time // and when
-	Warnings     []string  // settings that do not match its tools
 }
 
 // Counts returns the call statistics of a namespace.
@@ -119,7 +89,7 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 		return UpstreamView{}, fault.New(fault.Conflict, "namespace %s is defined in the configuration", in.Namespace).
 			WithHint("choose another namespace for %s", in.URL)
 	}
-	u := Upstream{Namespace: in.Namespace, URL: target, Headers: in.Headers}
+	u := upstreamset.Server{Namespace: in.Namespace, URL: target, Headers: in.Headers}
 	if in.Transport != "auto" {
 		u.Transport = in.Transport
 	}
@@ -255,9 +225,9 @@ func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Ref
 }
 
 // seen returns the upstreams that the caller may see.
-func (m mcpTools) seen(ctx context.Context) []UpstreamStatus {
+func (m mcpTools) seen(ctx context.Context) []upstreamset.Status {
 	who := principal.Of(ctx)
-	return slices.DeleteFunc(m.upstreams.List(), func(s UpstreamStatus) bool { return !who.CanSee(s.Namespace, "") })
+	return slices.DeleteFunc(m.upstreams.List(), func(s upstreamset.Status) bool { return !who.CanSee(s.Namespace, "") })
 }
 
 // unknown is the error for an unknown upstream.

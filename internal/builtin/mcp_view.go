@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
 // UpstreamView is how mcp_status and others show an upstream.
@@ -33,12 +35,12 @@ type UpstreamView struct {
 }
 
 // ViewUpstream returns an upstream as our tools show it.
-func ViewUpstream(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
+func ViewUpstream(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
 	return viewOf(ctx, s, counts)
 }
 
 // viewOf adds the call statistics to an upstream's status.
-func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
+func viewOf(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
 	v := UpstreamView{
 		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/tokencount"
 )
@@ -22,7 +23,7 @@ func (h toolFixture) crowd(t *testing.T, namespace string, count int) {
 		tools[fmt.Sprintf("tool_%d", i)] = `{"type":"object","properties":{"path":{"type":"string","description":"where it is, and some more words about that"}},"required":["path"]}`
 	}
 	h.servers.offer(namespace, tools)
-	if err := h.servers.Add(t.Context(), builtin.Upstream{Namespace: namespace, URL: "http://127.0.0.1:9/x"}); err != nil {
+	if err := h.servers.Add(t.Context(), upstreamset.Server{Namespace: namespace, URL: "http://127.0.0.1:9/x"}); err != nil {
 		t.Fatal(err)
 	}
 	h.catalog.Expose(namespace, catalog.Exposure{All: true})

@@ -110,9 +110,6 @@ func (l *Loaded) OverlayRules() map[string]overlay.Rule {
 	return rules
 }
 
-// ExposeAll is how a spec says that all its tools are exposed.
-const ExposeAll = "*"
-
 // exposeList reads "none", "all" or a list of names.
 func exposeList(value any) ([]string, error) {
 	switch v := value.(type) {
@@ -123,7 +120,7 @@ func exposeList(value any) ([]string, error) {
 		case "none", "":
 			return nil, nil
 		case "all":
-			return []string{ExposeAll}, nil
+			return []string{upstream.ExposeAll}, nil
 		}
 		return nil, fmt.Errorf("%q is neither none nor all", v)
 	case []string:

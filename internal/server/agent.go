@@ -6,6 +6,7 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -19,7 +20,7 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 	}
 	return agent.New(agent.Options{
 		Model: model, Tools: srv.catalog, Core: c.Tools, Own: srv.isScript,
-		Servers: func(space string) bool { return !isPrivateNamespace(space) },
+		Servers: func(space string) bool { return !upstreamset.IsPrivate(space) },
 		Offer:   agent.Offer(c.Offer),
 		Prompts: c.PromptTexts(), Version: srv.options.Version, Content: c.LogContent,
 		Limits: agent.Limits{

@@ -33,7 +33,7 @@ func (srv *Server) watchApprovals(ctx context.Context) {
 		return
 	}
 	srv.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
-		srv.upstreams.allTried(ctx, upstreamWait)
+		srv.upstreams.WaitAll(ctx, upstreamWait)
 		_, err := srv.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			srv.log.ErrorContext(ctx, "approved script did not go on", "approval", a.ID, "error", err)

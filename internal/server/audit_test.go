@@ -37,7 +37,7 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
 	})
-	house.upstreams.allTried(t.Context(), upstreamWait)
+	house.upstreams.WaitAll(t.Context(), upstreamWait)
 	house.catalog.Refresh(t.Context())
 	root := keyholder{t, url, "root-token"}
 

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -42,7 +42,7 @@ func TestResourcesAboutUpstreamsChange(t *testing.T) {
 func TestResourcesAboutUpstreamsExist(t *testing.T) {
 	t.Parallel()
 	_, house := start(t, config.Sources{})
-	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
+	if err := house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, uri := range resourcesAbout(event.Event{Type: "upstream.tools_refreshed", Data: upstream.ToolsRefreshed{Upstream: "a"}}) {

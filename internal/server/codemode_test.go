@@ -58,7 +58,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	}
 	env := config.ProcessEnvironment(os.Environ())
 	url, house := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
-	house.upstreams.allTried(t.Context(), 2*time.Minute)
+	house.upstreams.WaitAll(t.Context(), 2*time.Minute)
 	house.catalog.Refresh(t.Context())
 	return visitor{t, house, connectPeer(t, url)}
 }

@@ -150,7 +150,7 @@ concurrent = 1
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
-	s.house.upstreams.allTried(t.Context(), upstreamWait)
+	s.house.upstreams.WaitAll(t.Context(), upstreamWait)
 	s.house.catalog.Refresh(t.Context())
 	return s
 }

@@ -12,7 +12,7 @@ import (
 // AwaitUpstreams returns when a connection to every upstream was tried, or timeout
 // is over.
 func (srv *Server) AwaitUpstreams(ctx context.Context, timeout time.Duration) {
-	srv.upstreams.allTried(ctx, timeout)
+	srv.upstreams.WaitAll(ctx, timeout)
 	srv.catalog.Refresh(ctx)
 }
 

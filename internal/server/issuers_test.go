@@ -37,7 +37,7 @@ audience = "`+hub+`"
 jwks = "`+mint.Keys()+`"
 `)
 	url, house := start(t, config.Sources{File: file})
-	house.upstreams.allTried(t.Context(), upstreamWait)
+	house.upstreams.WaitAll(t.Context(), upstreamWait)
 	house.catalog.Refresh(t.Context())
 
 	good := mint.Token(t, hub, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -62,7 +63,7 @@ const upstreamWait = 30 * time.Second
 // jobRunner runs jobs as the scripts they are, or as work of the music backend.
 type jobRunner struct {
 	runner    *script.Runner // nil in a server of music alone
-	upstreams *upstreams
+	upstreams *upstreamset.Set
 	music     *hootenanny.Backend
 	limits    script.Limits
 	since     time.Time       // when the server began
@@ -98,7 +99,7 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 		return job.Outcome{}, err
 	}
 	if !task.Offline {
-		r.upstreams.allTried(ctx, upstreamWait)
+		r.upstreams.WaitAll(ctx, upstreamWait)
 	}
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,

@@ -128,13 +128,10 @@ func alter(t *testing.T, field reflect.Value, value any) {
 	}
 }
 
-// held is what the parts of a house go by, as far as it can change while it runs.
+// held is what the parts of a server use of the settings that can change while it runs.
 func held(t *testing.T, h *Server) string {
 	t.Helper()
-	u := h.upstreams
-	u.mu.Lock()
-	specs, rules := maps.Clone(u.configured), maps.Clone(u.rules)
-	u.mu.Unlock()
+	specs, rules := h.upstreams.Configured()
 	shown, err := h.menu.Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (srv *Server) load() json.RawMessage {
 	}
 	now := load{Sessions: srv.hub.Sessions(), Streams: srv.dashboard.Readers(), Goroutines: runtime.NumGoroutine(), MemoryMB: memoryMB()}
 	var calls uint64
-	for _, namespace := range append(srv.upstreams.manager.Namespaces(), "") {
+	for _, namespace := range append(srv.upstreams.Manager.Namespaces(), "") {
 		if stats, ok := srv.catalog.Stats(context.Background(), namespace); ok { // from memory
 			calls += stats.Calls
 			now.InFlight += stats.InFlight

@@ -5,13 +5,14 @@ import (
 
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/ui/login"
 )
 
 // newLogins returns the service that logs in to upstreams.
 func (srv *Server) newLogins() *login.Service {
 	return login.NewService(srv.logins, login.ServiceOptions{
-		Manager: srv.upstreams.manager, Hidden: isPrivateNamespace, RedirectURL: srv.redirectURL, Audit: srv.auditAdmin, Go: srv.runBackground, Log: srv.log,
+		Manager: srv.upstreams.Manager, Hidden: upstreamset.IsPrivate, RedirectURL: srv.redirectURL, Audit: srv.auditAdmin, Go: srv.runBackground, Log: srv.log,
 	})
 }
 

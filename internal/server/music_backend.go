@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -52,7 +53,7 @@ func (srv *Server) openMusic(ctx context.Context) error {
 func (srv *Server) exposeMusic(now *config.Config) {
 	if srv.localMusic != nil && !srv.musicIsRemote() {
 		names := now.Hoot.Expose
-		srv.catalog.Expose(hootenanny.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, config.ExposeAll), Names: names})
+		srv.catalog.Expose(hootenanny.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, upstream.ExposeAll), Names: names})
 	}
 }
 
@@ -74,7 +75,7 @@ func (srv *Server) musicIsRemote() bool {
 	if srv.upstreams == nil {
 		return false
 	}
-	_, added := srv.upstreams.manager.Status(hootenanny.Space)
+	_, added := srv.upstreams.Manager.Status(hootenanny.Space)
 	return added
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -93,7 +93,7 @@ func TestMusicComesAndGoes(t *testing.T) {
 	if has() {
 		t.Fatal("it is here already")
 	}
-	if err := near.house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
+	if err := near.house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
 		t.Fatal(err)
 	}
 	near.house.upstreams.Await(t.Context(), hootenanny.Space)

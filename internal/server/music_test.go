@@ -126,7 +126,7 @@ func overZeroMQ(t *testing.T) *music {
 		t.Fatal(err)
 	}
 	m.url, m.house = start(t, config.Sources{File: front})
-	m.house.upstreams.allTried(t.Context(), clocktest.Timeout)
+	m.house.upstreams.WaitAll(t.Context(), clocktest.Timeout)
 	m.house.catalog.Refresh(t.Context())
 	m.source = m.house.catalog
 	return m

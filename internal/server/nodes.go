@@ -173,3 +173,11 @@ func (srv *Server) announceWatching(ctx context.Context) {
 		srv.log.WarnContext(ctx, "other nodes not told that somebody looks on", "error", err)
 	}
 }
+
+// nodeName is the name of this node; "" if the server is not a node.
+func (srv *Server) nodeName() string {
+	if srv.node == nil {
+		return ""
+	}
+	return srv.node.Name()
+}

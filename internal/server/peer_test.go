@@ -90,7 +90,7 @@ env = "OTHER"
 scopes = ["mcp"]
 `)
 	url, house := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
-	house.upstreams.allTried(t.Context(), upstreamWait)
+	house.upstreams.WaitAll(t.Context(), upstreamWait)
 	house.catalog.Refresh(t.Context())
 	root, small, other := keyholder{t, url, "root-token"}, keyholder{t, url, "small-token"}, keyholder{t, url, "other-token"}
 

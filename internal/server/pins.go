@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/netguard"
@@ -39,20 +38,11 @@ func (srv *Server) ownNames() (names []string) {
 	return names
 }
 
-// awaitingReview tells how many tools of an upstream are hidden until a person has
-// approved them.
-func (u *upstreams) awaitingReview(namespace string) []string {
-	if n := u.pins.CountHidden(namespace); n > 0 {
-		return []string{fmt.Sprintf("%d of its tools await review: luanette pin list %s", n, namespace)}
-	}
-	return nil
-}
-
 // admin makes the API for administrators.
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: pinAPI{srv}, Policy: srv.explainPolicy, Audit: srv.auditStore,
-		Upstreams: serverRoom{srv, builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes,
+		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.nodeName(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes,
 		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
 	})
 }

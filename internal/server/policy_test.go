@@ -92,7 +92,7 @@ func newTown(t *testing.T, more string) *town {
 		t.Fatal(err)
 	}
 	url, house := start(t, config.Sources{File: file, Env: config.Environment{"HOME": w.folder}})
-	house.upstreams.allTried(t.Context(), time.Minute)
+	house.upstreams.WaitAll(t.Context(), time.Minute)
 	house.catalog.Refresh(t.Context())
 	w.mcpClient, w.house = connect(t, url), house
 	return w

@@ -51,14 +51,14 @@ func (srv *Server) reload(ctx context.Context, restore bool) error {
 	if err != nil {
 		return err
 	}
-	anew := srv.upstreams.edited(specs)
+	anew := srv.upstreams.Edited(specs)
 	if err := srv.apply(ctx, fresh); err != nil {
 		return err
 	}
 	if restore {
-		anew = slices.Sorted(maps.Keys(srv.upstreams.removed()))
+		anew = slices.Sorted(maps.Keys(srv.upstreams.Removed()))
 	}
-	return srv.upstreams.unremove(ctx, anew)
+	return srv.upstreams.Unremove(ctx, anew)
 }
 
 // apply makes what can be changed while we run that of a configuration.
@@ -80,7 +80,7 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	srv.policy.Set(settings) // before there is anything it is about
 	srv.approvals.SetPolicy(srv.approvalPolicy(&config.Config))
 	srv.pins.Set(config.PinSettings())
-	if err := srv.upstreams.configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
+	if err := srv.upstreams.Configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
 		return err
 	}
 	srv.applyLive(before)

@@ -5,17 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/upstream"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/host"
 	webmodule "github.com/luanette/luanette/internal/scripting/module/http"
@@ -80,7 +75,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
 	return script.NewRunner(script.Options{
-		Tools: srv.catalog, Upstreams: scriptUpstreams{srv.upstreams, builtin.AllowHosts(srv.config.MCP.AllowedHosts)},
+		Tools: srv.catalog, Upstreams: script.Upstreams{Set: srv.upstreams, CheckURL: builtin.AllowHosts(srv.config.MCP.AllowedHosts)},
 		Results: scriptResults{srv.results}, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
@@ -139,7 +134,7 @@ func (srv *Server) startScripts(ctx, background context.Context) {
 	if source, err := os.ReadFile(path); err == nil && srv.options.Jobs {
 		srv.auditAdmin(ctx, "startup.run", path, source)
 	}
-	resident := srv.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{srv.upstreams, nil}})
+	resident := srv.scripts.runner.Startup(ctx, path, script.StartupUpstreams{Upstreams: script.Upstreams{Set: srv.upstreams}})
 	srv.setHooks(ctx, resident.Hooks(script.HookOptions{
 		Time: time.Duration(srv.config.Scripts.HookTime), Strict: srv.config.Scripts.HookFails == "refuse",
 	}))
@@ -161,86 +156,17 @@ func (srv *Server) watchScripts(ctx context.Context) func(context.Context) {
 	})
 }
 
-// scriptUpstreams is the connection manager as scripts see it.
-type scriptUpstreams struct {
-	all    *upstreams
-	policy builtin.Policy
-}
-
-// within refuses to a script what the tool that does the same would refuse: one
-// that runs for a chat reaches no further than the chat.
-func within(ctx context.Context, name string) error {
-	if !principal.Of(ctx).Admin() {
-		return fault.New(fault.Denied, "%s is for administrators", name).WithHint("it takes a key with the scope %s", principal.Admin)
+// setHooks sets the hooks of startup.lua; nil changes nothing.
+func (srv *Server) setHooks(ctx context.Context, hooks *script.Hooks) {
+	if hooks == nil {
+		return
 	}
-	if scope := tool.ScopeOf(ctx); scope != nil && !scope.Allows(tool.Ref{Name: name}) {
-		return fault.New(fault.Denied, "this conversation may not change which servers there are").
-			WithHint("ask whoever runs the server")
+	srv.hooks.Store(hooks)
+	if hooks.SeesCalls() {
+		srv.catalog.SetHooks(hooks)
 	}
-	return nil
-}
-
-func (s scriptUpstreams) Add(ctx context.Context, name, address string) error {
-	if err := within(ctx, "mcp_connect"); err != nil {
-		return err
+	if hooks.SeesTools() {
+		srv.upstreams.Overlay.SetTransform(hooks.Tools)
 	}
-	if err := (upstream.Spec{Name: name, URL: address}).Validate(); err != nil {
-		return err
-	}
-	if err := s.all.allowed(ctx, s.policy, name, address); err != nil {
-		return err
-	}
-	s.all.audit(ctx, "upstream.add", name, []byte(address))
-	return s.all.connect(ctx, name, upstreamstore.Server{URL: address})
-}
-
-func (s scriptUpstreams) Remove(ctx context.Context, name string) (bool, error) {
-	if err := within(ctx, "mcp_disconnect"); err != nil {
-		return false, err
-	}
-	return s.all.Remove(ctx, name)
-}
-
-func (s scriptUpstreams) Status(name string) (host.UpstreamStatus, bool) {
-	status, ok := s.all.manager.Status(name)
-	if !ok || isPrivateNamespace(name) {
-		return host.UpstreamStatus{}, false
-	}
-	return scriptStatus(status), true
-}
-
-func (s scriptUpstreams) List() []host.UpstreamStatus {
-	var list []host.UpstreamStatus
-	for _, status := range s.all.manager.List() {
-		if !isPrivateNamespace(status.Name) {
-			list = append(list, scriptStatus(status))
-		}
-	}
-	return list
-}
-
-func scriptStatus(s upstream.Status) host.UpstreamStatus {
-	return host.UpstreamStatus{
-		Name: s.Name, State: string(s.State), Tools: s.Tools, Endpoint: s.Target,
-		Calls: s.Stats.Calls, Error: s.LastError, Attempt: s.Attempt, LastTool: s.Stats.LastTool,
-	}
-}
-
-// ownersUpstreams is the same for startup.lua, the owner's own: it also starts
-// programs, and what it wants is this node's, at every start anew.
-type ownersUpstreams struct{ scriptUpstreams }
-
-func (s ownersUpstreams) Add(ctx context.Context, name, address string) error {
-	s.all.audit(ctx, "upstream.add", name, []byte(address))
-	return s.all.addLocal(upstream.Spec{Name: name, URL: address, Trusted: true})
-}
-
-func (s ownersUpstreams) Remove(ctx context.Context, name string) (bool, error) {
-	s.all.audit(ctx, "upstream.remove", name, nil)
-	return s.all.removeLocal(name)
-}
-
-func (s ownersUpstreams) AddCommand(ctx context.Context, name string, c host.Command) error {
-	s.all.audit(ctx, "upstream.add", name, []byte(strings.Join(append([]string{c.Command}, c.Args...), "\x00")))
-	return s.all.addLocal(upstream.Spec{Name: name, Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd, Trusted: true})
+	srv.catalog.Refresh(ctx)
 }

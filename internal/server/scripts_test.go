@@ -148,8 +148,8 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	sink := otlptest.Start(t)
 	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+neighbour(t, "right", sink)+"/mcp\"\n")
 	url, house := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
-	house.upstreams.tried(t.Context(), "left")
-	house.upstreams.tried(t.Context(), "right")
+	house.upstreams.Wait(t.Context(), "left")
+	house.upstreams.Wait(t.Context(), "right")
 	house.catalog.Refresh(t.Context())
 
 	client := connect(t, url)
@@ -240,7 +240,7 @@ func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", otlptest.Start(t))+"/mcp\"\n")
 	url, house := start(t, config.Sources{File: file})
-	house.upstreams.tried(t.Context(), "left")
+	house.upstreams.Wait(t.Context(), "left")
 	house.catalog.Refresh(t.Context())
 	text := connect(t, url).call("lua_eval", map[string]string{"code": `progress(0.5, "half") return mcp.left.echo{text = "x"}`})
 	if strings.Contains(text, `"progress":500`) || !strings.Contains(text, `"message":"half"`) || !strings.Contains(text, `"message":"Complete"`) {

@@ -20,9 +20,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
@@ -213,10 +213,10 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
 	_, house := start(t, config.Sources{File: file})
-	before, _ := house.upstreams.manager.Status("a")
+	before, _ := house.upstreams.Manager.Status("a")
 	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
 	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
-	if after, _ := house.upstreams.manager.Status("a"); after.Generation != before.Generation {
+	if after, _ := house.upstreams.Manager.Status("a"); after.Generation != before.Generation {
 		t.Error("an upstream that did not change was connected anew")
 	}
 	rewrite(t, file, "[upstreams.c]\nurl = 7\n")
@@ -232,17 +232,17 @@ func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
 	_, house := start(t, config.Sources{File: file})
-	before, _ := house.upstreams.manager.Status("a")
+	before, _ := house.upstreams.Manager.Status("a")
 	if removed, err := house.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
 		t.Fatalf("Remove = %v, %v", removed, err)
 	}
-	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
+	if err := house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("another server in its place: %v", err)
 	}
-	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
+	if err := house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
 		t.Fatal(err)
 	}
-	after, ok := house.upstreams.manager.Status("a")
+	after, ok := house.upstreams.Manager.Status("a")
 	if !ok || !reflect.DeepEqual(after.Desired, before.Desired) {
 		t.Errorf("it came back as %+v", after.Desired)
 	}

@@ -37,8 +37,10 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -83,7 +85,8 @@ type Server struct {
 	logins        *login.Upstreams
 	loginService  *login.Service
 	bus           *event.Bus
-	upstreams     *upstreams
+	upstreams     *upstreamset.Set
+	hooks         atomic.Pointer[script.Hooks] // of startup.lua
 	catalog       *catalog.Catalog
 	contents      *artifact.Files
 	results       *results.Store
@@ -147,7 +150,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		return nil, errors.Join(err, srv.Close(ctx))
 	}
 	srv.runNode(background)
-	srv.background.Go(func() { srv.upstreams.follow(background) })
+	srv.background.Go(func() { srv.upstreams.Follow(background) })
 	srv.background.Go(func() { srv.keys.Run(background) })
 	srv.background.Go(func() { srv.watchApprovals(background) })
 	if srv.audit != nil {
@@ -155,8 +158,8 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.background.Go(func() { srv.watchPins(background) })
 	srv.background.Go(func() { srv.watchLogins(background) })
-	if srv.upstreams.lasting {
-		srv.background.Go(func() { srv.watchWishes(background) })
+	if srv.upstreams.Persistent {
+		srv.background.Go(func() { srv.watchUpstreams(background) })
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
@@ -244,14 +247,13 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	srv.quota = quota.New(srv.keys.Spend)
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.pins.WhyHidden, Hides: srv.hides,
-		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: isPrivateNamespace, Reserved: isReserved,
+		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
-	srv.upstreams = &upstreams{manager: manager, pins: srv.pins, overlay: tools, audit: srv.auditAdmin, catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
-	srv.loginService = srv.newLogins()
-	if err := srv.openWants(ctx); err != nil {
+	if err := srv.openUpstreams(ctx, manager, tools); err != nil {
 		return err
 	}
+	srv.loginService = srv.newLogins()
 	if err := srv.openApprovals(ctx); err != nil {
 		return err
 	}
@@ -259,7 +261,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		return err
 	}
 	srv.catalog.Add(srv.scripts.published)
-	srv.catalog.Add(srv.upstreams.overlay)
+	srv.catalog.Add(srv.upstreams.Overlay)
 	return srv.openMusic(ctx)
 }
 
@@ -297,7 +299,7 @@ func (srv *Server) newHub() {
 		Prompts:          builtin.NewPrompts(builtin.ScriptPrompts(srv.scripts.runner, srv.scripts.store, srv.catalog)),
 		Completer:        srv.completions(),
 		Tasks:            srv.tasks(),
-		Upstreams:        srv.upstreams,
+		Upstreams:        peers{srv.upstreams, srv},
 		SessionStore:     srv.sessionStore,
 		Nodes:            srv.hubNodes(),
 		Changes:          changes(exposed, srv.bus),
@@ -415,7 +417,7 @@ func (srv *Server) closeParts(ctx context.Context) error {
 		srv.localMusic.Close()
 	}
 	if srv.upstreams != nil {
-		srv.upstreams.manager.Close()
+		srv.upstreams.Manager.Close()
 	}
 	if srv.scripts != nil {
 		return closeWithin(ctx, "JavaScript", flushTimeout, srv.scripts.js.Close)

@@ -60,9 +60,9 @@ func (f far) await(name, state string) adminapi.Upstream {
 	defer sub.Close()
 	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Timeout)
 	defer cancel()
-	room := serverRoom{srv: f.house}
+	upstreams := adminapi.UpstreamSet{Set: f.house.upstreams, Counts: f.house.catalog}
 	for {
-		u, err := room.Get(ctx, name)
+		u, err := upstreams.Get(ctx, name)
 		if err == nil && u.State == state || err != nil && state == "" {
 			return u
 		}

@@ -3,6 +3,7 @@ package pin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -210,6 +211,14 @@ func (g *Guard) WhyHidden(name string) error {
 	}
 	if j := r.names[name]; j != nil {
 		return j.allowed()
+	}
+	return nil
+}
+
+// Warnings tells how many tools of a namespace are hidden until a person approves them.
+func (g *Guard) Warnings(namespace string) []string {
+	if n := g.CountHidden(namespace); n > 0 {
+		return []string{fmt.Sprintf("%d of its tools await review: luanette pin list %s", n, namespace)}
 	}
 	return nil
 }

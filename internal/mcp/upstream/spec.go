@@ -45,6 +45,9 @@ const (
 	DefaultWait    = 2 * time.Second
 )
 
+// ExposeAll in Spec.Expose exposes all tools.
+const ExposeAll = "*"
+
 // Spec is the configuration of one upstream.
 type Spec struct {
 	// Name is the namespace of its tools: a letter, then letters, digits, _ or -.

@@ -1,4 +1,5 @@
-package server
+// Package peerview shows one upstream at /mcp/NAME as the caller may see it.
+package peerview
 
 import (
 	"bytes"
@@ -13,15 +14,30 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/overlay"
 )
+
+// Options are the parts that decide what is visible.
+type Options struct {
+	Find    func(ref tool.Ref) (tool.Info, bool) // among the upstream's own tools
+	Catalog *catalog.Catalog
+	Overlay *overlay.Source
+	Pins    *pin.Guard
+	// Transformed tells whether hooks of startup.lua change the definitions of tools.
+	Transformed func() bool
+}
 
 // peer is one upstream as /mcp/NAME serves it: under its own names, without what the
 // caller may not see. Its tool calls pass the same steps as all others.
 type peer struct {
 	hub.Peer
 	name string
-	all  *upstreams
+	Options
 }
+
+// New returns the view of an upstream.
+func New(relayed hub.Peer, name string, o Options) hub.Peer { return peer{relayed, name, o} }
 
 // Call relays the call of a tool.
 func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
@@ -29,11 +45,11 @@ func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) 
 	if err != nil {
 		return nil, err
 	}
-	info, known := p.all.manager.Find(call.Ref)
+	info, known := p.Find(call.Ref)
 	if !known {
 		info.Ref = call.Ref
 	}
-	return p.all.catalog.Relay(ctx, info, call, params, p.Peer)
+	return p.Catalog.Relay(ctx, info, call, params, p.Peer)
 }
 
 // Request relays any other request, and removes from lists what the caller may not see.
@@ -61,7 +77,7 @@ func (p peer) Request(ctx context.Context, method string, params json.RawMessage
 		return p.filterTools(ctx, who, result), nil
 	case wire.MethodPromptsList:
 		return filterList(result, "prompts", func(item json.RawMessage) (json.RawMessage, bool) {
-			return item, p.all.pins.CheckDefinition(ctx, p.name, pin.Prompt, item) == nil
+			return item, p.Pins.CheckDefinition(ctx, p.name, pin.Prompt, item) == nil
 		}), nil
 	default:
 		return result, nil
@@ -125,23 +141,22 @@ var (
 // filterTools removes tools that are not approved, that hooks hide or that the caller
 // may not see, and writes the others as the hooks want them.
 func (p peer) filterTools(ctx context.Context, who principal.Principal, page json.RawMessage) json.RawMessage {
-	hooks := p.all.hooks.Load()
-	transformed := hooks != nil && hooks.SeesTools()
-	restricted := who.Restricted() || !p.all.catalog.ShowsAll(who)
+	transformed := p.Transformed()
+	restricted := who.Restricted() || !p.Catalog.ShowsAll(who)
 	return filterList(page, "tools", func(item json.RawMessage) (json.RawMessage, bool) {
 		name, _ := rawjson.GetText(item, "name")
 		ref := tool.Ref{Space: p.name, Name: name}
-		if p.all.pins.CheckDefinition(ctx, p.name, pin.Tool, item) != nil || p.all.pins.CheckCall(ctx, ref) != nil {
+		if p.Pins.CheckDefinition(ctx, p.name, pin.Tool, item) != nil || p.Pins.CheckCall(ctx, ref) != nil {
 			return nil, false
 		}
 		if transformed {
-			info, ok := p.all.overlay.ByOriginal(ctx, p.name, name)
+			info, ok := p.Overlay.ByOriginal(ctx, p.name, name)
 			if !ok {
 				return nil, false
 			}
 			item = reworded(item, info)
 		}
-		return item, !restricted || p.all.catalog.Shows(ctx, ref)
+		return item, !restricted || p.Catalog.Shows(ctx, ref)
 	})
 }
 
@@ -186,7 +201,7 @@ const maxPages = 100
 // checkPrompt says why a prompt may not be used. One that was never listed is looked
 // for first.
 func (p peer) checkPrompt(ctx context.Context, name string) error {
-	seen, err := p.all.pins.CheckKnown(p.name, pin.Prompt, name)
+	seen, err := p.Pins.CheckKnown(p.name, pin.Prompt, name)
 	if seen {
 		return err
 	}
@@ -202,7 +217,7 @@ func (p peer) checkPrompt(ctx context.Context, name string) error {
 		}
 		params = rawjson.Set(nil, "cursor", cursor)
 	}
-	if seen, err = p.all.pins.CheckKnown(p.name, pin.Prompt, name); seen {
+	if seen, err = p.Pins.CheckKnown(p.name, pin.Prompt, name); seen {
 		return err
 	}
 	return fault.New(fault.NotFound, "no prompt %q", name).
@@ -212,7 +227,7 @@ func (p peer) checkPrompt(ctx context.Context, name string) error {
 // Describe removes instructions that are not approved.
 func (p peer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
 	capabilities, serverInfo, instructions, err = p.Peer.Describe(ctx)
-	if text, _ := rawjson.Text(instructions); err == nil && text != "" && p.all.pins.CheckDefinition(ctx, p.name, pin.Instructions, instructions) != nil {
+	if text, _ := rawjson.Text(instructions); err == nil && text != "" && p.Pins.CheckDefinition(ctx, p.name, pin.Instructions, instructions) != nil {
 		instructions = nil
 	}
 	return capabilities, serverInfo, instructions, err

@@ -1,0 +1,213 @@
+package adminapi
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+)
+
+// UpstreamSet implements Upstreams on the set of upstreams.
+type UpstreamSet struct {
+	Set    *upstreamset.Set
+	Node   string // the name of this node; "" if there is only one
+	Counts builtin.Counts
+	Policy builtin.Policy // which addresses may be added
+}
+
+var _ Upstreams = UpstreamSet{}
+
+// List returns the upstreams that the caller may see.
+func (r UpstreamSet) List(ctx context.Context) UpstreamList {
+	list := UpstreamList{Node: r.Node, Upstreams: []Upstream{}}
+	who := principal.Of(ctx)
+	for _, s := range r.Set.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
+		if who.CanSee(s.Namespace, "") {
+			list.Upstreams = append(list.Upstreams, r.view(ctx, s))
+		}
+	}
+	return list
+}
+
+// Get returns one upstream.
+func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
+	s, ok := r.Set.Status(name) //nolint:contextcheck // as above
+	if !ok || upstreamset.IsPrivate(name) || !principal.Of(ctx).CanSee(name, "") {
+		return Upstream{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` lists them")
+	}
+	return r.view(ctx, s), nil
+}
+
+// view shows an upstream; administrators see its settings.
+func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
+	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved}
+	if !principal.Of(ctx).Admin() {
+		return v
+	}
+	v.ConfiguredAt, v.By, v.Changed = s.ConfiguredAt, s.By, s.Changed
+	if server, err := r.Set.Editable(s.Namespace); err == nil && v.Wanted {
+		v.Editable = true
+		v.Settings = &UpstreamSettings{
+			URL: upstream.Spec{URL: server.URL}.Target(), Transport: server.Transport, Protocol: server.Protocol,
+			Headers: sortedKeys(server.Headers), Expose: exposeOf(server.Expose),
+			AllowedTools: orEmpty(server.AllowedTools), DisabledTools: orEmpty(server.DisabledTools),
+			ReadOnly: server.ReadOnly, TimeoutMS: server.Timeout.Milliseconds(),
+		}
+	}
+	return v
+}
+
+func orEmpty(list []string) []string { return append([]string{}, list...) }
+
+func sortedKeys(m map[string]string) []string { return orEmpty(slices.Sorted(maps.Keys(m))) }
+
+func exposeOf(names []string) Expose {
+	if slices.Contains(names, upstream.ExposeAll) {
+		return Expose{All: true}
+	}
+	return Expose{Names: names}
+}
+
+// Add adds a server that did not exist.
+func (r UpstreamSet) Add(ctx context.Context, name string, want UpstreamChange) (Upstream, error) {
+	if want.URL == nil {
+		return Upstream{}, fault.New(fault.InvalidParams, "url is missing").
+			WithHint("servers that are started by a command belong into luanette.toml: luanette upstream add NAME -- COMMAND")
+	}
+	server, err := r.changed(ctx, upstreamstore.Server{}, want)
+	if err != nil {
+		return Upstream{}, err
+	}
+	if err := r.Set.AddServer(ctx, name, server); err != nil {
+		return Upstream{}, err
+	}
+	return r.settled(ctx, name)
+}
+
+// Edit changes a server that was added while running.
+func (r UpstreamSet) Edit(ctx context.Context, name string, want UpstreamChange) (Upstream, error) {
+	err := r.Set.EditServer(ctx, name, func(s upstreamstore.Server) (upstreamstore.Server, error) { return r.changed(ctx, s, want) })
+	if err != nil {
+		return Upstream{}, err
+	}
+	return r.settled(ctx, name)
+}
+
+// changed returns a server with the wanted changes.
+func (r UpstreamSet) changed(ctx context.Context, s upstreamstore.Server, want UpstreamChange) (upstreamstore.Server, error) {
+	before := s
+	set(&s.Transport, want.Transport)
+	set(&s.Protocol, want.Protocol)
+	set(&s.AllowedTools, want.AllowedTools)
+	set(&s.DisabledTools, want.DisabledTools)
+	set(&s.ReadOnly, want.ReadOnly)
+	if want.Expose != nil {
+		s.Expose = want.Expose.Names
+		if want.Expose.All {
+			s.Expose = []string{upstream.ExposeAll}
+		}
+	}
+	if want.TimeoutMS != nil {
+		s.Timeout = time.Duration(*want.TimeoutMS) * time.Millisecond
+	}
+	if want.URL != nil {
+		target, err := builtin.Target(ctx, r.Policy, *want.URL)
+		if err != nil {
+			return s, err
+		}
+		s.URL = target
+	}
+	headers, err := headersFor(before, s.URL, want.Headers)
+	if err != nil {
+		return s, err
+	}
+	s.Headers = headers
+	return s, nil
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// headersFor returns the headers for a server. Headers are not carried over to another
+// origin, because they may hold secrets.
+func headersFor(before upstreamstore.Server, address string, want *map[string]*string) (map[string]string, error) {
+	same := upstreamstore.SameOrigin(before.URL, address)
+	if want == nil {
+		if !same && len(before.Headers) > 0 {
+			return nil, fault.New(fault.InvalidParams, "headers: those of %s are not sent to another server", originOf(before.URL)).
+				WithHint("give the headers for the new server; {} for none")
+		}
+		return before.Headers, nil
+	}
+	headers := map[string]string{}
+	for name, value := range *want {
+		if value != nil {
+			headers[name] = *value
+			continue
+		}
+		kept, there := before.Headers[name]
+		if !there || !same {
+			return nil, fault.New(fault.InvalidParams, "headers: there is no value to keep for %s", name).WithHint("give its value")
+		}
+		headers[name] = kept
+	}
+	return headers, nil
+}
+
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the old server"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// settleTime is how long a change waits for the result of the connection.
+const settleTime = 2 * time.Second
+
+// settled returns the upstream when the connection has succeeded or failed, at the latest
+// after settleTime.
+func (r UpstreamSet) settled(ctx context.Context, name string) (Upstream, error) {
+	waiting, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	r.Set.Wait(waiting, name)
+	return r.Get(ctx, name)
+}
+
+// Remove removes an upstream.
+func (r UpstreamSet) Remove(ctx context.Context, name string) (RemovedUpstream, error) {
+	before, err := r.Get(ctx, name)
+	if err != nil {
+		return RemovedUpstream{}, err
+	}
+	removed, err := r.Set.Remove(ctx, name)
+	return RemovedUpstream{Namespace: name, Removed: removed, ConfiguredAt: before.ConfiguredAt}, err
+}
+
+// Restore brings back a removed upstream.
+func (r UpstreamSet) Restore(ctx context.Context, name string) (Upstream, error) {
+	if err := r.Set.Restore(ctx, name); err != nil {
+		return Upstream{}, err
+	}
+	return r.settled(ctx, name)
+}
+
+// Retry connects again at once.
+func (r UpstreamSet) Retry(ctx context.Context, name string) (Upstream, error) {
+	if _, err := r.Get(ctx, name); err != nil {
+		return Upstream{}, err
+	}
+	r.Set.Manager.Retry(name)
+	return r.settled(ctx, name)
+}
