@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
@@ -80,7 +81,7 @@ func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
 	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "hush-hush"}}`)
 	seen := b.await("docs", "connected")
-	if seen.Origin != originAdded || !seen.Editable || seen.Settings.URL != one+"/mcp" || fmt.Sprint(seen.Settings.Headers) != "[X-Mine]" || seen.By == "" {
+	if seen.Origin != "added" || !seen.Editable || seen.Settings.URL != one+"/mcp" || fmt.Sprint(seen.Settings.Headers) != "[X-Mine]" || seen.By == "" {
 		t.Errorf("b knows it as %+v %+v", seen, seen.Settings)
 	}
 	a.api(http.StatusConflict, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp"}`)
@@ -140,26 +141,26 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 		t.Errorf("removed %v", gone)
 	}
 	for _, n := range []far{a, b} {
-		if got := n.await("far", stateRemoved); got.Wanted || got.Origin != originConfig || !strings.Contains(got.Hint, "restore") || got.ToolCount != 0 {
+		if got := n.await("far", upstreamset.StateRemoved); got.Wanted || got.Origin != "config" || !strings.Contains(got.Hint, "restore") || got.ToolCount != 0 {
 			t.Errorf("shown as %+v", got)
 		}
 	}
 	late := nodeOn(t, database, "late", text)
-	late.await("far", stateRemoved)
+	late.await("far", upstreamset.StateRemoved)
 	b.api(http.StatusOK, "POST", "/upstreams/far/restore", "")
 	a.await("far", "connected")
 	late.await("far", "connected")
 	b.api(http.StatusConflict, "POST", "/upstreams/far/restore", "")
 
 	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
-	b.await("far", stateRemoved)
+	b.await("far", upstreamset.StateRemoved)
 	toolClient{t, connectPeer(t, b.url)}.call("mcp_connect", `{"namespace": "far", "url": "`+one+`/mcp"}`)
 	a.await("far", "connected")
 
 	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
-	b.await("far", stateRemoved)
+	b.await("far", upstreamset.StateRemoved)
 	b.house.reloadLogged(t.Context(), false) // a file that did not change what it says of it
-	b.await("far", stateRemoved)
+	b.await("far", upstreamset.StateRemoved)
 	b.house.Reload(t.Context())
 	a.await("far", "connected")
 }
@@ -182,7 +183,7 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 	changed := strings.Replace(string(text), "[upstreams.near]", "read_only = true\n[upstreams.near]", 1)
 	rewrite(t, file, changed)
 	n.await("far", "connected")
-	if got := n.await("near", stateRemoved); !strings.HasSuffix(got.ConfiguredAt, ":4") {
+	if got := n.await("near", upstreamset.StateRemoved); !strings.HasSuffix(got.ConfiguredAt, ":4") {
 		t.Errorf("near is at %s", got.ConfiguredAt)
 	}
 }
@@ -203,7 +204,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 		n.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"Authorization": "hush-hush"}}`)
 		n.api(http.StatusOK, "DELETE", "/upstreams/far", "")
 		n.await("docs", "connected")
-		if got := n.await("local", "connected"); got.Origin != originStartup || !got.Editable {
+		if got := n.await("local", "connected"); got.Origin != "startup" || !got.Editable {
 			t.Errorf("of startup.lua: %+v", got)
 		}
 	})
@@ -221,7 +222,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 		if got := n.await("docs", "connected"); fmt.Sprint(got.Settings.Headers) != "[Authorization]" {
 			t.Errorf("it came back as %+v", got.Settings)
 		}
-		n.await("far", stateRemoved)
+		n.await("far", upstreamset.StateRemoved)
 		n.await("local", "connected")
 	})
 }
