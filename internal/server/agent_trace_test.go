@@ -24,7 +24,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		use left__echo {"text":"my secret"}
 		use lua_eval {"code":"return pcall(tools.mcp_remove, 'left')"}
 		---
-		expect may not change which servers there are
+		expect may not add or remove servers
 		say "it said my secret"
 	`)
 	if err != nil {
