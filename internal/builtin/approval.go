@@ -258,17 +258,17 @@ type approvalForgetIn struct {
 	ID string `json:"id" jsonschema:"id of a stored decision, from approval_list" min:"1" max:"64"`
 }
 
-// Forgotten is the result of approval_forget.
-type Forgotten struct {
+// ApprovalForgotten is the result of approval_forget.
+type ApprovalForgotten struct {
 	ID string `json:"id"`
 }
 
 // Text returns it as one line.
-func (f Forgotten) Text() string { return "Forgotten: " + f.ID }
+func (f ApprovalForgotten) Text() string { return "Forgotten: " + f.ID }
 
-func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (Forgotten, error) {
+func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (ApprovalForgotten, error) {
 	if host.ParentOf(ctx) != nil {
-		return Forgotten{}, fault.New(fault.Denied, "scripts cannot change stored decisions")
+		return ApprovalForgotten{}, fault.New(fault.Denied, "scripts cannot change stored decisions")
 	}
-	return Forgotten(in), t.store.Forget(ctx, in.ID)
+	return ApprovalForgotten(in), t.store.Forget(ctx, in.ID)
 }

@@ -155,7 +155,7 @@ func TestRememberedScopes(t *testing.T) {
 
 // A turn that waits has not happened; it happens when somebody says yes, unless
 // the session went on meanwhile.
-func TestATurnWaits(t *testing.T) {
+func TestTurnWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
 	id := s.begin(t)
@@ -185,7 +185,7 @@ func TestATurnWaits(t *testing.T) {
 }
 
 // However a script comes to the tool, it waits there, and cannot say yes itself.
-func TestNoWayRoundApproval(t *testing.T) {
+func TestApprovalCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
 	publish(t, s, `function describe() return { name = "helper", description = "Pays.", annotations = { read_only = true } } end
@@ -226,7 +226,7 @@ func TestNoWayRoundApproval(t *testing.T) {
 }
 
 // A script within a script goes on where it was: what it did is not done again.
-func TestScriptsWithinGoOn(t *testing.T) {
+func TestNestedScriptResumes(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
 	file := s.folder + "/log"

@@ -90,7 +90,7 @@ func TestCallTool(t *testing.T) {
 }
 
 // A server that was added but has not shown its tools yet answers for itself.
-func TestCallToolOfAServerThatIsAway(t *testing.T) {
+func TestCallToolOfDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.servers.away["slow"] = "connecting"

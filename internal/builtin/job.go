@@ -51,7 +51,7 @@ func Jobs(q JobQueue, s JobScripts, r JobRunner) []Tool {
 	return []Tool{
 		toolset.AsTask(runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute)),
 		runs[jobIn, JobView]("job_status", look, t.status),
-		runs[jobPollIn, Polled]("job_poll", look, t.poll),
+		runs[jobPollIn, JobPoll]("job_poll", look, t.poll),
 		Define("job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
 		runs[jobListIn, JobList]("job_list", look, t.list),
 		Define("job_stats", look, t.stats),
@@ -115,15 +115,15 @@ type jobPollIn struct {
 	Mode      string   `json:"mode,omitempty" jsonschema:"any: until one has ended; all: until all have. Default any" enum:"any,all"`
 }
 
-// Polled is the result of job_poll.
-type Polled struct {
+// JobPoll is the result of job_poll.
+type JobPoll struct {
 	Completed []JobView `json:"completed" jsonschema:"the jobs that have ended"`
 	Pending   []string  `json:"pending" jsonschema:"ids of the others"`
 	TimedOut  bool      `json:"timed_out" jsonschema:"true if the wait timed out"`
 }
 
 // Text returns a summary.
-func (p Polled) Text() string {
+func (p JobPoll) Text() string {
 	if p.TimedOut {
 		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
 	}
@@ -154,7 +154,7 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 }
 
 func polled(done []job.Job, pending []string, timedOut bool) (tool.Result, error) {
-	p := Polled{Completed: []JobView{}, Pending: append([]string{}, pending...), TimedOut: timedOut}
+	p := JobPoll{Completed: []JobView{}, Pending: append([]string{}, pending...), TimedOut: timedOut}
 	full := []jobData{}
 	for i := range done {
 		v := jobView(&done[i])

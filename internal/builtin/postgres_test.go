@@ -10,7 +10,7 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestAScriptWaitsForApprovalAndGoesOn, TestATurnWaits, TestApprovalsSurviveARestart, TestAnApprovedScriptSurvives,
+		TestAScriptWaitsForApprovalAndGoesOn, TestTurnWaitsForApproval, TestApprovalsSurviveARestart, TestAnApprovedScriptSurvives,
 		TestJobTools, TestJobCancelStopsLoopsAndCalls, TestJobResources, TestScheduleTools, TestBigResultsAreKept, TestStoredScripts,
 		TestScriptSearch, TestPublishing, TestSessionsPersist, TestSessionsOfOthersAreNotThere,
 	)

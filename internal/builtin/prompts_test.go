@@ -21,8 +21,8 @@ func TestPrompts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	p := h.prompts()
-	hash := h.kept(t, greeter, "")
-	broken := h.kept(t, "function main( oops", "")
+	hash := h.storeScript(t, greeter, "")
+	broken := h.storeScript(t, "function main( oops", "")
 	for _, c := range []struct {
 		name, args string
 		wants      []string
@@ -78,7 +78,7 @@ func TestScriptResources(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	r := builtin.NewResources(builtin.OverviewResources(h.catalog, h.servers, h.catalog), builtin.ScriptResources(h.scripts))
-	hash := h.kept(t, greeter, "")
+	hash := h.storeScript(t, greeter, "")
 	for uri, want := range map[string]string{
 		"lua://scripts/" + hash:      "Hello ",
 		"lua://scripts/" + hash[:12]: "Hello ",
@@ -106,7 +106,7 @@ func TestScriptResources(t *testing.T) {
 func TestScriptCompletions(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	hash := h.kept(t, greeter, `,"tags":["style:jazz"]`)
+	hash := h.storeScript(t, greeter, `,"tags":["style:jazz"]`)
 	c := builtin.Join(builtin.NamespaceCompletions(h.catalog), builtin.ScriptCompletions(h.scripts))
 	for params, want := range map[string]string{
 		`{"argument":{"name":"script_hash","value":"` + hash[:3] + `"}}`:                                         `["` + hash + `"]`,

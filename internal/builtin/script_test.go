@@ -95,8 +95,8 @@ func TestEvalTellsItsProgress(t *testing.T) {
 	}
 }
 
-// kept stores a script and returns its hash.
-func (h toolFixture) kept(t *testing.T, source, more string) string {
+// storeScript stores a script and returns its hash.
+func (h toolFixture) storeScript(t *testing.T, source, more string) string {
 	t.Helper()
 	var out struct{ Hash string }
 	h.mustCall(t, "script_store", `{"content":`+quoted(source)+more+`}`, &out)
@@ -115,7 +115,7 @@ func TestStoredScripts(t *testing.T) {
 	if stored.Created || len(stored.Tags) != 4 {
 		t.Errorf("stored again: %+v", stored)
 	}
-	child := h.kept(t, "function main() return 7 end", `,"parent":"cas:`+stored.Hash[:12]+`","tags":["type:draft"]`)
+	child := h.storeScript(t, "function main() return 7 end", `,"parent":"cas:`+stored.Hash[:12]+`","tags":["type:draft"]`)
 
 	var described builtin.Described
 	view := h.mustCall(t, "lua_describe", `{"script_hash":"`+stored.Hash[:12]+`"}`, &described)
@@ -190,9 +190,9 @@ func TestBrokenScriptsAreStoredWithAWarning(t *testing.T) {
 func TestScriptSearch(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	h.kept(t, greeter, `,"creator":"ada"`)
-	h.kept(t, strings.ReplaceAll(greeter, "greet", "insult"), `,"creator":"bob","tags":["rude"]`)
-	h.kept(t, "return 1", `,"tags":["type:draft"]`)
+	h.storeScript(t, greeter, `,"creator":"ada"`)
+	h.storeScript(t, strings.ReplaceAll(greeter, "greet", "insult"), `,"creator":"bob","tags":["rude"]`)
+	h.storeScript(t, "return 1", `,"tags":["type:draft"]`)
 	for args, want := range map[string]string{
 		`{}`:                        "insult greet",
 		`{"tag":"rude"}`:            "insult",
@@ -226,7 +226,7 @@ func TestScriptSearch(t *testing.T) {
 func TestPublishing(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	hash := h.kept(t, greeter, "")
+	hash := h.storeScript(t, greeter, "")
 	var published builtin.PublishedTool
 	h.mustCall(t, "script_publish", `{"script_hash":"`+hash[:16]+`"}`, &published)
 	if published.Name != "greet" || published.Version != 1 || published.Hash != hash {
@@ -242,7 +242,7 @@ func TestPublishing(t *testing.T) {
 		t.Errorf("greet nobody: %v", err)
 	}
 
-	second := h.kept(t, strings.ReplaceAll(greeter, "Hello", "Hi"), `,"parent":"`+hash+`"`)
+	second := h.storeScript(t, strings.ReplaceAll(greeter, "Hello", "Hi"), `,"parent":"`+hash+`"`)
 	h.mustCall(t, "script_publish", `{"script_hash":"`+second+`"}`, nil)
 	if view := h.mustCall(t, "greet", `{"name":"Ada"}`, nil); string(view.Structured) != `{"text":"Hi Ada"}` {
 		t.Errorf("greet = %s", view.Structured)
@@ -257,10 +257,10 @@ func TestPublishing(t *testing.T) {
 		t.Errorf("withdrawn: %v", err)
 	}
 	for args, want := range map[string]string{
-		`{"script_hash":"` + h.kept(t, "return 1", "") + `"}`:                                "the script has no describe()",
-		`{"script_hash":"` + hash + `","name":"lua_eval"}`:                                   "is the name of a built-in tool",
-		`{"script_hash":"000000000000"}`:                                                     "no content with hash",
-		`{"script_hash":"` + h.kept(t, "function describe() return {name=1} end", "") + `"}`: "describe().name must be a string",
+		`{"script_hash":"` + h.storeScript(t, "return 1", "") + `"}`:                                "the script has no describe()",
+		`{"script_hash":"` + hash + `","name":"lua_eval"}`:                                          "is the name of a built-in tool",
+		`{"script_hash":"000000000000"}`:                                                            "no content with hash",
+		`{"script_hash":"` + h.storeScript(t, "function describe() return {name=1} end", "") + `"}`: "describe().name must be a string",
 	} {
 		view, err := h.call(t, "script_publish", args)
 		if err != nil || !view.IsError || !strings.Contains(view.Text(), want) {

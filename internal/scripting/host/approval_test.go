@@ -90,7 +90,7 @@ func TestAGatePausesAndGoesOn(t *testing.T) {
 
 // A script called by another passes the same Approval; the call itself has no outcome
 // before the inner script has one.
-func TestAGateHoldsScriptsWithin(t *testing.T) {
+func TestApprovalOfNestedScripts(t *testing.T) {
 	t.Parallel()
 	run := func(approver Approver, past []Step) (string, *Approval, []Step) {
 		var kept memory
@@ -138,7 +138,7 @@ func TestAGateHoldsScriptsWithin(t *testing.T) {
 }
 
 // Calling a tool by our relay is calling the tool.
-func TestSpokenNames(t *testing.T) {
+func TestRelayedToolNames(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]Effect{
 		"git.push":    {Name: "mcp.call", Args: []Value{"", "call_tool", json.RawMessage(`{"name":"git.push","arguments":{}}`)}},

@@ -99,7 +99,7 @@ func perform(handler Handler, w *services, effects []Effect) (outcomes []string,
 
 // However often the process dies, a script sees what it would have seen at once;
 // what was recorded is not done again, and what is in doubt is said to be.
-func TestResumeIsLikeNothingHappened(t *testing.T) {
+func TestResume(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		effects := rapid.SliceOfN(anyEffect(), 1, 20).Draw(t, "effects")
@@ -288,7 +288,7 @@ func TestHalt(t *testing.T) {
 
 // Whose step was in a record that failed is told so, also when the disk is well
 // again.
-func TestALostRecordIsNotForgotten(t *testing.T) {
+func TestFailedRecordIsReported(t *testing.T) {
 	t.Parallel()
 	d, w := &disk{left: 1}, &services{times: map[int64]int{}}
 	journal := NewJournal(d, "boot")

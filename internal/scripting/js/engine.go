@@ -14,7 +14,7 @@ import (
 type Options struct {
 	CacheDir string // caches compiled code between processes; "" compiles in each, which takes a second
 	Memory   int64  // memory of one script in bytes; 0 means 64 MiB
-	PoolSize int    // instances kept ready for the next script; 0 means 8, negative means none
+	PoolSize int    // instances held ready for the next script; 0 means 8, negative means none
 
 	// Modules exist in every realm before a script runs. They are part of the template,
 	// so that they cost a script nothing.
@@ -44,7 +44,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	machine *machine // nil before the first use
-	broken  error    // why there is none
+	broken  error    // why compiling failed
 	closed  bool
 }
 
@@ -169,7 +169,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	err = r.explain(ctx, err)
 	cancel()
 	r.calls.abandon()
-	in.run = nil // from here on it is our own short work, which is not stopped
+	in.run = nil // the remaining work is short and is not stopped
 	var left *image
 	if keep && !r.watch.stopped() {
 		left = r.leave(guest, m.template, img)
@@ -218,8 +218,8 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64)
 	return in, nil
 }
 
-// put takes an instance back. A dead or grown one is closed: memory cannot shrink, and
-// would be missing for the next script.
+// put returns an instance to the pool. It closes a dead or grown one: memory cannot shrink,
+// and the next script would have less of it.
 func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
 	if !in.dead && in.memory.size == m.template.size {
 		taken, tidy := e.pool.put(in)

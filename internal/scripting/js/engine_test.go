@@ -307,7 +307,7 @@ func TestUnconvertibleResult(t *testing.T) {
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	_, err := shared.Run(t.Context(), program("await new Promise(() => {})"), testHost())
-	if want := "the script awaits a promise that nothing will settle"; err == nil || err.Error() != want {
+	if want := "the script awaits a promise that is never settled"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

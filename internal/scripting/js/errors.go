@@ -60,8 +60,8 @@ func (f Frame) String() string {
 // frameLine matches a line of a stack: a function with its position, or a position.
 var frameLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`) })
 
-// parseStack reads a stack as the engine writes it. Frames of the prelude and of native
-// functions are left out, positions are mapped to the original source.
+// parseStack parses a stack as the engine writes it. It omits frames of the prelude and of
+// native functions, and maps positions to the original source.
 func parseStack(text string, maps sourceMaps) []Frame {
 	var frames []Frame
 	for line := range strings.Lines(text) {
@@ -73,7 +73,7 @@ func parseStack(text string, maps sourceMaps) []Frame {
 		f.Line, _ = strconv.Atoi(m[3])
 		f.Column, _ = strconv.Atoi(m[4])
 		if f.Function == "<eval>" && maps[f.File].wraps() {
-			continue // the function that we wrap around the script
+			continue // the function that wraps the script
 		}
 		if f.Function == "<eval>" || f.Function == "<anonymous>" {
 			f.Function = ""
@@ -170,7 +170,7 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	case !r.calls.idle():
 		where = " (waiting for " + r.calls.names() + ")"
 	}
-	if !r.watch.softened.IsZero() && ctx.Err() == nil { // the clock was read before the timer fired: whose it is, it tells
+	if !r.watch.softened.IsZero() && ctx.Err() == nil { // stop saw the deadline pass before the timer of ctx fired
 		select {
 		case <-ctx.Done():
 		case <-time.After(grace):
@@ -239,7 +239,7 @@ func (r *run) unconvertible(ctx context.Context) error {
 	var e *Error
 	if errors.As(err, &e) && fault.CodeOf(err) == fault.Script {
 		return fault.Wrap(fault.Script, &Unconvertible{e}, "convert the result to JSON").
-			WithHint("return plain data: no cycles, only what JSON can hold")
+			WithHint("return plain data without cycles, and only types that JSON supports")
 	}
 	return err
 }
@@ -249,8 +249,8 @@ func (r *run) stalled() error {
 	if r.in.memory.refused {
 		return r.outOfMemory(errNoGuestMemory) // there was no memory to continue
 	}
-	return fault.New(fault.Script, "the script awaits a promise that nothing will settle").
-		WithHint("resolve it, or await a call of the host")
+	return fault.New(fault.Script, "the script awaits a promise that is never settled").
+		WithHint("resolve the promise, or await a host function")
 }
 
 // explain converts errors of the engine: a trap is a stop, a stack overflow, memory that
@@ -264,7 +264,7 @@ func (r *run) explain(ctx context.Context, err error) error {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &size):
-		return fault.Wrap(fault.Limit, size, "pass on a value of the script").
+		return fault.Wrap(fault.Limit, size, "read a value of the script").
 			WithHint("return or pass less: a part, a summary, or a count")
 	case r.in.dead && r.watch.stopped():
 		return r.stopped(ctx, nil)
@@ -280,7 +280,7 @@ func (r *run) explain(ctx context.Context, err error) error {
 	}
 }
 
-// missing tells what to use instead of names that scripts often expect.
+// missing holds advice for names that scripts often expect.
 var missing = map[string]string{
 	"setTimeout":      "use await sleep(ms)",
 	"setInterval":     "use a loop with await sleep(ms)",

@@ -23,7 +23,7 @@ const (
 func (v value) tag() int32        { return int32(v >> 32) }
 func (v value) isException() bool { return v.tag() == tagException }
 
-// function names an exported function of the engine.
+// function is an exported function of the engine.
 type function int
 
 // The exported functions that are used.
@@ -60,7 +60,7 @@ const (
 	functionCount
 )
 
-// exports gives the name of each function, and whether it returns a JSValue; the others
+// exports holds the name of each function, and whether it returns a JSValue. The others
 // return 32 bits or nothing.
 var exports = [functionCount]struct {
 	name  string
@@ -105,10 +105,10 @@ type instance struct {
 	memory    *region
 	functions [functionCount]api.Function
 	dead      bool
-	run       *run // whom host calls and polls are for; nil while the template is built
+	run       *run // receives host calls and polls; nil while the template is built
 }
 
-// handles are the addresses of what the template holds. All images descend from one
+// handles are addresses and values inside the template. All images derive from one
 // template and share them.
 type handles struct {
 	runtime, context uint64
@@ -125,7 +125,7 @@ type handles struct {
 	enter            value
 }
 
-// errNoGuestMemory means that the script's memory is too full even for our own needs.
+// errNoGuestMemory means that the script's memory is too full for the engine's own allocations.
 var errNoGuestMemory = errors.New("out of memory")
 
 // newInstance makes an instance with empty memory; boot or restore fills it.
@@ -151,7 +151,7 @@ func (in *instance) close(ctx context.Context) error {
 
 type instanceKey struct{}
 
-// bind returns a ctx with which host functions find this instance. Every call needs one.
+// bind returns a ctx with which host functions find this instance. Every call needs it.
 func (in *instance) bind(ctx context.Context) context.Context {
 	return context.WithValue(ctx, instanceKey{}, in)
 }
@@ -186,14 +186,13 @@ func (in *instance) global(name string) api.MutableGlobal {
 	return in.module.ExportedGlobal(name).(api.MutableGlobal)
 }
 
-// overflowed tells whether a trap came from the guard of the C stack.
+// overflowed reports whether the guard of the C stack caused a trap.
 func (in *instance) overflowed() bool {
 	return uint32(in.global(exportStack).Get()) < in.stackFloor
 }
 
 // view returns n bytes of guest memory at an address, or nil if they are out of range.
-// It is valid until the guest runs again.
-// valid until the guest runs again.
+// The slice is valid until the guest runs again.
 func (in *instance) view(at uint32, n uint64) []byte {
 	b := in.memory.bytes()
 	if uint64(at)+n > uint64(len(b)) {
@@ -206,7 +205,7 @@ func (in *instance) writeValue(at uint32, v value) {
 	binary.LittleEndian.PutUint64(in.view(at, 8), uint64(v))
 }
 
-// place copies s and a closing zero byte into guest memory; free it with fnFree.
+// place copies s and a terminating zero byte into guest memory. The caller frees it with fnFree.
 func (in *instance) place(ctx context.Context, s string) (uint64, error) {
 	at, err := in.call(ctx, fnMalloc, uint64(len(s))+1)
 	if err != nil {
@@ -238,7 +237,7 @@ func (in *instance) newString(ctx context.Context, s string) (value, error) {
 	return value(v), err
 }
 
-// text reads a value as a string of at most limit bytes; longer ones are an *overLimit.
+// text reads a value as a string of at most limit bytes. A longer one is an *overLimit error.
 func (in *instance) text(ctx context.Context, v value, limit int) (string, error) {
 	at, err := in.call(ctx, fnToCString, in.context, uint64(in.scratch), uint64(v), 0)
 	if err != nil {
@@ -275,7 +274,7 @@ func (in *instance) property(ctx context.Context, object value, name string) (va
 	return value(v), err
 }
 
-// invoke calls a JavaScript function with values that stay the caller's. The result may
+// invoke calls a JavaScript function. The caller still owns the arguments. The result may
 // be an exception.
 func (in *instance) invoke(ctx context.Context, fn value, args ...value) (value, error) {
 	size := uint64(8 * max(1, len(args)))
@@ -306,7 +305,7 @@ func (in *instance) freeValue(ctx context.Context, values ...value) error {
 	return nil
 }
 
-// exception takes the pending exception; the caller frees it.
+// exception takes the pending exception. The caller frees it.
 func (in *instance) exception(ctx context.Context) (value, error) {
 	v, err := in.call(ctx, fnGetException, in.context)
 	return value(v), err

@@ -65,10 +65,10 @@ type Func struct {
 
 // Limits limit one run. Zero fields have defaults; there is no unlimited.
 type Limits struct {
-	Time     time.Duration // of everything, waiting included; 5 s
+	Time     time.Duration // total time, including waiting; 5 s
 	Memory   int64         // bytes of the script's memory; the engine's, which is also the most
 	Output   int           // bytes of the result as JSON; 1 MiB
-	Logs     int           // bytes of console text kept; 256 KiB
+	Logs     int           // bytes of recorded console text; 256 KiB
 	Calls    int           // calls of the host, all kinds together; 1,000
 	Parallel int           // asynchronous calls at the same time, more wait; 64
 }

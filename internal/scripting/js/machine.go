@@ -20,21 +20,21 @@ var prelude string
 // preludeName marks frames of the prelude in stacks, so that they can be hidden.
 const preludeName = "<luanette>"
 
-// moduleName is the same for the source of a module.
+// moduleName marks frames of a module's source in stacks.
 func moduleName(m *Module) string { return "<luanette:" + m.Name + ">" }
 
-// ours tells whether a file in a stack is not the script's.
+// ours reports whether a file in a stack does not belong to the script.
 func ours(file string) bool {
 	return file == preludeName || strings.HasPrefix(file, "<luanette:")
 }
 
 const (
 	stackSize    = 512 << 10 // of the C stack, in guest memory
-	stackReserve = 48 << 10  // kept for native code when scripts meet RangeError
+	stackReserve = 48 << 10  // left for native code after a script gets a RangeError
 	headroom     = 512 << 10 // free heap in the template: most scripts never grow memory
 )
 
-// machine is the engine compiled, with the image all instances start from.
+// machine is the compiled engine and the image from which all instances start.
 type machine struct {
 	wasm        wazero.Runtime
 	cache       wazero.CompilationCache // nil without a directory
@@ -55,7 +55,7 @@ func newMachine(ctx context.Context, options Options) (_ *machine, err error) {
 			err = errors.Join(err, m.close(ctx))
 		}
 	}()
-	config := wazero.NewRuntimeConfig() // memory is limited by region, which remembers that it was
+	config := wazero.NewRuntimeConfig() // region limits memory, and records that it did
 	if options.CacheDir != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(options.CacheDir); err != nil {
 			return nil, fmt.Errorf("open the compilation cache: %w", err)
@@ -102,13 +102,13 @@ func (m *machine) compile(ctx context.Context) error {
 	return err
 }
 
-// build boots a first instance and keeps its memory as the template.
+// build boots a first instance and stores its memory as the template.
 func (m *machine) build(ctx context.Context, modules []Module) error {
 	in, err := newInstance(ctx, m.wasm, m.compiled, m.limit)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.close(ctx) }() // nothing of it is needed any more
+	defer func() { _ = in.close(ctx) }() // the template is a copy
 	ctx = in.bind(ctx)
 	if err := in.boot(ctx, m.table, modules); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (m *machine) build(ctx context.Context, modules []Module) error {
 	return nil
 }
 
-// boot builds a realm from nothing: the C stack, the runtime, the prelude, modules. It is
-// deterministic, so that images fit into every process that runs the same module.
+// boot builds a realm: the C stack, the runtime, the prelude, modules. It is
+// deterministic, so that images fit every process that runs the same module.
 func (in *instance) boot(ctx context.Context, table rewritten, modules []Module) error {
 	b := &booter{in: in}
 	b.call(ctx, fnInitialize)
@@ -143,7 +143,7 @@ func (in *instance) boot(ctx context.Context, table rewritten, modules []Module)
 	return b.err
 }
 
-// booter keeps the first error of a boot.
+// booter records the first error of a boot.
 type booter struct {
 	in  *instance
 	err error
@@ -158,8 +158,8 @@ func (b *booter) call(ctx context.Context, fn function, args ...uint64) uint64 {
 	return v
 }
 
-// armStackCheck writes the limit that this build of QuickJS leaves at zero: with it deep
-// recursion is an ordinary RangeError instead of a trap. The field is found by a mark.
+// armStackCheck sets the stack limit, which this build of QuickJS leaves at zero. With it,
+// deep recursion is a RangeError instead of a trap. A marker value locates the field.
 func (b *booter) armStackCheck(ctx context.Context) {
 	const mark = 0x5a171e57
 	b.call(ctx, fnSetMaxStackSize, b.in.runtime, mark)
@@ -177,9 +177,9 @@ func (b *booter) armStackCheck(ctx context.Context) {
 	b.err = errors.New("the stack limit was not found")
 }
 
-// locate finds two fields of the context that no function gives: the object that holds
-// top-level lexical variables, right behind the global object, and the state of
-// Math.random, which is the clock at birth.
+// locate finds two fields of the context that no exported function returns: the object that
+// holds top-level lexical variables, which follows the global object, and the state of
+// Math.random, whose initial value is the clock while the template is built.
 func (b *booter) locate(ctx context.Context) {
 	global := b.call(ctx, fnGlobalObject, b.in.context)
 	b.call(ctx, fnFreeValue, b.in.context, global)
@@ -200,7 +200,7 @@ func (b *booter) locate(ctx context.Context) {
 	}
 }
 
-// prelude evaluates prelude.js, hands it the host functions, and keeps what it returns.
+// prelude evaluates prelude.js, passes it the host functions, and stores the functions it returns.
 func (b *booter) prelude(ctx context.Context, table rewritten, modules []Module) {
 	if b.err != nil {
 		return
@@ -236,7 +236,7 @@ func (b *booter) prelude(ctx context.Context, table rewritten, modules []Module)
 	}
 }
 
-// modules puts modules into the realm, one after the other.
+// modules adds the modules to the realm, one after the other.
 func (b *booter) modules(ctx context.Context, made value, modules []Module) {
 	if b.err != nil {
 		return
@@ -283,7 +283,7 @@ func (b *booter) module(ctx context.Context, install value, m *Module) error {
 	return b.in.freeValue(ctx, settings, source, done)
 }
 
-// compileAndRun evaluates a plain script of our own.
+// compileAndRun evaluates a script of the engine itself.
 func (in *instance) compileAndRun(ctx context.Context, source, name string) (value, error) {
 	code, err := in.compile(ctx, source, name, 0)
 	if err != nil {
@@ -295,7 +295,7 @@ func (in *instance) compileAndRun(ctx context.Context, source, name string) (val
 	return in.evaluate(ctx, code)
 }
 
-// plainException gives the pending exception as an error without any finesse.
+// plainException returns the pending exception as an error, without stack or hints.
 func (in *instance) plainException(ctx context.Context) error {
 	v, err := in.exception(ctx)
 	if err != nil {
@@ -319,7 +319,7 @@ const (
 	evalAsync       = 1 << 7
 )
 
-// compile turns source into a function that evaluate runs. The result may be an
+// compile converts source to a function that evaluate runs. The result may be an
 // exception: a syntax error. flags may be evalAsync, for top-level await.
 func (in *instance) compile(ctx context.Context, source, name string, flags uint64) (value, error) {
 	text, err := in.place(ctx, source)
@@ -342,7 +342,7 @@ func (in *instance) compile(ctx context.Context, source, name string, flags uint
 	return value(v), nil
 }
 
-// evaluate runs compiled code and uses it up.
+// evaluate runs compiled code and frees it.
 func (in *instance) evaluate(ctx context.Context, code value) (value, error) {
 	v, err := in.call(ctx, fnEvalFunction, in.context, uint64(code))
 	return value(v), err

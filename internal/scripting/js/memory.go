@@ -6,9 +6,9 @@ import (
 
 const wasmPage = 64 << 10
 
-// region is the linear memory of one instance: reserved once, growing in place up to a
-// limit. QuickJS ignores its own memory limit in this build, so the limit lives here:
-// a refused growth becomes an out-of-memory exception inside the script.
+// region is the linear memory of one instance. It is reserved once and grows in place up to
+// a limit. QuickJS ignores its own memory limit in this build, so region enforces it: a
+// refused growth becomes an out-of-memory exception inside the script.
 type region struct {
 	buf     []byte // the reservation; released by Free
 	size    uint64 // what the module sees
@@ -25,10 +25,10 @@ func newRegion(limit uint64) (*region, error) {
 	return &region{buf: buf, limit: limit}, nil
 }
 
-// Allocate gives the region itself: each instance is made with its own allocator.
+// Allocate returns the region itself: each instance has its own allocator.
 func (r *region) Allocate(_, _ uint64) experimental.LinearMemory { return r }
 
-// Reallocate grows in place, or refuses with nil.
+// Reallocate grows the region in place, or returns nil.
 func (r *region) Reallocate(size uint64) []byte {
 	if size > r.limit || size > uint64(len(r.buf)) {
 		r.refused = true
@@ -38,7 +38,7 @@ func (r *region) Reallocate(size uint64) []byte {
 	return r.buf[:size:size]
 }
 
-// Free gives the reservation back. wazero calls it when the instance closes.
+// Free releases the reservation. wazero calls it when the instance closes.
 func (r *region) Free() {
 	if r.buf != nil {
 		release(r.buf)
@@ -46,5 +46,5 @@ func (r *region) Free() {
 	}
 }
 
-// bytes is the memory in use. It is valid until Free.
+// bytes returns the memory in use. It is valid until Free.
 func (r *region) bytes() []byte { return r.buf[:r.size] }

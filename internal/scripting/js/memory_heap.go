@@ -2,7 +2,7 @@
 
 package js
 
-// reserve takes n zero bytes from the Go heap.
+// reserve allocates n zero bytes on the Go heap.
 func reserve(n int) ([]byte, error) { return make([]byte, n), nil }
 
 // release leaves the bytes to the garbage collector.

@@ -17,5 +17,5 @@ func reserve(n int) ([]byte, error) {
 	return b, nil
 }
 
-// release unmaps what reserve gave. Unmapping a whole mapping of ours cannot go wrong.
+// release unmaps memory that reserve returned. Unmapping a whole mapping cannot fail.
 func release(b []byte) { _ = syscall.Munmap(b) }

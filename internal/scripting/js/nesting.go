@@ -2,14 +2,14 @@ package js
 
 import "strings"
 
-// maxNesting is how deep TypeScript may nest, by the estimate of nesting. The stripper
-// recurses on the Go stack, whose overflow no process survives, and takes more than
-// quadratic time for nested arrow functions.
+// maxNesting is the deepest nesting of TypeScript source, as estimated by nesting. The
+// type stripper recurses on the Go stack, whose overflow ends the process, and takes more
+// than quadratic time for nested arrow functions.
 const maxNesting = 1000
 
-// nesting estimates how deep a parser recurses for source. It does not know strings and
-// comments from code, so it may count too much; what it counts is what makes parsers
-// recurse: open brackets, and operators and keywords with no end of an expression since.
+// nesting estimates how deep a parser recurses for source. It does not distinguish strings
+// and comments from code, so it may count too much. It counts what makes parsers recurse:
+// open brackets, and operators and keywords since the last end of an expression.
 func nesting(source string) int {
 	n := nestingCounter{frames: []int{0}}
 	for i := 0; i < len(source); i++ {
@@ -39,7 +39,7 @@ func nesting(source string) int {
 	return n.deepest
 }
 
-// nestingCounter counts per open bracket, so that closing one forgets what was inside.
+// nestingCounter counts per open bracket, so that a closing bracket discards its contents.
 type nestingCounter struct {
 	frames         []int
 	total, deepest int
@@ -68,15 +68,15 @@ func (n *nestingCounter) reset() {
 	n.frames[len(n.frames)-1] = 0
 }
 
-// recursive words nest what follows them.
+// recursive lists the keywords after which a parser recurses.
 var recursive = map[string]bool{
 	"if": true, "else": true, "for": true, "while": true, "do": true, "with": true,
 	"new": true, "typeof": true, "void": true, "delete": true, "await": true, "yield": true,
 	"keyof": true, "async": true, "infer": true, "extends": true, "as": true, "in": true, "of": true, "instanceof": true,
 }
 
-// endsExpression tells whether the line break at i stands between two operands: a word
-// that goes on with nothing begins a new statement.
+// endsExpression reports whether the line break at i separates two operands: then the word
+// after it begins a new statement.
 func endsExpression(source string, i int) bool {
 	before := strings.TrimRight(source[max(0, i-64):i], " \t\r")
 	after := strings.TrimLeft(source[i:min(len(source), i+64)], " \t\r\n")

@@ -10,7 +10,7 @@ import (
 
 // Nothing of a script is left in the instances that wait for the next, and no more of
 // them are kept than there shall be.
-func TestInstancesAreKeptClean(t *testing.T) {
+func TestPooledInstancesAreClean(t *testing.T) {
 	t.Parallel()
 	const size = 3
 	e := newEngine(t, Options{PoolSize: size})

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Imports of the engine that a sandbox never serves carry our own calls instead, so
-// that nothing in the module has to be renumbered. Only their signatures matter.
+// Imports that the sandbox never serves carry our own calls, so that nothing in the module
+// has to be renumbered. Only their signatures matter.
 const (
 	importCall   = "path_rename"             // (ctx, argc, argv, magic, 0, 0) i32s → address of a JSValue
 	importPoll   = "path_unlink_file"        // (native, 0, 0) i32s → 1 to stop
@@ -21,12 +21,12 @@ const (
 
 // Functions of the engine that are treated specially, by the names in its name section.
 const (
-	// interpreter runs bytecode. It polls by itself, through the interrupt handler, and is
-	// too hot to poll twice.
+	// interpreter runs bytecode. It already polls through the interrupt handler; a second
+	// poll would slow it down.
 	interpreter = "JS_CallInternal"
-	// notePosition remembers where in the source the parser is. The engine does so for calls
-	// and operators only, which leaves "let x = a.b.c" without a position; here it is made to
-	// do so for every statement, and for the expression that is the body of an arrow function.
+	// notePosition records the parser's position in the source. The engine calls it for calls
+	// and operators only, so that "let x = a.b.c" has no position. Rewriting calls it for
+	// every statement, and for an expression that is the body of an arrow function.
 	notePosition    = "emit_source_loc"
 	parseStatement  = "js_parse_statement_or_decl"
 	parseFunction   = "js_parse_function_decl2"
@@ -36,22 +36,22 @@ const (
 // stackPointer is the global that holds the C stack pointer: always the first.
 const stackPointer = 0
 
-// loopTurns is how many turns of native loops pass between two polls.
+// loopTurns is the number of iterations of native loops between two polls.
 const loopTurns = 1 << 14
 
-// rewritten is the engine's module made stoppable.
+// rewritten is the engine's module after rewriting.
 type rewritten struct {
 	bytes     []byte
-	interrupt uint32 // table index of a JSInterruptHandler that asks the host
+	interrupt uint32 // table index of a JSInterruptHandler that polls the host
 	call      uint32 // table index of a JSCFunctionMagic that calls the host
-	reject    uint32 // table index of a JSHostPromiseRejectionTracker that tells the host
+	reject    uint32 // table index of a JSHostPromiseRejectionTracker that notifies the host
 }
 
-// rewrite makes the engine's module stoppable. JIT code is not preemptible by the Go
-// scheduler, so every way to spend time must come back to Go now and then: each native
-// loop counts its turns and polls the host, and traps when told to. Each change of the C
-// stack pointer is checked against a floor, because the stack lies above static data and
-// would overwrite it. Three functions are added to the table for use as C callbacks.
+// rewrite changes the engine's module so that it can be stopped. The Go scheduler cannot
+// preempt JIT code, so all code must return to Go regularly: each native loop counts its
+// iterations, polls the host, and traps if the host says so. Each change of the C stack
+// pointer is checked against a floor, because the stack lies above static data and would
+// overwrite it. Three functions are added to the table for use as C callbacks.
 func rewrite(module []byte) (rewritten, error) {
 	sections, err := splitSections(module)
 	if err != nil {
@@ -75,7 +75,7 @@ func rewrite(module []byte) (rewritten, error) {
 	return rewritten{out, p.tableSize, p.tableSize + 1, p.tableSize + 2}, nil
 }
 
-// patch is what rewriting must know of a module, and what it adds after its ends.
+// patch holds what rewriting needs to know about a module, and what it appends.
 type patch struct {
 	types, imports, functions, globals, tableSize uint32
 	call, poll, reject                            uint32            // imported functions by index
@@ -95,7 +95,7 @@ func (p *patch) added(n uint32) uint32 { return p.imports + p.functions + n }
 func (p *patch) floor() uint32         { return p.globals }
 func (p *patch) turns() uint32         { return p.globals + 1 }
 
-// survey counts what is there and finds the functions by name.
+// survey counts the entries of the module and finds functions by name.
 func (p *patch) survey(sections []section) error {
 	var err error
 	for _, s := range sections {
@@ -133,7 +133,7 @@ func (p *patch) surveyImports(r *reader) error {
 		r.bytes(int(r.u32()))
 		name := string(r.bytes(int(r.u32())))
 		if r.byte() != 0 {
-			return errors.New("imports something that is no function")
+			return errors.New("imports something other than a function")
 		}
 		r.u32()
 		found[name] = p.imports
@@ -149,7 +149,7 @@ func (p *patch) surveyImports(r *reader) error {
 	return nil
 }
 
-// surveyNames looks for the named functions in the custom section "name".
+// surveyNames finds the named functions in the custom section "name".
 func (p *patch) surveyNames(r *reader) {
 	if string(r.bytes(int(r.u32()))) != "name" {
 		r.at = len(r.b)
@@ -171,7 +171,7 @@ func (p *patch) surveyNames(r *reader) {
 	}
 }
 
-// section gives the new body of one section.
+// section returns the new body of one section.
 func (p *patch) section(s section) ([]byte, error) {
 	switch s.id {
 	case sectionType:
@@ -209,7 +209,7 @@ func (p *patch) section(s section) ([]byte, error) {
 	return s.body, nil
 }
 
-// code rewrites every function body and appends ours.
+// code rewrites every function body and appends the new functions.
 func (p *patch) code(body []byte) ([]byte, error) {
 	r := reader{b: body}
 	count := r.u32()
@@ -230,8 +230,8 @@ func (p *patch) code(body []byte) ([]byte, error) {
 	return out, nil
 }
 
-// function inserts a poll behind every loop header, a guard behind every change of the
-// stack pointer, and notes of positions into the parser.
+// function inserts a poll after every loop header, a guard after every change of the
+// stack pointer, and calls of notePosition into the parser.
 func (p *patch) function(body []byte, index uint32) ([]byte, error) {
 	r := reader{b: body}
 	r.skipLocals()
@@ -260,7 +260,7 @@ func (p *patch) function(body []byte, index uint32) ([]byte, error) {
 	return append(out, body[copied:]...), r.err
 }
 
-// skipLocals passes over the declarations at the beginning of a function.
+// skipLocals skips the declarations at the beginning of a function.
 func (r *reader) skipLocals() {
 	for n := r.u32(); n > 0 && r.err == nil; n-- {
 		r.u32()
@@ -302,13 +302,13 @@ func (p *patch) interruptBody() []byte {
 	return append(c, opEnd)
 }
 
-// callBody hands (ctx, argc, argv, magic) to the host and loads the JSValue it points to.
+// callBody passes (ctx, argc, argv, magic) to the host and loads the JSValue at the returned address.
 func (p *patch) callBody() []byte {
 	c := []byte{0, opLocalGet, 0, opLocalGet, 2, opLocalGet, 3, opLocalGet, 4, opI32Const, 0, opI32Const, 0, opCall}
 	return append(append(c, unsigned(p.call)...), opI64Load, 3, 0, opEnd)
 }
 
-// rejectBody hands (handled, promise, reason) to the host.
+// rejectBody passes (handled, promise, reason) to the host.
 func (p *patch) rejectBody() []byte {
 	c := []byte{
 		0, opLocalGet, 3, opI32Const, 0, opI32Const, 0, opI32Const, 0,
@@ -317,7 +317,7 @@ func (p *patch) rejectBody() []byte {
 	return append(append(c, unsigned(p.reject)...), opDrop, opEnd)
 }
 
-// tickBody starts a new count and traps if poll(1) says so.
+// tickBody resets the count and traps if poll(1) returns nonzero.
 func (p *patch) tickBody() []byte {
 	c := append([]byte{0, opI32Const}, signed(loopTurns)...)
 	c = append(append(c, opGlobalSet), unsigned(p.turns())...)

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// run is one script on its way through one instance.
+// run is the execution of one script on one instance.
 type run struct {
 	in         *instance
 	program    *Program
@@ -19,14 +19,14 @@ type run struct {
 	watch      watch
 	console    console
 	calls      *calls
-	maps       sourceMaps  // of everything whose frames may show up
+	maps       sourceMaps  // of all sources whose frames can appear in a stack
 	redeclare  bool        // top-level variables may be declared again, as in a session
-	rejections []rejection // promises rejected with nobody listening, oldest first
-	absent     bool        // there is no such function as the program's entry
+	rejections []rejection // promises rejected without a handler, oldest first
+	absent     bool        // the program's entry is not defined
 	checking   bool        // only compile
 }
 
-// rejection is a promise and its reason, both held by a reference of ours.
+// rejection is a promise and its reason. The run holds a reference to both.
 type rejection struct{ promise, reason value }
 
 // most rejections that are remembered: one is reported.
@@ -39,8 +39,8 @@ const (
 	promiseRejected
 )
 
-// execute runs the program to its end: jobs until there are none, answers while calls are
-// in flight. It returns the result when the script and every call it started are done.
+// execute runs the program to its end: jobs until none is left, answers while calls are in
+// flight. It returns the result when the script and every call it started are done.
 func (r *run) execute(ctx context.Context) (json.RawMessage, error) {
 	if err := r.begin(ctx); err != nil {
 		return nil, err
@@ -71,13 +71,13 @@ func (r *run) execute(ctx context.Context) (json.RawMessage, error) {
 	return r.finish(ctx, completion)
 }
 
-// enter calls a function that the script has defined, however it did so.
+// enter calls a function that the script has defined, in whichever way it defined it.
 func (r *run) enter(ctx context.Context, entry *Entry) (value, error) {
 	fn, err := r.in.compileAndRun(ctx, "typeof "+entry.Name+" === 'function' ? "+entry.Name+" : undefined", preludeName)
 	if err != nil {
 		return 0, err
 	}
-	if fn.isException() { // a let that was never reached
+	if fn.isException() { // a let that was not initialized
 		return 0, r.thrown(ctx)
 	}
 	if fn == undefined {
@@ -101,8 +101,8 @@ func (r *run) enter(ctx context.Context, entry *Entry) (value, error) {
 	return r.complete(ctx, promise, false)
 }
 
-// complete awaits a promise, uses it up, and gives its value. If that is a promise itself,
-// it goes on with it.
+// complete awaits a promise, frees it, and returns its value. If the value is a promise,
+// complete awaits that too.
 func (r *run) complete(ctx context.Context, promise value, ofScript bool) (value, error) {
 	for {
 		state, err := r.await(ctx, promise)
@@ -126,8 +126,8 @@ func (r *run) complete(ctx context.Context, promise value, ofScript bool) (value
 	}
 }
 
-// await runs jobs and waits for answers until a promise is rejected, or fulfilled with
-// every call that was started done.
+// await runs jobs and waits for answers until a promise is rejected, or is fulfilled and
+// every started call is done.
 func (r *run) await(ctx context.Context, promise value) (state uint64, err error) {
 	for {
 		if err := r.runJobs(ctx); err != nil {
@@ -150,7 +150,7 @@ func (r *run) await(ctx context.Context, promise value) (state uint64, err error
 	}
 }
 
-// begin tells the prelude what the script finds around it.
+// begin passes the script's environment to the prelude.
 func (r *run) begin(ctx context.Context) error {
 	settings, err := r.program.settings()
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *run) tell(ctx context.Context, fn value, texts ...string) error {
 	return r.in.freeValue(ctx, append(args, v)...)
 }
 
-// runJobs runs what promises have set in motion.
+// runJobs runs the pending promise jobs.
 func (r *run) runJobs(ctx context.Context) error {
 	for {
 		if r.watch.stop(ctx, false) {
@@ -196,8 +196,8 @@ func (r *run) runJobs(ctx context.Context) error {
 	}
 }
 
-// settleNext waits for an answer and hands it to the prelude. It takes one at a time: what
-// a script does must depend on the order of answers, and not on how many came at once.
+// settleNext waits for an answer and passes it to the prelude. It takes one at a time: a
+// script must depend only on the order of answers, not on how many arrive together.
 func (r *run) settleNext(ctx context.Context) error {
 	a, err := r.calls.next(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -225,7 +225,7 @@ func (r *run) settle(ctx context.Context, a answer) error {
 	return r.in.freeValue(ctx, text, v)
 }
 
-// fulfilled takes the value of a promise that has one. The promise of a script holds an
+// fulfilled takes the value of a fulfilled promise. The promise of a script holds an
 // object with the value, because the value may be a promise itself.
 func (r *run) fulfilled(ctx context.Context, promise value, ofScript bool) (value, error) {
 	v, err := r.in.call(ctx, fnPromiseResult, r.in.context, uint64(promise))
@@ -236,7 +236,7 @@ func (r *run) fulfilled(ctx context.Context, promise value, ofScript bool) (valu
 	return inner, errors.Join(err, r.in.freeValue(ctx, value(v)))
 }
 
-// finish reports rejections that nobody handled, else gives the result.
+// finish reports unhandled rejections, or returns the result.
 func (r *run) finish(ctx context.Context, completion value) (json.RawMessage, error) {
 	if len(r.rejections) > 0 {
 		return nil, r.failure(ctx, r.rejections[0].reason)
@@ -269,11 +269,11 @@ func (r *run) finish(ctx context.Context, completion value) (json.RawMessage, er
 	}
 }
 
-// errTooDeep is the one way in which JSON of the engine's making is none for Go.
-var errTooDeep = fault.New(fault.Script, "turn a value into JSON: it nests more than 10,000 levels deep").
+// errTooDeep is the only case in which Go cannot read JSON that the engine wrote.
+var errTooDeep = fault.New(fault.Script, "convert a value to JSON: it nests more than 10,000 levels deep").
 	WithHint("return and pass flatter data")
 
-// serve answers one of the host functions that the prelude has.
+// serve calls one of the host functions that the prelude uses.
 func (r *run) serve(ctx context.Context, magic uint32, args []value) value {
 	switch magic {
 	case magicCall:
@@ -296,8 +296,8 @@ func (r *run) serve(ctx context.Context, magic uint32, args []value) value {
 	return undefined
 }
 
-// argument reads a string the prelude passed. Trouble becomes a trap: there is no way to
-// go on inside a host function.
+// argument reads a string that the prelude passed. Errors become a trap: a host function
+// cannot continue without its arguments.
 func (r *run) argument(ctx context.Context, v value) string {
 	s, err := r.in.text(ctx, v, int(r.limits.Memory))
 	if err != nil {
@@ -314,8 +314,8 @@ func (r *run) reply(ctx context.Context, text string) value {
 	return v
 }
 
-// trackRejection remembers promises rejected with nobody listening, and forgets those
-// that somebody took up later.
+// trackRejection records promises that are rejected without a handler, and removes those
+// that get a handler later.
 func (r *run) trackRejection(ctx context.Context, promise, reason value, handled bool) {
 	if handled {
 		for i, known := range r.rejections {
@@ -338,7 +338,7 @@ func (r *run) trackRejection(ctx context.Context, promise, reason value, handled
 	r.rejections = append(r.rejections, rejection{promise, reason})
 }
 
-// releaseRejections lets go of what was remembered. A trap leaves the instance dead.
+// releaseRejections frees the recorded rejections. A trap leaves the instance dead.
 func (r *run) releaseRejections(ctx context.Context) {
 	for _, known := range r.rejections {
 		if r.in.freeValue(ctx, known.promise, known.reason) != nil {

@@ -9,37 +9,37 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Session is a realm that lasts: what scripts define at the top level is there for the
-// next one. At rest a session is an image of memory, tens of kilobytes that differ from an
-// empty realm; it holds an instance of the engine only while a script runs.
+// Session is a persistent realm: what a script defines at the top level is available to
+// the next one. Between evaluations a session is an image of memory, tens of kilobytes that
+// differ from an empty realm. It holds an instance of the engine only while a script runs.
 //
-// A script that is stopped, by its limits or by its context, leaves the session as it was
-// before. One that fails by itself keeps what it had done until then.
+// A script that is stopped, by its limits or by its context, leaves the session unchanged.
+// A script that fails keeps the changes it made before the error.
 type Session struct {
 	engine *Engine
-	turn   chan struct{} // held by the evaluation under way
+	turn   chan struct{} // held by the evaluation in progress
 
 	mu    sync.Mutex
 	state state
 }
 
-// state is what a session is between two evaluations. It is replaced, never changed.
+// state is the state of a session between two evaluations. It is replaced, never modified.
 type state struct {
 	image *image     // nil means the template: nothing has run yet
-	maps  sourceMaps // of sources whose functions may still be there
-	turns int        // evaluations that came to their own end
+	maps  sourceMaps // of sources whose functions may still exist
+	turns int        // evaluations that were not stopped
 }
 
-// NewSession makes an empty session. It needs no closing.
+// NewSession makes an empty session. It need not be closed.
 func (e *Engine) NewSession() *Session { return newSession(e, state{}) }
 
 func newSession(e *Engine, s state) *Session {
 	return &Session{engine: e, turn: make(chan struct{}, 1), state: s}
 }
 
-// Eval runs a program in the session, one at a time; others wait for their turn. Variables
-// may be declared again. Those of a program that returns at the top level are its own and
-// do not last. A program without a name is called "eval-3.js", by its number.
+// Eval runs a program in the session. Evaluations run one at a time, the others wait.
+// Variables may be declared again. Variables of a program that returns at the top level are
+// local to it. A program without a name is called "eval-3.js", by its number.
 func (s *Session) Eval(ctx context.Context, program Program, host Host) (Outcome, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -71,21 +71,21 @@ func (s *Session) Eval(ctx context.Context, program Program, host Host) (Outcome
 	return outcome, err
 }
 
-// now is the state after the last evaluation.
+// now returns the state after the last evaluation.
 func (s *Session) now() state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Turns is how many evaluations came to their own end, and so may have changed it.
+// Turns returns the number of evaluations that were not stopped.
 func (s *Session) Turns() int { return s.now().turns }
 
-// Fork makes another session in the same state. It copies nothing, and takes the state
-// before an evaluation that is under way.
+// Fork makes another session with the same state. It copies nothing. If an evaluation is in
+// progress, the fork has the state before it.
 func (s *Session) Fork() *Session { return newSession(s.engine, s.now()) }
 
-// Size is what the session holds in memory at rest, in bytes; forks share it.
+// Size returns the memory that the session takes between evaluations, in bytes. Forks share it.
 func (s *Session) Size() int {
 	if img := s.now().image; img != nil {
 		return img.bytes()

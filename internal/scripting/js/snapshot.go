@@ -13,13 +13,13 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// A snapshot is a head, then the session compressed: the length of its notes as JSON, the
-// notes, the size of memory, and each page with its index before it.
+// A snapshot is a header, then the session compressed: the length of its notes as JSON, the
+// notes, the size of memory, and each page preceded by its index.
 const snapshotMagic = "LNJS\x01"
 
-// Snapshot gives the session as bytes. They can be restored by an engine that is built
-// from the same module and prelude, in any process. It takes the state before an
-// evaluation that is under way.
+// Snapshot returns the session as bytes. An engine built from the same module and prelude
+// can restore them, in any process. If an evaluation is in progress, the snapshot has the
+// state before it.
 func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	m, err := s.engine.enter(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// notes are what a session knows besides its memory.
+// notes are the data of a session other than its memory.
 type notes struct {
 	Maps  sourceMaps `json:"maps"`
 	Turns int        `json:"turns"`
@@ -70,8 +70,8 @@ func (s state) write(w io.Writer) error {
 	return nil
 }
 
-// Restore makes a session from a snapshot. Bytes that are not one, or that another build
-// of the engine made, are refused.
+// Restore makes a session from a snapshot. It returns an error if the bytes are not a
+// snapshot, or if another build of the engine made them.
 func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error) {
 	m, err := e.enter(ctx)
 	if err != nil {
@@ -80,11 +80,11 @@ func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error)
 	defer e.underway.done()
 	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
 	if !ok || len(body) < len(m.fingerprint) {
-		return nil, fault.New(fault.InvalidParams, "restore a session: these bytes are no snapshot of this version")
+		return nil, fault.New(fault.InvalidParams, "restore a session: the bytes are not a snapshot of this version")
 	}
 	if !bytes.Equal(body[:len(m.fingerprint)], m.fingerprint[:]) {
 		return nil, fault.New(fault.Conflict, "restore a session: the snapshot was made by another build of the JavaScript engine").
-			WithHint("start a new session: snapshots do not outlive the engine they were made by")
+			WithHint("start a new session: only the build that made a snapshot can restore it")
 	}
 	s, err := readState(flate.NewReader(bytes.NewReader(body[len(m.fingerprint):])), m)
 	if err != nil {
@@ -93,7 +93,7 @@ func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error)
 	return newSession(e, s), nil
 }
 
-// readState reads what write wrote, trusting nothing.
+// readState reads what write wrote. It validates everything.
 func readState(r io.Reader, m *machine) (state, error) {
 	var s state
 	var length uint32

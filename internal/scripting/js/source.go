@@ -20,37 +20,37 @@ func (p *Program) name() string {
 	return p.Name
 }
 
-// toldFunc is a Func as the prelude is told of it.
-type toldFunc struct {
+// funcSettings describes a Func to the prelude.
+type funcSettings struct {
 	Name   string `json:"name"`
 	Target string `json:"target"`
 	Sync   bool   `json:"sync,omitempty"`
 	Hidden bool   `json:"hidden,omitempty"`
 }
 
-func functions(funcs []Func) []toldFunc {
-	told := make([]toldFunc, len(funcs))
+func functions(funcs []Func) []funcSettings {
+	told := make([]funcSettings, len(funcs))
 	for i, f := range funcs {
 		if f.Target == "" {
 			f.Target = f.Name
 		}
-		told[i] = toldFunc(f)
+		told[i] = funcSettings(f)
 	}
 	return told
 }
 
-// settings is what the prelude is told of a module.
+// settings returns the description of a module for the prelude, as JSON.
 func (m *Module) settings() (string, error) {
 	b, err := json.Marshal(struct {
-		Name  string     `json:"name"`
-		Space bool       `json:"space"`
-		Funcs []toldFunc `json:"funcs"`
+		Name  string         `json:"name"`
+		Space bool           `json:"space"`
+		Funcs []funcSettings `json:"funcs"`
 	}{m.Name, m.Space, functions(m.Funcs)})
 	return string(b), err
 }
 
-// settings is what the prelude is told at the beginning, in the form of an answer; "" if
-// there is nothing to tell.
+// settings returns the script's environment for the prelude, encoded as an answer, or "" if
+// there is none.
 func (p *Program) settings() (string, error) {
 	resolved := p.resolved()
 	if len(resolved)+len(p.Funcs)+len(p.Namespaces)+len(p.Globals) == 0 {
@@ -58,12 +58,12 @@ func (p *Program) settings() (string, error) {
 	}
 	b, err := json.Marshal(struct {
 		Namespaces []string                   `json:"namespaces"`
-		Funcs      []toldFunc                 `json:"funcs"`
-		Resolved   []toldFunc                 `json:"resolved"` // only where nothing is there already
+		Funcs      []funcSettings             `json:"funcs"`
+		Resolved   []funcSettings             `json:"resolved"` // defined only if the name is free
 		Globals    map[string]json.RawMessage `json:"globals"`
 	}{append([]string{}, p.Namespaces...), functions(p.Funcs), functions(resolved), mapOrEmpty(p.Globals)})
 	if err != nil {
-		return "", fault.Wrap(fault.InvalidParams, err, "hand over the globals of %s", p.name())
+		return "", fault.Wrap(fault.InvalidParams, err, "encode the globals of %s", p.name())
 	}
 	return encodeJSON(b), nil
 }
@@ -75,7 +75,7 @@ func mapOrEmpty(m map[string]json.RawMessage) map[string]json.RawMessage {
 	return m
 }
 
-// resolved asks Resolve for every identifier in the source.
+// resolved calls Resolve for every identifier in the source.
 func (p *Program) resolved() []Func {
 	if p.Resolve == nil {
 		return nil
@@ -99,13 +99,13 @@ func (p *Program) resolved() []Func {
 	return found
 }
 
-// What turns a script that returns at the top level into a function.
+// The text that wraps a script that returns at the top level in a function.
 const (
 	wrapBefore = "(async () => {"
 	wrapAfter  = "\n})()"
 )
 
-// start compiles the program and begins to run it. The result is the script's promise.
+// start compiles the program and starts it. The result is the script's promise.
 func (r *run) start(ctx context.Context) (value, error) {
 	for forgotten := ""; ; {
 		code, err := r.compile(ctx)
@@ -133,14 +133,14 @@ func (r *run) start(ctx context.Context) (value, error) {
 	}
 }
 
-// redeclaration is how the engine refuses a second let, const or class.
+// redeclaration matches the engine's error for a second let, const or class.
 var redeclaration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^redeclaration of '(.*)'$`) })
 
-// redeclared gives the variable because of which a session's script was refused before
-// any of it ran: it is declared again.
+// redeclared returns the variable whose second declaration made the engine refuse a
+// session's script before any of it ran.
 func (r *run) redeclared(ctx context.Context, main value) (string, error) {
 	if !r.redeclare || r.calls.made+len(r.console.lines) > 0 || r.watch.stop(ctx, false) {
-		return "", nil // the last only if scripts make up such errors
+		return "", nil // the last case only if a script forges such errors
 	}
 	state, err := r.in.call(ctx, fnPromiseState, r.in.context, uint64(main))
 	if err != nil || state != promiseRejected {
@@ -162,15 +162,15 @@ func (r *run) redeclared(ctx context.Context, main value) (string, error) {
 	return m[1], r.in.freeValue(ctx, value(reason), main)
 }
 
-// cannotRedeclare refuses a variable that is bound to the global object for good.
+// cannotRedeclare is the error for a variable that is permanently bound to the global object.
 func (r *run) cannotRedeclare(name string) error {
 	e := &Error{Name: "SyntaxError", Message: "redeclaration of '" + name + "'"}
 	return (&fault.Error{Code: fault.Script, Err: e}).
-		WithHint("%s was declared by var or function before: do so again, or assign to it", name)
+		WithHint("%s was declared by var or function before: declare it the same way, or assign to it", name)
 }
 
 // forget removes a top-level variable of an earlier evaluation. Functions that use it keep
-// working: they will find the new one.
+// working and find the new one.
 func (r *run) forget(ctx context.Context, name string) error {
 	at, err := r.in.place(ctx, name)
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *run) forget(ctx context.Context, name string) error {
 	return err
 }
 
-// compile tries the source as it is, then with its types stripped.
+// compile compiles the source unchanged, or else with its types stripped.
 func (r *run) compile(ctx context.Context) (value, error) {
 	code, plain := r.compileText(ctx, r.program.Source, sourceMap{})
 	var e *Error
@@ -208,8 +208,8 @@ func (r *run) compile(ctx context.Context) (value, error) {
 	return code, err
 }
 
-// strip removes types. Together top-level await and return are too much for the stripper,
-// so that the return gets its function first.
+// strip removes types. The stripper does not accept top-level await together with a
+// top-level return, so a source that returns is wrapped in a function first.
 func (r *run) strip(source string) (string, sourceMap, error) {
 	text, mapping, err := stripTypes(source, r.program.name())
 	var e *Error
@@ -249,7 +249,7 @@ func (r *run) compileAs(ctx context.Context, text string, mapping sourceMap) (va
 
 var moduleSyntax = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`) })
 
-// refuse words a syntax error for people.
+// refuse makes a syntax error readable.
 func (r *run) refuse(e *Error) error {
 	if at := moduleSyntax().FindStringIndex(r.program.Source); at != nil {
 		before := r.program.Source[:at[0]]

@@ -10,14 +10,14 @@ import (
 // lead is put before every source: the engine counts the columns of the first line wrongly.
 const lead = "\n"
 
-// sourceMaps lead from the code that ran back to the sources as written, by file name.
-// Sources that ran as they were need no entry.
+// sourceMaps map positions in the code that ran to the original sources, by file name.
+// Sources that ran unchanged have no entry.
 type sourceMaps map[string]sourceMap
 
-// maxSourceMaps bounds what a session remembers of its sources.
+// maxSourceMaps is the largest number of source maps that a session stores.
 const maxSourceMaps = 64
 
-// set makes or removes an entry.
+// set adds, replaces or removes an entry.
 func (maps sourceMaps) set(file string, m sourceMap) {
 	delete(maps, file)
 	if m == (sourceMap{}) {
@@ -29,19 +29,19 @@ func (maps sourceMaps) set(file string, m sourceMap) {
 	maps[file] = m
 }
 
-// sourceMap leads from one text back to another. Its zero value knows of lead only.
+// sourceMap maps positions in one text to another. The zero value removes lead only.
 type sourceMap struct {
-	// Wrapped is the length of what was put before the first line of the code that ran.
+	// Wrapped is the length of the text inserted before the first line of the code that ran.
 	Wrapped int `json:"wrapped,omitempty"`
 	// Mappings is in the format of source maps, revision 3; "" maps nothing.
 	Mappings string `json:"mappings,omitempty"`
-	// Shifted is the length of what was put before the first line of the source that
-	// Mappings lead to.
+	// Shifted is the length of the text inserted before the first line of the source that
+	// Mappings refer to.
 	Shifted int `json:"shifted,omitempty"`
 }
 
-// original moves a frame to where it stands in the source. Frames of code that scripts
-// make themselves, in files such as <input>, stay.
+// original maps a frame to its position in the source. Frames of code that scripts create
+// themselves, in files such as <input>, are unchanged.
 func (maps sourceMaps) original(f Frame) Frame {
 	if strings.HasPrefix(f.File, "<") {
 		return f
@@ -60,7 +60,7 @@ func (maps sourceMaps) original(f Frame) Frame {
 	return f
 }
 
-// wraps tells whether a function was put around the source.
+// wraps reports whether the source was wrapped in a function.
 func (m sourceMap) wraps() bool { return m.Wrapped+m.Shifted > 0 }
 
 // lookup finds the last mapping at or before a position of the generated text. Lines and
@@ -85,7 +85,7 @@ func (m sourceMap) lookup(line, column int) (int, int) {
 	return bestLine, bestColumn
 }
 
-// mappingDecoder adds up the differences that source maps are written in.
+// mappingDecoder sums the relative numbers of a source map.
 type mappingDecoder struct{ column, source, sourceLine, sourceColumn int }
 
 func (d *mappingDecoder) next(segment string) error {
@@ -105,7 +105,7 @@ func (d *mappingDecoder) next(segment string) error {
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// decodeVLQ reads one number: base-64 digits of five bits, least first, the sign lowest.
+// decodeVLQ reads one number: base-64 digits of five bits, least significant first, the sign in the lowest bit.
 func decodeVLQ(s string) (v int, rest string, err error) {
 	for i := range len(s) {
 		digit := strings.IndexByte(base64Digits, s[i])

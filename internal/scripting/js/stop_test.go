@@ -74,7 +74,7 @@ func TestCancel(t *testing.T) {
 
 // A host that does not listen to its context holds up neither the run nor anything else;
 // only Close waits for it.
-func TestHostThatDoesNotListen(t *testing.T) {
+func TestHostIgnoresContext(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
 	release := make(chan struct{})
@@ -110,7 +110,7 @@ func TestLimits(t *testing.T) {
 		want   string
 	}{
 		"calls":     {"for (let i = 0; i < 4; i++) await mcp.a.b()", Limits{Calls: 3, Time: time.Minute}, "Error: the script's limit of 3 calls is used up (script.js:1:41)"},
-		"output":    {"'x'.repeat(100)", Limits{Output: 50, Time: time.Minute}, "pass on a value of the script: 102 bytes, at most 50 are allowed"},
+		"output":    {"'x'.repeat(100)", Limits{Output: 50, Time: time.Minute}, "read a value of the script: 102 bytes, at most 50 are allowed"},
 		"memory":    {"const a = []; for (;;) a.push(new Array(1000).fill(0))", Limits{Memory: 8 << 20, Time: time.Minute}, "the script used more than its 8 MiB of memory: InternalError: out of memory"},
 		"arguments": {"const s = 'x'.repeat(1e6); await Promise.all(Array.from({length: 20}, () => mcp.a.hang(s)))", Limits{Memory: 12 << 20, Time: time.Minute}, "Error: the arguments of calls in flight are more than"},
 	} {

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// tally counts what is under way. Unlike a sync.WaitGroup one can stop waiting for
-// it, and nothing under way is nothing to wait for, however late it is.
+// tally counts operations in progress. Unlike with a sync.WaitGroup, a waiter can give up
+// when its ctx ends. If nothing is in progress, wait succeeds even if ctx has ended.
 type tally struct {
 	mu    sync.Mutex
 	count int
-	none  chan struct{} // closed when count falls to zero; nil while nobody waits
+	none  chan struct{} // closed when count falls to zero; nil without waiters
 }
 
 func (t *tally) add() {
@@ -28,7 +28,7 @@ func (t *tally) done() {
 	}
 }
 
-// run counts f while it runs beside its caller.
+// run calls f in a goroutine and counts it while it runs.
 func (t *tally) run(f func()) {
 	t.add()
 	go func() {
@@ -37,7 +37,7 @@ func (t *tally) run(f func()) {
 	}()
 }
 
-// wait returns nil once nothing is under way, or why ctx ended before.
+// wait returns nil once nothing is in progress, or the cause of ctx if it ends first.
 func (t *tally) wait(ctx context.Context) error {
 	t.mu.Lock()
 	if t.count == 0 {

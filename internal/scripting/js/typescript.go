@@ -10,7 +10,7 @@ import (
 // maxTypeScript is the largest source whose types are stripped, in bytes.
 const maxTypeScript = 128 << 10
 
-// stripTypes turns TypeScript into JavaScript. A syntax error is an *Error with the
+// stripTypes converts TypeScript to JavaScript. A syntax error is an *Error with the
 // position in source.
 func stripTypes(source, name string) (string, sourceMap, error) {
 	refuse := func(why string) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// birth is the clock while the template is built, in nanoseconds: fixed, so that every
+// birth is the clock while the template is built, in nanoseconds. It is fixed, so that every
 // process builds the same template.
 const birth = 1_763_164_799_123_456_000
 
@@ -26,8 +26,8 @@ const (
 	wasiBadFile = 8
 )
 
-// serveWASI gives the engine the imports it was built with. A script has no files, no
-// environment and no exit; the clock is the host's; three imports carry our own calls.
+// serveWASI provides the imports of the engine. A script has no files, no environment and
+// no exit; the clock is the host's; three imports carry our own calls.
 func serveWASI(ctx context.Context, wasm wazero.Runtime) error {
 	const i32, i64 = api.ValueTypeI32, api.ValueTypeI64
 	b := wasm.NewHostModuleBuilder("wasi_snapshot_preview1")
@@ -70,8 +70,8 @@ func serveWASI(ctx context.Context, wasm wazero.Runtime) error {
 func refuse(_ context.Context, _ api.Module, stack []uint64)  { stack[0] = wasiBadFile }
 func succeed(_ context.Context, _ api.Module, stack []uint64) { stack[0] = wasiSuccess }
 
-// exit is abort() in the engine: it becomes a trap.
-func exit(context.Context, api.Module, []uint64) { panic("the engine gave up") }
+// exit replaces abort() of the engine: it becomes a trap.
+func exit(context.Context, api.Module, []uint64) { panic("the engine aborted") }
 
 func noEnvironment(_ context.Context, m api.Module, stack []uint64) {
 	m.Memory().WriteUint32Le(uint32(stack[0]), 0)
@@ -81,7 +81,7 @@ func noEnvironment(_ context.Context, m api.Module, stack []uint64) {
 
 func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{}).(*instance) }
 
-// hostClock answers Date.now, new Date and performance.now.
+// hostClock serves Date.now, new Date and performance.now.
 func hostClock(ctx context.Context, m api.Module, stack []uint64) {
 	now := uint64(birth)
 	if r := instanceOf(ctx).run; r != nil {
@@ -91,8 +91,8 @@ func hostClock(ctx context.Context, m api.Module, stack []uint64) {
 	stack[0] = wasiSuccess
 }
 
-// hostPoll tells the guest whether to stop. It is called every ten thousand branches of a
-// script and every loopTurns turns of native loops.
+// hostPoll returns whether the guest must stop. The guest calls it every ten thousand
+// branches of a script and every loopTurns iterations of native loops.
 func hostPoll(ctx context.Context, _ api.Module, stack []uint64) {
 	native := uint32(stack[0]) == 1
 	stack[0] = 0
@@ -101,7 +101,7 @@ func hostPoll(ctx context.Context, _ api.Module, stack []uint64) {
 	}
 }
 
-// hostReject follows promises that were rejected with nobody listening.
+// hostReject tracks promises that are rejected without a handler.
 func hostReject(ctx context.Context, _ api.Module, stack []uint64) {
 	in, handled, promise, reason := instanceOf(ctx), uint32(stack[0]), value(stack[4]), value(stack[5])
 	stack[0] = 0

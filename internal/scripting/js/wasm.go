@@ -33,7 +33,7 @@ type section struct {
 	body []byte
 }
 
-// splitSections cuts a module into its sections, in order.
+// splitSections splits a module into its sections, in order.
 func splitSections(module []byte) ([]section, error) {
 	if len(module) < wasmHeader || string(module[:4]) != "\x00asm" {
 		return nil, errors.New("not a WebAssembly module")
@@ -47,8 +47,8 @@ func splitSections(module []byte) ([]section, error) {
 	return list, r.err
 }
 
-// reader walks over module bytes. After the first overrun it stands still and keeps
-// the error, so that callers check once at the end.
+// reader reads module bytes. After the first overrun it stops and records the error, so
+// that callers check once at the end.
 type reader struct {
 	b   []byte
 	at  int
@@ -89,7 +89,7 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
-// skipNumber passes over a LEB128 number of any width.
+// skipNumber skips a LEB128 number of any width.
 func (r *reader) skipNumber() {
 	for r.err == nil && r.byte() >= 0x80 {
 	}
@@ -101,7 +101,7 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// unsigned is v as unsigned LEB128.
+// unsigned encodes v as unsigned LEB128.
 func unsigned(v uint32) []byte {
 	var b []byte
 	for v >= 0x80 {
@@ -111,7 +111,7 @@ func unsigned(v uint32) []byte {
 	return append(b, byte(v))
 }
 
-// signed is v as signed LEB128.
+// signed encodes v as signed LEB128.
 func signed(v int32) []byte {
 	var b []byte
 	for {
@@ -124,7 +124,7 @@ func signed(v int32) []byte {
 	}
 }
 
-// sized puts the length of b before it.
+// sized prepends the length of b to it.
 func sized(b []byte) []byte { return append(unsigned(uint32(len(b))), b...) }
 
 // extend adds n entries, given as bytes, to a section that is a counted list.
@@ -138,7 +138,7 @@ func extend(body []byte, n uint32, entries ...byte) ([]byte, error) {
 	return append(out, entries...), nil
 }
 
-// Opcodes that carry immediates, or that rewriting emits.
+// Opcodes that have immediates, or that rewriting emits.
 const (
 	opUnreachable  = 0x00
 	opBlock        = 0x02
@@ -178,7 +178,7 @@ const (
 	blockVoid = 0x40
 )
 
-// skipImmediates passes over the immediates of the instruction op, which was just read.
+// skipImmediates skips the immediates of the instruction op, which was just read.
 func (r *reader) skipImmediates(op byte) {
 	switch {
 	case op >= opFirstPlain && op <= opLastPlain,
@@ -209,7 +209,7 @@ func (r *reader) skipImmediates(op byte) {
 	}
 }
 
-// skipPrefixed passes over a bulk-memory, table or saturating-conversion instruction.
+// skipPrefixed skips a bulk-memory, table or saturating-conversion instruction.
 func (r *reader) skipPrefixed() {
 	switch sub := r.u32(); sub {
 	case 0, 1, 2, 3, 4, 5, 6, 7:

@@ -38,7 +38,7 @@ func (generator) Call(context.Context, tool.Call) (tool.Result, error) {
 
 // Every way to fail is told so that a model can mend the script. What is told
 // stands in testdata/failures; UPDATE=1 rewrites it.
-func TestFailuresExplainThemselves(t *testing.T) {
+func TestErrorTexts(t *testing.T) {
 	t.Parallel()
 	r := bench(t, func(o *Options) {
 		o.Tools = catalog.New(catalog.Options{Sources: []tool.Source{generator{}}})

@@ -19,8 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// exhibition publishes all examples over the stand-in servers.
-func exhibition(t *testing.T) (printery, *hootenanny) {
+// publishExamples publishes all examples over the stand-in servers.
+func publishExamples(t *testing.T) (publishFixture, *hootenanny) {
 	t.Helper()
 	folder := t.TempDir()
 	music := newHootenanny(t, folder)
@@ -32,7 +32,7 @@ func exhibition(t *testing.T) (printery, *hootenanny) {
 	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{standIns(music)}}})
 	bus := event.New(event.BusOptions{})
 	seen := newTraces()
-	d := newDrawer()
+	d := newSourceStore()
 	runner := bench(t, func(o *Options) {
 		o.Language = func(_ context.Context, hash cas.Ref) string { return d.languages[hash] }
 		o.Tools, o.Events, o.Files = tools, bus, host.FilesOptions{Read: []string{folder}}
@@ -43,7 +43,7 @@ func exhibition(t *testing.T) (printery, *hootenanny) {
 		t.Fatal(err)
 	}
 	tools.Add(published)
-	p := printery{published, d, tools, bus}
+	p := publishFixture{published, d, tools, bus}
 	files, err := fs.Glob(scripts.Files, "*")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
 
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	p, music := exhibition(t)
+	p, music := publishExamples(t)
 	for _, c := range []struct{ name, args, want string }{
 		{"hello", `{}`, `{"greeting":"Hello, Hootenanny!"}`},
 		{"hello", `{"name":"Ada"}`, `{"greeting":"Hello, Ada!"}`},
@@ -102,7 +102,7 @@ func TestExamples(t *testing.T) {
 
 func TestExampleThatWaitsForEvents(t *testing.T) {
 	t.Parallel()
-	p, _ := exhibition(t)
+	p, _ := publishExamples(t)
 	sub := p.bus.Subscribe(event.Options{Types: []string{"script.mix.done.waiting"}})
 	defer sub.Close()
 	answer := make(chan tool.View, 1)

@@ -241,7 +241,7 @@ func (e *JavaScriptEngine) advice(kind Kind) []string {
 	case Misdescribed:
 		return []string{`Define: function describe() { return { name: "my_tool", description: "what it does", params: { n: { type: "number", required: true } } } }`}
 	case ResultError:
-		return []string{"Return plain data: no cycles, only what JSON can hold"}
+		return []string{"Return plain data without cycles, and only types that JSON supports"}
 	default:
 		return nil
 	}

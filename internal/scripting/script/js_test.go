@@ -272,7 +272,7 @@ func TestToolCallsAreCapped(t *testing.T) {
 func TestJavaScriptSessions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	p := enter(t, folder, nil, SessionOptions{})
+	p := openSessions(t, folder, nil, SessionOptions{})
 	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Language: JavaScript})
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestJavaScriptSessions(t *testing.T) {
 		t.Fatalf("fork speaks %q, %v", fork.Language, err)
 	}
 	p.expect(t, fork.ID, "x += 1", "8")
-	later := enter(t, folder, nil, SessionOptions{}) // another process
+	later := openSessions(t, folder, nil, SessionOptions{}) // another process
 	later.expect(t, s.ID, "[x, inc(1), song.events[0].note]", "[7,8,62]")
 	if _, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("an unknown language: %v", err)

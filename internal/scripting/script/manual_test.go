@@ -27,7 +27,7 @@ func TestManualIsUpToDate(t *testing.T) {
 
 // Every function a script can call has a section, and every section is about
 // something a script has.
-func TestManualTellsWhatThereIs(t *testing.T) {
+func TestManualIsComplete(t *testing.T) {
 	t.Parallel()
 	headings := regexp.MustCompile(`(?m)^## ([\w.]+)`)
 	told := map[string]bool{}

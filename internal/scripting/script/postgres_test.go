@@ -14,8 +14,8 @@ func TestOnPostgres(t *testing.T) {
 		TestWhatCannotBePublished, TestFailuresOfPublishedScripts, TestPublishedScriptsCallEachOtherOnlySoDeep,
 		TestASessionKeepsWhatTurnsLeave, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestAStoppedTurnChangesNothing,
 		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestADamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
-		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestLookingChangesNothing,
+		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestReadOnlyTurnWritesNothing,
 		TestSessionsHaveLimitsOfTheirOwn, TestTurnsKeepTheirOrder, TestATurnCannotWaitForItself,
-		TestFilesLeftOpenAreSavedByTheirTurn, TestWhatCannotBeKeptIsNamed,
+		TestFilesLeftOpenAreSavedByTheirTurn, TestUnsavableValuesAreNamed,
 	)
 }

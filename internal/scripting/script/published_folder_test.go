@@ -20,7 +20,7 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-func (p printery) names(t *testing.T) string {
+func (p publishFixture) names(t *testing.T) string {
 	t.Helper()
 	tools, err := p.Tools(t.Context())
 	if err != nil {
@@ -35,8 +35,8 @@ func (p printery) names(t *testing.T) string {
 
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	data, dir, d := t.TempDir(), t.TempDir(), newDrawer()
-	p := opened(t, data, d)
+	data, dir, d := t.TempDir(), t.TempDir(), newSourceStore()
+	p := openPublished(t, data, d)
 	var log strings.Builder
 	f := NewFolder(dir, p.Published, d, slog.New(slog.NewTextHandler(&log, nil)))
 	sync := func(want string) {
@@ -87,12 +87,12 @@ func TestFolder(t *testing.T) {
 
 func TestFolderAfterARestart(t *testing.T) {
 	t.Parallel()
-	data, dir, d := t.TempDir(), t.TempDir(), newDrawer()
+	data, dir, d := t.TempDir(), t.TempDir(), newSourceStore()
 	quiet := slog.New(slog.DiscardHandler)
 	for _, name := range []string{"kept", "gone", "broken"} {
 		save(t, filepath.Join(dir, name+".lua"), named(name, name))
 	}
-	p := opened(t, data, d)
+	p := openPublished(t, data, d)
 	if err := NewFolder(dir, p.Published, d, quiet).Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestFolderAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, filepath.Join(dir, "thief.lua"), named("by_hand", "stolen"))
-	again := opened(t, data, d)
+	again := openPublished(t, data, d)
 	f := NewFolder(dir, again.Published, d, quiet)
 	if err := f.Sync(t.Context()); err != nil {
 		t.Fatal(err)

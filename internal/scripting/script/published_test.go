@@ -15,19 +15,19 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// drawer keeps sources in memory.
-type drawer struct {
+// sourceStore keeps sources in memory.
+type sourceStore struct {
 	mu        sync.Mutex
 	sources   map[cas.Ref]string
 	parents   map[cas.Ref]cas.Ref
 	languages map[cas.Ref]string // where they are not Lua
 }
 
-func newDrawer() *drawer {
-	return &drawer{sources: map[cas.Ref]string{}, parents: map[cas.Ref]cas.Ref{}, languages: map[cas.Ref]string{}}
+func newSourceStore() *sourceStore {
+	return &sourceStore{sources: map[cas.Ref]string{}, parents: map[cas.Ref]cas.Ref{}, languages: map[cas.Ref]string{}}
 }
 
-func (d *drawer) Keep(_ context.Context, content []byte, _ string, parent cas.Ref) (cas.Ref, error) {
+func (d *sourceStore) Keep(_ context.Context, content []byte, _ string, parent cas.Ref) (cas.Ref, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ref := cas.Sum(content)
@@ -35,12 +35,12 @@ func (d *drawer) Keep(_ context.Context, content []byte, _ string, parent cas.Re
 	return ref, nil
 }
 
-func (d *drawer) put(source string) cas.Ref {
+func (d *sourceStore) put(source string) cas.Ref {
 	ref, _ := d.Keep(context.Background(), []byte(source), "", cas.Ref{})
 	return ref
 }
 
-func (d *drawer) Read(_ context.Context, ref cas.Ref, _ int64) ([]byte, error) {
+func (d *sourceStore) Read(_ context.Context, ref cas.Ref, _ int64) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	source, ok := d.sources[ref]
@@ -50,17 +50,17 @@ func (d *drawer) Read(_ context.Context, ref cas.Ref, _ int64) ([]byte, error) {
 	return []byte(source), nil
 }
 
-// printery is everything one needs to publish.
-type printery struct {
+// publishFixture is everything one needs to publish.
+type publishFixture struct {
 	*Published
-	drawer  *drawer
+	sources *sourceStore
 	catalog *catalog.Catalog
 	bus     *event.Bus
 }
 
-// opened opens a printery on the database in folder; its scripts can call what is
+// openPublished opens a printery on the database in folder; its scripts can call what is
 // published.
-func opened(t *testing.T, folder string, d *drawer) printery {
+func openPublished(t *testing.T, folder string, d *sourceStore) publishFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
 	tools := catalog.New(catalog.Options{Sources: []tool.Source{calcTools{}}})
@@ -75,7 +75,7 @@ func opened(t *testing.T, folder string, d *drawer) printery {
 	}
 	tools.Add(p)
 	tools.Refresh(t.Context())
-	return printery{p, d, tools, bus}
+	return publishFixture{p, d, tools, bus}
 }
 
 // named is a script that says its name and version.
@@ -85,7 +85,7 @@ func named(name, answer string) string {
 }
 
 // call runs a tool through the catalog and returns its structured content.
-func (p printery) call(t *testing.T, name, args string) tool.View {
+func (p publishFixture) call(t *testing.T, name, args string) tool.View {
 	t.Helper()
 	result, err := p.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)})
 	if err != nil {
@@ -98,9 +98,9 @@ func (p printery) call(t *testing.T, name, args string) tool.View {
 	return view
 }
 
-func (p printery) publish(t *testing.T, source, name string) Version {
+func (p publishFixture) publish(t *testing.T, source, name string) Version {
 	t.Helper()
-	v, err := p.Publish(t.Context(), PublishRequest{Hash: p.drawer.put(source), Name: name, Publisher: "ada"})
+	v, err := p.Publish(t.Context(), PublishRequest{Hash: p.sources.put(source), Name: name, Publisher: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (p printery) publish(t *testing.T, source, name string) Version {
 
 func TestPublishedScriptsAreTools(t *testing.T) {
 	t.Parallel()
-	p := opened(t, t.TempDir(), newDrawer())
+	p := openPublished(t, t.TempDir(), newSourceStore())
 	changes := 0
 	stop := p.catalog.Exposed().Watch(func() { changes++ })
 	defer stop()
@@ -135,7 +135,7 @@ func TestPublishedScriptsAreTools(t *testing.T) {
 
 func TestEmptyTablesTakeTheKindThatIsWanted(t *testing.T) {
 	t.Parallel()
-	p := opened(t, t.TempDir(), newDrawer())
+	p := openPublished(t, t.TempDir(), newSourceStore())
 	p.publish(t, "function describe() return {name='kinds', params={l={type='array'}, o={type='object'}, d={type='list', default={}}}} end function main(p) return p end", "")
 	if got := p.call(t, "kinds", `{"l":{},"o":[]}`); string(got.Structured) != `{"l":[],"o":{},"d":[]}` {
 		t.Errorf("kinds = %s %s", got.Structured, got.Text())
@@ -144,8 +144,8 @@ func TestEmptyTablesTakeTheKindThatIsWanted(t *testing.T) {
 
 func TestANewVersionMovesTheTool(t *testing.T) {
 	t.Parallel()
-	folder, d := t.TempDir(), newDrawer()
-	p := opened(t, folder, d)
+	folder, d := t.TempDir(), newSourceStore()
+	p := openPublished(t, folder, d)
 	for _, answer := range []string{"one", "two", "two"} {
 		p.publish(t, named("greet", answer), "")
 	}
@@ -155,7 +155,7 @@ func TestANewVersionMovesTheTool(t *testing.T) {
 		t.Errorf("History = %+v, %v", history, err)
 	}
 
-	again := opened(t, folder, d)
+	again := openPublished(t, folder, d)
 	if got := again.call(t, "greet", `{}`); string(got.Structured) != `{"answer":"two","n":1}` {
 		t.Errorf("after opening again greet = %s", got.Structured)
 	}
@@ -181,7 +181,7 @@ func TestANewVersionMovesTheTool(t *testing.T) {
 
 func TestWhatCannotBePublished(t *testing.T) {
 	t.Parallel()
-	p := opened(t, t.TempDir(), newDrawer())
+	p := openPublished(t, t.TempDir(), newSourceStore())
 	for source, want := range map[string]fault.Code{
 		"function main() end":                                 fault.Script,
 		"function describe() return 7 end":                    fault.Script,
@@ -192,7 +192,7 @@ func TestWhatCannotBePublished(t *testing.T) {
 		"function describe() return {name='lua_eval'} end":    fault.Conflict,
 		"fs.write('a','b') function describe() return {} end": fault.Script,
 	} {
-		_, err := p.Publish(t.Context(), PublishRequest{Hash: p.drawer.put(source)})
+		_, err := p.Publish(t.Context(), PublishRequest{Hash: p.sources.put(source)})
 		if fault.CodeOf(err) != want || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v", source, err)
 		}
@@ -207,7 +207,7 @@ func TestWhatCannotBePublished(t *testing.T) {
 
 func TestFailuresOfPublishedScripts(t *testing.T) {
 	t.Parallel()
-	p := opened(t, t.TempDir(), newDrawer())
+	p := openPublished(t, t.TempDir(), newSourceStore())
 	p.publish(t, "function describe() return {name='broken'} end\nfunction main()\n  print('so far')\n  error('so good')\nend", "")
 	got := p.call(t, "broken", `{}`)
 	if !got.IsError || !strings.HasPrefix(got.Text(), "Lua Runtime Error in script cas:") || !strings.Contains(got.Text(), "     4 |   error('so good')") ||
@@ -232,7 +232,7 @@ func TestFailuresOfPublishedScripts(t *testing.T) {
 
 func TestPublishedScriptsCallEachOtherOnlySoDeep(t *testing.T) {
 	t.Parallel()
-	p := opened(t, t.TempDir(), newDrawer())
+	p := openPublished(t, t.TempDir(), newSourceStore())
 	p.publish(t, "function describe() return {name='down', params={n={type='number'}}} end function main(p) return mcp.down{n = p.n + 1} end", "")
 	p.publish(t, "function describe() return {name='twice', params={n={type='number'}}} end function main(p) return mcp.calc.double{n = mcp.calc.double{n = p.n}.n}.n end", "")
 	if got := p.call(t, "twice", `{"n":2}`); string(got.Structured) != `{"result":8}` || got.Text() != "8" {

@@ -27,18 +27,18 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// hasty is a clock on which waiting takes no time: it moves on at once by what
+// instantClock is a clock on which waiting takes no time: it moves on at once by what
 // somebody wants to wait.
-type hasty struct{ *clock.Virtual }
+type instantClock struct{ *clock.Virtual }
 
-func newHasty(start time.Time) hasty { return hasty{clock.NewVirtual(start)} }
+func newInstantClock(start time.Time) instantClock { return instantClock{clock.NewVirtual(start)} }
 
-func (h hasty) Sleep(ctx context.Context, d time.Duration) error {
+func (h instantClock) Sleep(ctx context.Context, d time.Duration) error {
 	h.Advance(d)
 	return h.Virtual.Sleep(ctx, 0)
 }
 
-func (h hasty) AfterFunc(d time.Duration, f func()) func() bool {
+func (h instantClock) AfterFunc(d time.Duration, f func()) func() bool {
 	stop := h.Virtual.AfterFunc(d, f)
 	h.Advance(d)
 	return stop
@@ -86,10 +86,10 @@ func standIns(music *hootenanny) toolbox {
 	return box
 }
 
-// cupboard stands in for the store of results.
-type cupboard struct{ values []json.RawMessage }
+// resultStore stands in for the store of results.
+type resultStore struct{ values []json.RawMessage }
 
-func (s *cupboard) Read(_ context.Context, _, handle, pointer string) (json.RawMessage, error) {
+func (s *resultStore) Read(_ context.Context, _, handle, pointer string) (json.RawMessage, error) {
 	n, _ := strconv.Atoi(strings.TrimPrefix(handle, "$r"))
 	if n < 1 || n > len(s.values) {
 		return nil, fault.New(fault.NotFound, "no result %s", handle).WithHint("kept are $r1 to $r%d", len(s.values))
@@ -101,7 +101,7 @@ func (s *cupboard) Read(_ context.Context, _, handle, pointer string) (json.RawM
 	return s.values[n-1], nil
 }
 
-func (s *cupboard) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
+func (s *resultStore) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
 	value, err := s.Read(ctx, owner, handle, pointer)
 	if err != nil {
 		return nil, 0, err
@@ -111,12 +111,12 @@ func (s *cupboard) Slice(ctx context.Context, owner, handle, pointer string, ski
 	return raw, len(items), err
 }
 
-func (s *cupboard) Keep(_ context.Context, _, _ string, value json.RawMessage) (string, error) {
+func (s *resultStore) Keep(_ context.Context, _, _ string, value json.RawMessage) (string, error) {
 	s.values = append(s.values, value)
 	return fmt.Sprintf("$r%d", len(s.values)), nil
 }
 
-func (s *cupboard) List(context.Context, string) (all []host.StoredResult, err error) {
+func (s *resultStore) List(context.Context, string) (all []host.StoredResult, err error) {
 	for i, v := range s.values {
 		all = append(all, host.StoredResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
 	}

@@ -62,7 +62,7 @@ func TestWaitingForEventsEnds(t *testing.T) {
 }
 
 // What a run was not given says so, and what to do.
-func TestWorldsWithoutParts(t *testing.T) {
+func TestMissingServices(t *testing.T) {
 	t.Parallel()
 	r := bench(t, func(o *Options) { o.Tools, o.Events = nil, nil })
 	for source, want := range map[string]string{

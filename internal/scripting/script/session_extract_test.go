@@ -31,7 +31,7 @@ func TestFunctionsAreWrittenDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := enter(t, t.TempDir(), nil, SessionOptions{Memory: 1})
+			p := openSessions(t, t.TempDir(), nil, SessionOptions{Memory: 1})
 			id := p.create(t)
 			for _, turn := range c.turns {
 				p.say(t, id, turn)
@@ -56,7 +56,7 @@ func TestFunctionsAreWrittenDown(t *testing.T) {
 			}
 		})
 	}
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	if _, err := p.Script(t.Context(), "ada", id, "nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("nothing to write: %v", err)

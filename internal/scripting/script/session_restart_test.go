@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// chatter makes up what somebody might type into a session, one turn after the
+// codeGenerator makes up what somebody might type into a session, one turn after the
 // other: values, tables that hold each other, closures that share a variable,
 // coroutines in the middle of things, metatables, iterators, errors.
-type chatter struct {
+type codeGenerator struct {
 	*rand.Rand
 }
 
-func (c chatter) name() string { return string("abcdefgh"[c.IntN(8)]) }
+func (c codeGenerator) name() string { return string("abcdefgh"[c.IntN(8)]) }
 
-func (c chatter) pick(choices ...string) string { return choices[c.IntN(len(choices))] }
+func (c codeGenerator) pick(choices ...string) string { return choices[c.IntN(len(choices))] }
 
-func (c chatter) expression(depth int) string {
+func (c codeGenerator) expression(depth int) string {
 	if depth > 2 {
 		return c.pick("nil", "true", "-0.0", "0/0", "2^53", "math.maxinteger", "'\\0\\255x'", fmt.Sprint(c.IntN(1000)), c.name())
 	}
@@ -45,7 +45,7 @@ func (c chatter) expression(depth int) string {
 	}
 }
 
-func (c chatter) statement() string {
+func (c codeGenerator) statement() string {
 	a, b := c.name(), c.name()
 	switch c.IntN(12) {
 	case 0, 1, 2:
@@ -71,7 +71,7 @@ func (c chatter) statement() string {
 	}
 }
 
-func (c chatter) turn() string {
+func (c codeGenerator) turn() string {
 	lines := make([]string, 1+c.IntN(4))
 	for i := range lines {
 		lines[i] = c.statement()
@@ -101,8 +101,8 @@ end
 for _, name in ipairs { "a", "b", "c", "d", "e", "f", "g", "h" } do out[#out + 1] = name show(_G[name], 0) end
 return table.concat(out, " "), math.random(1000000)`
 
-// told is what a turn answered, said and complained of.
-func told(p parlour, t *testing.T, id, code string) string {
+// evalText is what a turn answered, said and complained of.
+func evalText(p sessionFixture, t *testing.T, id, code string) string {
 	t.Helper()
 	done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
 	said := fmt.Sprintf("%s %q", done.Result, done.Warnings)
@@ -117,7 +117,7 @@ func told(p parlour, t *testing.T, id, code string) string {
 
 // A session that is brought back from what was saved before every turn, now and
 // then by another process, behaves as one whose process never ended.
-func TestRestartsAreNotNoticed(t *testing.T) {
+func TestSessionAfterRestart(t *testing.T) {
 	t.Parallel()
 	conversations, turns := uint64(24), 12
 	if testing.Short() {
@@ -128,15 +128,15 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 			t.Parallel()
 			same := func(o *Options) { o.Random = func() uint64 { return seed + 1 } }
 			folder := t.TempDir()
-			storedRun := enter(t, t.TempDir(), same, SessionOptions{})
-			restarted := enter(t, folder, same, SessionOptions{Memory: 1})
+			storedRun := openSessions(t, t.TempDir(), same, SessionOptions{})
+			restarted := openSessions(t, folder, same, SessionOptions{Memory: 1})
 			one, other := storedRun.create(t), restarted.create(t)
-			chat := chatter{rand.New(rand.NewPCG(seed, 1))}
+			chat := codeGenerator{rand.New(rand.NewPCG(seed, 1))}
 			var history []string
 			for turn := range turns {
 				for _, code := range []string{chat.turn(), everything} {
 					history = append(history, code)
-					want, got := told(storedRun, t, one, code), told(restarted, t, other, code)
+					want, got := evalText(storedRun, t, one, code), evalText(restarted, t, other, code)
 					if strings.ReplaceAll(got, other, one) != want {
 						t.Fatalf("turn %d after\n%s\nrestarted: %s\nkept:      %s", turn, strings.Join(history[:len(history)-1:len(history)-1], "\n--\n"), got, want)
 					}
@@ -145,7 +145,7 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 					if err := restarted.database.Close(); err != nil {
 						t.Fatal(err)
 					}
-					restarted = enter(t, folder, same, SessionOptions{Memory: 1})
+					restarted = openSessions(t, folder, same, SessionOptions{Memory: 1})
 				}
 			}
 		})

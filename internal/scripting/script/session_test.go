@@ -19,25 +19,25 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
-// parlour is sessions over a database of their own.
-type parlour struct {
+// sessionFixture is sessions over a database of their own.
+type sessionFixture struct {
 	*Sessions
 	database *db.DB
 }
 
-// enter opens the sessions kept in folder, as a process does when it starts.
-func enter(t testing.TB, folder string, change func(*Options), o SessionOptions) parlour {
+// openSessions opens the sessions kept in folder, as a process does when it starts.
+func openSessions(t testing.TB, folder string, change func(*Options), o SessionOptions) sessionFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
 	sessions, err := OpenSessions(t.Context(), database, bench(t, change), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parlour{sessions, database}
+	return sessionFixture{sessions, database}
 }
 
 // create makes a session of ada's.
-func (p parlour) create(t testing.TB) string {
+func (p sessionFixture) create(t testing.TB) string {
 	t.Helper()
 	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada"})
 	if err != nil {
@@ -47,7 +47,7 @@ func (p parlour) create(t testing.TB) string {
 }
 
 // say runs a turn of ada's that must end well, and returns what it returned.
-func (p parlour) say(t testing.TB, id, code string) string {
+func (p sessionFixture) say(t testing.TB, id, code string) string {
 	t.Helper()
 	done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
 	if err != nil {
@@ -60,7 +60,7 @@ func (p parlour) say(t testing.TB, id, code string) string {
 }
 
 // expect runs turns, each with what it must return.
-func (p parlour) expect(t testing.TB, id string, turns ...string) {
+func (p sessionFixture) expect(t testing.TB, id string, turns ...string) {
 	t.Helper()
 	for pair := range slices.Chunk(turns, 2) {
 		if got := p.say(t, id, pair[0]); got != pair[1] {
@@ -71,7 +71,7 @@ func (p parlour) expect(t testing.TB, id string, turns ...string) {
 
 func TestASessionKeepsWhatTurnsLeave(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id,
 		"x = 10", "null",
@@ -96,7 +96,7 @@ func TestASessionKeepsWhatTurnsLeave(t *testing.T) {
 
 func TestOutputBelongsToItsTurn(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	for turn, code := range []string{"print('a') x = 1", "io.write('b') x = x + 1", "print('c') error('no')", "print(x)"} {
 		done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
@@ -112,7 +112,7 @@ func TestOutputBelongsToItsTurn(t *testing.T) {
 
 func TestErrorsKeepTheSession(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1\nfunction fail()\n  error('boom')\nend", "null")
 	for code, want := range map[string]string{
@@ -139,7 +139,7 @@ func TestErrorsKeepTheSession(t *testing.T) {
 
 func TestAStoppedTurnChangesNothing(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1 t = {a = 1}", "null")
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func calls(do func()) *tool.Caller { return &tool.Caller{Progress: func(tool.Pro
 
 func TestResetAndForkAndClose(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1 map = nil function next_x() x = x + 1 return x end", "null")
 	forked, err := p.Fork(t.Context(), "ada", id, "branch")
@@ -198,7 +198,7 @@ func TestResetAndForkAndClose(t *testing.T) {
 func TestSessionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	before := enter(t, folder, nil, SessionOptions{})
+	before := openSessions(t, folder, nil, SessionOptions{})
 	id := before.create(t)
 	before.expect(t, id, `
 		x = 10
@@ -209,7 +209,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	if err := before.database.Close(); err != nil {
 		t.Fatal(err)
 	}
-	after := enter(t, folder, nil, SessionOptions{})
+	after := openSessions(t, folder, nil, SessionOptions{})
 	list, err := after.List(t.Context(), "ada")
 	if err != nil || len(list) != 1 || list[0].ID != id || list[0].Turns != 1 || list[0].Size == 0 {
 		t.Fatalf("list = %+v, %v", list, err)
@@ -219,7 +219,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 
 func TestADamagedStateCanBeReset(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "x = 1", "null")
 	err := p.database.Write(t.Context(), func(tx *db.Tx) error {
@@ -241,7 +241,7 @@ func TestADamagedStateCanBeReset(t *testing.T) {
 
 func TestSessionsBelongToTheirOwner(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{Limit: 2})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{Limit: 2})
 	id := p.create(t)
 	ctx := t.Context()
 	_, evaluated := p.Eval(ctx, "bob", id, Request{Source: "x = 1"})
@@ -273,7 +273,7 @@ func TestSessionsBelongToTheirOwner(t *testing.T) {
 func TestIdleSessionsExpire(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC))
-	p := enter(t, t.TempDir(), nil, SessionOptions{Idle: time.Hour, Clock: now})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{Idle: time.Hour, Clock: now})
 	used, idle := p.create(t), p.create(t)
 	now.Advance(59 * time.Minute)
 	p.expect(t, used, "x = 1", "null")
@@ -299,7 +299,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 func TestTurnsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	const turns = 20
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	var all sync.WaitGroup
 	for range turns {
@@ -314,13 +314,13 @@ func TestTurnsWaitForEachOther(t *testing.T) {
 func TestSessionsAreSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	one, other := enter(t, folder, nil, SessionOptions{}), enter(t, folder, nil, SessionOptions{})
+	one, other := openSessions(t, folder, nil, SessionOptions{}), openSessions(t, folder, nil, SessionOptions{})
 	id := one.create(t)
 	for turn := range 6 {
-		p := []parlour{one, other, other, one, other, one}[turn]
+		p := []sessionFixture{one, other, other, one, other, one}[turn]
 		p.expect(t, id, "x = (x or 0) + 1 return x", fmt.Sprint(turn+1))
 	}
-	for _, p := range []parlour{one, other} {
+	for _, p := range []sessionFixture{one, other} {
 		if _, err := p.Reset(t.Context(), "ada", id); err != nil {
 			t.Fatal(err)
 		}
@@ -330,9 +330,9 @@ func TestSessionsAreSharedByProcesses(t *testing.T) {
 }
 
 // A turn that changes nothing costs no write, and counts as none.
-func TestLookingChangesNothing(t *testing.T) {
+func TestReadOnlyTurnWritesNothing(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "x = {1, 2} function f() return #x end", "null", "return x", "[1,2]", "f()", "2", "print(x[1])", "null")
 	list, err := p.List(t.Context(), "ada")
@@ -347,7 +347,7 @@ func TestLookingChangesNothing(t *testing.T) {
 
 func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
 	for _, c := range []struct {
 		code  string
 		limit Limits // each its own: a busy machine must not run into another
@@ -382,7 +382,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		p := enter(t, t.TempDir(), func(o *Options) {
+		p := openSessions(t, t.TempDir(), func(o *Options) {
 			o.Tools = toolbox{{Space: "sync", Name: "wait"}: does(func(context.Context, struct{}) (any, error) {
 				<-release
 				return nil, nil
@@ -404,9 +404,9 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 
 func TestATurnCannotWaitForItself(t *testing.T) {
 	t.Parallel()
-	var p parlour
+	var p sessionFixture
 	var id string
-	p = enter(t, t.TempDir(), func(o *Options) {
+	p = openSessions(t, t.TempDir(), func(o *Options) {
 		o.Tools = toolbox{{Space: "self", Name: "eval"}: does(func(ctx context.Context, _ struct{}) (any, error) {
 			_, err := p.Eval(ctx, "ada", id, Request{Source: "x = 2"})
 			return nil, err
@@ -418,7 +418,7 @@ func TestATurnCannotWaitForItself(t *testing.T) {
 
 func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "f = io.open(temp.path('a'), 'w') f:write('x')", "null")
 	// The file was the first turn's, which has cleaned up after itself.
@@ -428,9 +428,9 @@ func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 	p.expect(t, id, "y", "null")
 }
 
-func TestWhatCannotBeKeptIsNamed(t *testing.T) {
+func TestUnsavableValuesAreNamed(t *testing.T) {
 	t.Parallel()
-	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	row, err := p.load(t.Context(), "ada", id, noVersion)
 	if err != nil {
@@ -462,7 +462,7 @@ func BenchmarkTurn(b *testing.B) {
 		"look":    {"x", SessionOptions{}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			p := enter(b, b.TempDir(), nil, turn.options)
+			p := openSessions(b, b.TempDir(), nil, turn.options)
 			id := p.create(b)
 			for b.Loop() {
 				p.say(b, id, turn.code)

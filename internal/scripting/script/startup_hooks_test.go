@@ -260,7 +260,7 @@ func TestHooksDoNotSeeThemselves(t *testing.T) {
 }
 
 // Hooks are asked by many at once, one after the other.
-func TestHooksTakeTurns(t *testing.T) {
+func TestHooksRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	m := movedIn(t, "count = 0 function on_tool_call(call) count = count + 1 return { arguments = { n = count } } end", nil)
 	hooks := m.Hooks(HookOptions{Time: time.Minute})
@@ -312,7 +312,7 @@ func TestHooksAreForStartupOnly(t *testing.T) {
 }
 
 // Handlers of events that startup.lua left behind hear what happens later.
-func TestHandlersStay(t *testing.T) {
+func TestHandlersOfStartup(t *testing.T) {
 	t.Parallel()
 	m := movedIn(t, `local heard = 0
 	on("script.knock", function(e)

@@ -45,12 +45,12 @@ func TestStories(t *testing.T) {
 		module := filepath.Base(filepath.Dir(filepath.Dir(path)))
 		t.Run(module+"/"+strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			tellStory(t, path)
+			runStory(t, path)
 		})
 	}
 }
 
-func tellStory(t *testing.T, path string) {
+func runStory(t *testing.T, path string) {
 	archive, err := txtar.ParseFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -148,13 +148,13 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 	s.runner = bench(t, func(o *Options) {
 		o.Tools = standIns(s.music)
 		o.Contents = newShelves(t, s.contents, s.read)
-		o.Clock = newHasty(time.Date(2025, 12, 11, 10, 9, 8, 0, time.UTC))
+		o.Clock = newInstantClock(time.Date(2025, 12, 11, 10, 9, 8, 0, time.UTC))
 		o.Events = event.New(event.BusOptions{Clock: o.Clock})
 		o.TempDir = s.temp
 		o.Files = host.FilesOptions{Read: []string{s.read}, Write: []string{s.write}}
 		o.Tracer, o.Meter = s.traces.tracer(), s.traces.meter()
 		o.Upstreams = &resumeStore{}
-		o.Results = &cupboard{}
+		o.Results = &resultStore{}
 		o.HTTP = webClient(t, s.web)
 		o.Commands = workspace.NewPrograms(workspace.CommandOptions{Allow: []string{"sh"}, Dir: s.write})
 		o.Getenv = func(name string) (string, bool) { return "/home/ada", name == "HOME" }
