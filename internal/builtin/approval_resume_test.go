@@ -26,12 +26,12 @@ type late struct {
 
 func (l late) Now() time.Time { return l.Clock.Now().Add(l.by) }
 
-// decideAndDie has somebody say yes, and waits until the run is held at the bank,
-// where the process stays. What the dead one answers comes when it is let go.
+// decideAndDie approves the run and waits until it blocks in the bank, where the
+// process stays. The result of the dead process arrives when the bank is released.
 func (s *stage) decideAndDie(t *testing.T, code, session string) (id string, answer <-chan string) {
 	t.Helper()
 	id = s.eval(t, code, session).Approval.ID
-	s.bank.hold() // the plan is made by looking for real
+	s.bank.hold() // making the plan calls the read-only tools
 	said := make(chan string, 1)
 	dying := s.toolFixture
 	go func() {
@@ -39,11 +39,11 @@ func (s *stage) decideAndDie(t *testing.T, code, session string) (id string, ans
 		said <- fmt.Sprint(view.Text(), err)
 	}()
 	<-s.bank.wait
-	clocktest.Await(t, func() bool { return s.records(t, id) >= 2 }) // that it paid, and that it was paid
+	clocktest.Await(t, func() bool { return s.records(t, id) >= 2 }) // the call and its outcome
 	return id, said
 }
 
-// records is how many there are of a run.
+// records returns the number of journal records of a run.
 func (s *stage) records(t *testing.T, id string) (n int) {
 	t.Helper()
 	err := s.database.Read(t.Context(), func(tx *db.Tx) error {
@@ -55,8 +55,8 @@ func (s *stage) records(t *testing.T, id string) (n int) {
 	return n
 }
 
-// nextProcess opens everything anew when the dead process has been silent for
-// long, lets it find what is to be done, and waits for that.
+// nextProcess opens everything again when the dead process has been silent long
+// enough, lets it find the unfinished run, and waits for that.
 func (s *stage) nextProcess(t *testing.T) {
 	t.Helper()
 	s.clock = late{clock.Real(), time.Minute}
@@ -71,7 +71,7 @@ func (s *stage) nextProcess(t *testing.T) {
 	})
 }
 
-// outcome is what became of a run, as approval_status tells.
+// outcome returns the outcome of a run, as approval_status reports it.
 func (s *stage) outcome(t *testing.T, id string) (o script.ResumeResult) {
 	t.Helper()
 	var shown struct{ Outcome json.RawMessage }
@@ -82,8 +82,9 @@ func (s *stage) outcome(t *testing.T, id string) (o script.ResumeResult) {
 	return o
 }
 
-// A script that goes on after its approval survives the process: what it did is
-// not done again, and the process that was thought dead does nothing more.
+// TestAnApprovedScriptSurvives checks that a script that continues after its approval
+// survives the process: its effects do not run again, and the process taken for dead
+// does nothing more.
 func TestAnApprovedScriptSurvives(t *testing.T) {
 	t.Parallel()
 	for _, inSession := range []bool{false, true} {
@@ -95,11 +96,11 @@ func TestAnApprovedScriptSurvives(t *testing.T) {
 		id, died := s.decideAndDie(t, `n = 1 mcp.bank.pay { to = "a" } mcp.bank.look { to = "hold" } mcp.bank.pay { to = "b" } n = n + 1 return n`, session)
 		s.nextProcess(t)
 		if o := s.outcome(t, id); o.Error != nil || string(o.Result) != "2" {
-			t.Errorf("went on: %+v, %v", o, o.Error)
+			t.Errorf("outcome %+v, %v", o, o.Error)
 		}
 		s.bank.letGo()
-		if said := <-died; !strings.Contains(said, "another process goes on with the run") {
-			t.Errorf("the dead one said %s", said)
+		if said := <-died; !strings.Contains(said, "another process continues the run") {
+			t.Errorf("the dead process returned %s", said)
 		}
 		if got := fmt.Sprint(s.bank.payments()); got != "[a b]" {
 			t.Errorf("paid %s", got)
@@ -110,7 +111,7 @@ func TestAnApprovedScriptSurvives(t *testing.T) {
 	}
 }
 
-// A call in flight when the process died is in doubt, as in a job.
+// TestAnApprovedCallInDoubt checks that a call in flight at a crash is in doubt, as in a job.
 func TestAnApprovedCallInDoubt(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -126,7 +127,8 @@ func TestAnApprovedCallInDoubt(t *testing.T) {
 	}
 }
 
-// A turn whose session was saved is not taken again when only its answer was lost.
+// TestAnApprovedTurnIsTakenOnce checks that a turn whose session was saved does not
+// run again if only its result was lost.
 func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -137,7 +139,7 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.decide(t, id, "allow", "")
-	err = s.database.Write(t.Context(), func(tx *db.Tx) error { // as if the process had died before it kept the answer
+	err = s.database.Write(t.Context(), func(tx *db.Tx) error { // as if the process had died before it stored the result
 		_, err := tx.Exec(t.Context(), `UPDATE approvals SET outcome = NULL, kept = $2 WHERE id = $1`, id, a.Resume)
 		return err
 	})
@@ -153,7 +155,8 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 	}
 }
 
-// It goes on with the rights of who began it, not of who decided or found it.
+// TestAnApprovedScriptKeepsItsRights checks that a run continues with the rights of
+// its owner, not of the approver.
 func TestAnApprovedScriptKeepsItsRights(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -175,7 +178,7 @@ func TestAnApprovedScriptKeepsItsRights(t *testing.T) {
 	}
 }
 
-// Who says yes when asked starts a run that survives as well.
+// TestAnsweredRunsAreFinished checks that a run approved by an elicitation survives as well.
 func TestAnsweredRunsAreFinished(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// approving is a stage on which the bank's payments need approval.
+// approving returns a stage on which the bank's payments need approval.
 func approving(t *testing.T, rules map[string]approval.Mode) *stage {
 	t.Helper()
 	return openStageWith(t, approval.Policy{Rules: rules})
@@ -21,7 +21,7 @@ func approving(t *testing.T, rules map[string]approval.Mode) *stage {
 
 var payments = map[string]approval.Mode{"bank": approval.Writes}
 
-// answered is what lua_eval and approval_decide answer, as far as it matters here.
+// answered holds the fields of lua_eval and approval_decide results that tests use.
 type answered struct {
 	Status   string
 	Result   json.RawMessage
@@ -39,7 +39,7 @@ type answered struct {
 	}
 }
 
-// eval runs code that must pause, and gives the approval's id.
+// eval runs code that must pause, and returns the approval's id.
 func (s *stage) eval(t *testing.T, code, session string) answered {
 	t.Helper()
 	args := map[string]string{"code": code}
@@ -104,7 +104,8 @@ func TestAScriptWaitsForApprovalAndGoesOn(t *testing.T) {
 	}
 }
 
-// What is not as the plan showed it is asked about again.
+// TestOnlyThePlanIsApproved checks that an effect that differs from the plan needs
+// another approval.
 func TestOnlyThePlanIsApproved(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -153,8 +154,8 @@ func TestRememberedScopes(t *testing.T) {
 	}
 }
 
-// A turn that waits has not happened; it happens when somebody says yes, unless
-// the session went on meanwhile.
+// TestTurnWaitsForApproval checks that a paused turn runs when it is approved, unless
+// the session changed meanwhile.
 func TestTurnWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -184,7 +185,8 @@ func TestTurnWaitsForApproval(t *testing.T) {
 	}
 }
 
-// However a script comes to the tool, it waits there, and cannot say yes itself.
+// TestApprovalCannotBeBypassed checks that a script waits at the tool however it
+// calls it, and cannot approve itself.
 func TestApprovalCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -225,7 +227,8 @@ func TestApprovalCannotBeBypassed(t *testing.T) {
 	}
 }
 
-// A script within a script goes on where it was: what it did is not done again.
+// TestNestedScriptResumes checks that a nested script resumes where it paused: its
+// effects do not run again.
 func TestNestedScriptResumes(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -242,8 +245,8 @@ func TestNestedScriptResumes(t *testing.T) {
 	}
 }
 
-// Where the caller can be asked, it is asked, and the call goes on with the
-// answer. Who closes the question leaves it open.
+// TestTheCallerIsAsked checks that a caller that supports elicitation is asked, and that the
+// call continues with its answer. A cancelled elicitation leaves the approval open.
 func TestTheCallerIsAsked(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
@@ -271,7 +274,7 @@ func TestTheCallerIsAsked(t *testing.T) {
 		{`{"action":"cancel"}`, "Waiting for approval"},
 		{`{"action":"accept","content":{"decision":"allow","remember":"no"}}`, "R-a"},
 		{`{"action":"accept","content":{"decision":"allow","remember":"tool"}}`, "R-a"},
-		{`{"action":"decline"}`, "R-a"}, // nobody asks any more
+		{`{"action":"decline"}`, "R-a"}, // no question is open any more
 	} {
 		if view := call(c.reply); !strings.Contains(view.Text(), c.want) {
 			t.Errorf("%s: %s, want %s", c.reply, view.Text(), c.want)
@@ -282,7 +285,8 @@ func TestTheCallerIsAsked(t *testing.T) {
 	}
 }
 
-// What waits is there after a restart, and goes on then.
+// TestApprovalsSurviveARestart checks that pending approvals exist after a restart
+// and can be decided then.
 func TestApprovalsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)

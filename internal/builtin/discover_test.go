@@ -89,7 +89,8 @@ func TestCallTool(t *testing.T) {
 	}
 }
 
-// A server that was added but has not shown its tools yet answers for itself.
+// TestCallToolOfDisconnectedServer checks the error of a server that was added but
+// has not listed its tools yet.
 func TestCallToolOfDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -24,12 +24,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
-// servers are upstreams that live in the test: both their manager and their tools.
+// servers are upstreams inside the test: both their manager and their tools.
 type servers struct {
 	mu     sync.Mutex
 	wanted map[string]upstreamset.Server
 	fixed  map[string]bool
-	offers map[string][]tool.Info // what a server has once it is connected
+	offers map[string][]tool.Info // tools of a server once it is connected
 	away   map[string]string      // and why one cannot be
 	tools  []tool.Info
 	awaits int
@@ -42,7 +42,7 @@ func newServers() *servers {
 	}
 }
 
-// offer says which tools a server has, by name and input schema.
+// offer sets the tools of a server, by name and input schema.
 func (s *servers) offer(namespace string, tools map[string]string) *servers {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *servers) Remove(_ context.Context, namespace string) (bool, error) {
 	return had, nil
 }
 
-// list makes the list of tools anew; mu is held.
+// list rebuilds the list of tools. The caller holds mu.
 func (s *servers) list() {
 	s.tools = nil
 	for namespace := range s.wanted {
@@ -160,7 +160,7 @@ func (s *servers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 		string(call.Args) + `,"x-unknown":9007199254740993}`)}, nil
 }
 
-// toolFixture is the built-in tools in a catalog with some servers.
+// toolFixture is a catalog with the built-in tools and some servers.
 type toolFixture struct {
 	servers *servers
 	catalog *catalog.Catalog
@@ -195,8 +195,8 @@ func open(t *testing.T) toolFixture {
 	return toolFixture{s, c, set, scriptFixture}
 }
 
-// call runs one of our tools through the catalog, as the hub does, and takes the
-// result apart.
+// call runs a built-in tool through the catalog, as the hub does, and decodes the
+// result.
 func (h toolFixture) call(t *testing.T, name, args string) (tool.View, error) {
 	t.Helper()
 	result, err := h.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)})
@@ -213,7 +213,7 @@ func (h toolFixture) call(t *testing.T, name, args string) (tool.View, error) {
 	return view, nil
 }
 
-// mustCall is call where nothing may fail; it decodes the structured result.
+// mustCall is call for calls that must succeed; it decodes the structured result.
 func (h toolFixture) mustCall(t *testing.T, name, args string, out any) tool.View {
 	t.Helper()
 	view, err := h.call(t, name, args)

@@ -28,12 +28,12 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// bank is tools with an account: look reads it, pay changes it.
+// bank is a set of tools with an account: look reads it, pay changes it.
 type bank struct {
 	mu   sync.Mutex
 	paid []string
-	by   []string      // whose calls those were
-	wait chan struct{} // told when somebody is here, or a payment is slow and waits to be cancelled
+	by   []string      // callers of the payments
+	wait chan struct{} // signalled when a call arrives; a slow payment then waits to be cancelled
 
 	holds    atomic.Bool   // the next call to "hold" waits
 	released chan struct{} // there
@@ -101,7 +101,7 @@ type jobFixture struct {
 	toolFixture
 	bank   *bank
 	queue  *job.Queue
-	folder string // scripts may write it
+	folder string // writable by scripts
 }
 
 func openJobs(t *testing.T) jobFixture {
@@ -134,7 +134,7 @@ func openJobs(t *testing.T) jobFixture {
 	return jobFixture{toolFixture{catalog: c, set: set, scriptFixture: scriptFixture}, b, queue, folder}
 }
 
-// toucher is programs that leave a file behind.
+// toucher is a Commands whose programs create a file.
 type toucher struct{ folder string }
 
 func (p toucher) Run(_ context.Context, name string, _ []string) (host.CommandResult, error) {
@@ -197,7 +197,7 @@ func TestJobTools(t *testing.T) {
 	o.mustCall(t, "job_journal", `{"job_id":"`+id+`"}`, &journal)
 	var calls []string
 	for _, step := range journal.Steps {
-		if !strings.HasPrefix(step.Call, "mcp.has(") { // which tools there are
+		if !strings.HasPrefix(step.Call, "mcp.has(") { // whether a tool exists
 			calls = append(calls, step.Kind+" "+step.Call)
 		}
 	}

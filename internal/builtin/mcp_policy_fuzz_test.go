@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 )
 
-// FuzzAllowHosts has models ask for any URL where every public host is allowed:
-// what passes is https, or on this machine, and never a private address.
+// FuzzAllowHosts checks arbitrary URLs while every public host is allowed: an accepted
+// URL is https or on this machine, and never has a private address.
 func FuzzAllowHosts(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/mcp", "http://127.0.0.1:1/", "https://10.0.0.1/", "https://0x7f000001/", "https://[::ffff:a00:1]/", "https://017700000001/",

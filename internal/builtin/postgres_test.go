@@ -6,7 +6,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres runs on Postgres what runs on SQLite.
+// TestOnPostgres runs the database tests on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,

@@ -32,13 +32,13 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// stage is a toolFixture with everything a script could change, and a way to check
+// stage is a toolFixture with everything that a script can change, and a way to check
 // whether it did.
 type stage struct {
 	toolFixture
 	bank      *bank
-	folder    string // scripts may write it
-	temp      string // below it runs have their folders
+	folder    string // writable by scripts
+	temp      string // parent of the runs' temporary folders
 	web       *httptest.Server
 	posted    atomic.Int64
 	changes   atomic.Int64 // of upstreams, contents and programs
@@ -50,7 +50,7 @@ type stage struct {
 	bus       *event.Bus
 }
 
-// openStage lets scripts do everything.
+// openStage gives scripts all permissions.
 func openStage(t *testing.T) *stage {
 	t.Helper()
 	return openStageWith(t, approval.Policy{})
@@ -118,7 +118,7 @@ func (s *stage) reopen(t *testing.T) {
 	c.Add(s.published)
 }
 
-// read is what a file holds.
+// read returns the content of a file.
 func (s *stage) read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -128,7 +128,7 @@ func (s *stage) read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// changeable is upstreams that count how often they are changed.
+// changeable is an Upstreams that counts changes.
 type changeable struct{ changes *atomic.Int64 }
 
 func (c changeable) Add(context.Context, string, string) error { c.changes.Add(1); return nil }
@@ -139,7 +139,7 @@ func (c changeable) Remove(context.Context, string) (bool, error) {
 func (changeable) Status(string) (host.UpstreamStatus, bool) { return host.UpstreamStatus{}, false }
 func (changeable) List() []host.UpstreamStatus               { return nil }
 
-// storing is contents that count how often something is put.
+// storing is a Contents that counts writes.
 type storing struct{ changes *atomic.Int64 }
 
 func (s storing) Put(context.Context, io.Reader, string) (host.Content, error) {
@@ -155,7 +155,7 @@ func (storing) Artifact(context.Context, string) (host.Content, error) {
 func (storing) Open(context.Context, cas.Ref) (io.ReadCloser, error) { return nil, os.ErrNotExist }
 func (storing) Folder() string                                       { return "" }
 
-// picture is everything a script could have changed.
+// picture returns the state of everything that a script could have changed.
 func (s *stage) picture(t *testing.T) string {
 	t.Helper()
 	var all bytes.Buffer
@@ -191,8 +191,8 @@ func (s *stage) picture(t *testing.T) string {
 	return all.String()
 }
 
-// everyWay tries every way to change the world that a script has. FOLDER and WEB
-// are filled in.
+// everyWay tries every way in which a script can change something. FOLDER and WEB
+// are placeholders.
 const everyWay = `
 local f = "FOLDER/"
 local pay, write = mcp.bank.pay, fs.write
@@ -256,7 +256,7 @@ load("mcp.bank.pay { to = 'loaded' }")()
 local receipt = pay { to = "last" }.receipt
 return { receipt = receipt, balance = mcp.bank.look {}.balance, back = back }`
 
-// inSession does the same with what an earlier turn left lying about.
+// inSession does the same with values that an earlier turn left in the session.
 const fromBefore = `
 old_pay { to = "kept function" }
 old_write("FOLDER/old", "x")
@@ -268,8 +268,8 @@ old_pay = nil
 string.format = nil
 return counter`
 
-// A preview touches nothing, whatever a script tries, and however it came by the
-// functions it tries it with.
+// TestPreviewLeaksNothing checks that a preview changes nothing, whatever functions the
+// script uses and however it got them.
 func TestPreviewLeaksNothing(t *testing.T) {
 	t.Parallel()
 	s := openStage(t)
@@ -318,7 +318,7 @@ func TestPreviewLeaksNothing(t *testing.T) {
 	}
 }
 
-// previewed is what lua_preview answers.
+// previewed is the result of lua_preview.
 type previewed struct {
 	Plan, Reads               []host.Planned
 	Complete, Certain, Mocked bool
@@ -326,7 +326,7 @@ type previewed struct {
 	Result                    json.RawMessage
 }
 
-// publish makes a script a tool.
+// publish publishes a script as a tool.
 func publish(t *testing.T, s *stage, source string) {
 	t.Helper()
 	raw, _ := json.Marshal(map[string]string{"content": source})

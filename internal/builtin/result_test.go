@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/typedecl/typedecltest"
 )
 
-// big is a list of so many things that it is too much to show.
+// big is a list that is too large to be shown whole.
 func big() string {
 	items := make([]string, 2000)
 	for i := range items {

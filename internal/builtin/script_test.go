@@ -146,7 +146,8 @@ func TestStoredScripts(t *testing.T) {
 	}
 }
 
-// The hash stands for the bytes for good, so that they are taken for what they are.
+// TestLanguageOfStoredScripts checks that the language of stored content does not
+// change, since its hash identifies it.
 func TestLanguageOfStoredScripts(t *testing.T) {
 	t.Parallel()
 	h := open(t)

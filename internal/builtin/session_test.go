@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// evaluated is what lua_eval answers, with its result.
+// evaluated is the result of lua_eval.
 type evaluated struct {
 	Result json.RawMessage
 	builtin.Evaluated
@@ -24,7 +24,7 @@ func (h toolFixture) begin(t *testing.T) string {
 	return made.SessionID
 }
 
-// inSession runs code in a session and returns what it returned.
+// inSession runs code in a session and returns its result.
 func (h toolFixture) inSession(t *testing.T, id, code string) string {
 	t.Helper()
 	var out evaluated

@@ -34,7 +34,7 @@ func TestEveryToolKeepsTheRules(t *testing.T) {
 	}
 }
 
-// compileSchema has a schema judged by a library that did not make it.
+// compileSchema compiles a schema with a library that did not generate it.
 func compileSchema(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
@@ -52,7 +52,7 @@ func compileSchema(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
 	return s
 }
 
-// checkOutput holds a result against the tool's output schema.
+// checkOutput validates a result with the tool's output schema.
 func (h toolFixture) checkOutput(t *testing.T, name string, view tool.View) {
 	t.Helper()
 	info, err := h.catalog.Resolve(t.Context(), name)
@@ -87,7 +87,8 @@ func TestInstructionsAreShort(t *testing.T) {
 	}
 }
 
-// The page about our tools says what the tools say. UPDATE=1 writes it.
+// TestPageOfTools checks that the page about the built-in tools is up to date.
+// UPDATE=1 writes it.
 func TestPageOfTools(t *testing.T) {
 	t.Parallel()
 	tools, _ := open(t).set.Tools(t.Context())

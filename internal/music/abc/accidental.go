@@ -1,6 +1,6 @@
 package abc
 
-// accidentalMemory knows what a note without accidental means: it remembers
+// accidentalMemory computes the meaning of a note without accidental: it stores
 // the key, the accidentals of the bar, and those that a tie carries over.
 type accidentalMemory struct {
 	key    Key
@@ -9,7 +9,7 @@ type accidentalMemory struct {
 	tied   map[spelling]int // of notes tied to the next one, by letter and octave
 }
 
-// reach is the pitches that an accidental counts for, as a key of alters.
+// reach returns the pitches that an accidental applies to, as a key of alters.
 func (m *accidentalMemory) reach(s spelling) spelling {
 	s.alter = 0
 	if m.scope != "octave" {
@@ -18,7 +18,7 @@ func (m *accidentalMemory) reach(s spelling) spelling {
 	return s
 }
 
-// implied is the alteration of a note written without accidental.
+// implied returns the alteration of a note written without accidental.
 func (m *accidentalMemory) implied(letter byte, octave int) int {
 	s := spelling{letter: letter, octave: octave}
 	if alter, ok := m.alters[m.reach(s)]; ok {
@@ -30,7 +30,7 @@ func (m *accidentalMemory) implied(letter byte, octave int) int {
 	return m.key.alter(letter)
 }
 
-// write notes that an accidental is written before a note.
+// write records an accidental written before a note.
 func (m *accidentalMemory) write(s spelling) {
 	if m.scope == "not" {
 		return
@@ -41,7 +41,7 @@ func (m *accidentalMemory) write(s spelling) {
 	m.alters[m.reach(s)] = s.alter
 }
 
-// pitch works out how a note is spelled.
+// pitch computes the spelling of a note.
 func (m *accidentalMemory) pitch(n *Note) spelling {
 	s := spelling{letter: n.Letter[0], octave: n.Octave}
 	if n.Accidental == nil {
@@ -64,7 +64,7 @@ func (m *accidentalMemory) resolve(notes []*Note, tie bool) []spelling {
 	return pitches
 }
 
-// carry replaces what is tied to the next note.
+// carry replaces the notes that are tied to the next note.
 func (m *accidentalMemory) carry(notes []*Note, pitches []spelling, tie bool) {
 	m.tied = nil
 	for i, n := range notes {
@@ -79,5 +79,5 @@ func (m *accidentalMemory) carry(notes []*Note, pitches []spelling, tie bool) {
 	}
 }
 
-// bar forgets the accidentals of the bar.
+// bar clears the accidentals of the bar.
 func (m *accidentalMemory) bar() { m.alters = nil }

@@ -6,7 +6,7 @@ import "strings"
 // unchanged.
 const known = "ABCDFGHIKLMNOPQRSTUVWXZmrsw+"
 
-// field takes in one field of the header or the body.
+// field handles one field of the header or the body.
 func (p *parser) field(f *Field) {
 	if !strings.Contains(known, f.Name) {
 		p.diag.warn(f.Position, "there is no %s: field", f.Name)
@@ -43,8 +43,8 @@ func (p *parser) composer(name string) {
 	p.out.Composer = name
 }
 
-// musical checks a field that the score depends on. In the header it sets the
-// tune's own; in the body the score takes it from the voice's items.
+// musical checks a field that affects the score. In the header it sets the
+// tune's own value; in the body the score reads it from the voice's items.
 func (p *parser) musical(f *Field) {
 	if !p.apply(f) {
 		p.diag.fail(f.Position, "%s: cannot be %q; %s", f.Name, f.Value, examples[f.Name])
@@ -82,14 +82,14 @@ func (p *parser) apply(f *Field) (ok bool) {
 	return false
 }
 
-// parts takes in the order of parts, which only the header gives.
+// parts sets the order of parts, which only the header gives.
 func (p *parser) parts(f *Field) {
 	if p.inBody {
 		return
 	}
 	p.out.Parts = f.Value
 	if _, fine := expandParts(f.Value); !fine {
-		p.diag.warn(f.Position, "P: %q is no order of parts and is not followed", f.Value)
+		p.diag.warn(f.Position, "P: %q is not an order of parts and is ignored", f.Value)
 	}
 }
 
@@ -104,7 +104,7 @@ var examples = map[string]string{
 func (p *parser) key(f *Field) bool {
 	key, ok := parseKey(f.Value)
 	if !ok {
-		if !p.inBody { // the header ends here all the same
+		if !p.inBody { // the header ends here in any case
 			p.startBody()
 		}
 		return false
@@ -135,7 +135,7 @@ func (p *parser) tempo(f *Field) bool {
 	return ok
 }
 
-// switchVoice goes on with the voice that a V: field names, a new one perhaps.
+// switchVoice continues with the voice that a V: field names, which may be new.
 func (p *parser) switchVoice(f *Field) {
 	id, properties, _ := strings.Cut(f.Value, " ")
 	if id == "" {
@@ -147,11 +147,11 @@ func (p *parser) switchVoice(f *Field) {
 	p.add(f)
 }
 
-// maxVoices bounds the voices of a tune.
+// maxVoices is the largest number of voices of a tune.
 const maxVoices = 64
 
-// voiceNamed finds or makes a voice. The voice that music without V: began is
-// the first one.
+// voiceNamed finds or makes a voice. The voice of music before the first V: field
+// is the first one.
 func (p *parser) voiceNamed(f *Field, id string) *Voice {
 	for _, v := range p.out.Voices {
 		if v.ID == id {

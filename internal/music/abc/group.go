@@ -158,7 +158,7 @@ func (s *scanner) chord() {
 			s.quoted()
 		case next == '!':
 			s.decoration(next)
-		case oneOf("zx", next): // a rest in a chord is silent there
+		case oneOf("zx", next): // a rest in a chord has no sound
 			s.i++
 			s.length()
 		default:
@@ -231,7 +231,7 @@ func (s *scanner) paren() {
 	}
 	t.Place = s.place("tuplet", start)
 	if t.Notes > 64 || t.With > 64 || t.Count > 64 {
-		s.p.diag.fail(t.Position, "%s is no tuplet", s.text[start:s.i])
+		s.p.diag.fail(t.Position, "%s is not a tuplet", s.text[start:s.i])
 		return
 	}
 	s.p.add(t)

@@ -2,24 +2,24 @@ package abc
 
 import "strings"
 
-// lyrics puts the syllables of w: lines under the notes before them. The
-// lines that follow one another are the verses of the same notes.
+// lyrics assigns the syllables of w: lines to the notes before them. Consecutive
+// lines are the verses of the same notes.
 type lyrics struct {
-	from  int // the first step that the next w: line may be about
-	verse int // how many w: lines there were since the last note
+	from  int // the first step that the next w: line may apply to
+	verse int // number of w: lines since the last note
 }
 
-// music tells that a note comes at a step: w: lines after it begin anew.
+// music records a note at a step: later w: lines start there.
 func (l *lyrics) music(at int) {
 	if l.verse > 0 {
 		l.from, l.verse = at, 0
 	}
 }
 
-// maxVerses bounds how many w: lines the same notes may have.
+// maxVerses is the largest number of w: lines for the same notes.
 const maxVerses = 32
 
-// sing puts a line of syllables under the notes since the last ones.
+// sing assigns a line of syllables to the notes since the last ones.
 func (l *lyrics) sing(steps []step, text string) {
 	if l.verse++; l.verse > maxVerses {
 		return
@@ -46,7 +46,7 @@ func (l *lyrics) sing(steps []step, text string) {
 	}
 }
 
-// nextBar is the step after the next bar line.
+// nextBar returns the step after the next bar line.
 func nextBar(steps []step, at int) int {
 	for ; at < len(steps); at++ {
 		if steps[at].bar != nil && steps[at].bar.line {
@@ -56,9 +56,9 @@ func nextBar(steps []step, at int) int {
 	return at
 }
 
-// syllables cuts a w: line up: one for each note, with "-" at the end when the
-// word goes on and " " when it is over; "_" holds the one before, "*" leaves a
-// note without, "|" goes to the next bar.
+// syllables splits a w: line: one for each note, with "-" at the end if the word
+// continues and " " if it ends. "_" holds the previous syllable, "*" leaves a
+// note without one, "|" skips to the next bar.
 func syllables(text string) []string {
 	var list []string
 	var word strings.Builder
@@ -76,7 +76,7 @@ func syllables(text string) []string {
 		case c == '~':
 			word.WriteByte(' ')
 		case c == '-' && word.Len() == 0 && len(list) > 0:
-			list = append(list, "_") // a word held over another note
+			list = append(list, "_") // a syllable held over another note
 		case c == '-':
 			flush("-")
 		case c == ' ' || c == '\t':

@@ -10,9 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/music/smf"
 )
 
-// maxSteps bounds how many steps all voices of a tune may play, maxNotes how
-// many notes that may be, and maxTicks the time: no two events can be further
-// apart in a file.
+// maxSteps limits the steps that all voices of a tune play, maxNotes the notes,
+// and maxTicks the time: two events of a file cannot be further apart.
 const (
 	maxSteps = 1 << 19
 	maxNotes = 1 << 19
@@ -68,7 +67,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// band plays the voices of a tune one after another into one list of events.
+// band plays the voices of a tune one after the other into one list of events.
 type band struct {
 	tune   *Tune
 	opts   Options
@@ -112,7 +111,7 @@ func (b *band) key(tick int64, k Key) {
 	}
 }
 
-// tick turns a time in units into ticks.
+// tick converts a time in units to ticks.
 func (b *band) tick(units int64) int64 {
 	perWhole := int64(4 * b.opts.TicksPerBeat)
 	return units/whole*perWhole + (units%whole*perWhole+whole/2)/whole
@@ -149,7 +148,7 @@ func tooLong() error {
 		WithHint("repeat fewer parts, or split the tune")
 }
 
-// channel is where a voice plays unless its %%MIDI channel says otherwise.
+// channel is the channel of a voice without %%MIDI channel.
 func (b *band) channel(index int, voice *Voice) uint8 {
 	switch {
 	case b.opts.Channel != 0:
@@ -285,8 +284,8 @@ func (p *player) tone(midi int, start, length int64, louder int) *tone {
 	return t
 }
 
-// sing writes the syllable of a verse, or of the last there is, where the step
-// that was just played began. The words of one voice are enough.
+// sing writes the syllable of a verse, or of the last verse, at the start of the
+// step that was just played. Only one voice is written with words.
 func (p *player) sing(s *step, verse int) {
 	if len(s.words) == 0 || p.sung {
 		return
@@ -297,8 +296,8 @@ func (p *player) sing(s *step, verse int) {
 	}
 }
 
-// channelOf is the channel with that number, or the one we are on when there is
-// none or it is not the tune's to choose.
+// channelOf returns the channel with that number, or the current channel if there
+// is none or the options fix the channel.
 func (p *player) channelOf(number int) uint8 {
 	if number < 1 || number > 16 || p.opts.Channel != 0 {
 		return p.channel

@@ -109,14 +109,14 @@ func beginsNote(c byte) bool { return isNote(c) || oneOf("^_=", c) }
 
 func isDecoration(c byte) bool { return c == '~' || c >= 'H' && c <= 'W' || c >= 'h' && c <= 'w' }
 
-// unknown skips a character that means nothing.
+// unknown skips a character that has no meaning.
 func (s *scanner) unknown() {
 	r, size := utf8.DecodeRuneInString(s.text[s.i:])
 	switch {
 	case strings.ContainsRune("#*;?@\\", r):
 		s.p.diag.warn(s.at(s.i), "%q means nothing here", r)
 	default:
-		s.p.diag.fail(s.at(s.i), "%q is no music", r)
+		s.p.diag.fail(s.at(s.i), "%q is not music", r)
 	}
 	s.i += size
 }
@@ -194,7 +194,7 @@ func (s *scanner) length() Fraction {
 		f.Den = min(f.Den*max(den, 0), maxPart+1)
 	}
 	if f.Num < 1 || f.Den < 1 || f.Num > maxPart || f.Den > maxPart {
-		s.p.diag.fail(s.at(start), "%s is no length", s.text[start:s.i])
+		s.p.diag.fail(s.at(start), "%s is not a length", s.text[start:s.i])
 		return Fraction{1, 1}
 	}
 	return f
@@ -296,7 +296,7 @@ func (s *scanner) decoration(quote byte) {
 	size := strings.IndexByte(s.text[start+1:], quote)
 	if size < 0 || strings.ContainsAny(s.text[start+1:start+1+size], " |[]:") {
 		if quote == '+' {
-			s.p.diag.fail(s.at(start), "'+' is no music")
+			s.p.diag.fail(s.at(start), "'+' is not music")
 		}
 		s.i++
 		return

@@ -10,13 +10,13 @@ type parser struct {
 	voice *Voice
 
 	inBody   bool
-	implicit bool // the only voice is there because there has to be one
+	implicit bool // the only voice was made without a V: field
 	unitSet  bool // an L: field was there
 	sawMusic bool
 	slurs    int
 }
 
-// newParser is nil for a text that is too long.
+// newParser returns nil for a text that is too long.
 func newParser(text string) *parser {
 	if len(text) > MaxText {
 		return nil
@@ -107,7 +107,7 @@ func (p *parser) place(l line, kind string, start, end int) Place {
 	return Place{Kind: kind, Position: l.at(start), start: l.offset + start, end: l.offset + end}
 }
 
-// newDirective takes "MIDI program 40" apart.
+// newDirective splits "MIDI program 40".
 func newDirective(at Place, text string) *Directive {
 	at.Kind = "directive"
 	name, value, _ := strings.Cut(text, " ")
@@ -137,7 +137,7 @@ func (p *parser) startBody() {
 	p.voice = p.out.Voices[0]
 }
 
-// needVoice sees to it that there is a voice.
+// needVoice makes sure that there is a voice.
 func (p *parser) needVoice() {
 	if len(p.out.Voices) == 0 {
 		p.out.Voices = []*Voice{{ID: "1"}}
@@ -145,7 +145,7 @@ func (p *parser) needVoice() {
 	}
 }
 
-// end checks what only the whole tune shows.
+// end checks the tune as a whole.
 func (p *parser) end(first line) {
 	if !p.inBody {
 		if len(p.diag.Errors) == 0 {
@@ -167,8 +167,8 @@ func (p *parser) end(first line) {
 	}
 }
 
-// silent warns of a tune without notes. Often they are there, but after an
-// empty line.
+// silent warns of a tune without notes. A common cause is an empty line before
+// the notes.
 func (p *parser) silent(first line) {
 	for i, l := range p.lines {
 		if _, _, _, field := l.field(); !l.blank() && !field {

@@ -2,7 +2,7 @@ package abc
 
 import "strings"
 
-// maxParts bounds how many parts a P: field may string together.
+// maxParts is the largest number of parts in a P: field.
 const maxParts = 10_000
 
 // expandParts writes the order of parts out: "A2(BC)2" is "AABCBC". Dots and
@@ -54,7 +54,7 @@ func (e *partExpander) group(depth int) (order string, ok bool) {
 
 func isLetter(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' }
 
-// count reads how often the thing before is played.
+// count reads how often the previous part or group is played.
 func (e *partExpander) count() int {
 	n, digits := 0, false
 	for ; e.i < len(e.text) && e.text[e.i] >= '0' && e.text[e.i] <= '9'; e.i++ {
@@ -67,9 +67,9 @@ func (e *partExpander) count() int {
 }
 
 // perform lists the steps of a voice in the order they are played: parts in
-// the order the tune wants them, repeats written out. What stands before the
-// first part comes first. An order of one part only is taken for a label that
-// stands too early, and not followed. The list ends after limit steps.
+// the order the tune gives, with repeats expanded. Steps before the first part
+// come first. An order of a single part is taken for a misplaced label and
+// ignored. The list ends after limit steps.
 func perform(tune *Tune, steps []step, limit int) []int {
 	order, ok := expandParts(tune.Parts)
 	sections := partSections(steps)
@@ -98,7 +98,7 @@ func perform(tune *Tune, steps []step, limit int) []int {
 	return played
 }
 
-// partSection is the steps of one part.
+// partSection holds the steps of one part.
 type partSection struct {
 	label    string
 	from, to int

@@ -19,7 +19,7 @@ func unfold(steps []step) []int {
 	return u.order
 }
 
-// unfolder walks over steps as a player does.
+// unfolder steps through a voice as a player does.
 type unfolder struct {
 	steps  []step
 	passes []int // see passes
@@ -104,7 +104,7 @@ func (u *unfolder) ending(from int) int {
 	return from - 1
 }
 
-// tabulate answers ending for every step at once, from the back.
+// tabulate computes ending for every step at once, from the back.
 func (u *unfolder) tabulate(pass int) []int {
 	table := make([]int, len(u.steps)+1)
 	found, closing := -1, -1
@@ -129,8 +129,8 @@ func (u *unfolder) tabulate(pass int) []int {
 	return table
 }
 
-// passes tells for each step how many passes the endings ahead of it in its
-// section ask for; 0 when there are none.
+// passes returns for each step the number of passes that the following endings of
+// its section need; 0 if there are none.
 func passes(steps []step) []int {
 	table := make([]int, len(steps)+1)
 	for i := len(steps) - 1; i >= 0; i-- {

@@ -2,8 +2,8 @@ package abc
 
 import "strings"
 
-// step is an item of a voice with its pitches and times worked out. What is
-// not about sound has no step.
+// step is an item of a voice with its pitches and times computed. Items that do
+// not affect sound have no step.
 type step struct {
 	sounds []sound  // of a note or chord
 	graces []sound  // before them
@@ -54,7 +54,7 @@ func score(tune *Tune, voice *Voice, diag *Diagnostics) []step {
 	return r.steps
 }
 
-// reader works out one voice item by item.
+// reader processes one voice item by item.
 type reader struct {
 	diag  *Diagnostics
 	steps []step
@@ -122,7 +122,7 @@ var dynamics = map[string]int{
 	"pppp": -70, "ppp": -60, "pp": -45, "p": -30, "mp": -15, "mf": 0, "f": 15, "ff": 30, "fff": 45, "ffff": 47,
 }
 
-// field takes in what a field of the body changes. Malformed ones never get here.
+// field applies a field of the body. Malformed fields are filtered out before.
 func (r *reader) field(f *Field) {
 	switch f.Name {
 	case "K":
@@ -169,7 +169,7 @@ func (r *reader) directive(d *Directive) {
 	}
 }
 
-// sound works out a note or chord.
+// sound computes a note or chord.
 func (r *reader) sound(notes []*Note, factor Fraction, tie bool) {
 	r.lyrics.music(len(r.steps))
 	s := step{graces: r.graces, louder: r.louder}
@@ -196,7 +196,7 @@ func (r *reader) rest(rest *Rest) {
 	r.advance(step{length: r.stretch(scale(r.base, rest.Length.Num, rest.Length.Den))})
 }
 
-// stretch applies the tuplet and the broken rhythm a note stands in.
+// stretch applies the tuplet and the broken rhythm that a note belongs to.
 func (r *reader) stretch(length int64) int64 {
 	if r.tuplet.left > 0 {
 		length = scale(length, r.tuplet.with, r.tuplet.notes)
@@ -280,7 +280,7 @@ func (r *reader) breakRhythm(b *BrokenRhythm) {
 	r.broken, r.brokenAt = short, b.Position
 }
 
-// bar ends a bar: its accidentals are over, and its length is checked.
+// bar ends a bar: it clears the accidentals and checks the length.
 func (r *reader) bar(b *Bar) {
 	r.steps = append(r.steps, step{bar: b})
 	if !b.line {

@@ -12,7 +12,7 @@ type Tempo struct {
 	Text string   `json:"text,omitempty"` // such as Allegro
 }
 
-// defaultTempo holds where a tune names none.
+// defaultTempo is the tempo of a tune without Q: field.
 var defaultTempo = Tempo{BPM: 120, Beat: Fraction{1, 4}}
 
 // quarters is the tempo in quarter notes per minute.

@@ -59,13 +59,13 @@ func moveTo(from Key, name string) (move, error) {
 	fifths := b.place() - a.place()
 	if sharps := from.Sharps + fifths; sharps < -7 || sharps > 7 {
 		return move{}, fault.New(fault.InvalidParams, "transpose abc: %s %s has more than seven accidentals", to.Tonic, from.Mode).
-			WithHint("name the same key otherwise, such as Eb for D#")
+			WithHint("use the enharmonic key, such as Eb for D#")
 	}
 	return move{semitones: mod(7*fifths+5, 12) - 5, fifths: fifths, settled: true}, nil
 }
 
-// in settles how the move is spelled in a key: with as few accidentals in the
-// new signature as can be, and on a tie with sharps when it goes up.
+// in chooses the spelling of the move in a key: the one with the fewest accidentals in
+// the new signature, and on a tie the one with sharps if the move goes up.
 func (m move) in(k Key) move {
 	if m.settled {
 		if sharps := k.Sharps + m.fifths; sharps >= -7 && sharps <= 7 {
@@ -105,7 +105,7 @@ func (m move) name(s spelling) spelling {
 	return spell(place, 60)
 }
 
-// edit puts text in place of some bytes.
+// edit replaces some bytes with text.
 type edit struct {
 	start, end int
 	text       string

@@ -96,9 +96,9 @@ func (m move) key(k Key) Key {
 	return moved
 }
 
-// rewriter moves the items of one voice. It follows what accidentals mean in
-// the text as it is and in the text as it will be, and writes one wherever the
-// two would differ.
+// rewriter moves the items of one voice. It tracks the meaning of accidentals in
+// the old text and in the new one, and writes an accidental wherever the two would
+// differ.
 type rewriter struct {
 	*transposer
 	by       move
@@ -169,7 +169,7 @@ func (w *rewriter) sound(notes []*Note, tie bool) error {
 	return nil
 }
 
-// note rewrites a note and tells what it was and is.
+// note rewrites a note and returns its old and new pitch.
 func (w *rewriter) note(n *Note) (was, is spelling, err error) {
 	was = w.from.pitch(n)
 	is = w.by.pitch(was)

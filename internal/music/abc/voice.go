@@ -21,8 +21,8 @@ var clefs = map[string]bool{
 	"baritone": true, "auto": true, "G": true, "F": true, "C": true, "P": true,
 }
 
-// sounding is what the properties of a K: or V: field say about pitch; a nil
-// part was not mentioned.
+// sounding holds the properties of a K: or V: field that affect pitch; nil means
+// not given.
 type sounding struct {
 	name              string
 	octave, transpose *int
@@ -92,7 +92,7 @@ func (s *sounding) clef(value string) {
 	s.percussion = strings.HasPrefix(value, "perc") || value == "P"
 }
 
-// apply sets what was mentioned.
+// apply sets the properties that were given.
 func (v *Voice) apply(s sounding) {
 	if s.name != "" {
 		v.Name = s.name

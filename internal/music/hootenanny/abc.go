@@ -110,7 +110,7 @@ func (h *Backend) abcValidate(_ context.Context, _ tool.Call, in abcIn) (TuneVal
 type abcTransposeIn struct {
 	abcIn
 	Semitones *int   `json:"semitones,omitempty" jsonschema:"how far, up or down" min:"-60" max:"60"`
-	Key       string `json:"target_key,omitempty" jsonschema:"or the key to go to the nearer way, such as D or F#m" max:"16"`
+	Key       string `json:"target_key,omitempty" jsonschema:"or the target key, such as D or F#m; the shorter way is taken" max:"16"`
 }
 
 // TransposedTune is a tune in another key.
@@ -140,10 +140,10 @@ func (h *Backend) abcTranspose(_ context.Context, _ tool.Call, in abcTransposeIn
 
 type abcToMIDIIn struct {
 	abcIn
-	Tempo     float64 `json:"tempo_override,omitempty" jsonschema:"quarter notes per minute; as the tune says when left out" min:"1" max:"999"`
+	Tempo     float64 `json:"tempo_override,omitempty" jsonschema:"quarter notes per minute; default: the tempo of the tune" min:"1" max:"999"`
 	Transpose int     `json:"transpose,omitempty" jsonschema:"semitones" min:"-60" max:"60"`
 	Velocity  int     `json:"velocity,omitempty" jsonschema:"how hard notes are struck; default 80" min:"1" max:"127"`
-	Channel   int     `json:"channel,omitempty" jsonschema:"MIDI channel for all voices, 9 is drums; each voice its own when left out" min:"0" max:"15"`
+	Channel   int     `json:"channel,omitempty" jsonschema:"MIDI channel for all voices, 9 is drums; default: one channel per voice" min:"0" max:"15"`
 	Lineage
 }
 

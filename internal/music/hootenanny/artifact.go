@@ -29,8 +29,8 @@ type Lineage struct {
 	Tags    []string `json:"tags,omitempty" jsonschema:"words to find it by, such as mood:calm" max:"64"`
 	Creator string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
 	Parent  string   `json:"parent_id,omitempty" jsonschema:"the artifact it was made from" max:"80"`
-	Set     string   `json:"variation_set_id,omitempty" jsonschema:"set of variations it belongs to; any name" max:"128"`
-	Index   int      `json:"variation_index,omitempty" jsonschema:"its number in the set; the next free one when left out" min:"0" max:"1000000"`
+	Set     string   `json:"variation_set_id,omitempty" jsonschema:"name of the set of variations it belongs to" max:"128"`
+	Index   int      `json:"variation_index,omitempty" jsonschema:"its number in the set; default: the next free one" min:"0" max:"1000000"`
 }
 
 // ArtifactView is an artifact in the results of tools.
@@ -207,11 +207,11 @@ func (h *Backend) artifactUpload(ctx context.Context, call tool.Call, in artifac
 }
 
 type artifactCreateIn struct {
-	Hash        string         `json:"cas_hash" jsonschema:"hash of the content it is to be" min:"12" max:"80"`
-	MIMEType    string         `json:"mime_type,omitempty" jsonschema:"what it is; as it was stored when left out" max:"256"`
+	Hash        string         `json:"cas_hash" jsonschema:"hash of its content" min:"12" max:"80"`
+	MIMEType    string         `json:"mime_type,omitempty" jsonschema:"its MIME type; default: the type it was stored with" max:"256"`
 	Name        string         `json:"name,omitempty" jsonschema:"a title" max:"256"`
 	Description string         `json:"description,omitempty" jsonschema:"what it is, for people and searches" max:"8192"`
-	Metadata    toolset.Object `json:"metadata,omitempty" jsonschema:"anything else to keep with it"`
+	Metadata    toolset.Object `json:"metadata,omitempty" jsonschema:"additional data to store with it"`
 	Lineage
 }
 
@@ -257,8 +257,8 @@ type artifactListIn struct {
 	Tag     string   `json:"tag,omitempty" jsonschema:"only those with this tag" max:"128"`
 	Tags    []string `json:"tags,omitempty" jsonschema:"only those with all of these tags" max:"16"`
 	Creator string   `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
-	Vibe    string   `json:"vibe,omitempty" jsonschema:"words of what was said of them; the best first" max:"512"`
-	Set     string   `json:"variation_set_id,omitempty" jsonschema:"only the variations of this set, in its order" max:"128"`
+	Vibe    string   `json:"vibe,omitempty" jsonschema:"words from annotations; the best matches first" max:"512"`
+	Set     string   `json:"variation_set_id,omitempty" jsonschema:"only the variations of this set, in order" max:"128"`
 	Limit   int      `json:"limit,omitempty" jsonschema:"maximum number; default 50" min:"1" max:"200"`
 	Cursor  string   `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" max:"512"`
 }
@@ -322,9 +322,9 @@ func some(text string) []string {
 
 type annotationIn struct {
 	ArtifactID string `json:"artifact_id" jsonschema:"id of an artifact, or its content's hash" min:"12" max:"80"`
-	Message    string `json:"message" jsonschema:"what to say of it" min:"1" max:"4096"`
-	Vibe       string `json:"vibe,omitempty" jsonschema:"its mood in a few words, to be found by" max:"512"`
-	Source     string `json:"source,omitempty" jsonschema:"who says it" max:"256"`
+	Message    string `json:"message" jsonschema:"text of the annotation" min:"1" max:"4096"`
+	Vibe       string `json:"vibe,omitempty" jsonschema:"its mood in a few words, for searches" max:"512"`
+	Source     string `json:"source,omitempty" jsonschema:"author of the annotation" max:"256"`
 }
 
 // AnnotatedArtifact is an artifact with one more annotation.

@@ -36,7 +36,7 @@ type casStoreIn struct {
 
 // StoredContent is the result of storing a content.
 type StoredContent struct {
-	Hash     string `json:"hash" jsonschema:"name it by this, or by its first 12 digits or more"`
+	Hash     string `json:"hash" jsonschema:"identifies the content; the first 12 digits or more suffice"`
 	Size     int64  `json:"size_bytes"`
 	MIMEType string `json:"mime_type"`
 	Source   string `json:"source_path,omitempty" jsonschema:"the file it was read from"`
@@ -79,7 +79,7 @@ type ContentInfo struct {
 	Size     int64  `json:"size_bytes"`
 	Exists   bool   `json:"exists"`
 	Path     string `json:"local_path,omitempty" jsonschema:"its file on the server; scripts may read it"`
-	Preview  string `json:"preview,omitempty" jsonschema:"how it begins, when it is text"`
+	Preview  string `json:"preview,omitempty" jsonschema:"the beginning, if it is text"`
 	URL      string `json:"url,omitempty" jsonschema:"where it can be fetched"`
 }
 
@@ -128,7 +128,7 @@ func (h *Backend) preview(ctx context.Context, c Content) (string, error) {
 type casGetIn struct {
 	hashIn
 	Offset int64 `json:"offset,omitempty" jsonschema:"where to begin, in bytes" min:"0"`
-	Length int64 `json:"length,omitempty" jsonschema:"how many bytes to take; default: all that follow" min:"1" max:"33554432"`
+	Length int64 `json:"length,omitempty" jsonschema:"number of bytes; default: up to the end" min:"1" max:"33554432"`
 }
 
 // ContentData is the bytes of a content, or a part of them.
@@ -136,8 +136,8 @@ type ContentData struct {
 	Hash     string `json:"hash"`
 	Size     int64  `json:"size"`
 	MIMEType string `json:"mime_type"`
-	Offset   int64  `json:"offset,omitempty" jsonschema:"where the data begins in it"`
-	Data     string `json:"data" jsonschema:"the content or the part asked for, in base64"`
+	Offset   int64  `json:"offset,omitempty" jsonschema:"offset of the data in the content"`
+	Data     string `json:"data" jsonschema:"the content or the requested part, in base64"`
 }
 
 // Text is one line.

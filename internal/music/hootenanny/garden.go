@@ -39,7 +39,7 @@ func (s GardenState) Text() string {
 }
 
 type seekIn struct {
-	Beat float64 `json:"beat" jsonschema:"where to go, in beats" min:"0" max:"1000000000"`
+	Beat float64 `json:"beat" jsonschema:"the new position, in beats" min:"0" max:"1000000000"`
 }
 
 func (h *Backend) gardenSeek(_ context.Context, _ tool.Call, in seekIn) (GardenState, error) {
@@ -63,8 +63,8 @@ func (h *Backend) gardenSetTempo(_ context.Context, _ tool.Call, in tempoIn) (Ga
 type regionIn struct {
 	Position  float64 `json:"position" jsonschema:"where it begins, in beats" min:"0" max:"1000000000"`
 	Duration  float64 `json:"duration" jsonschema:"how long it is, in beats" min:"0.001" max:"1000000000"`
-	Behavior  string  `json:"behavior_type" jsonschema:"what is to happen there" enum:"play_content,latent,apply_processing,emit_trigger"`
-	ContentID string  `json:"content_id,omitempty" jsonschema:"the artifact or content that is played, when something is" max:"128"`
+	Behavior  string  `json:"behavior_type" jsonschema:"what happens there" enum:"play_content,latent,apply_processing,emit_trigger"`
+	ContentID string  `json:"content_id,omitempty" jsonschema:"the artifact or content to play, if any" max:"128"`
 	Name      string  `json:"name,omitempty" jsonschema:"a name for people" max:"256"`
 }
 
@@ -111,7 +111,7 @@ func (h *Backend) gardenDeleteRegion(ctx context.Context, _ tool.Call, in region
 
 type moveRegionIn struct {
 	ID       string  `json:"region_id" jsonschema:"id of a region" min:"1" max:"64"`
-	Position float64 `json:"new_position" jsonschema:"where it is to begin, in beats" min:"0" max:"1000000000"`
+	Position float64 `json:"new_position" jsonschema:"its new start, in beats" min:"0" max:"1000000000"`
 }
 
 func (h *Backend) gardenMoveRegion(ctx context.Context, _ tool.Call, in moveRegionIn) (Region, error) {
@@ -197,7 +197,7 @@ type GardenView struct {
 	GardenState
 	Regions []Region `json:"regions"`
 	Markers []Marker `json:"markers"`
-	Playing []string `json:"active_regions" jsonschema:"ids of those the transport is in"`
+	Playing []string `json:"active_regions" jsonschema:"ids of the regions at the current position"`
 }
 
 // Text has one line per item.

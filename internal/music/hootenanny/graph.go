@@ -22,7 +22,7 @@ func (h *Backend) graphTools() []toolset.Tool {
 type graphContextIn struct {
 	Tag         string `json:"tag,omitempty" jsonschema:"only those with this tag, such as type:midi" max:"128"`
 	Creator     string `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
-	Vibe        string `json:"vibe_search,omitempty" jsonschema:"words for what it is like, looked for in names, descriptions, tags and annotations" max:"512"`
+	Vibe        string `json:"vibe_search,omitempty" jsonschema:"words to search for in names, descriptions, tags and annotations" max:"512"`
 	Limit       int    `json:"limit,omitempty" jsonschema:"maximum number; default 20" min:"1" max:"200"`
 	Metadata    bool   `json:"include_metadata,omitempty" jsonschema:"show metadata too"`
 	Annotations *bool  `json:"include_annotations,omitempty" jsonschema:"show annotations; default true"`
@@ -36,8 +36,8 @@ type GraphContext struct {
 
 // GraphSummary counts the matching artifacts.
 type GraphSummary struct {
-	Total  int            `json:"total" jsonschema:"of all that fit, counted up to 1000"`
-	ByType map[string]int `json:"by_type" jsonschema:"of those shown"`
+	Total  int            `json:"total" jsonschema:"number of all matches, counted up to 1000"`
+	ByType map[string]int `json:"by_type" jsonschema:"counts of the artifacts shown"`
 }
 
 // Text has one line per item.
@@ -93,8 +93,8 @@ type graphQueryIn struct {
 type QueryResult struct {
 	Results  []ArtifactView `json:"results"`
 	Count    int            `json:"count"`
-	Examined int            `json:"examined" jsonschema:"artifacts the query was held against"`
-	Complete bool           `json:"complete" jsonschema:"whether there is nothing more that fits"`
+	Examined int            `json:"examined" jsonschema:"number of artifacts tested"`
+	Complete bool           `json:"complete" jsonschema:"whether these are all matches"`
 }
 
 // Text has one line per item.

@@ -25,8 +25,8 @@ func (h *Backend) identityTools() []toolset.Tool {
 // IdentityHint is a property by which a device or person can be recognised.
 type IdentityHint struct {
 	Kind       string   `json:"kind" jsonschema:"what it is, such as usb_id or alsa_name" min:"1" max:"128"`
-	Value      string   `json:"value" jsonschema:"what it reads" min:"1" max:"512"`
-	Confidence *float64 `json:"confidence,omitempty" jsonschema:"how sure that is, from 0 to 1; default 1" min:"0" max:"1"`
+	Value      string   `json:"value" jsonschema:"its value" min:"1" max:"512"`
+	Confidence *float64 `json:"confidence,omitempty" jsonschema:"confidence from 0 to 1; default 1" min:"0" max:"1"`
 }
 
 type bindIn struct {
@@ -35,7 +35,7 @@ type bindIn struct {
 	Hints []IdentityHint `json:"hints,omitempty" jsonschema:"what it can be recognised by" max:"64"`
 }
 
-// Identity is a device, person or program that takes part.
+// Identity is a device, person or program.
 type Identity struct {
 	ID    string         `json:"id"`
 	Name  string         `json:"name"`
@@ -75,8 +75,8 @@ func (h *Backend) graphBind(ctx context.Context, _ tool.Call, in bindIn) (i Iden
 
 type graphTagIn struct {
 	Identity  string `json:"identity_id" jsonschema:"id of an identity" min:"1" max:"128"`
-	Namespace string `json:"namespace" jsonschema:"what the tag is about, such as role" min:"1" max:"128"`
-	Value     string `json:"value" jsonschema:"what it says, such as synth" min:"1" max:"256"`
+	Namespace string `json:"namespace" jsonschema:"namespace of the tag, such as role" min:"1" max:"128"`
+	Value     string `json:"value" jsonschema:"value of the tag, such as synth" min:"1" max:"256"`
 }
 
 func (h *Backend) graphTag(ctx context.Context, _ tool.Call, in graphTagIn) (i Identity, err error) {
@@ -96,11 +96,11 @@ func (h *Backend) graphTag(ctx context.Context, _ tool.Call, in graphTagIn) (i I
 }
 
 type connectIn struct {
-	From      string `json:"from_identity" jsonschema:"id of the identity it leads from" min:"1" max:"128"`
-	FromPort  string `json:"from_port" jsonschema:"the port it leads from" min:"1" max:"128"`
-	To        string `json:"to_identity" jsonschema:"id of the identity it leads to" min:"1" max:"128"`
-	ToPort    string `json:"to_port" jsonschema:"the port it leads to" min:"1" max:"128"`
-	Transport string `json:"transport,omitempty" jsonschema:"by what, such as midi or audio" max:"128"`
+	From      string `json:"from_identity" jsonschema:"id of the source identity" min:"1" max:"128"`
+	FromPort  string `json:"from_port" jsonschema:"source port" min:"1" max:"128"`
+	To        string `json:"to_identity" jsonschema:"id of the target identity" min:"1" max:"128"`
+	ToPort    string `json:"to_port" jsonschema:"target port" min:"1" max:"128"`
+	Transport string `json:"transport,omitempty" jsonschema:"kind of connection, such as midi or audio" max:"128"`
 }
 
 // Connection connects a port of one identity to a port of another.
@@ -135,14 +135,14 @@ func (h *Backend) graphConnect(ctx context.Context, _ tool.Call, in connectIn) (
 
 type findIn struct {
 	Name      string `json:"name,omitempty" jsonschema:"part of a name or id" max:"256"`
-	Namespace string `json:"tag_namespace,omitempty" jsonschema:"only those with a tag about this" max:"128"`
-	Value     string `json:"tag_value,omitempty" jsonschema:"only those with a tag that says this" max:"256"`
+	Namespace string `json:"tag_namespace,omitempty" jsonschema:"only those with a tag in this namespace" max:"128"`
+	Value     string `json:"tag_value,omitempty" jsonschema:"only those with a tag of this value" max:"256"`
 }
 
 // IdentityMatches is the matching identities and their connections.
 type IdentityMatches struct {
 	Identities  []Identity   `json:"identities"`
-	Connections []Connection `json:"connections" jsonschema:"those that lead to or from one of them"`
+	Connections []Connection `json:"connections" jsonschema:"the connections of these identities"`
 	Count       int          `json:"count"`
 }
 

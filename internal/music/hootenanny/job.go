@@ -115,7 +115,7 @@ func stepped[Out any](ctx context.Context, t Task, name string, do func(ctx cont
 
 // StartedJob is the result of a tool that started a job.
 type StartedJob struct {
-	JobID  string `json:"job_id" jsonschema:"wait for it with job_poll, then ask job_status for its result"`
+	JobID  string `json:"job_id" jsonschema:"wait for it with job_poll, then get its result with job_status"`
 	Status string `json:"status"`
 	Tool   string `json:"tool"`
 }
@@ -144,8 +144,8 @@ func (h *Backend) begin(ctx context.Context, call tool.Call, params any, k Linea
 type noJobs struct{}
 
 func (noJobs) refuse() error {
-	return fault.New(fault.Unavailable, "no jobs run here").
-		WithHint("they run in the server that has this data folder open; call it there, or stop it")
+	return fault.New(fault.Unavailable, "this process runs no jobs").
+		WithHint("the server that has this data folder open runs them; call the tool there, or stop that server")
 }
 
 func (n noJobs) Submit(context.Context, JobSpec) (Job, error) { return Job{}, n.refuse() }
@@ -178,7 +178,7 @@ type JobView struct {
 	Tags     []string       `json:"tags,omitempty"`
 	Progress float64        `json:"progress" jsonschema:"from 0 to 1"`
 	Message  string         `json:"message,omitempty"`
-	Result   toolset.Object `json:"result,omitempty" jsonschema:"what it came to; what is no object is its value"`
+	Result   toolset.Object `json:"result,omitempty" jsonschema:"the result; a result that is not an object is in its field value"`
 	Error    *JobError      `json:"error,omitempty"`
 	Created  int64          `json:"created_at" jsonschema:"seconds since 1970"`
 	Started  int64          `json:"started_at,omitempty"`
@@ -285,7 +285,7 @@ func (h *Backend) jobList(ctx context.Context, _ tool.Call, in jobListIn) (JobLi
 // JobCancelled is the result of cancelling a job.
 type JobCancelled struct {
 	JobID   string `json:"job_id"`
-	Success bool   `json:"success" jsonschema:"false when it was over before"`
+	Success bool   `json:"success" jsonschema:"false if it had already ended"`
 }
 
 // Text is one line.
@@ -309,16 +309,16 @@ const (
 )
 
 type jobPollIn struct {
-	JobIDs  []string `json:"job_ids,omitempty" jsonschema:"ids of jobs; none just waits" max:"1000"`
+	JobIDs  []string `json:"job_ids,omitempty" jsonschema:"ids of jobs; with none it only waits" max:"1000"`
 	Timeout int      `json:"timeout_ms" jsonschema:"how long to wait, at most 30000" min:"0" max:"600000"`
 	Mode    string   `json:"mode,omitempty" jsonschema:"return when any of them has ended (default), or all" enum:"any,all"`
 }
 
 // JobsPolled is the result of polling jobs.
 type JobsPolled struct {
-	Completed []JobView `json:"completed" jsonschema:"those that are over, whichever way"`
+	Completed []JobView `json:"completed" jsonschema:"jobs that completed, failed or were cancelled"`
 	Failed    []string  `json:"failed" jsonschema:"ids of those that failed or were cancelled"`
-	Pending   []string  `json:"pending" jsonschema:"ids of the rest"`
+	Pending   []string  `json:"pending" jsonschema:"ids of jobs that have not ended"`
 	TimedOut  bool      `json:"timed_out"`
 	Reason    string    `json:"reason" jsonschema:"job_complete or timeout"`
 	Elapsed   int64     `json:"elapsed_ms"`

@@ -112,8 +112,8 @@ func (h *Backend) audioInfo(ctx context.Context, _ tool.Call, in mediaIn) (Audio
 type timeConvertIn struct {
 	Value float64 `json:"value" jsonschema:"a time"`
 	From  string  `json:"from" jsonschema:"its unit" enum:"beats,seconds"`
-	To    string  `json:"to" jsonschema:"the unit wanted" enum:"beats,seconds"`
-	Tempo float64 `json:"tempo_bpm,omitempty" jsonschema:"beats per minute; the garden's when left out" min:"1" max:"999"`
+	To    string  `json:"to" jsonschema:"the unit to convert to" enum:"beats,seconds"`
+	Tempo float64 `json:"tempo_bpm,omitempty" jsonschema:"beats per minute; default: the tempo of the garden" min:"1" max:"999"`
 }
 
 // ConvertedTime is a time in another unit.
@@ -142,7 +142,7 @@ func (h *Backend) timeConvert(_ context.Context, _ tool.Call, in timeConvertIn) 
 
 type soundfontIn struct {
 	Hash  string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
-	Drums bool   `json:"include_drum_map,omitempty" jsonschema:"tell what the keys of the drum kits play"`
+	Drums bool   `json:"include_drum_map,omitempty" jsonschema:"list the sounds of the drum kits by key"`
 }
 
 // Font describes a SoundFont.

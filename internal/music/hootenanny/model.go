@@ -71,8 +71,8 @@ func (k Lineage) kin() Lineage { return k }
 // sampling is the sampling parameters of a model.
 type sampling struct {
 	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; default 1" min:"0.01" max:"2"`
-	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; default 0.95" min:"0.01" max:"1"`
-	MaxTokens   int     `json:"max_tokens,omitempty" jsonschema:"how much it writes at most; default 1024" min:"1" max:"8192"`
+	TopP        float64 `json:"top_p,omitempty" jsonschema:"nucleus sampling: probability mass to choose from; default 0.95" min:"0.01" max:"1"`
+	MaxTokens   int     `json:"max_tokens,omitempty" jsonschema:"maximum number of tokens; default 1024" min:"1" max:"8192"`
 	Variations  int     `json:"num_variations,omitempty" jsonschema:"how many; default 1" min:"1" max:"8"`
 }
 
@@ -93,7 +93,7 @@ func (s sampling) orDefault() sampling {
 }
 
 type orpheusIn struct {
-	Model string `json:"model,omitempty" jsonschema:"which of its models, such as base" max:"64"`
+	Model string `json:"model,omitempty" jsonschema:"name of the model, such as base" max:"64"`
 	sampling
 	Lineage
 }
@@ -108,7 +108,7 @@ type orpheusSeededIn struct {
 func (in orpheusSeededIn) contents() []string { return []string{in.Seed} }
 
 type orpheusContinueIn struct {
-	Input string `json:"input_hash" jsonschema:"MIDI file to go on from: its hash, or its artifact's id" min:"12" max:"80"`
+	Input string `json:"input_hash" jsonschema:"MIDI file to continue: its hash, or its artifact's id" min:"12" max:"80"`
 	orpheusIn
 }
 
@@ -159,8 +159,8 @@ func (h *Backend) composeFrom(ctx context.Context, t Task, in orpheusIn, task, s
 }
 
 type orpheusBridgeIn struct {
-	SectionA string `json:"section_a_hash" jsonschema:"MIDI file to lead from: its hash, or its artifact's id" min:"12" max:"80"`
-	SectionB string `json:"section_b_hash,omitempty" jsonschema:"MIDI file to lead to" max:"80"`
+	SectionA string `json:"section_a_hash" jsonschema:"MIDI file before the bridge: its hash, or its artifact's id" min:"12" max:"80"`
+	SectionB string `json:"section_b_hash,omitempty" jsonschema:"MIDI file after the bridge" max:"80"`
 	sampling
 	Lineage
 }
@@ -338,13 +338,13 @@ func (h *Backend) analyse(ctx context.Context, t Task, name, source string, requ
 }
 
 type musicgenIn struct {
-	Prompt      string  `json:"prompt" jsonschema:"what it is to sound like" min:"1" max:"4096"`
+	Prompt      string  `json:"prompt" jsonschema:"description of the sound" min:"1" max:"4096"`
 	Duration    float64 `json:"duration,omitempty" jsonschema:"seconds; default 10" min:"0.5" max:"30"`
 	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; default 1" min:"0.01" max:"2"`
-	TopK        int     `json:"top_k,omitempty" jsonschema:"how many of the likely it chooses from; default 250" min:"1" max:"2048"`
-	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; default 0.9" min:"0.01" max:"1"`
-	Guidance    float64 `json:"guidance_scale,omitempty" jsonschema:"how closely it keeps to the prompt; default 3" min:"0.1" max:"15"`
-	DoSample    *bool   `json:"do_sample,omitempty" jsonschema:"false takes the likeliest always; default true"`
+	TopK        int     `json:"top_k,omitempty" jsonschema:"number of most likely tokens to choose from; default 250" min:"1" max:"2048"`
+	TopP        float64 `json:"top_p,omitempty" jsonschema:"nucleus sampling: probability mass to choose from; default 0.9" min:"0.01" max:"1"`
+	Guidance    float64 `json:"guidance_scale,omitempty" jsonschema:"how closely it follows the prompt; default 3" min:"0.1" max:"15"`
+	DoSample    *bool   `json:"do_sample,omitempty" jsonschema:"false always takes the most likely token; default true"`
 	Lineage
 }
 
@@ -359,11 +359,11 @@ func (h *Backend) musicgen(ctx context.Context, t Task, in musicgenIn) (any, err
 }
 
 type yueIn struct {
-	Lyrics    string `json:"lyrics" jsonschema:"what is sung" min:"1" max:"16384"`
-	Genre     string `json:"genre,omitempty" jsonschema:"Pop unless told" max:"256"`
-	MaxTokens int    `json:"max_new_tokens,omitempty" jsonschema:"how much it writes at most; default 3000" min:"1" max:"20000"`
-	Segments  int    `json:"run_n_segments,omitempty" jsonschema:"how many parts; default 2" min:"1" max:"16"`
-	Seed      *int   `json:"seed,omitempty" jsonschema:"42 unless told"`
+	Lyrics    string `json:"lyrics" jsonschema:"the lyrics" min:"1" max:"16384"`
+	Genre     string `json:"genre,omitempty" jsonschema:"default Pop" max:"256"`
+	MaxTokens int    `json:"max_new_tokens,omitempty" jsonschema:"maximum number of tokens; default 3000" min:"1" max:"20000"`
+	Segments  int    `json:"run_n_segments,omitempty" jsonschema:"number of segments; default 2" min:"1" max:"16"`
+	Seed      *int   `json:"seed,omitempty" jsonschema:"random seed; default 42"`
 	Lineage
 }
 

@@ -39,7 +39,7 @@ func (f Remote) ask(ctx context.Context, name string, args, out any) error {
 		return failureOf(view)
 	}
 	if err := json.Unmarshal(view.Structured, out); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read what %s.%s answered", Space, name)
+		return fault.Wrap(fault.Upstream, err, "read the result of %s.%s", Space, name)
 	}
 	return nil
 }

@@ -142,17 +142,17 @@ var eventTypes = []string{
 }
 
 type eventPollIn struct {
-	Cursor  string   `json:"cursor,omitempty" jsonschema:"cursor of the answer before; without it the answer comes at once" max:"64"`
-	Since   int      `json:"since_ms,omitempty" jsonschema:"only what happened in the last milliseconds" min:"1"`
+	Cursor  string   `json:"cursor,omitempty" jsonschema:"cursor of the previous result; without it the call returns at once" max:"64"`
+	Since   int      `json:"since_ms,omitempty" jsonschema:"only events of the last milliseconds" min:"1"`
 	Types   []string `json:"types,omitempty" jsonschema:"only these, such as artifact_created, job_finished or marker_reached" max:"32"`
-	Timeout *int     `json:"timeout_ms,omitempty" jsonschema:"how long to wait for something new; default 5000" min:"0" max:"30000"`
+	Timeout *int     `json:"timeout_ms,omitempty" jsonschema:"how long to wait for new events; default 5000" min:"0" max:"30000"`
 	Limit   int      `json:"limit,omitempty" jsonschema:"maximum number; default 100" min:"1" max:"1000"`
 }
 
 // EventsPolled is the result of polling events.
 type EventsPolled struct {
 	Events   []PolledEvent `json:"events"`
-	Cursor   string        `json:"cursor" jsonschema:"give it the next time"`
+	Cursor   string        `json:"cursor" jsonschema:"pass it to the next call"`
 	HasMore  bool          `json:"has_more"`
 	Snapshot EventSnapshot `json:"snapshot"`
 	Buffer   EventBuffer   `json:"buffer"`

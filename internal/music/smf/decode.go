@@ -26,7 +26,7 @@ type decoder struct {
 	pos  int
 }
 
-// fail tells what is wrong at a byte of the file.
+// fail returns the error for a malformed byte of the file.
 func (d *decoder) fail(offset int, format string, args ...any) *fault.Error {
 	return fault.New(fault.InvalidParams, "read midi file: at byte %d: %s", offset, fmt.Sprintf(format, args...)).
 		WithDetails(map[string]int{"offset": offset}).

@@ -20,7 +20,7 @@ type File struct {
 	Division Division // what a tick is
 	Tracks   []Track
 
-	// What follows is kept so that a file can be written as it was read.
+	// The fields below allow a file to be written as it was read.
 
 	Extra       []Chunk // chunks that are neither header nor track
 	HeaderExtra []byte  // header bytes after the division
@@ -60,12 +60,12 @@ func (d Division) word() (uint16, error) {
 	d = d.orDefault()
 	switch {
 	case d.SMPTE() && (d.FramesPerSecond > 128 || d.TicksPerFrame == 0):
-		return 0, fault.New(fault.InvalidParams, "%d frames per second of %d ticks is no time division", d.FramesPerSecond, d.TicksPerFrame).
+		return 0, fault.New(fault.InvalidParams, "%d frames per second of %d ticks is not a time division", d.FramesPerSecond, d.TicksPerFrame).
 			WithHint("use 24, 25, 29 or 30 frames per second and 1 to 255 ticks per frame")
 	case d.SMPTE():
 		return uint16(-int8(d.FramesPerSecond-1)-1)<<8 | uint16(d.TicksPerFrame), nil
 	case d.TicksPerBeat == 0 || d.TicksPerBeat > 0x7fff:
-		return 0, fault.New(fault.InvalidParams, "%d ticks per beat is no time division", d.TicksPerBeat).
+		return 0, fault.New(fault.InvalidParams, "%d ticks per beat is not a time division", d.TicksPerBeat).
 			WithHint("use 1 to 32767 ticks per beat; 480 is usual")
 	}
 	return d.TicksPerBeat, nil
@@ -86,7 +86,7 @@ func divisionOf(word uint16) Division {
 // Track is a sequence of events in order of time.
 type Track struct {
 	Events []Event
-	Tail   []byte // bytes the track chunk held after its end_of_track, kept for writing
+	Tail   []byte // bytes of the track chunk after its end_of_track, written back by Encode
 }
 
 // End is the time of the track's last event in ticks.

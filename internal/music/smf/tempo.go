@@ -14,12 +14,12 @@ type tempoStep struct {
 	perTick float64
 }
 
-// TempoMap gathers the tempo changes of all tracks. For a format 2 file, whose
-// tracks do not sound together, ask each track alone: TempoMapOf.
+// TempoMap collects the tempo changes of all tracks. For a format 2 file, whose
+// tracks do not sound together, use TempoMapOf with each track alone.
 func (f *File) TempoMap() *TempoMap { return TempoMapOf(f.Division, f.Tracks...) }
 
-// TempoMapOf gathers the tempo changes of tracks that sound together. Under an
-// SMPTE division tempo events mean nothing.
+// TempoMapOf collects the tempo changes of tracks that sound together. Under an
+// SMPTE division tempo events have no effect.
 func TempoMapOf(division Division, tracks ...Track) *TempoMap {
 	division = division.orDefault()
 	if division.SMPTE() {

@@ -11,14 +11,14 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// verdicts judges by the effect's spoken name; what is not in it is allowed.
+// verdicts decides by the effect's spoken name. Other effects are allowed.
 type verdicts map[string]Decision
 
 func (v verdicts) Decide(_ context.Context, e Effect) (Decision, error) {
 	return v[e.DisplayName()], nil
 }
 
-// memory keeps records.
+// memory stores records.
 type memory struct{ records [][]byte }
 
 func (m *memory) Record(data []byte) error {
@@ -31,8 +31,8 @@ func records(kept *memory, journal *Journal) [][]byte {
 	return append(kept.records, tail)
 }
 
-// play runs a small script with an Approval: three writes, of which it prints the results,
-// with past answered from a journal.
+// play runs a small script with an Approval: three writes, whose results it prints. Results
+// in past are taken from a journal.
 func play(t *testing.T, approver Approver, past []Step) (said string, approval *Approval, steps []Step, done []string) {
 	t.Helper()
 	var kept memory
@@ -58,8 +58,8 @@ func play(t *testing.T, approver Approver, past []Step) (said string, approval *
 	return said, approval, append(past, steps...), done
 }
 
-// TestAGatePausesAndGoesOn the first effect that somebody must be asked about nothing more happens, and
-// the plan tells what would. Run again with the answer, nothing happens twice.
+// TestAGatePausesAndGoesOn checks that nothing runs after the first effect that needs
+// approval, and that the plan lists the rest. Run again with the decision, no effect repeats.
 func TestAGatePausesAndGoesOn(t *testing.T) {
 	t.Parallel()
 	said, approval, steps, done := play(t, verdicts{"git.b": Ask}, nil)
@@ -82,14 +82,14 @@ func TestAGatePausesAndGoesOn(t *testing.T) {
 	if said != `"a" (git.b was not approved) "c"` || fmt.Sprint(done) != "[c]" {
 		t.Errorf("denied: said %s, done %v", said, done)
 	}
-	said, _, _, done = play(t, verdicts{}, after) // a denial is an outcome like others
+	said, _, _, done = play(t, verdicts{}, after) // a denial is an outcome too
 	if said != `"a" (git.b was not approved) "c"` || len(done) != 0 {
 		t.Errorf("replayed: said %s, done %v", said, done)
 	}
 }
 
-// A script called by another passes the same Approval; the call itself has no outcome
-// before the inner script has one.
+// TestApprovalOfNestedScripts checks that a script called by another passes the same Approval.
+// The call has no outcome before the inner script has one.
 func TestApprovalOfNestedScripts(t *testing.T) {
 	t.Parallel()
 	run := func(approver Approver, past []Step) (string, *Approval, []Step) {
@@ -137,7 +137,7 @@ func TestApprovalOfNestedScripts(t *testing.T) {
 	}
 }
 
-// Calling a tool by our relay is calling the tool.
+// TestRelayedToolNames checks that calling a tool through call_tool counts as calling the tool.
 func TestRelayedToolNames(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]Effect{

@@ -20,7 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// disk keeps records until it breaks.
+// disk stores records until it fails.
 type disk struct {
 	mu      sync.Mutex
 	records [][]byte
@@ -40,13 +40,13 @@ func (d *disk) Record(data []byte) error {
 	return nil
 }
 
-// world counts what is done to it.
+// services counts the effects that were executed.
 type services struct {
 	mu    sync.Mutex
 	times map[int64]int
 }
 
-// live does effect e: it answers with a value or an error, after its number.
+// live executes effect e: it returns a value or an error that depends on its number.
 func (w *services) live(e Effect) func(context.Context) ([]Value, error) {
 	return func(context.Context) ([]Value, error) {
 		w.mu.Lock()
@@ -59,7 +59,7 @@ func (w *services) live(e Effect) func(context.Context) ([]Value, error) {
 	}
 }
 
-// anyEffect makes a generator; one is not to be shared by tests that run at once.
+// anyEffect returns a generator. Parallel tests must not share one.
 func anyEffect() *rapid.Generator[Effect] { return rapid.Custom(drawEffect) }
 
 func drawEffect(t *rapid.T) Effect {
@@ -76,8 +76,8 @@ func drawEffect(t *rapid.T) Effect {
 	}
 }
 
-// perform runs effects through a Handler, as a script without conditions would, and
-// tells the outcomes until the process dies.
+// perform runs effects through a Handler, as a script without conditions does, and
+// returns the outcomes until the process dies.
 func perform(handler Handler, w *services, effects []Effect) (outcomes []string, err error) {
 	for i, e := range effects {
 		e.Seq = int64(i + 1)
@@ -97,8 +97,8 @@ func perform(handler Handler, w *services, effects []Effect) (outcomes []string,
 	return outcomes, nil
 }
 
-// However often the process dies, a script sees what it would have seen at once;
-// what was recorded is not done again, and what is in doubt is said to be.
+// TestResume checks that a script sees the same outcomes however often the process dies,
+// that recorded effects do not run again, and that effects in doubt are reported.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +113,7 @@ func TestResume(t *testing.T) {
 			}
 			journal := NewJournal(d, "boot")
 			got, err := perform(NewReplay(past, journal), w, effects)
-			journal.End() // the dead record nothing
+			journal.End() // a dead process records nothing
 			if fault.CodeOf(err) == fault.Conflict {
 				checkDoubt(t, past, w, err)
 				return
@@ -136,8 +136,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// checkDoubt holds a refusal against what is known: the write was begun, and no
-// outcome is recorded.
+// checkDoubt checks a refusal: the write was started, and no outcome is recorded.
 func checkDoubt(t *rapid.T, past []Step, w *services, err error) {
 	i := slices.IndexFunc(past, func(s Step) bool { return !s.Done })
 	if i < 0 || past[i].Kind != Write || !strings.Contains(err.Error(), past[i].Call()) {
@@ -213,14 +212,14 @@ func TestDivergenceNamesBothSides(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `fs.write({"a":1})`) || !strings.Contains(err.Error(), `fs.remove({"a":2})`) {
 		t.Errorf("error %v, want both sides", err)
 	}
-	e.Seq = 7 // a script that caught the error does not get on
+	e.Seq = 7 // a script that caught the error cannot continue
 	if _, again := replay.Handle(t.Context(), e, func(context.Context) ([]Value, error) { t.Error("went live"); return nil, nil }); !errors.Is(again, err) {
 		t.Errorf("after the divergence: %v", again)
 	}
 }
 
-// Effects at once are recorded in the order of their outcomes, several in one
-// record.
+// TestJournalTakesEffectsAtOnce checks that concurrent effects are recorded in the order of
+// their outcomes, several in one record.
 func TestJournalTakesEffectsAtOnce(t *testing.T) {
 	t.Parallel()
 	const effects = 200
@@ -248,7 +247,7 @@ func TestJournalTakesEffectsAtOnce(t *testing.T) {
 	}
 }
 
-// Halt sees a write through, ends waiting, and lets nothing else pass.
+// TestHalt checks that Halt completes a write, ends waiting, and refuses everything else.
 func TestHalt(t *testing.T) {
 	t.Parallel()
 	journal := NewJournal(&disk{left: -1}, "boot")
@@ -286,8 +285,8 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// Whose step was in a record that failed is told so, also when the disk is well
-// again.
+// TestFailedRecordIsReported checks that an effect whose record failed gets the error, even
+// if the disk works again.
 func TestFailedRecordIsReported(t *testing.T) {
 	t.Parallel()
 	d, w := &disk{left: 1}, &services{times: map[int64]int{}}
@@ -306,11 +305,11 @@ func TestFailedRecordIsReported(t *testing.T) {
 	if _, err := journal.Handle(t.Context(), second, w.live(second)); !errors.Is(err, errDied) || w.times[2] != 0 {
 		t.Errorf("what comes after: %v, made %d times", err, w.times[2])
 	}
-	<-journal.Halt(errDied) // nothing is waited for
+	<-journal.Halt(errDied) // Halt has nothing to wait for
 }
 
-// An outcome shares a record with the effect that follows it; alone it is
-// recorded a moment later, and at the end it is handed over.
+// TestOutcomesShareRecords checks that an outcome shares a record with the next effect.
+// Alone it is recorded a moment later, and End returns it.
 func TestOutcomesShareRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,7 +353,7 @@ func TestOutcomesShareRecords(t *testing.T) {
 	})
 }
 
-// A cancellation of the script's own is an outcome; one of the run is not.
+// TestCancelledEffects checks that a cancellation by the script is an outcome, and one of the run is not.
 func TestCancelledEffects(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -375,7 +374,7 @@ func TestCancelledEffects(t *testing.T) {
 	}
 }
 
-// A job's folder is the same after a restart, with what is in it.
+// TestTempAtStays checks that a job's folder and its files survive a restart.
 func TestTempAtStays(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "job-1")

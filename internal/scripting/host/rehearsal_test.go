@@ -25,7 +25,7 @@ func (s listedTools) Call(context.Context, tool.Call) (tool.Result, error) {
 	panic("a rehearsal called a tool")
 }
 
-// rehearsed is an environment whose Handler is a rehearsal, with files to write.
+// rehearsed returns an environment whose Handler is a rehearsal, with files to write.
 func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind Kind, path int, do func(*Services, Args) ([]Value, error), args ...Value) ([]Value, error), folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -87,7 +87,7 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 	}
 }
 
-// What a rehearsal would have written is there for every way to look.
+// TestFilesAside checks that all read functions see what a rehearsal would have written.
 func TestFilesAside(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -137,7 +137,7 @@ func TestFilesAside(t *testing.T) {
 	}
 }
 
-// Given answers have the shape of what they stand for.
+// TestMocksThatAreGiven checks that given answers have the type of what they replace.
 func TestMocksThatAreGiven(t *testing.T) {
 	t.Parallel()
 	r := NewRehearsal(nil, map[string]json.RawMessage{
@@ -175,7 +175,7 @@ func TestMocksThatAreGiven(t *testing.T) {
 	}
 }
 
-// TestRehearsedTime in a rehearsal takes no time, and moves the run's own.
+// TestRehearsedTime checks that sleeping in a rehearsal takes no time and advances the run's clock.
 func TestRehearsedTime(t *testing.T) {
 	t.Parallel()
 	call, _ := rehearsed(t, NewRehearsal(nil, nil))

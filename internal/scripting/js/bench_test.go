@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// warm gives an engine that has compiled and has an instance in its pool.
+// warm returns an engine that is compiled and has an instance in its pool.
 func warm(b *testing.B) *Engine {
 	b.Helper()
 	if _, err := shared.Run(b.Context(), Program{Source: "1"}, HostFuncs{}); err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Nothing under way is nothing to wait for: a program that comes late to its end
-// must not fail for it.
+// TestCloseLateButIdle checks that Close succeeds with an expired context if nothing is in
+// progress.
 func TestCloseLateButIdle(t *testing.T) {
 	t.Parallel()
 	late, cancel := context.WithCancel(t.Context())

@@ -83,8 +83,8 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// Whatever JSON a host gives comes back as the same value: integers as integers of any
-// size, strings as they were.
+// FuzzRoundTrip checks that JSON from the host returns as the same value: integers of any
+// size as integers, strings unchanged.
 func FuzzRoundTrip(f *testing.F) {
 	for _, seed := range []string{
 		`null`, `0`, `-1`, `1.5`, `1e300`, `9007199254740993`, `-123456789012345678901234567890`, `""`, `"ä\u0000\ud83d\ude00"`, `"\ud800"`,
@@ -129,7 +129,7 @@ func normalize(v any) any {
 			return n.String()
 		}
 		x, err := v.Float64()
-		if err != nil { // too large: infinite, which JSON has no word for
+		if err != nil { // too large: infinite, which JSON cannot represent
 			return nil
 		}
 		if x == math.Trunc(x) && math.Abs(x) < 1e21 {

@@ -18,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// shared is the engine of most tests, cache where all of them keep compiled code:
+// shared is the engine of most tests, cache the directory of compiled code for all of them:
 // compiling is the expensive part.
 var (
 	shared *Engine
@@ -103,7 +103,7 @@ func testHost() HostFuncs {
 	}
 }
 
-// program is a script with the surroundings that all tests share.
+// program is a script with the environment that all tests share.
 func program(source string) Program {
 	return Program{
 		Source:     source,

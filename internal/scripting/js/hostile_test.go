@@ -13,9 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Every script in testdata/hostile says in its first line how it must end: by one of the
-// faults named there, or "well". Whatever it does, its memory stays within its limit and
-// the next script runs.
+// TestHostileScripts runs the scripts in testdata/hostile. The first line of each says how it
+// must end: with one of the faults listed there, or "well". Its memory must stay within the
+// limit, and the next script must run.
 func TestHostileScripts(t *testing.T) {
 	t.Parallel()
 	const memory = 16 << 20
@@ -23,7 +23,7 @@ func TestHostileScripts(t *testing.T) {
 	if err != nil || len(files) < 40 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
-	e := newEngine(t, Options{Memory: memory, PoolSize: 1}) // one instance: what is left behind is found
+	e := newEngine(t, Options{Memory: memory, PoolSize: 1}) // one instance, so that the next script would find leftovers
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".js"), func(t *testing.T) {
 			source, err := os.ReadFile(file)

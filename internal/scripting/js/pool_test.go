@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Nothing of a script is left in the instances that wait for the next, and no more of
-// them are kept than there shall be.
+// TestPooledInstancesAreClean checks that pooled instances contain nothing of earlier scripts,
+// and that the pool does not exceed its size.
 func TestPooledInstancesAreClean(t *testing.T) {
 	t.Parallel()
 	const size = 3

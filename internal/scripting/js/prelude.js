@@ -1,6 +1,6 @@
-// The part of the engine that lives inside the script's realm. It is evaluated once, into
-// the template image. What it needs of the language is captured before any script runs, so
-// that a script which breaks built-ins breaks only itself. Go keeps the functions returned.
+// The part of the engine that runs inside the script's realm. It is evaluated once, into
+// the template image. Built-ins it needs are captured before any script runs, so that a
+// script that changes built-ins affects only itself. Go stores the functions it returns.
 (function (hostCall, hostSync, hostLog, hostSeed) {
   'use strict';
 
@@ -63,7 +63,7 @@
   const revive = (_, value, context) =>
     typeof value === 'number' && !isSafeInteger(value) && isInteger(context.source) ? BigInt(context.source) : value;
 
-  // An answer of the host: its first letter says what follows.
+  // Decodes an answer of the host: its first letter is the type.
   function decode(answer) {
     const text = slice(answer, 1);
     switch (answer[0]) {
@@ -73,8 +73,8 @@
     }
   }
 
-  // Bytes cross as { $bytes: base64 }, by themselves or in a list: as an argument, and as
-  // an answer.
+  // Bytes are passed as { $bytes: base64 }, alone or in a list, as an argument and as an
+  // answer.
   const bytesOf = (value) =>
     typeof value === 'object' && value !== null && typeof getOwnPropertyDescriptor(value, '$bytes')?.value === 'string'
       ? fromBase64(value.$bytes) : value;
@@ -85,7 +85,7 @@
     return value;
   }
 
-  // Text in UTF-8; bytes are themselves.
+  // Encodes text as UTF-8; bytes are returned unchanged.
   function bytes(value) {
     if (typeof value !== 'string') return value;
     const escaped = encodeURIComponent(wellFormed(value));
@@ -116,7 +116,7 @@
   const blamed = new WeakMap(); // errors of the host → the function that raised them
   for (const method of ['get', 'set']) hide(blamed, method, WeakMap.prototype[method]);
 
-  // The error is made where the script calls, so that its stack shows the script's line.
+  // The error is created where the script calls, so that its stack shows the script's line.
   function blame(error, answer, name) {
     const { message, code, hint } = parse(slice(answer, 1));
     hide(error, 'message', message);
@@ -156,8 +156,8 @@
     return f;
   };
 
-  // A namespace resolves nothing: any path below it is a function of the host, made when
-  // it is looked at. 'then' is kept free, or awaiting a namespace would call it.
+  // A namespace resolves nothing: any path below it is a function of the host, created on
+  // first access. 'then' stays undefined, or awaiting a namespace would call it.
   const plainKeys = freeze({ __proto__: null, then: 1, toJSON: 1, prototype: 1, constructor: 1 });
 
   function makeNamespace(path, fixed) {
@@ -176,16 +176,16 @@
     });
   }
 
-  // ---- what begins a run
+  // ---- start of a run
 
-  let spaces = create(null); // namespace → the functions that are fixed in it
+  let spaces = create(null); // namespace → its fixed functions
 
   function addNamespace(name) {
     spaces[name] = create(null);
     hide(globalThis, name, makeNamespace(name, spaces[name]));
   }
 
-  // A dotted name is a function in objects, which are made as needed.
+  // Defines a function by a dotted name; objects are created as needed.
   function addFunction(path, value) {
     const names = split(path, '.');
     let object = globalThis;
@@ -198,8 +198,8 @@
     hide(object, names[names.length - 1], value);
   }
 
-  // An asynchronous function of a module whose errors tell where it was called: what is
-  // thrown after an await has no stack that leads there.
+  // Wraps an asynchronous function of a module so that its errors have the position of the
+  // call: an error thrown after an await has no such stack.
   const placed = (f) => ({ async [f.name](...args) {
     const here = new Error();
     try {
@@ -210,7 +210,7 @@
     }
   } }[f.name]);
 
-  // A module: its object, its functions, and what its source adds.
+  // Adds a module: its object, its functions, and the additions of its source.
   function install(text, source) {
     const { name, space, funcs } = parse(text);
     let object = globalThis;
@@ -229,8 +229,8 @@
     if (source !== undefined) source(object, host);
   }
 
-  // Functions found by their names in the source are put where nothing is yet, or what an
-  // earlier script of the session had found under the name.
+  // Functions found by their names in the source are defined only if the name is free, or if
+  // an earlier script of the session found a function under it.
   let found = create(null);
 
   function addFound(name, target, sync) {
@@ -266,14 +266,14 @@
     configurable: true,
   });
 
-  // The result: what was put into __result__, else the value of the script itself.
+  // Returns the result: the value of __result__, or else the value of the script.
   const finish = (lexical, completion) => {
     if (result !== undefined) completion = result;
     else if (lexical !== undefined) completion = lexical;
     return encode(completion);
   };
 
-  // A function of the script's, called from outside. What it returns may be a promise.
+  // Calls a function of the script from outside. Its result may be a promise.
   const enter = async (fn, argument) => fn(decode(argument));
 
   // ---- errors
@@ -339,7 +339,7 @@
     return inspectEntries(title + '{', '}', entries, count - most);
   }
 
-  // inspect shows any value to people. It ends for cyclic and deep ones.
+  // inspect formats any value for people. It terminates for cyclic and deep values.
   function inspect(value, depth = 4, seen = new Set(), quoted = false) {
     switch (typeof value) {
       case 'string': return quoted ? stringify(slice(value, 0, lineLimit)) : value;
@@ -377,7 +377,7 @@
   hide(console, 'assert', (ok, ...args) => { if (!ok) write('error', ['assertion failed', ...args]); });
   hide(globalThis, 'console', console);
 
-  // ---- time and chance come from the host
+  // ---- time and random numbers come from the host
 
   hide(Math, 'random', { random() {
     if (!seeded) {

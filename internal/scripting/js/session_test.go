@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// evalAll runs sources in a session and gives the last result.
+// evalAll runs sources in a session and returns the last result.
 func evalAll(t *testing.T, s *Session, sources ...string) string {
 	t.Helper()
 	var last string
@@ -85,8 +85,8 @@ func TestSessionErrors(t *testing.T) {
 	}
 }
 
-// Scripts that throw what the engine throws for a second declaration are not run again
-// after they did something, and not for ever.
+// TestForgedRedeclaration checks that a script that throws the engine's redeclaration error
+// itself is not run again after it had effects, and not forever.
 func TestForgedRedeclaration(t *testing.T) {
 	t.Parallel()
 	s := shared.NewSession()
@@ -101,7 +101,7 @@ func TestForgedRedeclaration(t *testing.T) {
 	}
 }
 
-// A script that is stopped leaves the session as it was, however it was stopped.
+// TestStoppedEvalLeavesSession checks that a stopped script leaves the session unchanged, however it was stopped.
 func TestStoppedEvalLeavesSession(t *testing.T) {
 	t.Parallel()
 	s := shared.NewSession()
@@ -161,7 +161,7 @@ func TestEvalTakesTurns(t *testing.T) {
 func TestEvalGivesUpWaiting(t *testing.T) {
 	t.Parallel()
 	s := shared.NewSession()
-	s.turn <- struct{}{} // an evaluation under way
+	s.turn <- struct{}{} // an evaluation in progress
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Eval(ctx, program("1"), testHost()); fault.CodeOf(err) != fault.Cancelled {
@@ -185,7 +185,7 @@ func TestForksAreIndependent(t *testing.T) {
 	}
 }
 
-// A fork, a snapshot and the session itself answer alike to whatever comes next.
+// TestForkAndSnapshotProperty checks that a fork, a snapshot and the session itself give the same results.
 func TestForkAndSnapshotProperty(t *testing.T) {
 	t.Parallel()
 	other := newEngine(t, Options{}) // restores what another engine saved

@@ -21,7 +21,7 @@ func TestTimeoutTellsWhere(t *testing.T) {
 		t.Errorf("got %v, want a timeout at line 3 with a hint", err)
 	}
 	p = program("await Promise.all([mcp.slow.hang(), mcp.a.b()])")
-	for p.Limits.Time = 20 * time.Millisecond; ; p.Limits.Time *= 4 { // until the other was answered in time
+	for p.Limits.Time = 20 * time.Millisecond; ; p.Limits.Time *= 4 { // until the other call was answered in time
 		_, err = shared.Run(t.Context(), p, testHost())
 		if fault.CodeOf(err) == fault.Timeout && strings.Contains(err.Error(), "(waiting for mcp.slow.hang)") {
 			return
@@ -32,7 +32,7 @@ func TestTimeoutTellsWhere(t *testing.T) {
 	}
 }
 
-// A deadline of the caller that comes before the limit is a timeout as well.
+// TestDeadlineOfTheCaller checks that a caller's deadline before the limit is a timeout too.
 func TestDeadlineOfTheCaller(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -44,7 +44,7 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	}
 }
 
-// Whoever calls a run off stops it: in a loop, in native code, in a call.
+// TestCancel checks that cancelling stops a run in a loop, in native code and in a call.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	why := errors.New("the user left")
@@ -72,8 +72,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A host that does not listen to its context holds up neither the run nor anything else;
-// only Close waits for it.
+// TestHostIgnoresContext checks that a host that ignores its context delays neither the run
+// nor anything else. Only Close waits for it.
 func TestHostIgnoresContext(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
@@ -139,7 +139,7 @@ func TestLogLimit(t *testing.T) {
 	}
 }
 
-// An error keeps what was logged before it.
+// TestLogsSurviveErrors checks that an outcome with an error has the earlier log lines.
 func TestLogsSurviveErrors(t *testing.T) {
 	t.Parallel()
 	got, err := shared.Run(t.Context(), program("console.log('before'); null.x"), testHost())

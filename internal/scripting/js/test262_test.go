@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// TestConformance runs a sample of the ECMAScript conformance suite, a checkout of which is
-// named by TEST262. The sample is the same each time.
+// TestConformance runs a sample of the ECMAScript conformance suite. TEST262 is the path of
+// its checkout. The sample is the same each time.
 func TestConformance(t *testing.T) {
 	root := os.Getenv("TEST262")
 	if root == "" {
@@ -127,8 +127,8 @@ func (c conformanceTest) has(key, item string) bool {
 	return false
 }
 
-// skip leaves out what the engine does not have, or what a sandbox must not: modules, a
-// second realm, shared memory, proposals. Syntax that TypeScript allows is no error here.
+// skip reports whether a test needs what the engine or the sandbox does not have: modules, a
+// second realm, shared memory, proposals. Syntax that TypeScript allows is not an error here.
 func (c conformanceTest) skip() bool {
 	for _, flag := range []string{"module", "raw", "CanBlockIsTrue", "non-deterministic"} {
 		if c.has("flags", flag) {
@@ -148,7 +148,7 @@ func (c conformanceTest) skip() bool {
 	return strings.Contains(c.source, "$262") || m != nil && m[1] == "parse"
 }
 
-// run says why the test fails, or "".
+// run returns why the test fails, or "".
 func (c conformanceTest) run(t *testing.T) string {
 	var b strings.Builder
 	if c.has("flags", "onlyStrict") {

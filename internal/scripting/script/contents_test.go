@@ -15,14 +15,14 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// shelves are contents in a folder; every one is an artifact too.
+// shelves is a content store in a folder; every content is an artifact too.
 type shelves struct {
 	*cas.Dir
 	mu    sync.Mutex
 	mimes map[cas.Ref]string
 }
 
-// newShelves also puts a SoundFont among them, and beside them as tiny.sf2.
+// newShelves also stores a SoundFont, and writes it to the readable folder as tiny.sf2.
 func newShelves(t *testing.T, folder, readable string) *shelves {
 	t.Helper()
 	dir, err := cas.OpenDir(folder, cas.DirOptions{})
@@ -63,7 +63,7 @@ func (s *shelves) Artifact(ctx context.Context, id string) (host.Content, error)
 	return s.Find(ctx, strings.TrimPrefix(id, "artifact_"))
 }
 
-// What can be read by its name cannot be listed, found or written.
+// TestContentsAreOnlyReadByName checks that contents readable by name cannot be listed, found or written.
 func TestContentsAreOnlyReadByName(t *testing.T) {
 	t.Parallel()
 	contents := newShelves(t, t.TempDir(), t.TempDir())

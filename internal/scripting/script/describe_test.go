@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// ambient is the description of the language's own example, and a little more.
+// ambient is the description of the documentation's example, extended.
 const ambient = `
 function describe()
     return {

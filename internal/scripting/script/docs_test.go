@@ -10,18 +10,17 @@ import (
 	"testing"
 )
 
-// lesson is a script of the page for script writers, with what it is given and
-// what must come of it.
+// lesson is a script of docs/scripts.md, with its input and its expected output.
 type lesson struct {
 	line                         int
 	language                     string
 	source, params, result, fail string
 }
 
-// tongues are the languages of scripts by the words that open their blocks.
+// tongues are the languages of scripts by the words that open their code blocks.
 var tongues = map[string]string{"lua": Lua, "js": JavaScript, "ts": JavaScript}
 
-// lessons takes a page apart: each block that is a script, and those that follow it.
+// lessons parses a page: each block that is a script, and the blocks that follow it.
 func lessons(page string) []lesson {
 	var all []lesson
 	var text []string
@@ -51,7 +50,7 @@ func lessons(page string) []lesson {
 	return all
 }
 
-// Every script of docs/scripts.md does what the page says.
+// TestPageOfScripts checks that every script of docs/scripts.md does what the page says.
 func TestPageOfScripts(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scripts.md"))

@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// generator is a source with one tool that wants an argument, and with more
-// tools than advice can name.
+// generator is a source with one tool that needs an argument, and with more
+// tools than suggestions can list.
 type generator struct{}
 
 func (generator) Tools(context.Context) ([]tool.Info, error) {
@@ -36,8 +36,8 @@ func (generator) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Output("done", map[string]any{"job_id": "1"})
 }
 
-// Every way to fail is told so that a model can mend the script. What is told
-// stands in testdata/failures; UPDATE=1 rewrites it.
+// TestErrorTexts checks that every kind of error is explained so that a model can correct
+// the script. The texts are in testdata/failures; UPDATE=1 rewrites them.
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
 	r := bench(t, func(o *Options) {
@@ -77,7 +77,7 @@ func TestErrorTexts(t *testing.T) {
 				return string(failed.Kind) + "\n\n" + failed.Error() + "\n"
 			}
 			text := fail()
-			for range 4 { // a machine that stalls may end it before it is in main
+			for range 4 { // on a slow machine it may end before it is in main
 				if q.Limits.Time > 0 && text != recorded(t, name) {
 					text = fail()
 				}
@@ -87,7 +87,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// golden holds text against testdata/failures/<name>.golden.
+// golden compares text with testdata/failures/<name>.golden.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	if os.Getenv("UPDATE") != "" {
@@ -102,7 +102,7 @@ func golden(t *testing.T, name, got string) {
 
 func recordOf(name string) string { return filepath.Join("testdata", "failures", name+".golden") }
 
-// recorded is what is to be told; nothing when that is about to be written.
+// recorded returns the expected text, or nothing if it is about to be written.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
 	want, err := os.ReadFile(recordOf(name))

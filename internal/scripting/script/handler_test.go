@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
-// everythingReachable looks at every value a script can get hold of by whatever path: globals,
+// everythingReachable visits every value that a script can reach by any path: globals,
 // fields, metatables, and the variables of functions, which debug shows.
 const everythingReachable = `
 local debug, note = debug, note
@@ -61,9 +61,9 @@ var computing = strings.Fields(`
 	string.meta.__add string.meta.__div string.meta.__idiv string.meta.__mod string.meta.__mul string.meta.__pow string.meta.__sub string.meta.__unm
 	null.tostring os.date os.difftime os.time require`)
 
-// Every Go function that a script can get hold of, also out of the variables of
-// our preludes, is a host function that passes the Handler, or one of those above. A
-// new one that is neither fails here until somebody has looked at it.
+// TestEveryFunctionIsKnown checks that every Go function that a script can reach, including
+// through the variables of preludes, is a host function that passes the Handler, or one of
+// the functions above. A new function fails the test until it is reviewed.
 func TestEveryFunctionIsKnown(t *testing.T) {
 	t.Parallel()
 	engine := newLuaEngine()
@@ -112,14 +112,14 @@ func TestEveryFunctionIsKnown(t *testing.T) {
 	}
 }
 
-// The functions that only report something are carried out by every Handler, so
-// there must be few of them, and each one known.
+// Every Handler executes the functions that only report something, so there must be
+// few of them, and each must be listed.
 var observers = []string{
 	"__print", "log.debug", "log.info", "log.warn", "log.error", "progress",
 	"otel.event", "otel.set_attribute", "otel.record_metric", "events.__want",
 }
 
-// Whatever the host offers either computes, or passes the Handler with a kind.
+// TestNothingBypassesTheHandler checks that every host function either computes, or passes the Handler with a kind.
 func TestNothingBypassesTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, m := range modules() {
@@ -140,9 +140,8 @@ func TestNothingBypassesTheHandler(t *testing.T) {
 	}
 }
 
-// bypass returns what is wrong with a function, by calling it with a Handler that
-// refuses, and in a world that is not there: an effect that was reached would
-// fail otherwise.
+// bypass returns what is wrong with a function. It calls the function with a Handler that
+// refuses, and without services: an effect that got through would fail differently.
 func bypass(ctx context.Context, module string, f *host.Func) (trouble string) {
 	if (f.Pure == nil) == (f.Effect == nil) {
 		return "neither pure nor an effect, or both"

@@ -16,22 +16,22 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// hootenanny stands in for the music backend: it has one song, remembers what is
-// uploaded, and its jobs are done at once.
+// hootenanny is a fake music backend: it has one song, records uploads, and its jobs
+// complete at once.
 type hootenanny struct {
-	song string // where the song lies
+	song string // path of the song
 
 	mu       sync.Mutex
 	jobs     int
 	slow     atomic.Bool
-	rendered map[string]any // what the last convert_midi_to_wav was asked
+	rendered map[string]any // arguments of the last convert_midi_to_wav
 	uploads  strings.Builder
 }
 
-// songHash is what the song is known by.
+// songHash is the hash of the song.
 const songHash = "abc123def456"
 
-// newHootenanny puts its song into a folder scripts may read.
+// newHootenanny writes its song into a folder that scripts may read.
 func newHootenanny(t *testing.T, folder string) *hootenanny {
 	t.Helper()
 	song := smf.File{Format: 1, Tracks: []smf.Track{
@@ -83,7 +83,7 @@ func (h *hootenanny) generate(_ context.Context, in map[string]any) (any, error)
 func (h *hootenanny) poll(_ context.Context, in struct {
 	JobIDs []string `json:"job_ids"`
 }) (any, error) {
-	if in.JobIDs[0] == "slow" && h.slow.CompareAndSwap(false, true) { // not over at the first look
+	if in.JobIDs[0] == "slow" && h.slow.CompareAndSwap(false, true) { // not complete at the first poll
 		return map[string]any{"completed": []string{}, "pending": in.JobIDs, "timed_out": true}, nil
 	}
 	completed := []map[string]string{}
@@ -117,7 +117,7 @@ func (h *hootenanny) inspect(_ context.Context, in struct{ Hash string }) (any, 
 	return map[string]any{"hash": in.Hash, "mime_type": "audio/midi", "exists": true, "local_path": h.song}, nil
 }
 
-// upload also writes down what music it was given.
+// upload also records the uploaded music.
 func (h *hootenanny) upload(_ context.Context, in struct {
 	FilePath string `json:"file_path"`
 	MIMEType string `json:"mime_type"`

@@ -91,7 +91,7 @@ func TestJavaScriptMainAndDescribe(t *testing.T) {
 	}
 }
 
-// meeting is a tool whose calls end when as many as expected are under way.
+// meeting is a tool whose calls end when the expected number of calls is in progress.
 type meeting struct {
 	all    int64
 	inside atomic.Int64
@@ -157,7 +157,7 @@ func (r *reversed) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	return tool.Output("", json.RawMessage(call.Args))
 }
 
-// watch sees the lines that the script prints.
+// watch receives the lines that the script prints.
 func (r *reversed) watch(line host.OutputLine) {
 	var i int
 	if _, err := fmt.Sscanf(line.Text, "received %d", &i); err == nil {
@@ -165,7 +165,7 @@ func (r *reversed) watch(line host.OutputLine) {
 	}
 }
 
-// tape keeps the records of a journal.
+// tape stores the records of a journal.
 type tape struct {
 	mu      sync.Mutex
 	records [][]byte
@@ -178,7 +178,7 @@ func (t *tape) Record(data []byte) error {
 	return nil
 }
 
-// storedRun is what was recorded so far; a journal may record late, on a timer.
+// storedRun returns what was recorded so far; a journal may record late, on a timer.
 func (t *tape) storedRun() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,8 +191,8 @@ const effectful = `
 	const first = await Promise.race([sleep(0).then(() => "slept"), double({ i: 0 }).catch((e) => e.message)]);
 	return { order, first, at: Date.now(), chance: [Math.random(), Math.random()] }`
 
-// A replay answers a script from its journal, in the order of the recorded run and
-// without tools; with a part of the journal, the script resumes where that part ends.
+// TestJavaScriptReplaysAndResumes checks that a replay answers a script from its journal, in the
+// recorded order and without tools. With a part of the journal, the script resumes where it ends.
 func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	t.Parallel()
 	tools := newReversed()
@@ -305,7 +305,7 @@ func TestJavaScriptSessions(t *testing.T) {
 	}
 }
 
-// Whatever a script in JavaScript does, it ends, memory stays flat, and the next one runs.
+// TestHostileJavaScript checks that every script ends, memory stays flat, and the next script runs.
 func TestHostileJavaScript(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../js/testdata/hostile/*.js")
@@ -347,7 +347,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Ten thousand tools are looked through once, not at every start.
+// TestPlainNamesAreIndexedOnce checks that ten thousand tools are indexed once, not at every start.
 func TestPlainNamesAreIndexedOnce(t *testing.T) {
 	t.Parallel()
 	e := &JavaScriptEngine{}

@@ -16,13 +16,13 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// crossing is a set of tools that can only be answered when calls overlap.
+// crossing is a set of tools that answer only if calls overlap.
 type crossing struct {
 	mu        sync.Mutex
 	here      int
 	most      int
 	cancelled int
-	gates     map[int]chan struct{} // closed when that number has passed
+	gates     map[int]chan struct{} // closed when that number was answered
 	arrivals  chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (x *crossing) barrier(n int) chan struct{} {
 	return x.gates[n]
 }
 
-// meet answers once n calls of it are under way at the same time.
+// meet answers once n calls of it are in progress at the same time.
 func (x *crossing) meet(ctx context.Context, in struct{ N, Round int }) (any, error) {
 	barrier := x.barrier(-in.Round - 1)
 	x.mu.Lock()
@@ -91,7 +91,7 @@ func (x *crossing) hang(ctx context.Context, _ struct{}) (any, error) {
 	return nil, context.Cause(ctx)
 }
 
-// refuse fails, once as many calls hang as it is told.
+// refuse fails once the given number of calls hang.
 func (x *crossing) refuse(ctx context.Context, in struct{ Hanging int }) (any, error) {
 	for range in.Hanging {
 		select {
@@ -206,12 +206,12 @@ func TestParallel(t *testing.T) {
 			local one, two
 			one = parallel.spawn(function() coroutine.yield(); two:wait() end)
 			two = parallel.spawn(function() one:wait() end)
-			return pcall(one.wait, one)`, `[false,"the task waits for something that cannot come"]`},
+			return pcall(one.wait, one)`, `[false,"the task waits for something that cannot happen"]`},
 		{"wrong arguments", `
 			local _, a = pcall(parallel.map, 1, print)
 			local _, b = pcall(parallel.map, {1}, print, 0)
 			local _, c = pcall(parallel.wait, {})
-			return a, b, c`, `["bad argument #1 to 'map' (table expected, got number)","bad argument #3 to 'map' (a number from 1 on expected, got 0)","bad argument #1 to 'wait' (task expected, got table)"]`},
+			return a, b, c`, `["bad argument #1 to 'map' (table expected, got number)","bad argument #3 to 'map' (a number of at least 1 expected, got 0)","bad argument #1 to 'wait' (task expected, got table)"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -292,7 +292,7 @@ func TestTasksSleepTogether(t *testing.T) {
 	}
 }
 
-// journal keeps what passed by its number, or answers from what it kept.
+// journal records outcomes by number, or replays recorded ones.
 type journal struct {
 	replay bool
 
@@ -319,8 +319,8 @@ func (j *journal) Handle(ctx context.Context, e host.Effect, live func(context.C
 	return values, err
 }
 
-// What a journal kept of a parallel run gives the same run again, although the
-// world decides in which order calls are answered.
+// TestParallelRunsReplay checks that the journal of a parallel run replays the same run,
+// although the order of answers is not deterministic.
 func TestParallelRunsReplay(t *testing.T) {
 	t.Parallel()
 	source := `local order = {}
@@ -333,7 +333,7 @@ func TestParallelRunsReplay(t *testing.T) {
 	storedRun := &journal{storedRun: map[int64][]host.Value{}}
 	r := bench(t, func(o *Options) { o.Tools = newCrossing().tools() })
 	first, err := r.Run(t.Context(), Request{Source: source, Handler: storedRun})
-	if err != nil || len(first.Result) != len("[1,2,3]") { // the order of landing is the world's
+	if err != nil || len(first.Result) != len("[1,2,3]") { // the order of answers varies
 		t.Fatalf("got %s, %v", first.Result, err)
 	}
 	again := &journal{storedRun: storedRun.storedRun, replay: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
-// portraying lists what a global is and has.
+// portraying lists the type and the fields of a global.
 const portraying = `
 	local seen = NAME
 	local lines = {type(seen)}
@@ -21,8 +21,8 @@ const portraying = `
 	table.sort(lines)
 	return table.concat(lines, "\n")`
 
-// A script that names a global finds it as one does that may look at all of
-// them, whichever preludes had to run for it.
+// TestNamingAGlobalBringsItsPrelude checks that a script that names a global finds the same
+// value as a script that loads all preludes.
 func TestNamingAGlobalBringsItsPrelude(t *testing.T) {
 	t.Parallel()
 	r := bench(t, nil)
@@ -99,7 +99,7 @@ func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 		"return 1":                    0,
 		"table.sort({})":              0,
 		"print(1)":                    1,
-		"log.info(1)":                 2, // and what makes lines of values
+		"log.info(1)":                 2, // and the formatting of values
 		"return mcp.calc.double{}":    1,
 		"return load('x')":            len(p.protos),
 		"for k in pairs(_G) do end":   len(p.protos),
@@ -112,8 +112,8 @@ func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 	}
 }
 
-// A prelude may use what another makes, whichever runs first; one that changes
-// what every string leads to is always needed.
+// TestPreludesBringOneAnother checks that a prelude may use the globals of another, in any
+// order. A prelude that changes the metatable of strings always runs.
 func TestPreludesBringOneAnother(t *testing.T) {
 	t.Parallel()
 	modules := []host.Module{

@@ -23,7 +23,7 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 		t.Errorf("compiled %d times, want once", compiled)
 	}
 	filler := strings.Repeat("x", generation/100)
-	for i := range 20 { // a is asked for again and again, and so outlives the others
+	for i := range 20 { // a is used repeatedly, so it stays in the cache
 		get(filler[i:])
 		get("a")
 	}
@@ -52,8 +52,8 @@ func TestProgramsForgetFailures(t *testing.T) {
 	}
 }
 
-// The same source means the same under every name and in both ways to run it,
-// however often it ran before, and in many states at once.
+// TestASourceRunsAgainAsItRanFirst checks that a source has the same meaning under every name
+// and in both ways to run it, however often it ran before, and in many states at once.
 func TestASourceRunsAgainAsItRanFirst(t *testing.T) {
 	t.Parallel()
 	r := bench(t, nil)

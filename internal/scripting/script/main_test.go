@@ -7,8 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
-// TestMain gives the server's own limits a length that no honest script comes to on a
-// machine that stalls.
+// TestMain sets limits that a correct script does not reach even on a slow machine.
 func TestMain(m *testing.M) {
 	maxTurnWait, describeLimits.Time = clocktest.Timeout, clocktest.Timeout
 	os.Exit(m.Run())

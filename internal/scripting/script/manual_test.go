@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/help"
 )
 
-// The document of all modules is made of their pages.
+// TestManualIsUpToDate checks that the document of all modules consists of their pages.
 func TestManualIsUpToDate(t *testing.T) {
 	t.Parallel()
 	const path = "../../../docs/modules.md"
@@ -25,8 +25,8 @@ func TestManualIsUpToDate(t *testing.T) {
 	}
 }
 
-// Every function a script can call has a section, and every section is about
-// something a script has.
+// TestManualIsComplete checks that every function a script can call has a section, and that
+// every section describes an existing function.
 func TestManualIsComplete(t *testing.T) {
 	t.Parallel()
 	headings := regexp.MustCompile(`(?m)^## ([\w.]+)`)
@@ -55,7 +55,7 @@ func TestManualIsComplete(t *testing.T) {
 	}
 }
 
-// Nothing that only preludes need is left for scripts to call.
+// TestPreludesLeaveNothingBehind checks that functions only for preludes are not left for scripts.
 func TestPreludesLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	got, err := bench(t, nil).Run(t.Context(), Request{Source: `

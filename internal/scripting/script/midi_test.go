@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// oddFile has everything that tables cannot say in notes.
+// oddFile has events that the fields of tables cannot represent.
 func oddFile() []byte {
 	track := func(body ...byte) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte("MTrk"), uint32(len(body))), body...)
@@ -75,7 +75,7 @@ func equalFiles(t *testing.T, got, want []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []*smf.File{a, b} { // left-out status bytes are spelling, not music
+	for _, f := range []*smf.File{a, b} { // running status does not change the music
 		for _, track := range f.Tracks {
 			for i := range track.Events {
 				track.Events[i].Running = false
@@ -161,7 +161,7 @@ func randomEvents(dice *rand.Rand, count int) []smf.Event {
 	return append(events, smf.End(now+10))
 }
 
-// The prelude's own transpose, quantize and merge do what smf's do.
+// TestMIDIEditsAgreeWithGo checks that transpose, quantize and merge of the prelude agree with package smf.
 func TestMIDIEditsAgreeWithGo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {

@@ -119,7 +119,7 @@ func TestFolderAfterARestart(t *testing.T) {
 	}
 }
 
-// commander is a ledger that starts programs.
+// commander is a connection manager that starts programs.
 type commander struct {
 	resumeStore
 	commands []string

@@ -15,12 +15,12 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// sourceStore keeps sources in memory.
+// sourceStore stores sources in memory.
 type sourceStore struct {
 	mu        sync.Mutex
 	sources   map[cas.Ref]string
 	parents   map[cas.Ref]cas.Ref
-	languages map[cas.Ref]string // where they are not Lua
+	languages map[cas.Ref]string // of sources that are not Lua
 }
 
 func newSourceStore() *sourceStore {
@@ -50,7 +50,7 @@ func (d *sourceStore) Read(_ context.Context, ref cas.Ref, _ int64) ([]byte, err
 	return []byte(source), nil
 }
 
-// publishFixture is everything one needs to publish.
+// publishFixture is Published and its dependencies.
 type publishFixture struct {
 	*Published
 	sources *sourceStore
@@ -58,8 +58,8 @@ type publishFixture struct {
 	bus     *event.Bus
 }
 
-// openPublished opens a printery on the database in folder; its scripts can call what is
-// published.
+// openPublished opens Published on the database in folder; its scripts can call published
+// tools.
 func openPublished(t *testing.T, folder string, d *sourceStore) publishFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
@@ -78,7 +78,7 @@ func openPublished(t *testing.T, folder string, d *sourceStore) publishFixture {
 	return publishFixture{p, d, tools, bus}
 }
 
-// named is a script that says its name and version.
+// named is a script that returns its name and version.
 func named(name, answer string) string {
 	return "function describe() return {name='" + name + "', description='Says " + answer + "', params={n={type='number',default=1}}} end " +
 		"function main(p) return {answer='" + answer + "', n=p.n} end"

@@ -19,7 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
 
-// bench is a runner over a few in-process tools.
+// bench returns a runner with a few in-process tools.
 func bench(t testing.TB, change func(*Options)) *Runner {
 	t.Helper()
 	o := Options{

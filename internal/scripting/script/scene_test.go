@@ -27,8 +27,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// instantClock is a clock on which waiting takes no time: it moves on at once by what
-// somebody wants to wait.
+// instantClock is a clock on which waiting takes no time: it advances at once by the
+// duration of the wait.
 type instantClock struct{ *clock.Virtual }
 
 func newInstantClock(start time.Time) instantClock { return instantClock{clock.NewVirtual(start)} }
@@ -44,14 +44,14 @@ func (h instantClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return stop
 }
 
-// watcher is a caller that keeps the progress it is told.
+// watcher is a caller that records progress.
 func watcher(progress *[]string) *tool.Caller {
 	return &tool.Caller{Progress: func(p tool.Progress) {
 		*progress = append(*progress, fmt.Sprintf("%g %s", p.Progress/p.Total, p.Message))
 	}}
 }
 
-// standIns are the tools stories call.
+// standIns are the tools that stories call.
 func standIns(music *hootenanny) toolbox {
 	box := toolbox{
 		{Space: "calc", Name: "double"}: does(func(_ context.Context, in struct{ N int64 }) (any, error) {
@@ -86,7 +86,7 @@ func standIns(music *hootenanny) toolbox {
 	return box
 }
 
-// resultStore stands in for the store of results.
+// resultStore is a fake store of results.
 type resultStore struct{ values []json.RawMessage }
 
 func (s *resultStore) Read(_ context.Context, _, handle, pointer string) (json.RawMessage, error) {
@@ -123,7 +123,7 @@ func (s *resultStore) List(context.Context, string) (all []host.StoredResult, er
 	return all, nil
 }
 
-// ledger stands in for the connection manager.
+// resumeStore is a fake connection manager.
 type resumeStore struct {
 	mu    sync.Mutex
 	known []host.UpstreamStatus
@@ -164,7 +164,7 @@ func (l *resumeStore) List() []host.UpstreamStatus {
 	return slices.Clone(l.known)
 }
 
-// traces keeps what a run told of itself.
+// traces records the spans and metrics of a run.
 type traces struct {
 	spans   *tracetest.SpanRecorder
 	metrics *sdkmetric.ManualReader
@@ -194,7 +194,7 @@ func (sameIDs) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 	return trace.SpanID{0xb2, 7: 3}
 }
 
-// text is all of it, a line each.
+// text returns all of it, one line each.
 func (r *traces) text(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder

@@ -19,7 +19,7 @@ type lost struct {
 
 func (lost) EventType() string { return "upstream.lost" }
 
-// A handler receives events of the server until it unsubscribes.
+// TestHandlersReceiveEvents checks that a handler receives events of the server until it unsubscribes.
 func TestHandlersReceiveEvents(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
@@ -61,7 +61,7 @@ func TestWaitingForEventsEnds(t *testing.T) {
 	}
 }
 
-// What a run was not given says so, and what to do.
+// TestMissingServices checks the errors of services that a run does not have.
 func TestMissingServices(t *testing.T) {
 	t.Parallel()
 	r := bench(t, func(o *Options) { o.Tools, o.Events = nil, nil })

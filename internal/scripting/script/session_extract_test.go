@@ -7,8 +7,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// A function of a session runs by itself when it is written down, with all it
-// uses: here each script must answer as the session does.
+// TestFunctionsAreWrittenDown checks that an extracted function runs on its own with
+// everything it uses: each script must return what the session returns.
 func TestFunctionsAreWrittenDown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// codeGenerator makes up what somebody might type into a session, one turn after the
-// other: values, tables that hold each other, closures that share a variable,
-// coroutines in the middle of things, metatables, iterators, errors.
+// codeGenerator generates the turns of a session: values, tables that refer to each
+// other, closures that share a variable, suspended coroutines, metatables,
+// iterators, errors.
 type codeGenerator struct {
 	*rand.Rand
 }
@@ -79,8 +79,8 @@ func (c codeGenerator) turn() string {
 	return strings.Join(lines, "\n")
 }
 
-// everything is a turn that shows all the session has, however it is tied up, in
-// the order in which tables tell it.
+// everything is a turn that prints the whole state of the session, in the order in
+// which tables iterate.
 const everything = `
 local seen, out, number = {}, {}, 0
 local function show(v, depth)
@@ -101,7 +101,7 @@ end
 for _, name in ipairs { "a", "b", "c", "d", "e", "f", "g", "h" } do out[#out + 1] = name show(_G[name], 0) end
 return table.concat(out, " "), math.random(1000000)`
 
-// evalText is what a turn answered, said and complained of.
+// evalText returns the result, output and error of a turn.
 func evalText(p sessionFixture, t *testing.T, id, code string) string {
 	t.Helper()
 	done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
@@ -115,8 +115,8 @@ func evalText(p sessionFixture, t *testing.T, id, code string) string {
 	return said
 }
 
-// A session that is brought back from what was saved before every turn, now and
-// then by another process, behaves as one whose process never ended.
+// TestSessionAfterRestart checks that a session that is restored before every turn,
+// sometimes by another process, behaves as one whose process never ended.
 func TestSessionAfterRestart(t *testing.T) {
 	t.Parallel()
 	conversations, turns := uint64(24), 12

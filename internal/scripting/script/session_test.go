@@ -19,13 +19,13 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
-// sessionFixture is sessions over a database of their own.
+// sessionFixture is sessions with their own database.
 type sessionFixture struct {
 	*Sessions
 	database *db.DB
 }
 
-// openSessions opens the sessions kept in folder, as a process does when it starts.
+// openSessions opens the sessions stored in folder, as a process does when it starts.
 func openSessions(t testing.TB, folder string, change func(*Options), o SessionOptions) sessionFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
@@ -36,7 +36,7 @@ func openSessions(t testing.TB, folder string, change func(*Options), o SessionO
 	return sessionFixture{sessions, database}
 }
 
-// create makes a session of ada's.
+// create makes a session owned by ada.
 func (p sessionFixture) create(t testing.TB) string {
 	t.Helper()
 	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada"})
@@ -46,7 +46,7 @@ func (p sessionFixture) create(t testing.TB) string {
 	return s.ID
 }
 
-// say runs a turn of ada's that must end well, and returns what it returned.
+// say runs a turn as ada that must succeed, and returns its result.
 func (p sessionFixture) say(t testing.TB, id, code string) string {
 	t.Helper()
 	done, err := p.Eval(t.Context(), "ada", id, Request{Source: code})
@@ -59,7 +59,7 @@ func (p sessionFixture) say(t testing.TB, id, code string) string {
 	return string(done.Result)
 }
 
-// expect runs turns, each with what it must return.
+// expect runs turns, each with its expected result.
 func (p sessionFixture) expect(t testing.TB, id string, turns ...string) {
 	t.Helper()
 	for pair := range slices.Chunk(turns, 2) {
@@ -309,8 +309,8 @@ func TestTurnsWaitForEachOther(t *testing.T) {
 	p.expect(t, id, "x", fmt.Sprint(turns))
 }
 
-// A state kept in memory is used only while it is the newest: another process on
-// the same database changes the session as well.
+// TestSessionsAreSharedByProcesses checks that a state cached in memory is used only while
+// it is the newest: another process on the same database changes the session as well.
 func TestSessionsAreSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -329,7 +329,7 @@ func TestSessionsAreSharedByProcesses(t *testing.T) {
 	}
 }
 
-// A turn that changes nothing costs no write, and counts as none.
+// TestReadOnlyTurnWritesNothing checks that a turn that changes nothing writes nothing and is not counted.
 func TestReadOnlyTurnWritesNothing(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
@@ -350,7 +350,7 @@ func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
 	for _, c := range []struct {
 		code  string
-		limit Limits // each its own: a busy machine must not run into another
+		limit Limits // one limit each, so that a busy machine does not hit another
 		kind  Kind
 	}{
 		{"while true do end", Limits{Time: 30 * time.Millisecond}, Timeout},
@@ -376,8 +376,8 @@ func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
 	p.expect(t, id, "x", "1")
 }
 
-// TestTurnsKeepTheirOrder holds the first turn in a tool until the others have
-// lined up behind it.
+// TestTurnsKeepTheirOrder blocks the first turn in a tool until the others are
+// queued behind it.
 func TestTurnsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -421,7 +421,7 @@ func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "f = io.open(temp.path('a'), 'w') f:write('x')", "null")
-	// The file was the first turn's, which has cleaned up after itself.
+	// The file belonged to the first turn, which has cleaned up.
 	if done, err := p.Eval(t.Context(), "ada", id, Request{Source: "y = 1 f:write('y')"}); err == nil || len(done.Warnings) != 1 {
 		t.Errorf("a file that is gone: %v, %q", err, done.Warnings)
 	}
@@ -449,9 +449,9 @@ func TestUnsavableValuesAreNamed(t *testing.T) {
 	p.expect(t, id, "return x, socket", "[7,null]")
 }
 
-// BenchmarkTurn is a turn in a session: one that changes its state, which is saved
-// and written to disk; the same when the state must be brought back first; and
-// one that only looks.
+// BenchmarkTurn measures a turn in a session: one that changes its state, which is saved
+// to disk; the same when the state must be restored first; and one that only
+// reads.
 func BenchmarkTurn(b *testing.B) {
 	for name, turn := range map[string]struct {
 		code    string

@@ -19,14 +19,14 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// moved is a script that was started and stays, with its log and bus.
+// moved is a resident script with its log and bus.
 type moved struct {
 	*Resident
 	log *syncText
 	bus *event.Bus
 }
 
-// syncText is a log that several may write.
+// syncText is a log that several goroutines may write to.
 type syncText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -51,7 +51,7 @@ func movedIn(t *testing.T, source string, tools tool.Source) moved {
 	save(t, path, source)
 	r := bench(t, func(o *Options) {
 		o.Log, o.Events, o.Tools = slog.New(slog.NewTextHandler(m.log, nil)), m.bus, tools
-		o.Clock = clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // what is told once in a while is told once
+		o.Clock = clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // rate-limited messages are logged once
 	})
 	m.Resident = r.Startup(t.Context(), path, &commander{})
 	if m.Resident == nil {
@@ -80,7 +80,7 @@ func TestHookOnCalls(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		body   string // of on_tool_call(call)
-		args   string // what goes on; "" for none
+		args   string // arguments of the call that continues; "" for none
 		answer string // in the result
 		err    string
 		log    string
@@ -236,7 +236,7 @@ func TestStrictHooksRefuse(t *testing.T) {
 	}
 }
 
-// What a hook calls is not shown to hooks, and its state lasts.
+// TestHooksDoNotSeeThemselves checks that hooks do not see the calls of a hook, and that its state persists.
 func TestHooksDoNotSeeThemselves(t *testing.T) {
 	t.Parallel()
 	var hooks *Hooks
@@ -259,7 +259,7 @@ func TestHooksDoNotSeeThemselves(t *testing.T) {
 	}
 }
 
-// Hooks are asked by many at once, one after the other.
+// TestHooksRunOneAtATime checks that concurrent calls run hooks one after the other.
 func TestHooksRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	m := movedIn(t, "count = 0 function on_tool_call(call) count = count + 1 return { arguments = { n = count } } end", nil)
@@ -311,7 +311,7 @@ func TestHooksAreForStartupOnly(t *testing.T) {
 	}
 }
 
-// Handlers of events that startup.lua left behind hear what happens later.
+// TestHandlersOfStartup checks that event handlers of startup.lua receive later events.
 func TestHandlersOfStartup(t *testing.T) {
 	t.Parallel()
 	m := movedIn(t, `local heard = 0

@@ -19,10 +19,10 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 )
 
-// TestStories runs the stories of every module: testdata/*.txtar beside it. Each
-// NAME.lua and NAME.js of a story is run in a world of its own with the story's
-// files/… in it, as main(params) when there is a NAME.params. Both must have the
-// outcome the sections beside them tell:
+// TestStories runs the stories of every module: testdata/*.txtar in its folder. Each
+// NAME.lua and NAME.js of a story runs in its own environment with the story's
+// files/…, as main(params) if there is a NAME.params. Both must have the outcome in
+// these sections:
 //
 //	NAME.json    what it returned
 //	NAME.error   kind and message of what it failed with, and the suggestions
@@ -31,9 +31,8 @@ import (
 //	NAME.files   what is in the folder it may write, and how long each file is
 //	NAME.uploads the music it uploaded
 //
-// The last three are only looked at where they are. $READ, $WRITE, $TEMP, $CONTENTS
-// and $HTTP stand for the run's folders and for a web server that allows itself to
-// be asked.
+// The last three are only compared if they exist. $READ, $WRITE, $TEMP, $CONTENTS
+// and $HTTP stand for the run's folders and for a web server that allows requests.
 // UPDATE=1 rewrites the stories.
 func TestStories(t *testing.T) {
 	t.Parallel()
@@ -85,8 +84,8 @@ func runStory(t *testing.T, path string) {
 	compare(t, archive, told)
 }
 
-// agree tells where a script in JavaScript ended otherwise than its twin in Lua,
-// whose outcome has been told before.
+// agree reports differences between the outcome of a script in JavaScript and of the
+// same script in Lua, which was compared before.
 func agree(t *testing.T, told *txtar.Archive, outcome []txtar.File) {
 	t.Helper()
 	twin := map[string]string{}
@@ -102,7 +101,7 @@ func agree(t *testing.T, told *txtar.Archive, outcome []txtar.File) {
 	}
 }
 
-// compare tells which sections came out otherwise.
+// compare reports the sections that differ.
 func compare(t *testing.T, want, got *txtar.Archive) {
 	t.Helper()
 	expected := map[string]string{}
@@ -121,7 +120,7 @@ func compare(t *testing.T, want, got *txtar.Archive) {
 	}
 }
 
-// scene is the world one script of a story runs in.
+// scene is the environment of one script of a story.
 type scene struct {
 	archive     *txtar.Archive
 	read, write string
@@ -213,7 +212,7 @@ func (s *scene) has(name string) bool {
 	return ok
 }
 
-// into puts the scene's places in for their names, outOf the other way round.
+// into replaces the placeholders of paths with the scene's paths, outOf the reverse.
 func (s *scene) into(text string) string {
 	return strings.NewReplacer("$READ", s.read, "$WRITE", s.write, "$HTTP", s.web).Replace(text)
 }
@@ -228,7 +227,7 @@ func (s *scene) outOf(text string) string {
 	return text
 }
 
-// pretty is JSON a person can read: short values on one line.
+// pretty formats JSON for people: short values on one line.
 func pretty(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	if len(raw) <= 100 {
@@ -241,7 +240,7 @@ func pretty(t *testing.T, raw json.RawMessage) string {
 	return out.String()
 }
 
-// problem is what a failure says, without the advice that is the same for all.
+// problem is the text of an error, without the suggestions that are the same for all.
 func problem(err error) string {
 	var failure *Error
 	if !errors.As(err, &failure) {

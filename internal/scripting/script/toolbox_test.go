@@ -13,7 +13,7 @@ import (
 // toolbox is a source of tools written as Go functions in the tests.
 type toolbox map[tool.Ref]handler
 
-// handler answers a call with what becomes its structured content.
+// handler returns the structured content of a call.
 type handler func(ctx context.Context, args json.RawMessage) (any, error)
 
 func (b toolbox) Tools(context.Context) ([]tool.Info, error) {
@@ -42,7 +42,7 @@ func (b toolbox) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return tool.Output("done", answer)
 }
 
-// does makes a handler of a function with typed arguments.
+// does makes a handler from a function with typed arguments.
 func does[In any](run func(ctx context.Context, in In) (any, error)) handler {
 	return func(ctx context.Context, args json.RawMessage) (any, error) {
 		var in In

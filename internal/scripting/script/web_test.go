@@ -36,7 +36,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// webClient may ask that server and nobody else, for at most 4 KB.
+// webClient may send requests to that server only, of at most 4 KB.
 func webClient(t *testing.T, server string) *http.Client {
 	t.Helper()
 	client, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: []string{strings.TrimPrefix(server, "http://")}, Limit: 4096})
@@ -47,8 +47,8 @@ func webClient(t *testing.T, server string) *http.Client {
 	return client
 }
 
-// What a GET counts as is the owner's choice: previews make it, or plan it like
-// everything else that may change something.
+// TestPreviewsOfRequests checks the setting for GET requests: previews send them, or plan
+// them like other effects.
 func TestPreviewsOfRequests(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)

@@ -1,5 +1,5 @@
-// A sound is { data, channels, sample_rate }. Its data is a Float32Array, and may be any list
-// of numbers; it crosses as packed bytes.
+// A sound is { data, channels, sample_rate }. Its data is a Float32Array or any list of
+// numbers. It is passed to the host as packed bytes.
 (function (audio, host) {
   const bad = (position, name, wanted, value) => {
     throw new TypeError('bad argument #' + position + " to '" + name + "' (" + wanted + ' expected, got ' + (value === null ? 'null' : typeof value) + ')');
@@ -11,7 +11,7 @@
     return { data: new Float32Array(packed.buffer), channels, sample_rate };
   }
 
-  // The bytes of a sound's data, whichever form it has.
+  // Returns the bytes of a sound's data in either form.
   function bytesOf(data, position, name) {
     if (!isObject(data)) bad(position, name, 'sound with data', data);
     const list = data instanceof Float32Array ? data : Array.from(data);
@@ -24,7 +24,7 @@
     return new Uint8Array(floats.buffer);
   }
 
-  // A sound in the host's words: bytes, channels, rate.
+  // Returns a sound as the host expects it: bytes, channels, rate.
   function plain(sound, position, name) {
     if (!isObject(sound)) bad(position, name, 'sound', sound);
     return [bytesOf(sound.data, position, name), sound.channels ?? 1, sound.sample_rate ?? 44100];
@@ -52,7 +52,7 @@
   }
 
   const functions = {
-    // With what the file says of itself beside the sound: [sound, info].
+    // Returns the sound and the description of the file: [sound, info].
     read_wav(path) {
       const [bytes, channels, rate, info] = host.read_wav(path);
       return [clip([bytes, channels, rate]), info];
@@ -76,7 +76,7 @@
     rms: (sound) => host.__measure(...plain(sound, 1, 'rms'))[2],
     silence: (seconds, rate, channels) => clip(host.silence(seconds, rate, channels)),
 
-    // resample(sound, to, quality?), or with the rate it has before: (sound, from, to, quality?).
+    // resample(sound, to, quality?), or with the current rate first: (sound, from, to, quality?).
     resample(sound, from, to, quality) {
       if (typeof to !== 'number') [from, to, quality] = [undefined, from, to];
       if (from !== undefined && isObject(sound)) sound = { ...sound, sample_rate: from };

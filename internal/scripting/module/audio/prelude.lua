@@ -1,5 +1,5 @@
--- A sound's data looks like a list of numbers and is kept as packed bytes, four
--- for each, until the script writes into it: then it becomes a list for real.
+-- A sound's data looks like a list of numbers but is stored as packed bytes, four
+-- for each number, until the script writes to it. Then it becomes a list.
 local read_wav, write_wav, silence = audio.read_wav, audio.write_wav, audio.silence
 local decode, encode, measure = audio.__decode, audio.__encode, audio.__measure
 local change, join = audio.__change, audio.__join
@@ -46,7 +46,7 @@ local function clip(bytes, channels, rate)
   return { data = packed(bytes), channels = channels, sample_rate = rate }
 end
 
--- The bytes of a sound's data, whichever form it has.
+-- Returns the bytes of a sound's data in either form.
 local function bytes_of(data, position, name)
   if type(data) ~= "table" then bad(position, name, "sound with data", data) end
   local meta = getmetatable(data)
@@ -65,7 +65,7 @@ local function bytes_of(data, position, name)
   return concat(parts)
 end
 
--- A sound in the host's words: bytes, channels, rate.
+-- Returns a sound as the host expects it: bytes, channels, rate.
 local function plain(sound, position, name)
   if type(sound) ~= "table" then bad(position, name, "sound", sound) end
   return bytes_of(sound.data, position, name), sound.channels or 1, sound.sample_rate or 44100
@@ -129,7 +129,7 @@ local function number(value, otherwise, position, name)
   return value
 end
 
--- resample(sound, to, quality?), or with the rate it has before: (sound, from, to, quality?).
+-- resample(sound, to, quality?), or with the current rate first: (sound, from, to, quality?).
 function audio.resample(sound, from, to, quality)
   if type(to) ~= "number" then from, to, quality = nil, from, to end
   local at_rate = sound

@@ -1,5 +1,5 @@
--- Whatever is used here is taken now, so that a script that redefines globals
--- does not break its own tools.
+-- Globals used here are captured now, so that a script that redefines them does
+-- not break these functions.
 local say = __print
 local type, tostring, ipairs, next, select = type, tostring, ipairs, next, select
 local getmetatable, error = getmetatable, error
@@ -12,7 +12,7 @@ local function key_text(k)
   return "[" .. tostring(k) .. "]"
 end
 
--- Keys in an order people expect: numbers, then strings, then the rest.
+-- Sorts keys: numbers, then strings, then the rest.
 local function sorted_keys(t)
   local keys = {}
   for k in next, t do keys[#keys + 1] = k end
@@ -61,7 +61,7 @@ local function line(...)
   return concat(parts, "\t", 1, parts.n)
 end
 
--- What io.write wrote after the last newline waits for the rest of its line.
+-- Text that io.write wrote after the last newline waits for the rest of its line.
 local begun = ""
 
 function print(...)
@@ -76,8 +76,8 @@ end
 function eprint(...) say("stderr", line(...)) end
 function warn(...) say("stderr", concat({ ... })) end
 
--- For other preludes: what makes one line of values, what io.write writes with,
--- and what ends a line that was begun.
+-- For other preludes: a function that formats values as one line, one that
+-- io.write writes with, and one that ends an unfinished line.
 __line = line
 
 function __write(text)

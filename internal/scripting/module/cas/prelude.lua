@@ -1,4 +1,4 @@
--- A preview stores nothing, and yet knows the hash.
+-- A preview stores nothing but returns the hash.
 local store, hash = cas.store, cas.hash
 
 function cas.store(data, mime)

@@ -1,5 +1,5 @@
-// Handlers are functions of the script, so they live here; the host only keeps what
-// happened until the script asks for it.
+// Handlers are functions of the script, so they are stored here. The host only queues
+// events until the script asks for them.
 (function (events, { __want: want, __next: next, emit, inspect, placed }) {
   const { log, clock } = globalThis;
   const handlers = [];
@@ -33,7 +33,7 @@
     };
   }
 
-  // Gives an event to all who want it, one after the other; true when there was somebody.
+  // Passes an event to all matching handlers, one after the other. Returns whether there was one.
   async function deliver(e) {
     const wanting = handlers.filter((handler) => wants(handler, e.type));
     for (const { pattern, fn } of wanting) {
@@ -46,7 +46,7 @@
     return wanting.length > 0;
   }
 
-  // Handles events until enough(count) or the time is over. No time has no end.
+  // Handles events until enough(count) or until the time is over. Without a time it waits forever.
   async function handle(timeout, name, enough) {
     if (timeout !== undefined) check(timeout, 'number', 1, name);
     const finish = timeout === undefined ? undefined : clock.now() + timeout;

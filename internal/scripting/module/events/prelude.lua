@@ -1,5 +1,5 @@
--- Handlers are functions of the script, so they live here; the host only keeps
--- what happened until the script asks for it.
+-- Handlers are functions of the script, so they are stored here. The host only
+-- queues events until the script asks for them.
 local want, next_event, keep, may_hook = events.__want, events.__next, events.__keep, events.__hook
 events.__want, events.__next, events.__keep, events.__hook = nil, nil, nil, nil
 local type, error, pcall, ipairs, tostring = type, error, pcall, ipairs, tostring
@@ -31,7 +31,7 @@ local function wants(handler, kind)
   return handler.pattern == kind
 end
 
--- Hooks are global functions; on() is another way to write them down.
+-- Hooks are global functions; on() is another way to define them.
 local hooks = {
   mcp_tools = function(fn) on_mcp_tools = fn end,
   tool_call = function(fn) on_tool_call = fn end,
@@ -60,7 +60,7 @@ function on(name, fn)
   end
 end
 
--- Gives an event to all who want it; true when there was somebody.
+-- Passes an event to all matching handlers. Returns whether there was one.
 local function deliver(e)
   local wanting = {}
   for _, handler in ipairs(handlers) do
@@ -75,7 +75,7 @@ end
 
 if keep then keep(deliver) end
 
--- Handles events until enough(count) or the time is over. No time has no end.
+-- Handles events until enough(count) or until the time is over. Without a time it waits forever.
 local function handle(timeout, name, enough)
   if timeout ~= nil then check(timeout, "number", 1, name) end
   local finish = timeout and now() + timeout

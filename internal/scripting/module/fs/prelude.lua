@@ -1,5 +1,5 @@
--- io on top of fs: a file is read and written in parts, each of which is an effect
--- that the Handler sees. A position counts from 0, as seek does.
+-- io on top of fs: a file is read and written in parts. The Handler sees each part
+-- as an effect. A position counts from 0, as seek does.
 local read, write, append, exists, size = fs.read, fs.write, fs.append, fs.exists, fs.size
 local type, error, select, pcall = type, error, select, pcall
 local tonumber, tostring, getmetatable, setmetatable = tonumber, tostring, getmetatable, setmetatable
@@ -12,10 +12,10 @@ local concat, unpack = table.concat, table.unpack
 local at_end = fs.__at_end
 fs.__at_end = nil
 
-local first_part, next_part = 64 * 1024, 1024 * 1024 -- what is read at a time
-local full = 1024 * 1024 -- what is written at a time
+local first_part, next_part = 64 * 1024, 1024 * 1024 -- sizes of reads
+local full = 1024 * 1024 -- size of writes
 
-local opened = {} -- the files that may have something to save
+local opened = {} -- files that may have unsaved data
 
 local File = { __name = "FILE*" }
 File.__index = File
@@ -24,13 +24,13 @@ local function check(file)
   if file.closed then error("attempt to use a closed file", 3) end
 end
 
--- How much of the file is on disk.
+-- Returns the size of the file on disk.
 local function saved(file)
   if not file.saved then file.saved = size(file.path) end
   return file.saved
 end
 
--- Saves what was written since the last time, which stands at file.start.
+-- Saves what was written since the last save, beginning at file.start.
 local function save(file)
   if file.waiting == 0 then return end
   local data, start = concat(file.pieces), file.start
@@ -48,8 +48,8 @@ local function save(file)
   file.fresh = false
 end
 
--- The part of the file that is at hand, from the position on: all that was read
--- already, or the next part. An empty string is the end.
+-- Returns the buffered part of the file from the position on, or reads the next
+-- part. An empty string means the end.
 local function ahead(file)
   save(file)
   local from = file.at - file.from
@@ -83,7 +83,7 @@ local function take_all(file)
   end
 end
 
--- Lines are looked for in the part at hand, without copying what is left of it.
+-- Searches lines in the buffered part, without copying the rest of it.
 local function take_line(file, keep)
   local parts
   while true do
@@ -124,7 +124,7 @@ local function take_number(file)
   return tonumber(sub(text, first, last))
 end
 
--- The next piece by one read format.
+-- Reads the next piece in one read format.
 local function take(file, fmt)
   if type(fmt) == "number" then
     if fmt <= 0 then return ahead(file) ~= "" and "" or nil end
@@ -165,7 +165,7 @@ local function add(file, piece)
   file.pieces[#file.pieces + 1] = piece
   file.waiting = file.waiting + #piece
   file.at = file.appending and saved(file) + file.waiting or file.at + #piece
-  file.part, file.from = "", 0 -- may be old now
+  file.part, file.from = "", 0 -- may be outdated now
   if file.waiting >= full then save(file) end
 end
 
@@ -219,7 +219,7 @@ File.__tostring = function(self) return self.closed and "file (closed)" or "file
 
 io = {}
 
--- A problem in the words of io: the path, then what is wrong, then a number.
+-- Converts a problem to the results of io: nil, the path with the message, and a number.
 local function refused(path, problem, number)
   problem = match(problem, "^%a+ " .. gsub(path, "%p", "%%%0") .. ": (.*)") or problem
   if sub(problem, 1, #path) ~= path then problem = path .. ": " .. problem end

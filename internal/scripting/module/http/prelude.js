@@ -1,5 +1,5 @@
-// Bodies are any bytes, which objects that cross to the host cannot hold: so they cross by
-// themselves.
+// Bodies are arbitrary bytes, which objects passed to the host cannot contain: so they are
+// passed separately.
 (function (http, { request: send }) {
   const bad = (name, wanted, value) => {
     throw new TypeError("bad argument #1 to '" + name + "' (" + wanted + ' expected, got ' + typeof value + ')');

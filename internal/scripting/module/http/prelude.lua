@@ -1,5 +1,5 @@
--- Bodies are any bytes, which tables that cross to the host cannot hold: so they
--- cross by themselves.
+-- Bodies are arbitrary bytes, which tables passed to the host cannot contain: so
+-- they are passed separately.
 local send = http.request
 local encode = json.encode
 local type, error, pairs, tostring = type, error, pairs, tostring

@@ -1,4 +1,4 @@
-// Any values make a line, as print makes one.
+// Values are formatted as one line, as print does.
 (function (log, host) {
   for (const level of ['debug', 'info', 'warn', 'error']) {
     const say = host[level];

@@ -1,4 +1,4 @@
--- Any values make a line, as print makes one.
+-- Values are formatted as one line, as print does.
 local line = __line
 
 for _, level in ipairs { "debug", "info", "warn", "error" } do

@@ -1,5 +1,5 @@
--- Namespaces and tools appear when they are first touched. A name that does not
--- exist reads as nil, so that `if mcp.git then` works and a wrong call is the
+-- Namespaces and tools are created on first access. A name that does not exist
+-- reads as nil, so that `if mcp.git then` works and a wrong call is the
 -- ordinary "attempt to call a nil value".
 local bind, has = mcp.__bind, mcp.has
 mcp.__bind, mcp.__invoke = nil, nil

@@ -1,6 +1,6 @@
-// A file is read with each event once, as an object that both its track's events and the
-// file's own list of all events hold. What changes the event changes it in both; what the
-// lists hold is compared when the file is written.
+// Each event of a file is one object, which is in both its track's events and the file's
+// list of all events. Changing the event changes it in both. When the file is written, the
+// lists are compared.
 (function (midi, host) {
   const asRead = new WeakMap(); // file → the events it was read with
 
@@ -37,7 +37,7 @@
     return score;
   }
 
-  // Whether two lists hold the same events, in whatever order.
+  // Reports whether two lists have the same events, in any order.
   function same(a, b) {
     if (a.length !== b.length) return false;
     const count = new Map();
@@ -50,7 +50,7 @@
     return true;
   }
 
-  // Which of a file's two lists tells what it shall be.
+  // Returns which of a file's two lists is to be written.
   function byEvents(file) {
     if (!file.events) return false;
     if (!file.tracks) return true;
@@ -62,7 +62,7 @@
     throw new Error('both events and tracks of the file were changed, and differently; delete one of them');
   }
 
-  // Deals events out to their tracks.
+  // Distributes events to their tracks.
   function dealt(file) {
     timed(file.events);
     const tracks = Array.from(file.tracks ?? [{}], ({ tail }) => ({ events: [], tail }));
@@ -77,7 +77,7 @@
     return tracks;
   }
 
-  // What the host writes: the file's own fields and its tracks.
+  // Returns what the host writes: the file's own fields and its tracks.
   function plain(file, name, position) {
     if (!isObject(file) || !(file.tracks || file.events)) bad(position, name, 'object with tracks or events', file);
     const tracks = (byEvents(file) ? dealt(file) : file.tracks).map((track, i) => {
@@ -91,7 +91,7 @@
     };
   }
 
-  // The list of events a function was given: itself, or that of a file or track.
+  // Returns the list of events of an argument: the argument itself, or that of a file or track.
   function listOf(events, name) {
     if (!isObject(events)) bad(1, name, 'list of events', events);
     if (Array.isArray(events)) return events;
@@ -100,7 +100,7 @@
 
   const pitched = new Set(['note_on', 'note_off', 'aftertouch']);
 
-  // A note that would vanish because both its ends fall on one line lasts one step.
+  // A note whose start and end fall on the same grid line lasts one step.
   function snap(list, grid) {
     const sounding = new Map(), latest = new Map();
     for (const e of list) {
@@ -160,7 +160,7 @@
       const events = [];
       let last = 0;
       tracks.forEach((track, i) => {
-        if (!isObject(track)) throw new TypeError("bad argument #1 to 'merge' (item " + (i + 1) + ' is no track)');
+        if (!isObject(track)) throw new TypeError("bad argument #1 to 'merge' (item " + (i + 1) + ' is not a track)');
         const list = listOf(track, 'merge'), from = track.ticks_per_beat ?? resolution;
         timed(list);
         for (const { track: _, ...e } of list) {

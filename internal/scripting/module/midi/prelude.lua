@@ -1,6 +1,6 @@
--- A file is read with each event once, as a table that both its track's events
--- and the file's own list of all events hold. What changes the event changes it
--- in both; what the lists hold is compared when the file is written.
+-- Each event of a file is one table, which is in both its track's events and the
+-- file's list of all events. Changing the event changes it in both. When the file
+-- is written, the lists are compared.
 local read_file, write_file, decode, encode, info = midi.read, midi.write, midi.decode, midi.encode, midi.info
 local array = json.array
 local type, error, ipairs, pairs, next = type, error, ipairs, pairs, next
@@ -57,7 +57,7 @@ local function all_events(tracks)
   return events
 end
 
--- The file as it was read, to tell later what the script changed.
+-- Stores the file as it was read, to find out later what the script changed.
 local File = "midi.file"
 
 local function open(score)
@@ -71,7 +71,7 @@ function midi.read(path) return open(read_file(path)) end
 
 function midi.decode(bytes) return open(decode(bytes)) end
 
--- Whether two lists hold the same events, in whatever order.
+-- Reports whether two lists have the same events, in any order.
 local function same(a, b)
   if #a ~= #b then return false end
   local count = {}
@@ -83,7 +83,7 @@ local function same(a, b)
   return true
 end
 
--- Which of a file's two lists tells what it shall be.
+-- Returns which of a file's two lists is to be written.
 local function by_events(file)
   if not file.events then return false end
   if not file.tracks then return true end
@@ -96,7 +96,7 @@ local function by_events(file)
   error("both events and tracks of the file were changed, and differently; set one of them to nil", 0)
 end
 
--- Deals events out to their tracks.
+-- Distributes events to their tracks.
 local function dealt(file)
   timed(file.events)
   local tracks, last = {}, file.tracks and #file.tracks or 1
@@ -116,7 +116,7 @@ local function dealt(file)
   return tracks
 end
 
--- What the host writes: the file's own fields and its tracks.
+-- Returns what the host writes: the file's own fields and its tracks.
 local function plain(file, name, position)
   if type(file) ~= "table" or not (file.tracks or file.events) then
     bad(position, name, "table with tracks or events", file)
@@ -151,7 +151,7 @@ function midi.info(file)
   return info(plain(file, "info", 1))
 end
 
--- The list of events a function was given: itself, or that of a file or track.
+-- Returns the list of events of an argument: the argument itself, or that of a file or track.
 local function list_of(events, name)
   if type(events) ~= "table" then bad(1, name, "list of events", events) end
   if events.events then return events.events end
@@ -171,7 +171,7 @@ function midi.transpose(events, semitones)
   return events
 end
 
--- A note that would vanish because both its ends fall on one line lasts one step.
+-- A note whose start and end fall on the same grid line lasts one step.
 function midi.quantize(events, grid)
   local list = list_of(events, "quantize")
   if type(grid) ~= "number" then bad(2, "quantize", "number", grid) end
@@ -219,7 +219,7 @@ local function copy(e)
   return new
 end
 
--- The times of a track in another resolution.
+-- Converts the times of a track to another resolution.
 local function scaled(time, from, to)
   if from == to then return time end
   return floor(time * to / from + 0.5)
@@ -231,7 +231,7 @@ function midi.merge(tracks)
   for _, track in ipairs(tracks) do resolution = resolution or track.ticks_per_beat end
   local events, last = array {}, 0
   for i, track in ipairs(tracks) do
-    if type(track) ~= "table" then error("bad argument #1 to 'merge' (item " .. i .. " is no track)", 2) end
+    if type(track) ~= "table" then error("bad argument #1 to 'merge' (item " .. i .. " is not a track)", 2) end
     local list = list_of(track, "merge")
     timed(list)
     for _, e in ipairs(list) do

@@ -1,4 +1,4 @@
--- Lua's own date and time, told what time it is by the run's clock.
+-- Lua's own date and time functions, with the time of the run's clock.
 local now, date, time = os.__now, os.date, os.time
 os.__now = nil
 local floor = math.floor

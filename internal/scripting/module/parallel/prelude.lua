@@ -1,7 +1,7 @@
--- A task is a coroutine the scheduler knows. When it calls something that waits,
--- the binding starts the call, calls that a flight, and yields; the scheduler
--- resumes whichever task's flight lands first with the flight's number.
-local adopt, flight_of, land, abort, raise =
+-- A task is a coroutine that the scheduler manages. When it calls a function that
+-- waits, the binding starts the call, which is then called a flight, and yields.
+-- The scheduler resumes the task whose flight lands first, with the flight's number.
+local set_task, flight_of, land, abort, raise =
   parallel.__adopt, parallel.__flight, parallel.__land, parallel.__abort, parallel.__raise
 parallel.__adopt, parallel.__flight, parallel.__land, parallel.__abort, parallel.__raise = nil, nil, nil, nil, nil
 local create, resume, status, close = coroutine.create, coroutine.resume, coroutine.status, coroutine.close
@@ -17,11 +17,11 @@ local Task = { __name = "task" }
 Task.__index = Task
 Task.__tostring = function(task) return "task (" .. task.state .. ")" end
 
-local tasks = {}  -- the tasks that have not ended, by their thread
-local flying = {} -- the tasks that wait for a flight, by its number
-local ready = {}  -- the tasks that can go on, in order
+local tasks = {}  -- tasks that have not ended, by thread
+local flying = {} -- tasks that wait for a flight, by its number
+local ready = {}  -- tasks that can continue, in order
 
--- Lets those go on that wait for a task or a group.
+-- Makes the tasks ready that wait for a task or a group.
 local function wake(thing)
   for _, waiter in ipairs(thing.waiters) do
     if waiter.state == "waiting" then ready[#ready + 1] = waiter end
@@ -29,7 +29,7 @@ local function wake(thing)
   thing.waiters = {}
 end
 
--- A group has ended when all its tasks have, or one has failed.
+-- Records the end of a task in its group, which ends with its last task or a failure.
 local function tell(group, task)
   group.left = group.left - 1
   if task.state == "failed" then group.failed = group.failed or task end
@@ -42,7 +42,7 @@ end
 local function settle(task, state)
   task.state = state
   tasks[task.thread] = nil
-  adopt(task.thread, false)
+  set_task(task.thread, false)
   if task.group then tell(task.group, task) end
   wake(task)
 end
@@ -62,13 +62,13 @@ local function step(task, ...)
     task.flight = number
     flying[number] = task
   elseif not task.awaits then
-    ready[#ready + 1] = task -- it yielded by itself: the others first
+    ready[#ready + 1] = task -- the script yielded: other tasks run first
   end
 end
 
 local function ended(thing) return thing.state ~= "running" and thing.state ~= "waiting" end
 
--- Lets tasks go on, from outside any of them, until the thing has ended.
+-- Runs ready tasks, from outside any task, until the task or group has ended.
 local function drive(thing)
   while not ended(thing) do
     local next_task = remove(ready, 1)
@@ -76,7 +76,7 @@ local function drive(thing)
       if next_task.state == "waiting" then step(next_task) end
     else
       local number = land()
-      if not number then error("the task waits for something that cannot come", 0) end
+      if not number then error("the task waits for something that cannot happen", 0) end
       local landed = flying[number]
       flying[number] = nil
       if landed then
@@ -87,7 +87,7 @@ local function drive(thing)
   end
 end
 
--- Waits until a task or group has ended, letting the others go on.
+-- Waits until a task or group has ended, while other tasks run.
 local function await(thing)
   local me = tasks[running()]
   if not me or not isyieldable() then return drive(thing) end
@@ -105,12 +105,12 @@ local function start(group, fn, ...)
   local parent = tasks[running()]
   if parent then parent.children[#parent.children + 1] = task end
   tasks[thread] = task
-  adopt(thread, true)
+  set_task(thread, true)
   step(task, ...)
   return task
 end
 
--- Ends a task that waits, and what it started.
+-- Cancels a task that waits, and the tasks it started.
 local function cancel(task)
   if task.state ~= "waiting" then return false end
   for _, child in ipairs(task.children) do cancel(child) end
@@ -124,8 +124,8 @@ local function cancel(task)
   return true
 end
 
--- What a task that has ended returned; its error is raised with a word on which
--- task it was.
+-- Returns the results of a task that has ended, or raises its error with a text
+-- that identifies the task.
 local function outcome(task, which)
   if task.state == "failed" then raise(task.thread, task.results[2], which or "") end
   if task.state == "cancelled" then error("the task was cancelled" .. (which or ""), 0) end
@@ -149,7 +149,7 @@ function parallel.map(list, fn, limit)
   check(fn, "function", 2, "map")
   limit = limit or default_limit
   if math_type(limit) == nil or limit < 1 then
-    error("bad argument #3 to 'map' (a number from 1 on expected, got " .. tostring(limit) .. ")", 2)
+    error("bad argument #3 to 'map' (a number of at least 1 expected, got " .. tostring(limit) .. ")", 2)
   end
   local count = floor(limit < #list and limit or #list)
   local results, taken, at = {}, 0, {}
@@ -200,7 +200,7 @@ end
 
 function parallel.cancel(handle)
   check_task(handle, 1, "cancel")
-  if handle.state == "running" then error("a task cannot cancel itself or one it runs in", 2) end
+  if handle.state == "running" then error("a task cannot cancel itself or its parent", 2) end
   return cancel(handle)
 end
 

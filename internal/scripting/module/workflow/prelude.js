@@ -1,6 +1,6 @@
 (function (workflow, { placed }) {
   const { mcp } = globalThis;
-  const patience = 120000;
+  const defaultTimeout = 120000;
 
   const check = (value, kind, position, name) => {
     const got = value === null ? 'null' : typeof value;
@@ -12,7 +12,7 @@
     return mcp.hootenanny;
   }
 
-  // The result of a job that is over.
+  // Returns the result of a job that has ended.
   function outcome(job) {
     if (job.status === 'failed' || job.status === 'cancelled') {
       const reason = job.error?.message ?? job.error;
@@ -21,18 +21,18 @@
     return job.result;
   }
 
-  // The backend waits half a minute at a time at most, so it is asked again.
+  // The backend waits at most 30 seconds per call, so this polls repeatedly.
   async function wait(id, timeout) {
     const step = 30000;
     for (let left = timeout; left > 0; left -= step) {
       const polled = await backend().job_poll({ job_ids: [id], timeout_ms: Math.min(left, step), mode: 'all' });
       if (polled.pending.length === 0) return outcome(await backend().job_status({ job_id: id }));
     }
-    throw new Error('job ' + id + ' is not over after ' + timeout + ' ms');
+    throw new Error('job ' + id + ' has not ended after ' + timeout + ' ms');
   }
 
-  // Runs a tool whose answer is a job, and waits for that.
-  async function finish(tool, params, timeout = patience) {
+  // Runs a tool that starts a job, and waits for the job.
+  async function finish(tool, params, timeout = defaultTimeout) {
     const started = await backend()[tool](params);
     return wait(started.job_id, timeout);
   }

@@ -14,7 +14,7 @@ local function check(value, kind, position, name)
   end
 end
 
--- The result of a job that is over.
+-- Returns the result of a job that has ended.
 local function outcome(job)
   if job.status == "failed" or job.status == "cancelled" then
     local reason = job.error
@@ -24,7 +24,7 @@ local function outcome(job)
   return job.result
 end
 
--- The backend waits half a minute at a time at most, so it is asked again.
+-- The backend waits at most 30 seconds per call, so this polls repeatedly.
 local function wait(id, timeout)
   local left, step = timeout, 30000
   while true do
@@ -33,7 +33,7 @@ local function wait(id, timeout)
       return outcome(backend().job_status { job_id = id })
     end
     left = left - step
-    if left <= 0 then error("job " .. id .. " is not over after " .. timeout .. " ms", 0) end
+    if left <= 0 then error("job " .. id .. " has not ended after " .. timeout .. " ms", 0) end
   end
 end
 
@@ -44,20 +44,20 @@ function workflow.wait_job(id, timeout)
   return wait(id, timeout)
 end
 
--- Params for a tool: some left out, that are for us.
+-- Returns a copy of params without the named fields.
 local function without(params, ...)
-  local kept = {}
-  for k, v in pairs(params) do kept[k] = v end
-  for _, name in pairs { ... } do kept[name] = nil end
-  return kept
+  local copy = {}
+  for k, v in pairs(params) do copy[k] = v end
+  for _, name in pairs { ... } do copy[name] = nil end
+  return copy
 end
 
-local patience = 120000
+local default_timeout = 120000
 
--- Runs a tool whose answer is a job, and waits for that.
+-- Runs a tool that starts a job, and waits for the job.
 local function finish(tool, params, timeout)
   local started = backend()[tool](params)
-  return wait(started.job_id, timeout or patience)
+  return wait(started.job_id, timeout or default_timeout)
 end
 
 local function generate(params)

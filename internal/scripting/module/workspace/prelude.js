@@ -1,4 +1,4 @@
-// What programs print is any bytes, so it crosses by itself and is put together here.
+// The output of programs is arbitrary bytes, so it is returned separately and combined here.
 (function (globals, { __run: run }) {
   async function run_command(name, args = []) {
     if (typeof name !== 'string') {

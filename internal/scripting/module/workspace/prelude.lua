@@ -1,5 +1,5 @@
--- What programs print is any bytes, so it crosses by itself and is put into a
--- table here.
+-- The output of programs is arbitrary bytes, so it is returned separately and put
+-- into a table here.
 local run = __run
 local type, error = type, error
 local array = json.array
