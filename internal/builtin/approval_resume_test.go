@@ -26,9 +26,9 @@ type late struct {
 
 func (l late) Now() time.Time { return l.Clock.Now().Add(l.by) }
 
-// decideAndDie approves the run and waits until it blocks in the bank, where the
+// approveAndCrash approves the run and waits until it blocks in the bank, where the
 // process stays. The result of the dead process arrives when the bank is released.
-func (s *stage) decideAndDie(t *testing.T, code, session string) (id string, answer <-chan string) {
+func (s *stage) approveAndCrash(t *testing.T, code, session string) (id string, answer <-chan string) {
 	t.Helper()
 	id = s.eval(t, code, session).Approval.ID
 	s.bank.hold() // making the plan calls the read-only tools
@@ -93,7 +93,7 @@ func TestAnApprovedScriptSurvives(t *testing.T) {
 		if inSession {
 			session = s.begin(t)
 		}
-		id, died := s.decideAndDie(t, `n = 1 mcp.bank.pay { to = "a" } mcp.bank.look { to = "hold" } mcp.bank.pay { to = "b" } n = n + 1 return n`, session)
+		id, died := s.approveAndCrash(t, `n = 1 mcp.bank.pay { to = "a" } mcp.bank.look { to = "hold" } mcp.bank.pay { to = "b" } n = n + 1 return n`, session)
 		s.nextProcess(t)
 		if o := s.outcome(t, id); o.Error != nil || string(o.Result) != "2" {
 			t.Errorf("outcome %+v, %v", o, o.Error)
@@ -115,7 +115,7 @@ func TestAnApprovedScriptSurvives(t *testing.T) {
 func TestAnApprovedCallInDoubt(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
-	id, died := s.decideAndDie(t, `mcp.bank.pay { to = "a" } mcp.bank.pay { to = "hold" }`, "")
+	id, died := s.approveAndCrash(t, `mcp.bank.pay { to = "a" } mcp.bank.pay { to = "hold" }`, "")
 	s.nextProcess(t)
 	if o := s.outcome(t, id); o.Error == nil || !strings.Contains(o.Error.Message, `it is unknown whether bank.pay({"to":"hold"})`) {
 		t.Errorf("went on: %+v", o)

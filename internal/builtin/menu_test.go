@@ -15,8 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/tools/tokencount"
 )
 
-// crowd offers count tools of a server.
-func (h toolFixture) crowd(t *testing.T, namespace string, count int) {
+// manyTools offers count tools of a server.
+func (h toolFixture) manyTools(t *testing.T, namespace string, count int) {
 	t.Helper()
 	tools := map[string]string{}
 	for i := range count {
@@ -50,7 +50,7 @@ func listed(t *testing.T, m *builtin.Menu) (names []string, cost int) {
 func TestTheMenuOfCodeModeIsShort(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	h.crowd(t, "crowd", 1000)
+	h.manyTools(t, "crowd", 1000)
 	names, cost := listed(t, h.menu(builtin.ModeCode, 0))
 	if !slices.Contains(names, "search_tools") || !slices.Contains(names, "get_tool_definitions") || len(names) > 3 {
 		t.Errorf("shown are %v", names)
@@ -67,7 +67,7 @@ func TestTheModeFollowsTheCatalog(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	m := h.menu(builtin.ModeAuto, 20)
-	h.crowd(t, "crowd", 20)
+	h.manyTools(t, "crowd", 20)
 	if names, _ := listed(t, m); !slices.Contains(names, "crowd__tool_7") || !strings.Contains(m.Instructions(t.Context()), "call_tool") {
 		t.Errorf("few tools show as %v", names)
 	}
@@ -75,7 +75,7 @@ func TestTheModeFollowsTheCatalog(t *testing.T) {
 	if again, _ := m.Tools(t.Context()); &first[0] != &again[0] {
 		t.Error("the list is another one though nothing changed")
 	}
-	h.crowd(t, "crowd", 21)
+	h.manyTools(t, "crowd", 21)
 	if names, _ := listed(t, m); slices.Contains(names, "crowd__tool_7") || !strings.Contains(m.Instructions(t.Context()), "execute_code") {
 		t.Errorf("many tools show as %v", names)
 	}
@@ -92,7 +92,7 @@ func TestTheModeFollowsTheCatalog(t *testing.T) {
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	h.crowd(t, "crowd", 5)
+	h.manyTools(t, "crowd", 5)
 	text, err := builtin.CostResources(h.catalog, h.menu(builtin.ModeAuto, 60))[0].Read(context.Background(), "")
 	var costs builtin.TokenCosts
 	if err != nil || json.Unmarshal([]byte(text), &costs) != nil {

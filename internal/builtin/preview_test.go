@@ -155,8 +155,8 @@ func (storing) Artifact(context.Context, string) (host.Content, error) {
 func (storing) Open(context.Context, cas.Ref) (io.ReadCloser, error) { return nil, os.ErrNotExist }
 func (storing) Folder() string                                       { return "" }
 
-// picture returns the state of everything that a script could have changed.
-func (s *stage) picture(t *testing.T) string {
+// stateText returns the state of everything that a script could have changed.
+func (s *stage) stateText(t *testing.T) string {
 	t.Helper()
 	var all bytes.Buffer
 	for _, folder := range []string{s.folder, s.temp} {
@@ -191,9 +191,9 @@ func (s *stage) picture(t *testing.T) string {
 	return all.String()
 }
 
-// everyWay tries every way in which a script can change something. FOLDER and WEB
+// allEffects tries every way in which a script can change something. FOLDER and WEB
 // are placeholders.
-const everyWay = `
+const allEffects = `
 local f = "FOLDER/"
 local pay, write = mcp.bank.pay, fs.write
 write(f .. "a", "one")
@@ -281,15 +281,15 @@ func TestPreviewLeaksNothing(t *testing.T) {
 	s.inSession(t, id, fill(`counter = 1 old_pay, old_write = mcp.bank.pay, fs.write
 		kept = { pay = mcp.bank.pay, list = {} }
 		waiting = coroutine.wrap(function() coroutine.yield() mcp.bank.pay { to = "waiting" } fs.write("FOLDER/waiting", "x") end) waiting()`))
-	before := s.picture(t)
+	before := s.stateText(t)
 
 	for name, c := range map[string]struct {
 		args map[string]any
 		want string
 		pays int
 	}{
-		"fresh":      {map[string]any{"code": fill(everyWay)}, `{"receipt":"R-0","balance":100,"back":"onetwo"}`, 18},
-		"in session": {map[string]any{"code": fill(everyWay), "session_id": id}, `{"receipt":"R-0","balance":100,"back":"onetwo"}`, 18},
+		"fresh":      {map[string]any{"code": fill(allEffects)}, `{"receipt":"R-0","balance":100,"back":"onetwo"}`, 18},
+		"in session": {map[string]any{"code": fill(allEffects), "session_id": id}, `{"receipt":"R-0","balance":100,"back":"onetwo"}`, 18},
 		"old values": {map[string]any{"code": fill(fromBefore), "session_id": id}, `2`, 3},
 		"params":     {map[string]any{"code": "function main(p) return mcp.bank.pay(p).receipt end", "params": map[string]any{"to": "x"}, "session_id": id}, `"R-0"`, 1},
 		"mocks":      {map[string]any{"code": "return mcp.bank.pay{to='x'}.receipt", "mocks": map[string]any{"bank.pay": map[string]any{"receipt": "given"}}}, `"given"`, 1},
@@ -300,7 +300,7 @@ func TestPreviewLeaksNothing(t *testing.T) {
 		if seen.Error != nil {
 			t.Errorf("%s: the script failed: %s", name, seen.Error.Message)
 		}
-		if after := s.picture(t); after != before {
+		if after := s.stateText(t); after != before {
 			t.Errorf("%s: it was\n%sand is\n%s", name, before, after)
 		}
 		payments := 0

@@ -58,9 +58,9 @@ func play(t *testing.T, approver Approver, past []Step) (said string, approval *
 	return said, approval, append(past, steps...), done
 }
 
-// TestAGatePausesAndGoesOn checks that nothing runs after the first effect that needs
+// TestApprovalPausesAndResumes checks that nothing runs after the first effect that needs
 // approval, and that the plan lists the rest. Run again with the decision, no effect repeats.
-func TestAGatePausesAndGoesOn(t *testing.T) {
+func TestApprovalPausesAndResumes(t *testing.T) {
 	t.Parallel()
 	said, approval, steps, done := play(t, verdicts{"git.b": Ask}, nil)
 	paused := approval.Paused()
@@ -137,7 +137,8 @@ func TestApprovalOfNestedScripts(t *testing.T) {
 	}
 }
 
-// TestRelayedToolNames checks that calling a tool through call_tool counts as calling the tool.
+// TestRelayedToolNames checks that calling a tool through call_tool counts as calling
+// the tool.
 func TestRelayedToolNames(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]Effect{

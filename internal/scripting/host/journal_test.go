@@ -353,7 +353,8 @@ func TestOutcomesShareRecords(t *testing.T) {
 	})
 }
 
-// TestCancelledEffects checks that a cancellation by the script is an outcome, and one of the run is not.
+// TestCancelledEffects checks that a cancellation by the script is an outcome, and
+// one of the run is not.
 func TestCancelledEffects(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -374,8 +375,8 @@ func TestCancelledEffects(t *testing.T) {
 	}
 }
 
-// TestTempAtStays checks that a job's folder and its files survive a restart.
-func TestTempAtStays(t *testing.T) {
+// TestTempAtSurvivesRestart checks that a job's folder and its files survive a restart.
+func TestTempAtSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "job-1")
 	for range 2 {

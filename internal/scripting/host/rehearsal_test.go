@@ -137,8 +137,8 @@ func TestFilesAside(t *testing.T) {
 	}
 }
 
-// TestMocksThatAreGiven checks that given answers have the type of what they replace.
-func TestMocksThatAreGiven(t *testing.T) {
+// TestGivenMocks checks that given answers have the type of what they replace.
+func TestGivenMocks(t *testing.T) {
 	t.Parallel()
 	r := NewRehearsal(nil, map[string]json.RawMessage{
 		"http.request": json.RawMessage(`{"status":404,"body":{"error":"no"}}`),
@@ -175,7 +175,8 @@ func TestMocksThatAreGiven(t *testing.T) {
 	}
 }
 
-// TestRehearsedTime checks that sleeping in a rehearsal takes no time and advances the run's clock.
+// TestRehearsedTime checks that sleeping in a rehearsal takes no time and advances
+// the run's clock.
 func TestRehearsedTime(t *testing.T) {
 	t.Parallel()
 	call, _ := rehearsed(t, NewRehearsal(nil, nil))

@@ -125,7 +125,8 @@ type handles struct {
 	enter            value
 }
 
-// errNoGuestMemory means that the script's memory is too full for the engine's own allocations.
+// errNoGuestMemory means that the script's memory is too full for the engine's own
+// allocations.
 var errNoGuestMemory = errors.New("out of memory")
 
 // newInstance makes an instance with empty memory; boot or restore fills it.
@@ -205,7 +206,8 @@ func (in *instance) writeValue(at uint32, v value) {
 	binary.LittleEndian.PutUint64(in.view(at, 8), uint64(v))
 }
 
-// place copies s and a terminating zero byte into guest memory. The caller frees it with fnFree.
+// place copies s and a terminating zero byte into guest memory. The caller frees it
+// with fnFree.
 func (in *instance) place(ctx context.Context, s string) (uint64, error) {
 	at, err := in.call(ctx, fnMalloc, uint64(len(s))+1)
 	if err != nil {

@@ -200,7 +200,8 @@ func (b *booter) locate(ctx context.Context) {
 	}
 }
 
-// prelude evaluates prelude.js, passes it the host functions, and stores the functions it returns.
+// prelude evaluates prelude.js, passes it the host functions, and stores the
+// functions it returns.
 func (b *booter) prelude(ctx context.Context, table rewritten, modules []Module) {
 	if b.err != nil {
 		return

@@ -302,7 +302,8 @@ func (p *patch) interruptBody() []byte {
 	return append(c, opEnd)
 }
 
-// callBody passes (ctx, argc, argv, magic) to the host and loads the JSValue at the returned address.
+// callBody passes (ctx, argc, argv, magic) to the host and loads the JSValue at the
+// returned address.
 func (p *patch) callBody() []byte {
 	c := []byte{0, opLocalGet, 0, opLocalGet, 2, opLocalGet, 3, opLocalGet, 4, opI32Const, 0, opI32Const, 0, opCall}
 	return append(append(c, unsigned(p.call)...), opI64Load, 3, 0, opEnd)

@@ -8,7 +8,8 @@ import (
 	quickjs "github.com/aperturerobotics/go-quickjs-wasi-reactor"
 )
 
-// TestRewriteLeavesNoLoopUnpolled checks that every loop outside the interpreter polls and every change of the stack pointer is guarded.
+// TestRewriteLeavesNoLoopUnpolled checks that every loop outside the interpreter
+// polls and every change of the stack pointer is guarded.
 func TestRewriteLeavesNoLoopUnpolled(t *testing.T) {
 	t.Parallel()
 	made, err := rewrite(quickjs.QuickJSWASM)
@@ -83,7 +84,8 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 }
 
-// TestTemplateIsDeterministic checks that two engines build the same template, which snapshots rely on.
+// TestTemplateIsDeterministic checks that two engines build the same template, which
+// snapshots rely on.
 func TestTemplateIsDeterministic(t *testing.T) {
 	t.Parallel()
 	a, err := newMachine(t.Context(), Options{Memory: 16 << 20})

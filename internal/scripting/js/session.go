@@ -85,7 +85,8 @@ func (s *Session) Turns() int { return s.now().turns }
 // progress, the fork has the state before it.
 func (s *Session) Fork() *Session { return newSession(s.engine, s.now()) }
 
-// Size returns the memory that the session takes between evaluations, in bytes. Forks share it.
+// Size returns the memory that the session takes between evaluations, in bytes. Forks
+// share it.
 func (s *Session) Size() int {
 	if img := s.now().image; img != nil {
 		return img.bytes()

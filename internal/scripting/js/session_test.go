@@ -101,7 +101,8 @@ func TestForgedRedeclaration(t *testing.T) {
 	}
 }
 
-// TestStoppedEvalLeavesSession checks that a stopped script leaves the session unchanged, however it was stopped.
+// TestStoppedEvalLeavesSession checks that a stopped script leaves the session
+// unchanged, however it was stopped.
 func TestStoppedEvalLeavesSession(t *testing.T) {
 	t.Parallel()
 	s := shared.NewSession()
@@ -185,7 +186,8 @@ func TestForksAreIndependent(t *testing.T) {
 	}
 }
 
-// TestForkAndSnapshotProperty checks that a fork, a snapshot and the session itself give the same results.
+// TestForkAndSnapshotProperty checks that a fork, a snapshot and the session itself
+// give the same results.
 func TestForkAndSnapshotProperty(t *testing.T) {
 	t.Parallel()
 	other := newEngine(t, Options{}) // restores what another engine saved

@@ -105,7 +105,8 @@ func (d *mappingDecoder) next(segment string) error {
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// decodeVLQ reads one number: base-64 digits of five bits, least significant first, the sign in the lowest bit.
+// decodeVLQ reads one number: base-64 digits of five bits, least significant first,
+// the sign in the lowest bit.
 func decodeVLQ(s string) (v int, rest string, err error) {
 	for i := range len(s) {
 		digit := strings.IndexByte(base64Digits, s[i])

@@ -4,7 +4,7 @@ import "testing"
 
 // BenchmarkEmptyRun is a fresh sandboxed state with every module, run and gone.
 func BenchmarkEmptyRun(b *testing.B) {
-	r := bench(b, nil)
+	r := newRunner(b, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Run(b.Context(), Request{Source: "return 1"}); err != nil {
@@ -15,7 +15,7 @@ func BenchmarkEmptyRun(b *testing.B) {
 
 // BenchmarkToolCall is one call from Lua to a tool of this process.
 func BenchmarkToolCall(b *testing.B) {
-	r := bench(b, func(o *Options) { o.Limits.Calls = 1 << 40; o.Limits.Time = 1 << 40 })
+	r := newRunner(b, func(o *Options) { o.Limits.Calls = 1 << 40; o.Limits.Time = 1 << 40 })
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Run(b.Context(), Request{Source: "for i = 1, 1000 do mcp.calc.double{n = i} end"}); err != nil {

@@ -15,21 +15,21 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// shelves is a content store in a folder; every content is an artifact too.
-type shelves struct {
+// contentStore is a content store in a folder; every content is an artifact too.
+type contentStore struct {
 	*cas.Dir
 	mu    sync.Mutex
 	mimes map[cas.Ref]string
 }
 
-// newShelves also stores a SoundFont, and writes it to the readable folder as tiny.sf2.
-func newShelves(t *testing.T, folder, readable string) *shelves {
+// newContentStore also stores a SoundFont, and writes it to the readable folder as tiny.sf2.
+func newContentStore(t *testing.T, folder, readable string) *contentStore {
 	t.Helper()
 	dir, err := cas.OpenDir(folder, cas.DirOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shelves{Dir: dir, mimes: map[cas.Ref]string{}}
+	s := &contentStore{Dir: dir, mimes: map[cas.Ref]string{}}
 	font := soundfonttest.Font()
 	if _, err := s.Put(t.Context(), bytes.NewReader(font), "audio/sf2"); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func newShelves(t *testing.T, folder, readable string) *shelves {
 	return s
 }
 
-func (s *shelves) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {
+func (s *contentStore) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {
 	ref, size, err := s.Dir.Put(ctx, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *shelves) Put(ctx context.Context, r io.Reader, mime string) (host.Conte
 	return host.Content{Hash: ref, Size: size, MIME: mime, Path: s.Path(ref)}, err
 }
 
-func (s *shelves) Find(ctx context.Context, hash string) (host.Content, error) {
+func (s *contentStore) Find(ctx context.Context, hash string) (host.Content, error) {
 	ref, err := cas.Resolve(ctx, s.Dir, hash)
 	if err != nil {
 		return host.Content{}, err
@@ -59,15 +59,16 @@ func (s *shelves) Find(ctx context.Context, hash string) (host.Content, error) {
 	return host.Content{Hash: ref, Size: size, MIME: s.mimes[ref], Path: s.Path(ref)}, err
 }
 
-func (s *shelves) Artifact(ctx context.Context, id string) (host.Content, error) {
+func (s *contentStore) Artifact(ctx context.Context, id string) (host.Content, error) {
 	return s.Find(ctx, strings.TrimPrefix(id, "artifact_"))
 }
 
-// TestContentsAreOnlyReadByName checks that contents readable by name cannot be listed, found or written.
+// TestContentsAreOnlyReadByName checks that contents readable by name cannot be
+// listed, found or written.
 func TestContentsAreOnlyReadByName(t *testing.T) {
 	t.Parallel()
-	contents := newShelves(t, t.TempDir(), t.TempDir())
-	r := bench(t, func(o *Options) { o.Contents = contents })
+	contents := newContentStore(t, t.TempDir(), t.TempDir())
+	r := newRunner(t, func(o *Options) { o.Contents = contents })
 	for name, source := range map[string]string{
 		"list":    `return fs.list(cas.base_path())`,
 		"find":    `local f = fs.find("**/*") if #f > 0 then return f end error("nothing found")`,

@@ -32,7 +32,7 @@ function main(params) return params end`
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	d, err := bench(t, nil).Describe(t.Context(), Request{Source: ambient, Name: "a.lua"})
+	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: ambient, Name: "a.lua"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestDescribe(t *testing.T) {
 
 func TestDescribeForms(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	for source, want := range map[string]string{
 		"function main() end":                           `{"type":"object","properties":{},"required":[]}`,
 		"-- describe is not there\nfunction main() end": `{"type":"object","properties":{},"required":[]}`,
@@ -78,7 +78,7 @@ func TestDescribeForms(t *testing.T) {
 
 func TestDescribeRefuses(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	for source, want := range map[string]string{
 		"function describe( return {} end":                                        "SyntaxError",
 		"function main( end":                                                      "SyntaxError",
@@ -105,7 +105,7 @@ func TestDescribeRefuses(t *testing.T) {
 
 func TestDescribeWarns(t *testing.T) {
 	t.Parallel()
-	d, err := bench(t, nil).Describe(t.Context(), Request{Source: "function describe() return {nmae='x', params={a={type='nubmer'}}} end"})
+	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: "function describe() return {nmae='x', params={a={type='nubmer'}}} end"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestDescribeWarns(t *testing.T) {
 
 func TestCheckParams(t *testing.T) {
 	t.Parallel()
-	d, err := bench(t, nil).Describe(t.Context(), Request{Source: ambient})
+	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: ambient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCheckParams(t *testing.T) {
 
 func TestMissingParamsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	source := "function describe() return {params={x={type='string', required=true, description='the way'}}} end function main(p) return p end"
 	_, err := r.Prepare(t.Context(), Request{Source: source, Main: true})
 	if err == nil || err.Error() != "Parameter validation failed:\n- Missing required parameter 'x' (the way)" {

@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// lesson is a script of docs/scripts.md, with its input and its expected output.
-type lesson struct {
+// docScript is a script of docs/scripts.md, with its input and its expected output.
+type docScript struct {
 	line                         int
 	language                     string
 	source, params, result, fail string
 }
 
-// tongues are the languages of scripts by the words that open their code blocks.
-var tongues = map[string]string{"lua": Lua, "js": JavaScript, "ts": JavaScript}
+// languages are the languages of scripts by the words that open their code blocks.
+var languages = map[string]string{"lua": Lua, "js": JavaScript, "ts": JavaScript}
 
-// lessons parses a page: each block that is a script, and the blocks that follow it.
-func lessons(page string) []lesson {
-	var all []lesson
+// docScripts parses a page: each block that is a script, and the blocks that follow it.
+func docScripts(page string) []docScript {
+	var all []docScript
 	var text []string
 	kind, begin := "", 0
 	for i, line := range strings.Split(page, "\n") {
@@ -34,7 +34,7 @@ func lessons(page string) []lesson {
 			body := strings.Join(text, "\n")
 			switch kind {
 			case "lua", "js", "ts":
-				all = append(all, lesson{line: begin, language: tongues[kind], source: body})
+				all = append(all, docScript{line: begin, language: languages[kind], source: body})
 			case "json params":
 				all[len(all)-1].params = body
 			case "json result":
@@ -57,23 +57,23 @@ func TestPageOfScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := lessons(string(page))
+	found := docScripts(string(page))
 	if len(found) < 8 {
 		t.Fatalf("only %d scripts on the page", len(found))
 	}
 	for _, l := range found {
 		t.Run(fmt.Sprintf("line %d", l.line), func(t *testing.T) {
 			t.Parallel()
-			r := bench(t, func(o *Options) {
-				o.Tools = standIns(newHootenanny(t, t.TempDir()))
-				o.Upstreams = &resumeStore{}
+			r := newRunner(t, func(o *Options) {
+				o.Tools = fakeTools(newHootenanny(t, t.TempDir()))
+				o.Upstreams = &upstreamManager{}
 			})
 			l.learn(t, r)
 		})
 	}
 }
 
-func (l lesson) learn(t *testing.T, r *Runner) {
+func (l docScript) learn(t *testing.T, r *Runner) {
 	t.Helper()
 	q := Request{Source: l.source, Language: l.language, Main: l.params != "", Params: json.RawMessage(l.params)}
 	var outcome Outcome

@@ -13,8 +13,8 @@ import (
 func TestMissingFieldsAreExplained(t *testing.T) {
 	t.Parallel()
 	issue := tool.Ref{Space: "git", Name: "issue"}
-	runner := bench(t, func(o *Options) {
-		o.Tools = toolbox{issue: does(func(context.Context, struct{}) (any, error) {
+	runner := newRunner(t, func(o *Options) {
+		o.Tools = toolbox{issue: handlerFor(func(context.Context, struct{}) (any, error) {
 			return map[string]any{"title": map[string]any{"text": "x"}, "labels": []string{}}, nil
 		})}
 		o.Fields = func(_ context.Context, ref tool.Ref) []string {

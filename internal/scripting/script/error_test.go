@@ -40,7 +40,7 @@ func (generator) Call(context.Context, tool.Call) (tool.Result, error) {
 // the script. The texts are in testdata/failures; UPDATE=1 rewrites them.
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
-	r := bench(t, func(o *Options) {
+	r := newRunner(t, func(o *Options) {
 		o.Tools = catalog.New(catalog.Options{Sources: []tool.Source{generator{}}})
 	})
 	for name, q := range map[string]Request{

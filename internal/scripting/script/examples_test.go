@@ -29,11 +29,11 @@ func publishExamples(t *testing.T) (publishFixture, *hootenanny) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = database.Close() })
-	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{standIns(music)}}})
+	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{fakeTools(music)}}})
 	bus := event.New(event.BusOptions{})
 	seen := newTraces()
 	d := newSourceStore()
-	runner := bench(t, func(o *Options) {
+	runner := newRunner(t, func(o *Options) {
 		o.Language = func(_ context.Context, hash cas.Ref) string { return d.languages[hash] }
 		o.Tools, o.Events, o.Files = tools, bus, host.FilesOptions{Read: []string{folder}}
 		o.Tracer, o.Meter = seen.tracer(), seen.meter()

@@ -119,7 +119,8 @@ var observers = []string{
 	"otel.event", "otel.set_attribute", "otel.record_metric", "events.__want",
 }
 
-// TestNothingBypassesTheHandler checks that every host function either computes, or passes the Handler with a kind.
+// TestNothingBypassesTheHandler checks that every host function either computes, or
+// passes the Handler with a kind.
 func TestNothingBypassesTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, m := range modules() {

@@ -54,16 +54,16 @@ func newHootenanny(t *testing.T, folder string) *hootenanny {
 
 func (h *hootenanny) addTo(box toolbox) {
 	for name, run := range map[string]handler{
-		"orpheus_generate": does(h.generate),
-		"job_poll":         does(h.poll),
-		"convert_midi_to_wav": does(func(_ context.Context, in map[string]any) (any, error) {
+		"orpheus_generate": handlerFor(h.generate),
+		"job_poll":         handlerFor(h.poll),
+		"convert_midi_to_wav": handlerFor(func(_ context.Context, in map[string]any) (any, error) {
 			h.rendered = in
 			return map[string]any{"job_id": "render-1", "status": "pending"}, nil
 		}),
-		"job_status":      does(h.status),
-		"abc_to_midi":     does(h.play),
-		"cas_inspect":     does(h.inspect),
-		"cas_upload_file": does(h.upload),
+		"job_status":      handlerFor(h.status),
+		"abc_to_midi":     handlerFor(h.play),
+		"cas_inspect":     handlerFor(h.inspect),
+		"cas_upload_file": handlerFor(h.upload),
 	} {
 		box[tool.Ref{Space: "hootenanny", Name: name}] = run
 	}

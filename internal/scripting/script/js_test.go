@@ -25,7 +25,7 @@ func in(source string) Request { return Request{Source: source, Language: JavaSc
 
 func TestLanguageIsChosen(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	for name, c := range map[string]struct {
 		q    Request
 		want string
@@ -43,7 +43,7 @@ func TestLanguageIsChosen(t *testing.T) {
 	if _, err := r.Run(t.Context(), Request{Source: "1", Language: "cobol"}); err == nil || !strings.Contains(err.Error(), `scripts cannot be written in "cobol"`) {
 		t.Errorf("unknown language: %v", err)
 	}
-	without := bench(t, func(o *Options) { o.JavaScript = nil })
+	without := newRunner(t, func(o *Options) { o.JavaScript = nil })
 	if _, err := without.Run(t.Context(), in("1")); err == nil || !strings.Contains(err.Error(), "switched off") {
 		t.Errorf("without an engine: %v", err)
 	}
@@ -51,7 +51,7 @@ func TestLanguageIsChosen(t *testing.T) {
 
 func TestJavaScriptMainAndDescribe(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	const source = `
 		const describe = () => ({ name: "twice", params: { n: { type: "integer", required: true }, by: { type: "integer", default: 2 } } });
 		async function main({ n, by }) { await null; return { n: n * by } }`
@@ -118,7 +118,7 @@ func TestJavaScriptCallsOverlap(t *testing.T) {
 	t.Parallel()
 	const calls = 200
 	m := &meeting{all: calls, met: make(chan struct{})}
-	r := bench(t, func(o *Options) { o.Tools = m })
+	r := newRunner(t, func(o *Options) { o.Tools = m })
 	got, err := r.Run(t.Context(), in(fmt.Sprintf(`
 		const all = await Promise.all(Array.from({ length: %d }, (_, i) => mcp.slow.wait({ i })));
 		all.every((a, i) => a.i === i) && all.length`, calls)))
@@ -165,13 +165,13 @@ func (r *reversed) watch(line host.OutputLine) {
 	}
 }
 
-// tape stores the records of a journal.
-type tape struct {
+// recordStore stores the records of a journal.
+type recordStore struct {
 	mu      sync.Mutex
 	records [][]byte
 }
 
-func (t *tape) Record(data []byte) error {
+func (t *recordStore) Record(data []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.records = append(t.records, slices.Clone(data))
@@ -179,7 +179,7 @@ func (t *tape) Record(data []byte) error {
 }
 
 // storedRun returns what was recorded so far; a journal may record late, on a timer.
-func (t *tape) storedRun() [][]byte {
+func (t *recordStore) storedRun() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.records)
@@ -191,15 +191,17 @@ const effectful = `
 	const first = await Promise.race([sleep(0).then(() => "slept"), double({ i: 0 }).catch((e) => e.message)]);
 	return { order, first, at: Date.now(), chance: [Math.random(), Math.random()] }`
 
-// TestJavaScriptReplaysAndResumes checks that a replay answers a script from its journal, in the
-// recorded order and without tools. With a part of the journal, the script resumes where it ends.
+// TestJavaScriptReplaysAndResumes checks that a replay answers a script from its
+// journal, in the
+// recorded order and without tools. With a part of the journal, the script resumes
+// where it ends.
 func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	t.Parallel()
 	tools := newReversed()
 	source := strings.ReplaceAll(effectful, "double({ i: 0 })", "fs.exists('x') || Promise.resolve('looked')")
-	record := &tape{}
+	record := &recordStore{}
 	journal := host.NewJournal(record, "boot")
-	live := bench(t, func(o *Options) { o.Tools, o.Random = tools, nil })
+	live := newRunner(t, func(o *Options) { o.Tools, o.Random = tools, nil })
 	q := in(source)
 	q.Handler, q.Watch = journal, tools.watch
 	first, err := live.Run(t.Context(), q)
@@ -214,15 +216,15 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	offline := bench(t, func(o *Options) { o.Tools, o.Random = nil, nil })
+	offline := newRunner(t, func(o *Options) { o.Tools, o.Random = nil, nil })
 	q.Handler = host.NewReplay(steps, nil)
 	again, err := offline.Run(t.Context(), q)
 	if err != nil || string(again.Result) != string(first.Result) {
 		t.Errorf("replayed\n got %s, %v\nwant %s", again.Result, err, first.Result)
 	}
 	for i := range steps { // a crash after every step
-		q.Handler = host.NewReplay(steps[:i], host.NewJournal(&tape{}, "later"))
-		later := bench(t, func(o *Options) { o.Tools, o.Random = &calcTools{}, nil })
+		q.Handler = host.NewReplay(steps[:i], host.NewJournal(&recordStore{}, "later"))
+		later := newRunner(t, func(o *Options) { o.Tools, o.Random = &calcTools{}, nil })
 		if _, err := later.Run(t.Context(), q); err != nil {
 			t.Errorf("resumed after step %d: %v", i, err)
 		}
@@ -236,7 +238,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 
 func TestJavaScriptIsRehearsed(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	handler := host.NewRehearsal(calcTools{}, nil)
 	q := in(`fs.write(temp.path("a.txt"), "hello"); await mcp.calc.fail({ n: 1 }); return fs.read(temp.path("a.txt"))`)
 	q.Handler = handler
@@ -255,7 +257,7 @@ func TestJavaScriptIsRehearsed(t *testing.T) {
 
 func TestToolCallsAreCapped(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	for language, source := range map[string]string{
 		JavaScript: "for (let i = 0; i < 4; i++) await mcp.calc.double({ n: i })",
 		Lua:        "for i = 1, 4 do mcp.calc.double{ n = i } end",
@@ -305,14 +307,15 @@ func TestJavaScriptSessions(t *testing.T) {
 	}
 }
 
-// TestHostileJavaScript checks that every script ends, memory stays flat, and the next script runs.
+// TestHostileJavaScript checks that every script ends, memory stays flat, and the
+// next script runs.
 func TestHostileJavaScript(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../js/testdata/hostile/*.js")
 	if err != nil || len(files) < 55 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	limits := Limits{Time: 50 * time.Millisecond, Memory: 16 << 20, Output: 100_000, Calls: 50}
 	before := heap()
 	for _, file := range files {
@@ -347,7 +350,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestPlainNamesAreIndexedOnce checks that ten thousand tools are indexed once, not at every start.
+// TestPlainNamesAreIndexedOnce checks that ten thousand tools are indexed once, not
+// at every start.
 func TestPlainNamesAreIndexedOnce(t *testing.T) {
 	t.Parallel()
 	e := &JavaScriptEngine{}

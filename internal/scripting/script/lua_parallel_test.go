@@ -32,11 +32,11 @@ func newCrossing() *crossing {
 
 func (x *crossing) tools() toolbox {
 	return toolbox{
-		{Space: "sync", Name: "meet"}:   does(x.meet),
-		{Space: "sync", Name: "after"}:  does(x.after),
-		{Space: "sync", Name: "hang"}:   does(x.hang),
-		{Space: "sync", Name: "refuse"}: does(x.refuse),
-		{Space: "sync", Name: "echo"}:   does(func(_ context.Context, in map[string]any) (any, error) { return in, nil }),
+		{Space: "sync", Name: "meet"}:   handlerFor(x.meet),
+		{Space: "sync", Name: "after"}:  handlerFor(x.after),
+		{Space: "sync", Name: "hang"}:   handlerFor(x.hang),
+		{Space: "sync", Name: "refuse"}: handlerFor(x.refuse),
+		{Space: "sync", Name: "echo"}:   handlerFor(func(_ context.Context, in map[string]any) (any, error) { return in, nil }),
 	}
 }
 
@@ -215,7 +215,7 @@ func TestParallel(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := bench(t, func(o *Options) { o.Tools = newCrossing().tools() })
+			r := newRunner(t, func(o *Options) { o.Tools = newCrossing().tools() })
 			got, err := r.Run(t.Context(), Request{Source: "local sync = mcp.sync\n" + test.source, Limits: Limits{Time: time.Minute}})
 			if err != nil {
 				t.Fatal(err)
@@ -230,7 +230,7 @@ func TestParallel(t *testing.T) {
 func TestAFailedItemCancelsTheOthers(t *testing.T) {
 	t.Parallel()
 	x := newCrossing()
-	r := bench(t, func(o *Options) { o.Tools = x.tools() })
+	r := newRunner(t, func(o *Options) { o.Tools = x.tools() })
 	source := `local function visit(v)
 	if v == 3 then return mcp.sync.refuse{hanging = 2} end
 	return mcp.sync.hang{}
@@ -255,7 +255,7 @@ local all = parallel.map({1, 2, 3, 4, 5}, visit, 3)`
 func TestCancellingARunStopsItsTasks(t *testing.T) {
 	t.Parallel()
 	x := newCrossing()
-	r := bench(t, func(o *Options) { o.Tools = x.tools() })
+	r := newRunner(t, func(o *Options) { o.Tools = x.tools() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for range 4 {
@@ -276,7 +276,7 @@ func TestCancellingARunStopsItsTasks(t *testing.T) {
 func TestTasksSleepTogether(t *testing.T) {
 	t.Parallel()
 	hours := clock.NewVirtual(time.Unix(0, 0))
-	r := bench(t, func(o *Options) { o.Clock = hours })
+	r := newRunner(t, func(o *Options) { o.Clock = hours })
 	go func() {
 		for range 2 {
 			if hours.AwaitSleepers(t.Context(), 3) == nil {
@@ -331,13 +331,13 @@ func TestParallelRunsReplay(t *testing.T) {
 		end)
 		return order`
 	storedRun := &journal{storedRun: map[int64][]host.Value{}}
-	r := bench(t, func(o *Options) { o.Tools = newCrossing().tools() })
+	r := newRunner(t, func(o *Options) { o.Tools = newCrossing().tools() })
 	first, err := r.Run(t.Context(), Request{Source: source, Handler: storedRun})
 	if err != nil || len(first.Result) != len("[1,2,3]") { // the order of answers varies
 		t.Fatalf("got %s, %v", first.Result, err)
 	}
 	again := &journal{storedRun: storedRun.storedRun, replay: true}
-	r = bench(t, func(o *Options) { o.Tools = toolbox{tool.Ref{Space: "sync", Name: "gone"}: nil} })
+	r = newRunner(t, func(o *Options) { o.Tools = toolbox{tool.Ref{Space: "sync", Name: "gone"}: nil} })
 	second, err := r.Run(t.Context(), Request{Source: source, Handler: again})
 	if err != nil || string(second.Result) != string(first.Result) {
 		t.Fatalf("replayed as %s, %v", second.Result, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
-// portraying lists the type and the fields of a global.
-const portraying = `
+// describing lists the type and the fields of a global.
+const describing = `
 	local seen = NAME
 	local lines = {type(seen)}
 	if type(seen) == "table" then
@@ -21,11 +21,11 @@ const portraying = `
 	table.sort(lines)
 	return table.concat(lines, "\n")`
 
-// TestNamingAGlobalBringsItsPrelude checks that a script that names a global finds the same
+// TestPreludeOfANamedGlobal checks that a script that names a global finds the same
 // value as a script that loads all preludes.
-func TestNamingAGlobalBringsItsPrelude(t *testing.T) {
+func TestPreludeOfANamedGlobal(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	var names []string
 	evaluate(t, r, `local names = {} for name in pairs(_G) do names[#names + 1] = name end return names`, &names)
 	for _, expected := range []string{"print", "io", "mcp", "parallel", "midi", "on", "emit", "http_request", "run_command", "table"} {
@@ -40,7 +40,7 @@ func TestNamingAGlobalBringsItsPrelude(t *testing.T) {
 		if name == "_G" {
 			continue
 		}
-		source := strings.ReplaceAll(portraying, "NAME", name)
+		source := strings.ReplaceAll(describing, "NAME", name)
 		var alone, among string
 		evaluate(t, r, source, &alone)
 		evaluate(t, r, "local everything = _G "+source, &among)
@@ -61,7 +61,7 @@ func preludesOf(t *testing.T, r *Runner) *preludes {
 
 func TestPrivateGlobalsAreGone(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	preludes := preludesOf(t, r)
 	for _, name := range preludes.hidden {
 		for _, source := range []string{
@@ -82,7 +82,7 @@ func TestPrivateGlobalsAreGone(t *testing.T) {
 
 func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 	t.Parallel()
-	p := preludesOf(t, bench(t, nil))
+	p := preludesOf(t, newRunner(t, nil))
 	count := func(source string) (n int) {
 		proto, err := lua.New(lua.Options{}).Compile(source, "=test")
 		if err != nil {
@@ -112,9 +112,9 @@ func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 	}
 }
 
-// TestPreludesBringOneAnother checks that a prelude may use the globals of another, in any
+// TestPreludeDependencies checks that a prelude may use the globals of another, in any
 // order. A prelude that changes the metatable of strings always runs.
-func TestPreludesBringOneAnother(t *testing.T) {
+func TestPreludeDependencies(t *testing.T) {
 	t.Parallel()
 	modules := []host.Module{
 		{Name: "early", Lua: "early = {ask = function() return late.answer() end}"},

@@ -52,11 +52,11 @@ func TestProgramsForgetFailures(t *testing.T) {
 	}
 }
 
-// TestASourceRunsAgainAsItRanFirst checks that a source has the same meaning under every name
+// TestSourceRunsRepeatedly checks that a source has the same meaning under every name
 // and in both ways to run it, however often it ran before, and in many states at once.
-func TestASourceRunsAgainAsItRanFirst(t *testing.T) {
+func TestSourceRunsRepeatedly(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	source := "count = (count or 0) + 1\nlocal function main() return count end\nif fail then error('no') end\nreturn count, print and 1"
 	var all sync.WaitGroup
 	for range 8 {

@@ -49,16 +49,17 @@ func TestManualIsComplete(t *testing.T) {
 			}
 		}
 	}
-	got, err := bench(t, nil).Run(t.Context(), Request{Source: "local missing = json.array{}\n" + source.String() + "return missing"})
+	got, err := newRunner(t, nil).Run(t.Context(), Request{Source: "local missing = json.array{}\n" + source.String() + "return missing"})
 	if err != nil || string(got.Result) != "[]" {
 		t.Errorf("pages tell about what scripts do not have: %s, %v", got.Result, err)
 	}
 }
 
-// TestPreludesLeaveNothingBehind checks that functions only for preludes are not left for scripts.
+// TestPreludesLeaveNothingBehind checks that functions only for preludes are not left
+// for scripts.
 func TestPreludesLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
-	got, err := bench(t, nil).Run(t.Context(), Request{Source: `
+	got, err := newRunner(t, nil).Run(t.Context(), Request{Source: `
 		local left, seen = json.array{}, {}
 		local function look(t, path)
 			if seen[t] then return end

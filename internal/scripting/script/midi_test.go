@@ -49,7 +49,7 @@ func throughScript(t *testing.T, source string, file []byte) []byte {
 	if err := os.WriteFile(filepath.Join(folder, "in.mid"), file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := bench(t, func(o *Options) { o.Files = host.FilesOptions{Write: []string{folder}} })
+	r := newRunner(t, func(o *Options) { o.Files = host.FilesOptions{Write: []string{folder}} })
 	params, err := json.Marshal(map[string]string{"folder": folder})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,8 @@ func randomEvents(dice *rand.Rand, count int) []smf.Event {
 	return append(events, smf.End(now+10))
 }
 
-// TestMIDIEditsAgreeWithGo checks that transpose, quantize and merge of the prelude agree with package smf.
+// TestMIDIEditsAgreeWithGo checks that transpose, quantize and merge of the prelude
+// agree with package smf.
 func TestMIDIEditsAgreeWithGo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {

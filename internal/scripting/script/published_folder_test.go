@@ -121,7 +121,7 @@ func TestFolderAfterARestart(t *testing.T) {
 
 // commander is a connection manager that starts programs.
 type commander struct {
-	resumeStore
+	upstreamManager
 	commands []string
 }
 
@@ -134,7 +134,7 @@ func TestStartup(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "startup.lua")
 	var log strings.Builder
-	r := bench(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	r := newRunner(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	up := &commander{}
 	if r.Startup(t.Context(), path, up) != nil {
 		t.Error("a file that is not there was run")
@@ -160,7 +160,7 @@ func TestStartup(t *testing.T) {
 
 func TestOnlyStartupStartsPrograms(t *testing.T) {
 	t.Parallel()
-	r := bench(t, func(o *Options) { o.Upstreams = &resumeStore{} })
+	r := newRunner(t, func(o *Options) { o.Upstreams = &upstreamManager{} })
 	_, err := r.Run(t.Context(), Request{Source: `tools.mcp_add("git", { command = "mcp-git" })`})
 	if err == nil || !strings.Contains(err.Error(), "only startup.lua may add programs") {
 		t.Errorf("err = %v", err)

@@ -65,7 +65,7 @@ func openPublished(t *testing.T, folder string, d *sourceStore) publishFixture {
 	database := dbtest.Open(t, dbtest.In(t, folder))
 	tools := catalog.New(catalog.Options{Sources: []tool.Source{calcTools{}}})
 	bus := event.New(event.BusOptions{})
-	runner := bench(t, func(o *Options) { o.Tools = tools })
+	runner := newRunner(t, func(o *Options) { o.Tools = tools })
 	p, err := OpenPublished(t.Context(), database, runner, d, PublishedOptions{
 		Reserved: func(name string) bool { return name == "lua_eval" },
 		Changed:  tools.Refresh, Events: bus,

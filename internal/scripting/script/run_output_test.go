@@ -11,7 +11,7 @@ func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
 	t.Parallel()
 	var heard []string
 	caller := &tool.Caller{Log: func(l tool.Log) { heard = append(heard, l.Logger+" "+l.Level+" "+string(l.Data)) }}
-	outcome, err := bench(t, nil).Run(t.Context(), Request{
+	outcome, err := newRunner(t, nil).Run(t.Context(), Request{
 		Source: "print('a', 1) eprint('b') log.debug('c') log.warn('d') for i = 1, 2000 do print(i) end", Caller: caller,
 	})
 	if err != nil {
@@ -36,7 +36,7 @@ func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
 func TestWhoeverWatchesHearsAlone(t *testing.T) {
 	t.Parallel()
 	var watched []string
-	_, err := bench(t, nil).Run(t.Context(), Request{
+	_, err := newRunner(t, nil).Run(t.Context(), Request{
 		Source: "print('a')", Watch: func(l host.OutputLine) { watched = append(watched, l.Text) },
 		Caller: &tool.Caller{Log: func(tool.Log) { t.Error("the caller heard it too") }},
 	})

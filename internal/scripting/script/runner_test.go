@@ -19,8 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
 
-// bench returns a runner with a few in-process tools.
-func bench(t testing.TB, change func(*Options)) *Runner {
+// newRunner returns a runner with a few in-process tools.
+func newRunner(t testing.TB, change func(*Options)) *Runner {
 	t.Helper()
 	o := Options{
 		Tools:      calcTools{},
@@ -71,7 +71,7 @@ func (calcTools) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	for _, c := range []struct{ code, want string }{
 		{"return 2 + 2", "4"},
 		{"2 + 2", "4"},
@@ -113,7 +113,7 @@ func TestValues(t *testing.T) {
 
 func TestOutputIsKeptWhenAScriptFails(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	got, err := r.Run(t.Context(), Request{Source: "print('a', {1})\neprint('b')\nlog.warn('c')\nerror('d')"})
 	if err == nil {
 		t.Fatal("no error")
@@ -129,7 +129,7 @@ func TestOutputIsKeptWhenAScriptFails(t *testing.T) {
 
 func TestABusyScriptStops(t *testing.T) {
 	t.Parallel()
-	r := bench(t, nil)
+	r := newRunner(t, nil)
 	_, err := r.Run(t.Context(), Request{Source: "while true do pcall(function() while true do end end) end", Limits: Limits{Time: 20 * time.Millisecond}})
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Kind != Timeout {

@@ -51,25 +51,25 @@ func watcher(progress *[]string) *tool.Caller {
 	}}
 }
 
-// standIns are the tools that stories call.
-func standIns(music *hootenanny) toolbox {
+// fakeTools are the tools that stories call.
+func fakeTools(music *hootenanny) toolbox {
 	box := toolbox{
-		{Space: "calc", Name: "double"}: does(func(_ context.Context, in struct{ N int64 }) (any, error) {
+		{Space: "calc", Name: "double"}: handlerFor(func(_ context.Context, in struct{ N int64 }) (any, error) {
 			return map[string]any{"n": 2 * in.N, "list": []int{}, "none": nil}, nil
 		}),
-		{Space: "calc", Name: "fail"}: does(func(context.Context, struct{}) (any, error) {
+		{Space: "calc", Name: "fail"}: handlerFor(func(context.Context, struct{}) (any, error) {
 			return nil, errors.New("the abacus is broken")
 		}),
-		{Space: "calc", Name: "words"}: does(func(_ context.Context, in struct{ Text string }) (any, error) {
+		{Space: "calc", Name: "words"}: handlerFor(func(_ context.Context, in struct{ Text string }) (any, error) {
 			return nil, nil
 		}),
-		{Space: "calc", Name: "odd-name"}: does(func(_ context.Context, in map[string]any) (any, error) {
+		{Space: "calc", Name: "odd-name"}: handlerFor(func(_ context.Context, in map[string]any) (any, error) {
 			return in, nil
 		}),
-		{Name: "search_tools"}: does(func(_ context.Context, in map[string]any) (any, error) {
+		{Name: "search_tools"}: handlerFor(func(_ context.Context, in map[string]any) (any, error) {
 			return map[string]any{"tools": []any{map[string]any{"name": "calc.double", "asked": in}}, "total": 1}, nil
 		}),
-		{Name: "get_tool_definitions"}: does(func(_ context.Context, in struct {
+		{Name: "get_tool_definitions"}: handlerFor(func(_ context.Context, in struct {
 			Names  []string
 			Format string
 		}) (any, error) {
@@ -123,13 +123,13 @@ func (s *resultStore) List(context.Context, string) (all []host.StoredResult, er
 	return all, nil
 }
 
-// resumeStore is a fake connection manager.
-type resumeStore struct {
+// upstreamManager is a fake connection manager.
+type upstreamManager struct {
 	mu    sync.Mutex
 	known []host.UpstreamStatus
 }
 
-func (l *resumeStore) Add(_ context.Context, name, url string) error {
+func (l *upstreamManager) Add(_ context.Context, name, url string) error {
 	if !strings.HasPrefix(url, "http") {
 		return fault.New(fault.Denied, "add %s: %q is no URL", name, url).WithHint("scripts add servers by http or https only")
 	}
@@ -140,7 +140,7 @@ func (l *resumeStore) Add(_ context.Context, name, url string) error {
 	return nil
 }
 
-func (l *resumeStore) Remove(_ context.Context, name string) (bool, error) {
+func (l *upstreamManager) Remove(_ context.Context, name string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.known)
@@ -148,7 +148,7 @@ func (l *resumeStore) Remove(_ context.Context, name string) (bool, error) {
 	return len(l.known) < before, nil
 }
 
-func (l *resumeStore) Status(name string) (host.UpstreamStatus, bool) {
+func (l *upstreamManager) Status(name string) (host.UpstreamStatus, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.known, func(s host.UpstreamStatus) bool { return s.Name == name })
@@ -158,7 +158,7 @@ func (l *resumeStore) Status(name string) (host.UpstreamStatus, bool) {
 	return l.known[i], true
 }
 
-func (l *resumeStore) List() []host.UpstreamStatus {
+func (l *upstreamManager) List() []host.UpstreamStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.known)

@@ -19,11 +19,12 @@ type lost struct {
 
 func (lost) EventType() string { return "upstream.lost" }
 
-// TestHandlersReceiveEvents checks that a handler receives events of the server until it unsubscribes.
+// TestHandlersReceiveEvents checks that a handler receives events of the server until
+// it unsubscribes.
 func TestHandlersReceiveEvents(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
-	r := bench(t, func(o *Options) { o.Events = bus })
+	r := newRunner(t, func(o *Options) { o.Events = bus })
 	source := `
 		local heard = {}
 		on("upstream.*", function(e)
@@ -46,7 +47,7 @@ func TestHandlersReceiveEvents(t *testing.T) {
 func TestWaitingForEventsEnds(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
-	r := bench(t, func(o *Options) { o.Events = bus })
+	r := newRunner(t, func(o *Options) { o.Events = bus })
 	const source = `on("script.never", print) print("waiting") events.run()`
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -64,7 +65,7 @@ func TestWaitingForEventsEnds(t *testing.T) {
 // TestMissingServices checks the errors of services that a run does not have.
 func TestMissingServices(t *testing.T) {
 	t.Parallel()
-	r := bench(t, func(o *Options) { o.Tools, o.Events = nil, nil })
+	r := newRunner(t, func(o *Options) { o.Tools, o.Events = nil, nil })
 	for source, want := range map[string]string{
 		`http.get("https://example.com")`:         "http: this run may not use the network",
 		`run_command("ls")`:                       "run_command: this run may not run programs",
@@ -91,7 +92,7 @@ func TestProgramsAreBounded(t *testing.T) {
 	t.Parallel()
 	allowing := func(options workspace.CommandOptions) *Runner {
 		options.Allow = []string{"sh"}
-		return bench(t, func(o *Options) { o.Commands = workspace.NewPrograms(options) })
+		return newRunner(t, func(o *Options) { o.Commands = workspace.NewPrograms(options) })
 	}
 	r := allowing(workspace.CommandOptions{Env: []string{"NAME=ada"}, Limit: 5})
 	got, err := r.Run(t.Context(), Request{Source: `return run_command("sh", { "-c", "printf 1234567; printf $NAME$HOME >&2" })`})

@@ -7,9 +7,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// TestFunctionsAreWrittenDown checks that an extracted function runs on its own with
+// TestExtractFunctions checks that an extracted function runs on its own with
 // everything it uses: each script must return what the session returns.
-func TestFunctionsAreWrittenDown(t *testing.T) {
+func TestExtractFunctions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		turns    []string

@@ -29,7 +29,7 @@ type sessionFixture struct {
 func openSessions(t testing.TB, folder string, change func(*Options), o SessionOptions) sessionFixture {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
-	sessions, err := OpenSessions(t.Context(), database, bench(t, change), o)
+	sessions, err := OpenSessions(t.Context(), database, newRunner(t, change), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,8 @@ func TestSessionsAreSharedByProcesses(t *testing.T) {
 	}
 }
 
-// TestReadOnlyTurnWritesNothing checks that a turn that changes nothing writes nothing and is not counted.
+// TestReadOnlyTurnWritesNothing checks that a turn that changes nothing writes
+// nothing and is not counted.
 func TestReadOnlyTurnWritesNothing(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
@@ -383,7 +384,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		p := openSessions(t, t.TempDir(), func(o *Options) {
-			o.Tools = toolbox{{Space: "sync", Name: "wait"}: does(func(context.Context, struct{}) (any, error) {
+			o.Tools = toolbox{{Space: "sync", Name: "wait"}: handlerFor(func(context.Context, struct{}) (any, error) {
 				<-release
 				return nil, nil
 			})}
@@ -407,7 +408,7 @@ func TestATurnCannotWaitForItself(t *testing.T) {
 	var p sessionFixture
 	var id string
 	p = openSessions(t, t.TempDir(), func(o *Options) {
-		o.Tools = toolbox{{Space: "self", Name: "eval"}: does(func(ctx context.Context, _ struct{}) (any, error) {
+		o.Tools = toolbox{{Space: "self", Name: "eval"}: handlerFor(func(ctx context.Context, _ struct{}) (any, error) {
 			_, err := p.Eval(ctx, "ada", id, Request{Source: "x = 2"})
 			return nil, err
 		})}

@@ -19,8 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// moved is a resident script with its log and bus.
-type moved struct {
+// residentFixture is a resident script with its log and bus.
+type residentFixture struct {
 	*Resident
 	log *syncText
 	bus *event.Bus
@@ -44,12 +44,12 @@ func (s *syncText) String() string {
 	return s.text.String()
 }
 
-func movedIn(t *testing.T, source string, tools tool.Source) moved {
+func movedIn(t *testing.T, source string, tools tool.Source) residentFixture {
 	t.Helper()
-	m := moved{log: &syncText{}, bus: event.New(event.BusOptions{})}
+	m := residentFixture{log: &syncText{}, bus: event.New(event.BusOptions{})}
 	path := filepath.Join(t.TempDir(), "startup.lua")
 	save(t, path, source)
-	r := bench(t, func(o *Options) {
+	r := newRunner(t, func(o *Options) {
 		o.Log, o.Events, o.Tools = slog.New(slog.NewTextHandler(m.log, nil)), m.bus, tools
 		o.Clock = clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // rate-limited messages are logged once
 	})
@@ -236,7 +236,8 @@ func TestStrictHooksRefuse(t *testing.T) {
 	}
 }
 
-// TestHooksDoNotSeeThemselves checks that hooks do not see the calls of a hook, and that its state persists.
+// TestHooksDoNotSeeThemselves checks that hooks do not see the calls of a hook, and
+// that its state persists.
 func TestHooksDoNotSeeThemselves(t *testing.T) {
 	t.Parallel()
 	var hooks *Hooks
@@ -305,7 +306,7 @@ func TestFailuresAreReported(t *testing.T) {
 
 func TestHooksAreForStartupOnly(t *testing.T) {
 	t.Parallel()
-	_, err := bench(t, nil).Run(t.Context(), Request{Source: "on('tool_call', function() end)"})
+	_, err := newRunner(t, nil).Run(t.Context(), Request{Source: "on('tool_call', function() end)"})
 	if err == nil || !strings.Contains(err.Error(), "startup.lua only") {
 		t.Errorf("err = %v", err)
 	}

@@ -144,15 +144,15 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 		}
 	}
 	s.music, s.web = newHootenanny(t, s.read), newWeb(t)
-	s.runner = bench(t, func(o *Options) {
-		o.Tools = standIns(s.music)
-		o.Contents = newShelves(t, s.contents, s.read)
+	s.runner = newRunner(t, func(o *Options) {
+		o.Tools = fakeTools(s.music)
+		o.Contents = newContentStore(t, s.contents, s.read)
 		o.Clock = newInstantClock(time.Date(2025, 12, 11, 10, 9, 8, 0, time.UTC))
 		o.Events = event.New(event.BusOptions{Clock: o.Clock})
 		o.TempDir = s.temp
 		o.Files = host.FilesOptions{Read: []string{s.read}, Write: []string{s.write}}
 		o.Tracer, o.Meter = s.traces.tracer(), s.traces.meter()
-		o.Upstreams = &resumeStore{}
+		o.Upstreams = &upstreamManager{}
 		o.Results = &resultStore{}
 		o.HTTP = webClient(t, s.web)
 		o.Commands = workspace.NewPrograms(workspace.CommandOptions{Allow: []string{"sh"}, Dir: s.write})

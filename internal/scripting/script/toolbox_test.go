@@ -42,8 +42,8 @@ func (b toolbox) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return tool.Output("done", answer)
 }
 
-// does makes a handler from a function with typed arguments.
-func does[In any](run func(ctx context.Context, in In) (any, error)) handler {
+// handlerFor makes a handler from a function with typed arguments.
+func handlerFor[In any](run func(ctx context.Context, in In) (any, error)) handler {
 	return func(ctx context.Context, args json.RawMessage) (any, error) {
 		var in In
 		if len(args) > 0 {

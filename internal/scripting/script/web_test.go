@@ -62,7 +62,7 @@ func TestPreviewsOfRequests(t *testing.T) {
 		Lua:        `local body = http.get("$HTTP").body; http.post("$HTTP", "x"); return body`,
 	} {
 		for _, planned := range []bool{false, true} {
-			r := bench(t, func(o *Options) { o.HTTP, o.GetWrites = webClient(t, server.URL), planned })
+			r := newRunner(t, func(o *Options) { o.HTTP, o.GetWrites = webClient(t, server.URL), planned })
 			handler := host.NewRehearsal(nil, nil)
 			got, err := r.Run(t.Context(), Request{Source: strings.ReplaceAll(source, "$HTTP", server.URL), Language: language, Handler: handler})
 			if err != nil {
