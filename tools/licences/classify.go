@@ -2,15 +2,15 @@ package main
 
 import "strings"
 
-// mark is words that only one kind of licence has, spaces and case aside.
+// mark is text that only one kind of licence contains, ignoring spaces and case.
 type mark struct {
 	kind  string
 	words []string
-	not   string // but then it is another kind
+	not   string // text that rules the kind out
 }
 
-// marks tell licences apart by what they say, not by what they are called.
-// Copyleft comes first: a text with any of it is never taken for another.
+// marks identify licences by their text, not by their file names. Copyleft comes first:
+// a text that contains any of it never counts as another kind.
 var marks = []mark{
 	{kind: "AGPL", words: []string{"gnu affero general public license"}},
 	{kind: "LGPL", words: []string{"gnu lesser general public license"}, not: "gnu affero"},
@@ -30,11 +30,11 @@ var marks = []mark{
 	{kind: "Zlib", words: []string{"altered source versions must be plainly marked"}},
 }
 
-// secondary is where the Mozilla licence names those of GNU, without being one.
+// secondary is the clause in which the Mozilla licence mentions those of GNU.
 const secondary = "means either the gnu general public license, version 2.0, the gnu lesser general public license, " +
 	"version 2.1, the gnu affero general public license, version 3.0, or any later versions of those licenses."
 
-// classify is the kinds of licence that a text is; none when it is not known.
+// classify returns the kinds of licence of a text; none if it is unknown.
 func classify(text string) []string {
 	plain := strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	plain = strings.ReplaceAll(plain, secondary, "")

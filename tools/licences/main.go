@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// allowed are licences whose conditions we meet by naming them.
+// allowed are the licences whose conditions we meet by listing them.
 var allowed = []string{"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC", "MPL-2.0", "0BSD", "Zlib", "Unlicense", "CC0-1.0", "BlueOak-1.0.0"}
 
 // dependency is one library that we ship.
@@ -52,7 +52,7 @@ func run(out, lock string) error {
 	return refused(all)
 }
 
-// refused is an error that names what may not be shipped.
+// refused returns an error that names the dependencies that may not be shipped.
 func refused(all []dependency) error {
 	var bad []error
 	for _, d := range all {
@@ -63,8 +63,8 @@ func refused(all []dependency) error {
 	return errors.Join(bad...)
 }
 
-// permitted understands npm's "(MIT OR Apache-2.0)" and "MIT AND ISC", and
-// several licences of one Go module, which all count.
+// permitted reports whether a licence is allowed. It understands npm's
+// "(MIT OR Apache-2.0)" and "MIT AND ISC"; all licences of one Go module must be allowed.
 func permitted(licence string) bool {
 	licence = strings.Trim(licence, "()")
 	if choices := strings.Split(licence, " OR "); len(choices) > 1 {
@@ -78,7 +78,7 @@ func permitted(licence string) bool {
 	return true
 }
 
-// goModules are the modules that the program is built of.
+// goModules returns the modules that the program is built from.
 func goModules(program string) ([]dependency, error) {
 	text, err := exec.Command("go", "list", "-deps", "-json=Module", program).Output()
 	if err != nil {
@@ -109,8 +109,8 @@ func goModules(program string) ([]dependency, error) {
 	return sorted(found), nil
 }
 
-// licenceOf classifies the licence files of a folder. Files of several kinds all
-// count; a notice about somebody else's licence in a file of its own does too.
+// licenceOf classifies the licence files of a folder. If they are of several kinds, all
+// of them count, including a third party's licence in a file of its own.
 func licenceOf(folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -142,8 +142,8 @@ func isLicence(name string) bool {
 	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "UNLICENSE"}, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// npmPackages are those that are bundled into the page: all that are not for
-// building it.
+// npmPackages returns the packages that are bundled into the page: all except
+// development dependencies.
 func npmPackages(lock string) ([]dependency, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {

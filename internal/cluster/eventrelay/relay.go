@@ -20,24 +20,24 @@ import (
 const topic = "events"
 
 const (
-	batchDelay   = 100 * time.Millisecond // events are collected for so long
+	batchDelay   = 100 * time.Millisecond // events are collected for this long
 	batchSize    = 256
 	startTimeout = 2 * time.Second // for the first notification
 	countTimeout = 2 * time.Second // for the other nodes' counts
 )
 
-// Node is this node among the others.
+// Node is the part of this node that the relay needs.
 type Node interface {
 	Name() string
-	Watched() bool // someone follows the events on another node
+	Watched() bool // a client of another node follows the events
 }
 
-// Options are the parts that a Relay connects.
+// Options configure a Relay.
 type Options struct {
 	Bus    *event.Bus
 	Store  *db.DB
 	Node   Node
-	NodeID string // differs at every start
+	NodeID string // new at every start
 	Log    *slog.Logger
 }
 
@@ -82,8 +82,8 @@ func (r *Relay) Run(ctx context.Context) {
 	r.work.Wait()
 }
 
-// isFrequent reports whether events of a type are sent only while someone follows
-// them on another node.
+// isFrequent reports whether events of a type are sent only while a client of another
+// node follows them.
 func isFrequent(kind string) bool {
 	return strings.HasPrefix(kind, "log") || strings.HasPrefix(kind, "tool.") || strings.HasSuffix(kind, "progress") || strings.HasSuffix(kind, "progressed")
 }
@@ -148,8 +148,8 @@ func (r *Relay) notify(ctx context.Context, m message) {
 	}
 }
 
-// receive publishes the events of another node, each once, and an event with the
-// number of missed ones. An empty payload means that notifications may have been
+// receive publishes the events of another node, each once, followed by an event with
+// the number of missed ones. An empty payload means that notifications may have been
 // missed. Calls do not overlap.
 func (r *Relay) receive(ctx context.Context, payload string) {
 	if payload == "" {
@@ -211,6 +211,6 @@ func (r *Relay) askCounts(ctx context.Context, again bool, timeout time.Duration
 }
 
 func missed(count uint64) event.Remote {
-	data, _ := json.Marshal(event.Missed{Count: count}) // it always encodes
+	data, _ := json.Marshal(event.Missed{Count: count}) // cannot fail
 	return event.Remote{Type: event.Missed{}.EventType(), Data: data}
 }

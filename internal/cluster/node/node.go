@@ -1,15 +1,14 @@
-// Package node tells the processes that share a database of each other. Each has a
-// row, and holds a claim that ends with it: a lock of the database's, on Postgres
-// of a connection, with SQLite of the operating system. Who is dead is told by the
-// claim and, where a connection can break and be made again, by silence on the
-// database's own clock; no node's clock is asked. One that keeps its claim and is
-// silent for long is as good as dead. What a dead node had in hand, its estate, is
-// adopted by the others.
+// Package node tracks the processes that share a database. Each node has a row and
+// holds a claim: a database lock that ends with the process (see db.Claim). A node is
+// dead if its claim is free and, where a connection can break and be restored, its
+// heartbeats have stopped for Options.Silence by the database's clock. A node that
+// holds its claim but sends no heartbeat for long counts as dead too. The other nodes
+// take over the work of a dead node.
 //
-// A node that was only cut off, or frozen, may be taken for dead. It finds its row gone when it
-// comes back, and makes another; what was adopted meanwhile is not its own any
-// more. Those who keep what nodes have in hand see to that: every write says whose
-// the row must be.
+// A node that was only disconnected or frozen may be taken for dead. When it
+// reconnects, it finds its row removed and creates another; work that was taken over
+// meanwhile is no longer its own. Stores of such work ensure this: every write checks
+// which node owns the row.
 package node
 
 import (
@@ -33,30 +32,30 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options are a node's choices.
+// Options configure a node.
 type Options struct {
-	Name    string // what people call it; a second one of the same name gets a suffix
-	Only    bool   // rather than with a suffix it does not join at all
+	Name    string // for display; a second node with the same name gets a suffix
+	Only    bool   // fail instead of adding a suffix to the name
 	Version string
-	// Silence is how long nothing must be heard of a node whose claim is free,
-	// before it is dead. Zero: a free claim is enough, and nobody needs to be heard.
+	// Silence is how long a node whose claim is free must send no heartbeat before it
+	// is dead. Zero means that a free claim is enough.
 	Silence time.Duration
-	Load    func() json.RawMessage // how much it has to do, for those who look on; nil tells nothing
+	Load    func() json.RawMessage // the node's load, for display; may be nil
 	Events  *event.Bus             // may be nil
-	Log     *slog.Logger           // nil is nobody
+	Log     *slog.Logger           // nil discards
 }
 
-// Work is what nodes have in hand that others go on with.
+// Work is work that belongs to nodes and can be taken over.
 type Work interface {
-	// Owners are the nodes that have something in hand.
+	// Owners returns the ids of the nodes that have work.
 	Owners(ctx context.Context) ([]string, error)
-	// TakeOver makes what nodes that are gone had in hand this one's.
+	// TakeOver makes this node the owner of the work of nodes that are gone.
 	TakeOver(ctx context.Context, gone []string) error
-	// Recheck lets go of what others have adopted of this node's.
+	// Recheck stops the work of this node that other nodes have taken over.
 	Recheck(ctx context.Context) error
 }
 
-// Node is this process among its like.
+// Node is this process among the nodes that share its database.
 type Node struct {
 	ID string
 
@@ -66,7 +65,7 @@ type Node struct {
 	address  atomic.Value // string
 	draining atomic.Bool
 	watching func() bool
-	watched  atomic.Bool // another node's people look on
+	watched  atomic.Bool // a client of another node follows the events of all nodes
 
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -76,15 +75,15 @@ type Node struct {
 	slot         int
 	release      func() error
 	owned        []Work
-	disconnected bool      // the connection was away: the claim may be lost
-	since        time.Time // when it was last made: what others did not say before then is no sign
-	lastBeat     time.Time // when it was last heard of itself, by the database's clock
+	disconnected bool      // the connection was lost, so the claim may be lost too
+	since        time.Time // last connected; silence of other nodes before then does not count
+	lastBeat     time.Time // last heartbeat, by the database's clock
 }
 
-// topic is where nodes tell each other that one came or went.
+// topic is the notification channel for nodes that join or leave.
 const topic = "nodes"
 
-// Join makes this process a node.
+// Join registers this process as a node.
 func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -113,7 +112,7 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	return n, nil
 }
 
-// maxNodes bounds how many nodes a database has.
+// maxNodes is the maximum number of nodes that share a database.
 const maxNodes = 1000
 
 // claim takes the first free claim.
@@ -136,24 +135,24 @@ func (n *Node) claim(ctx context.Context) error {
 
 func claimName(slot int) string { return fmt.Sprintf("node%d", slot) }
 
-// Name is what people call the node.
+// Name returns the node's name for display.
 func (n *Node) Name() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.name
 }
 
-// SetAddress tells the others where the node is.
+// SetAddress sets the address that other nodes see.
 func (n *Node) SetAddress(address string) { n.address.Store(address) }
 
-// Drain tells the others that the node is about to leave.
+// Drain announces that the node is about to leave.
 func (n *Node) Drain(ctx context.Context) error {
 	n.draining.Store(true)
 	_, err := n.heartbeat(ctx)
 	return err
 }
 
-// Announce tells the others at once how this node is now.
+// Announce stores the node's current state now and notifies the other nodes.
 func (n *Node) Announce(ctx context.Context) error {
 	if _, err := n.heartbeat(ctx); err != nil {
 		return err
@@ -161,14 +160,15 @@ func (n *Node) Announce(ctx context.Context) error {
 	return n.db.Notify(ctx, topic, "look")
 }
 
-// SetWatching says how to find out whether somebody here looks on at all nodes.
+// SetWatching sets the function that reports whether a client here follows the events
+// of all nodes.
 func (n *Node) SetWatching(ask func() bool) { n.watching = ask }
 
-// Watched tells whether somebody elsewhere looks on.
+// Watched reports whether a client of another node follows the events of all nodes.
 func (n *Node) Watched() bool { return n.watched.Load() }
 
-// Run lets the node live: it is heard of, hears of others, and adopts what dead
-// ones leave. It returns at once.
+// Run starts sending heartbeats, watching the other nodes and taking over the work of
+// dead ones. It returns at once.
 func (n *Node) Run(ctx context.Context, estates ...Work) {
 	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.mu.Lock()
@@ -179,29 +179,29 @@ func (n *Node) Run(ctx context.Context, estates ...Work) {
 	n.work.Go(func() { n.loop(ctx, news) })
 }
 
-// listen hears that nodes come and go.
+// listen receives notifications that nodes joined or left.
 func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
 	_ = n.db.Listen(ctx, topic, func(heard db.Notification) {
-		if heard.Missed { // the connection may have been away, and so the claim's
+		if heard.Missed { // the connection may have been lost, and the claim with it
 			n.mu.Lock()
 			n.disconnected, n.since = true, time.Now()
 			n.mu.Unlock()
 		}
 		select {
 		case news <- struct{}{}:
-		default: // it will look anyway
+		default: // a check is due already
 		}
 	})
 }
 
-// How often a node is heard of, and looks at the others when nobody tells it to.
+// How often a node sends a heartbeat, and checks the others without a notification.
 const (
 	beatInterval = time.Second
 	pollInterval = 5 * time.Second
 )
 
-// frozenAfter is how long nothing must be heard of a node that still has its claim: it
-// is frozen, or hangs. Tests are more patient.
+// frozenAfter is the time without a heartbeat after which a node that holds its claim
+// counts as dead: it is frozen, or hangs. Tests use a longer time.
 var frozenAfter = 10 * time.Second
 
 func (n *Node) loop(ctx context.Context, news <-chan struct{}) {
@@ -213,7 +213,7 @@ func (n *Node) loop(ctx context.Context, news <-chan struct{}) {
 	defer tick.Stop()
 	for {
 		if err := n.step(ctx); err != nil && ctx.Err() == nil {
-			n.options.Log.WarnContext(ctx, "nodes not looked at", "error", err)
+			n.options.Log.WarnContext(ctx, "nodes not checked", "error", err)
 		}
 		select {
 		case <-tick.C:
@@ -224,7 +224,7 @@ func (n *Node) loop(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// step does what is to be done now and then.
+// step sends a heartbeat and checks the other nodes.
 func (n *Node) step(ctx context.Context) error {
 	if n.options.Silence > 0 {
 		if err := n.keepAlive(ctx); err != nil {
@@ -237,7 +237,7 @@ func (n *Node) step(ctx context.Context) error {
 	return n.Sweep(ctx)
 }
 
-// keepAlive is heard of, and comes back when it was taken for dead.
+// keepAlive sends a heartbeat, and registers the node again if it was taken for dead.
 func (n *Node) keepAlive(ctx context.Context) error {
 	n.mu.Lock()
 	cutOff := n.disconnected
@@ -250,7 +250,7 @@ func (n *Node) keepAlive(ctx context.Context) error {
 		n.mu.Lock()
 		release := n.release
 		n.mu.Unlock()
-		_ = release() // it is gone, or to go
+		_ = release() // it is lost, or no longer needed
 		if err := n.claim(ctx); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (n *Node) keepAlive(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	n.options.Log.WarnContext(ctx, "this node was cut off and taken for dead; it goes on with what is still its own")
+	n.options.Log.WarnContext(ctx, "this node was disconnected and taken for dead; it continues with the work it still owns")
 	if err := n.register(ctx, false); err != nil {
 		return err
 	}
@@ -282,8 +282,8 @@ func (n *Node) each(do func(Work) error) error {
 	return errors.Join(failed...)
 }
 
-// Sweep adopts what nodes that are gone have left. Who has something in hand is
-// asked before who is there: a node is there before it has anything.
+// Sweep takes over the work of nodes that are gone. It reads the owners before the
+// nodes: a node registers before it has work.
 func (n *Node) Sweep(ctx context.Context) error {
 	return n.each(func(e Work) error {
 		owners, err := e.Owners(ctx)
@@ -298,7 +298,7 @@ func (n *Node) Sweep(ctx context.Context) error {
 	})
 }
 
-// Leave takes the node away. What it still has in hand is the others'.
+// Leave removes the node. The other nodes take over the work it still has.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.stop != nil {
 		n.stop()

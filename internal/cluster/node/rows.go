@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Info is a node as the others see it.
+// Info describes a node.
 type Info struct {
 	ID       string        `json:"id"`
 	Name     string        `json:"name"`
@@ -20,16 +20,16 @@ type Info struct {
 	Address  string        `json:"address,omitempty"`
 	Version  string        `json:"version"`
 	Started  time.Time     `json:"started"`
-	LastSeen time.Time     `json:"heard"`   // when it was last heard of, by the database's clock
+	LastSeen time.Time     `json:"heard"`   // last heartbeat, by the database's clock
 	Skew     time.Duration `json:"skew_ns"` // how far its own clock is ahead of the database's
 	Watching bool          `json:"-"`
-	// Load is how much it has to do, as it last told.
+	// Load is the load that the node last reported.
 	Load json.RawMessage `json:"load,omitempty"`
 
 	slot int
 }
 
-// Joined and Gone tell of nodes.
+// Joined and Gone are the events of nodes that join and leave.
 type (
 	Joined struct {
 		Node string `json:"id"`
@@ -60,7 +60,7 @@ func scan(row db.Scanner) (i Info, err error) {
 	return i, err
 }
 
-// readAll reads all rows, and the database's clock.
+// readAll reads all rows and the database's clock.
 func readAll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		if now, err = tx.Now(ctx); err != nil {
@@ -72,7 +72,7 @@ func readAll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err erro
 	return all, now, err
 }
 
-// List tells of all nodes, the oldest first. It may be asked by who is none.
+// List returns all nodes, the oldest first. The caller need not be a node.
 func List(ctx context.Context, d *db.DB) ([]Info, error) {
 	if err := d.Migrate(ctx, "node", migrations); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func List(ctx context.Context, d *db.DB) ([]Info, error) {
 	return all, err
 }
 
-// frozen tells whether nothing was heard for long of a node that was heard of before.
+// frozen reports whether a node that has sent heartbeats before stopped for long.
 func (i Info) frozen(now time.Time) bool {
 	return i.LastSeen.After(i.Started) && now.Sub(i.LastSeen) > frozenAfter
 }
@@ -111,8 +111,8 @@ func (n *Node) removeNamesake(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// register makes the node's row. Its name is its own: one that is taken gets a
-// number behind it, or, for the only one of a name, is a conflict.
+// register inserts the node's row. Names are unique: if the name is taken, the node
+// gets a suffix, or with only, a conflict.
 func (n *Node) register(ctx context.Context, only bool) error {
 	var name string
 	load := n.load()
@@ -124,7 +124,7 @@ func (n *Node) register(ctx context.Context, only bool) error {
 		n.mu.Lock()
 		slot := n.slot
 		n.mu.Unlock()
-		// Whoever had this name and this claim is what we are the restart of.
+		// A row with this name and this claim is left of this node's last run.
 		if _, err := tx.Exec(ctx, `DELETE FROM nodes WHERE name = $1 AND slot = $2 AND id <> $3`, n.options.Name, slot, n.ID); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (n *Node) register(ctx context.Context, only bool) error {
 		return err
 	}
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "join the nodes")
+		return fault.Wrap(fault.Internal, err, "register the node")
 	}
 	n.mu.Lock()
 	n.name = name
@@ -178,11 +178,11 @@ func (n *Node) state() string {
 	return "up"
 }
 
-// maxSkew is how far a clock may be off before somebody should look at it. Nothing
-// breaks: times that people see, and those of schedules, are as wrong as the clock.
+// maxSkew is the clock skew above which a warning is logged. Only displayed times and
+// schedules depend on the machine's clock.
 const maxSkew = 2 * time.Second
 
-// heartbeat is heard of, and tells whether the node still has a row.
+// heartbeat stores that the node is alive, and reports whether it still has a row.
 func (n *Node) heartbeat(ctx context.Context) (known bool, err error) {
 	var now time.Time
 	var skew time.Duration
@@ -208,14 +208,14 @@ func (n *Node) heartbeat(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	if skew.Abs() > maxSkew {
-		n.options.Log.WarnContext(ctx, "the clock of this machine is off the database's", "by", skew.Round(time.Millisecond))
+		n.options.Log.WarnContext(ctx, "the clock of this machine differs from the database's", "by", skew.Round(time.Millisecond))
 	}
 	n.noteHeartbeat(now)
 	return known, nil
 }
 
-// noteHeartbeat notes when the node was heard of. One that was not for long, suspended for
-// instance, perhaps with all others, must wait for their signs as after a start.
+// noteHeartbeat notes the time of the heartbeat. After a long pause, such as a suspend
+// of all machines, the node must wait for the others' heartbeats as after a start.
 func (n *Node) noteHeartbeat(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -225,7 +225,7 @@ func (n *Node) noteHeartbeat(now time.Time) {
 	n.lastBeat = now
 }
 
-// removeDead finds the nodes that are dead and removes their rows.
+// removeDead finds dead nodes and removes their rows.
 func (n *Node) removeDead(ctx context.Context) error {
 	all, now, err := readAll(ctx, n.db)
 	if err != nil {
@@ -237,7 +237,7 @@ func (n *Node) removeDead(ctx context.Context) error {
 	holders := n.otherSlots(all, now)
 	holders[mine] = true
 	if n.options.Silence > 0 && heard < n.options.Silence+beatInterval {
-		return nil // the database was away, for the others too
+		return nil // the database was unreachable, perhaps for the others too
 	}
 	var failed []error
 	for _, i := range all {
@@ -248,8 +248,8 @@ func (n *Node) removeDead(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// removeIfDead removes the row of a silent node if it is dead: another has its claim, or
-// nobody, or it was silent for so long that a claim is no sign of life.
+// removeIfDead removes the row of a silent node if it is dead: another node holds its
+// claim, or none does, or it was silent for so long that the claim does not count.
 func (n *Node) removeIfDead(ctx context.Context, i Info, now time.Time, holders map[int]bool) error {
 	if holders[i.slot] || n.options.Silence > 0 && i.frozen(now) {
 		return n.deleteRow(ctx, i, now)
@@ -257,8 +257,8 @@ func (n *Node) removeIfDead(ctx context.Context, i Info, now time.Time, holders 
 	return n.deleteUnclaimed(ctx, i, now)
 }
 
-// otherSlots gives the claims that other nodes are known to hold, and notes whether one
-// of them is being watched.
+// otherSlots returns the claims that other nodes are known to hold, and notes whether a
+// client of one of them follows the events of all nodes.
 func (n *Node) otherSlots(all []Info, now time.Time) map[int]bool {
 	watched := false
 	holders := map[int]bool{}
@@ -272,8 +272,8 @@ func (n *Node) otherSlots(all []Info, now time.Time) map[int]bool {
 	return holders
 }
 
-// deleteUnclaimed removes the row of a silent node if nobody holds its claim; one
-// that does is slow, and alive.
+// deleteUnclaimed removes the row of a silent node if its claim is free. A node that
+// holds its claim is slow, but alive.
 func (n *Node) deleteUnclaimed(ctx context.Context, i Info, now time.Time) error {
 	release, err := n.db.Claim(ctx, claimName(i.slot))
 	if fault.CodeOf(err) == fault.Conflict {
@@ -285,7 +285,7 @@ func (n *Node) deleteUnclaimed(ctx context.Context, i Info, now time.Time) error
 	return errors.Join(n.deleteRow(ctx, i, now), release())
 }
 
-// deleteRow removes the row of a node that is dead, unless it was heard of meanwhile.
+// deleteRow removes the row of a dead node, unless it sent a heartbeat meanwhile.
 func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
 	silent, buried := now.Sub(i.LastSeen), false
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
@@ -300,13 +300,13 @@ func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
 		return tx.Notify(topic, "gone")
 	})
 	if err == nil && buried {
-		n.options.Log.InfoContext(ctx, "a node is gone", "name", i.Name, "silent", silent.Round(time.Millisecond))
+		n.options.Log.InfoContext(ctx, "node is gone", "name", i.Name, "silent", silent.Round(time.Millisecond))
 		n.options.Events.Publish(Gone{Node: i.ID, Name: i.Name, SilentMS: silent.Milliseconds()})
 	}
 	return err
 }
 
-// missing are those of ids that are no nodes.
+// missing returns those of ids that are not nodes.
 func (n *Node) missing(ctx context.Context, ids []string) (gone []string, err error) {
 	err = n.db.Read(ctx, func(tx *db.Tx) error {
 		there, err := db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) }, `SELECT id FROM nodes`)

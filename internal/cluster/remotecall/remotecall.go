@@ -1,7 +1,7 @@
-// Package remotecall has another node on the same database do something, and brings
-// back what came of it: what reaches one node may be about a call that waits at
-// another. An errand lies in a table as long as somebody waits for it; the news
-// between nodes only say when to look there.
+// Package remotecall runs a function on another node of the same database and returns
+// its result: a request that reaches one node may concern a call that another node
+// handles. A remote call is a row of a table until its caller stops waiting;
+// notifications only tell the nodes when to read the table.
 package remotecall
 
 import (
@@ -21,31 +21,32 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// topic is where nodes tell each other of errands.
+// topic is the notification channel of remote calls.
 const topic = "errands"
 
-// Handler does what an errand says. Mine is false when it is about nothing that is here.
-// Its ctx ends when nobody waits for it any more.
+// Handler handles a remote call. Mine is false if the call does not concern this node.
+// Its ctx ends when the caller stops waiting.
 type Handler func(ctx context.Context, body []byte) (answer []byte, mine bool)
 
-// Options are an office's choices.
+// Options configure a Service.
 type Options struct {
-	Self  string                                               // this node
-	Alive func(ctx context.Context, node string) (bool, error) // whether a node is there to do anything
-	Log   *slog.Logger                                         // nil is nobody
+	Self  string                                               // id of this node
+	Alive func(ctx context.Context, node string) (bool, error) // reports whether a node is alive
+	Log   *slog.Logger                                         // nil discards
 }
 
-// Office sends errands and takes those of others. It is safe for concurrent use.
+// Service sends remote calls and handles those of other nodes. It is safe for
+// concurrent use.
 type Service struct {
 	db      *db.DB
 	options Options
 
 	mu      sync.Mutex
-	waiting map[string]chan struct{}      // told when somebody has done it
-	running map[string]context.CancelFunc // what others want of us
+	waiting map[string]chan struct{}      // signalled when a call has its answer
+	running map[string]context.CancelFunc // calls of other nodes that are being handled
 }
 
-// Open brings the tables up to date.
+// Open creates or updates the tables.
 func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -54,22 +55,22 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 	return office, database.Migrate(ctx, "errand", migrations)
 }
 
-// Self is this node.
+// Self returns the id of this node.
 func (o *Service) Self() string { return o.options.Self }
 
-// Words of the news: about an errand for a node, which somebody has done, and which
-// nobody waits for any more.
+// The first words of notifications: a call for a node, a call that has its answer, and
+// a call whose caller stopped waiting.
 const (
 	messageCall   = "for"
 	messageDone   = "done"
 	messageCancel = "off"
 )
 
-// pollInterval is how often the table is looked at though nobody told.
+// pollInterval is how often the table is read without a notification.
 const pollInterval = time.Second
 
-// Send has a node do something, "" whichever it is about, and waits until that is
-// done. A node that is not there is a not_found.
+// Send calls a node and waits for its answer. If node is "", the node that the call
+// concerns answers. The error is not_found if the node is not alive.
 func (o *Service) Send(ctx context.Context, node string, body []byte) (answer []byte, err error) {
 	id := rand.Text()
 	done := make(chan struct{}, 1)
@@ -119,7 +120,7 @@ func (o *Service) insert(ctx context.Context, id, node string, body []byte) erro
 	})
 }
 
-// checkAlive says that a node is gone.
+// checkAlive returns an error if a node is not alive.
 func (o *Service) checkAlive(ctx context.Context, node string) error {
 	if node == "" {
 		return nil
@@ -140,7 +141,7 @@ func (o *Service) readAnswer(ctx context.Context, id string) (answer []byte, err
 	return answer[1:], err
 }
 
-// remove takes an errand off the table. Off tells whoever is at it to leave it.
+// remove deletes a call. With off, the node that handles it is notified to stop.
 func (o *Service) remove(ctx context.Context, id string, off bool) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM errands WHERE id = $1`, id); err != nil || !off {
@@ -150,7 +151,7 @@ func (o *Service) remove(ctx context.Context, id string, off bool) error {
 	})
 }
 
-// Serve does what others want, until ctx ends.
+// Serve handles the calls of other nodes until ctx ends.
 func (o *Service) Serve(ctx context.Context, do Handler) {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -167,7 +168,7 @@ func (o *Service) Serve(ctx context.Context, do Handler) {
 	})
 }
 
-// receive takes a word about an errand.
+// receive handles a notification.
 func (o *Service) receive(news string, begin func(id string)) {
 	word, rest, _ := strings.Cut(news, " ")
 	id, node, _ := strings.Cut(rest, " ")
@@ -189,7 +190,7 @@ func (o *Service) receive(news string, begin func(id string)) {
 	}
 }
 
-// wakeAll has everybody look who waits: something may have been missed.
+// wakeAll wakes all callers, because notifications may have been missed.
 func (o *Service) wakeAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -198,7 +199,7 @@ func (o *Service) wakeAll() {
 	}
 }
 
-// wake sets a flag that is a channel of one; nobody's flag is nil.
+// wake signals a channel with a buffer of one; nil is ignored.
 func wake(done chan struct{}) {
 	select {
 	case done <- struct{}{}:
@@ -206,11 +207,11 @@ func wake(done chan struct{}) {
 	}
 }
 
-// maxAge is how old an errand is that nobody can be waiting for.
+// maxAge is the age after which a call cannot have a waiting caller.
 const maxAge = time.Hour
 
-// unanswered are the errands for us that nobody has done, and takes away what was left by
-// nodes that died.
+// unanswered returns the calls for this node that have no answer, and deletes the calls
+// of nodes that died.
 func (o *Service) unanswered(ctx context.Context) (ids []string) {
 	err := o.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
@@ -225,12 +226,12 @@ func (o *Service) unanswered(ctx context.Context) (ids []string) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		o.options.Log.WarnContext(ctx, "errands of other nodes not seen", "error", err)
+		o.options.Log.WarnContext(ctx, "remote calls of other nodes not read", "error", err)
 	}
 	return ids
 }
 
-// start does an errand beside others, unless it is our own or being done.
+// start handles a call in a goroutine, unless it is this node's own or being handled.
 func (o *Service) start(ctx context.Context, work *sync.WaitGroup, id string, do Handler) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,7 +248,7 @@ func (o *Service) start(ctx context.Context, work *sync.WaitGroup, id string, do
 			o.mu.Unlock()
 		}()
 		if err := o.run(ctx, id, do); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "errand of another node not done", "error", err)
+			o.options.Log.WarnContext(ctx, "remote call of another node not handled", "error", err)
 		}
 	})
 }
@@ -259,14 +260,14 @@ func (o *Service) run(ctx context.Context, id string, do Handler) error {
 			`SELECT body FROM errands WHERE id = $1 AND answer IS NULL`, id)
 		return err
 	})
-	if err != nil || len(bodies) == 0 { // somebody was faster, or nobody waits
+	if err != nil || len(bodies) == 0 { // another node answered, or the caller stopped waiting
 		return err
 	}
 	answer, mine := do(ctx, bodies[0])
 	if !mine || ctx.Err() != nil {
-		return nil //nolint:nilerr // nobody here is concerned, or nobody waits any more
+		return nil //nolint:nilerr // the call does not concern this node, or the caller stopped waiting
 	}
-	said := append([]byte{'='}, answer...) // even nothing is an answer
+	said := append([]byte{'='}, answer...) // an empty answer is an answer too
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE errands SET answer = $2 WHERE id = $1`, id, said); err != nil {
 			return err

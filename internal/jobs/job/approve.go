@@ -10,24 +10,23 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Approvals decides what jobs may do, and keeps those that wait for somebody's
-// word.
+// Approvals decides what jobs may do, and stores the ones that wait for approval.
 type Approvals interface {
-	// Approver is for one run, whose journal so far is past; nil when nothing needs
-	// approval.
+	// Approver returns the approval of one run, whose journal so far is past. It is
+	// nil if nothing needs approval.
 	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
-	// Ask keeps a paused run.
+	// Ask stores a paused run.
 	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
-	// Await waits until somebody has decided.
+	// Await waits for the decision.
 	Await(ctx context.Context, id string) error
-	// Withdraw takes back what a run asks that is over.
+	// Withdraw removes the question of a run that has ended.
 	Withdraw(ctx context.Context, run string) error
 }
 
-// approvedJournal is a job's journal, behind the approval of its effects.
+// approvedJournal is a job's journal with the approval of its effects.
 type approvedJournal struct {
 	handler  host.Handler
-	approval *host.Approval // nil when nothing needs approval
+	approval *host.Approval // nil if nothing needs approval
 	who      host.RunInfo
 }
 
@@ -46,7 +45,7 @@ func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journ
 	return g, nil
 }
 
-// runInfoOf is a job as those see it who approve what it does.
+// runInfoOf describes a job to those who approve its effects.
 func runInfoOf(j Job) host.RunInfo {
 	who := host.RunInfo{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash}
 	if who.Hash == "" {
@@ -58,7 +57,7 @@ func runInfoOf(j Job) host.RunInfo {
 	return who
 }
 
-// paused is where the run stopped, or nil when it did not.
+// paused returns where the run stopped to wait for approval, or nil.
 func (g approvedJournal) paused(j Job, outcome Outcome, err error) *host.Paused {
 	if g.approval == nil || g.approval.Paused() == nil {
 		return nil
@@ -67,13 +66,13 @@ func (g approvedJournal) paused(j Job, outcome Outcome, err error) *host.Paused 
 	return &p
 }
 
-// asking is a run that waits for somebody's word.
+// asking is the error of a run that waits for approval.
 type asking struct{ host.Paused }
 
 func (a *asking) Error() string { return a.Effect.DisplayName() + " waits for approval" }
 
-// pause has somebody asked, and waits for the answer without holding a place that
-// others could have.
+// pause asks for approval and waits for the decision, without holding a place in the
+// queue meanwhile.
 func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	var asked *asking
 	if !errors.As(why, &asked) {
@@ -107,7 +106,7 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	return q.persist(ctx, func() error { return q.mark(ctx, j.ID, Running) })
 }
 
-// unasked takes a question back when its job was cancelled.
+// unasked withdraws the question of a job that was cancelled.
 func (q *Queue) unasked(ctx context.Context, run string, err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		err = errCancelled
@@ -118,8 +117,8 @@ func (q *Queue) unasked(ctx context.Context, run string, err error) error {
 	return err
 }
 
-// mark stores where a job stands that is not over. One that waits has got
-// somewhere, however often it is started again.
+// mark stores the state of an unfinished job. A job that waits has made progress, so
+// its attempts are counted anew.
 func (q *Queue) mark(ctx context.Context, id string, s State) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0 AND node = $3", id, s, q.options.Node)

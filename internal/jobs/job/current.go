@@ -7,29 +7,29 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// liveJob is what is known only while a job is not over: how far it is, what it
-// said, and who waits for it.
+// liveJob is the state of an unfinished job that is not stored with it: its progress,
+// its output, and the callers that wait for it.
 type liveJob struct {
 	mu       sync.Mutex
-	fresh    *Job // as it was submitted to this process; nil when another one left it, or it has begun
+	fresh    *Job // as it was submitted to this process; nil if another process stored it, or it has begun
 	fraction float64
 	message  string
 	lines    []host.OutputLine
 	journal  *host.Journal // while the script runs
 	waiters  []chan<- struct{}
 
-	cancelling sync.Mutex // held while that is stored
-	untold     bool       // this node stored it, and has not told of the end
+	cancelling sync.Mutex // held while the cancellation is stored
+	untold     bool       // this node stored the cancellation and has not published the end
 
-	// What other nodes know of it.
-	moved  bool // not the newest
-	anew   bool // of an earlier run
-	stored bool // something
-	spread int  // so many lines
+	// What other nodes know of the job.
+	moved  bool // there is news that is not stored
+	anew   bool // a new run began, so stored output is obsolete
+	stored bool // something is stored
+	spread int  // number of stored lines
 }
 
-// enter begins to follow a job. fresh tells that it was submitted just now, and
-// so has no past.
+// enter begins to follow a job. fresh means that it was submitted just now and has no
+// journal.
 func (q *Queue) enter(j Job, fresh bool) {
 	c := &liveJob{}
 	if fresh {
@@ -40,7 +40,7 @@ func (q *Queue) enter(j Job, fresh bool) {
 	q.current[j.ID] = c
 }
 
-// begun is the job as it was submitted, the first time it is asked for.
+// begun returns the job as it was submitted, the first time it is called.
 func (c *liveJob) begun() *Job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *liveJob) begun() *Job {
 	return fresh
 }
 
-// leave stops following a job and wakes who waits for it.
+// leave stops following a job and wakes the callers that wait for it.
 func (q *Queue) leave(id string) {
 	q.mu.Lock()
 	c := q.current[id]
@@ -63,7 +63,7 @@ func (q *Queue) leave(id string) {
 	}
 }
 
-// finished tells everybody that a job is over.
+// finished publishes the end of a job and notifies the other nodes.
 func (q *Queue) finished(j Job) {
 	q.leave(j.ID)
 	e := Finished{ID: j.ID, Name: j.Name, Creator: j.Creator, State: j.State}
@@ -76,14 +76,14 @@ func (q *Queue) finished(j Job) {
 	q.options.Events.Publish(e)
 }
 
-// following is what is known of a job that is not over, or nil.
+// following returns the live state of an unfinished job, or nil.
 func (q *Queue) following(id string) *liveJob {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.current[id]
 }
 
-// Running is how many jobs this process has in hand.
+// Running returns the number of unfinished jobs of this process.
 func (q *Queue) Running() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +96,8 @@ func (c *liveJob) begin(journal *host.Journal) {
 	c.journal, c.lines, c.spread, c.anew = journal, nil, 0, true
 }
 
-// halt stops the script at its next effect. The channel is closed when no call
-// is under way that must not be made twice; it is nil when no script runs.
+// halt stops the script at its next effect. The channel is closed when no call that
+// must not be repeated is in progress; it is nil if no script runs.
 func (c *liveJob) halt(cause error) (settled <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,14 +125,14 @@ func (c *liveJob) isStored() bool {
 	return c.stored
 }
 
-// overlay adds to a stored job what only its run knows.
+// overlay adds the live state to a stored job.
 func (c *liveJob) overlay(j *Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j.Progress, j.Message, j.Output = c.fraction, c.message, slices.Clone(c.lines)
 }
 
-// await has woke told, once, when the job is over; it returns how to stop that.
+// await has woke signalled once, when the job ends. The caller calls stop to unregister.
 func (c *liveJob) await(woke chan<- struct{}) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *liveJob) wake() {
 	for _, woke := range c.waiters {
 		select {
 		case woke <- struct{}{}:
-		default: // it is awake already
+		default: // signalled already
 		}
 	}
 	c.waiters = nil

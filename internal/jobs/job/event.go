@@ -1,6 +1,6 @@
 package job
 
-// Submitted says that a job was stored.
+// Submitted is published when a job was stored.
 type Submitted struct {
 	ID      string   `json:"job_id"`
 	Name    string   `json:"name,omitempty"`
@@ -14,12 +14,12 @@ func (Submitted) EventType() string { return "job.submitted" }
 // EventKey is the job's id.
 func (e Submitted) EventKey() string { return e.ID }
 
-// Started says that a job began to run, or went on after a restart.
+// Started is published when a job starts, or continues after a restart.
 type Started struct {
 	ID      string `json:"job_id"`
 	Name    string `json:"name,omitempty"`
 	Creator string `json:"creator,omitempty"`
-	Resumed bool   `json:"resumed,omitempty"` // its journal had something in it
+	Resumed bool   `json:"resumed,omitempty"` // its journal was not empty
 }
 
 // EventType is "job.started".
@@ -28,7 +28,7 @@ func (Started) EventType() string { return "job.started" }
 // EventKey is the job's id.
 func (e Started) EventKey() string { return e.ID }
 
-// Paused says that a job waits for somebody's approval.
+// Paused is published when a job waits for approval.
 type Paused struct {
 	ID       string `json:"job_id"`
 	Name     string `json:"name,omitempty"`
@@ -43,7 +43,7 @@ func (Paused) EventType() string { return "job.paused" }
 // EventKey is the job's id.
 func (e Paused) EventKey() string { return e.ID }
 
-// Progressed says how far a job says it has come.
+// Progressed is published when a job reports its progress.
 type Progressed struct {
 	ID       string  `json:"job_id"`
 	Fraction float64 `json:"fraction"`
@@ -56,7 +56,7 @@ func (Progressed) EventType() string { return "job.progress" }
 // EventKey is the job's id.
 func (e Progressed) EventKey() string { return e.ID }
 
-// Finished says that a job came to its end.
+// Finished is published when a job ends.
 type Finished struct {
 	ID      string `json:"job_id"`
 	Name    string `json:"name,omitempty"`

@@ -1,9 +1,9 @@
 // Package job runs scripts in the background so that they survive the process.
-// A job is stored before its id is returned. What it does to the world is
-// journaled; when the process dies, the next one runs the script again, answers
-// from the journal what is known, and goes on from there.
+// A job is stored before its id is returned. Its effects are journaled: when the
+// process dies, the next one runs the script again, answers the effects that the
+// journal has, and continues from there.
 //
-// It does not know what a script is: a Runner does.
+// The package does not know the scripting languages: a Runner runs the scripts.
 package job
 
 import (
@@ -19,39 +19,39 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// State is where a job stands.
+// State is the state of a job.
 type State string
 
 // The states. The last three are final.
 const (
 	Pending   State = "pending" // stored, waiting for its time or its turn
 	Running   State = "running"
-	Waiting   State = "waiting" // for somebody's approval
+	Waiting   State = "waiting" // for approval
 	Complete  State = "complete"
 	Failed    State = "failed"
 	Cancelled State = "cancelled"
 )
 
-// States are all of them.
+// States returns all states.
 func States() []State { return []State{Pending, Running, Waiting, Complete, Failed, Cancelled} }
 
-// Final tells whether nothing more happens in this state.
+// Final reports whether a job in this state has ended.
 func (s State) Final() bool { return s == Complete || s == Failed || s == Cancelled }
 
-// Spec is what a job is to do.
+// Spec says what a job runs.
 type Spec struct {
-	Name     string          // what messages call the script
+	Name     string          // name of the script in messages
 	Hash     string          // of a stored script, or ""
 	Source   string          // the script itself
 	Params   json.RawMessage // the argument of its main; nil means {}
-	Creator  string          // who: jobs of different creators take turns
+	Creator  string          // jobs of different creators take turns
 	Tags     []string
 	Priority int           // among the creator's jobs, higher first
-	Delay    time.Duration // how long it waits at least
-	Start    time.Time     // or until when; zero is at once
+	Delay    time.Duration // minimum time before the start
+	Start    time.Time     // start time instead of a delay; zero means now
 }
 
-// check refuses what cannot be stored, and puts tags in order.
+// check validates the spec and sorts its tags.
 func (s Spec) check() (Spec, error) {
 	switch {
 	case strings.TrimSpace(s.Source) == "":
@@ -71,7 +71,7 @@ func (s Spec) check() (Spec, error) {
 	return s, nil
 }
 
-// Job is a job as it stands.
+// Job is a job with its current state.
 type Job struct {
 	ID string
 	Spec
@@ -79,16 +79,16 @@ type Job struct {
 	State    State
 	Created  time.Time
 	Due      time.Time // when it may start
-	Started  time.Time // zero before it did
-	Finished time.Time // zero before it did
-	Progress float64   // 0 to 1, as the script says
-	Message  string    // what it says it is doing
+	Started  time.Time // zero before the start
+	Finished time.Time // zero before the end
+	Progress float64   // 0 to 1, as reported by the script
+	Message  string    // as reported by the script
 	Result   json.RawMessage
 	Error    *Failure
-	Output   []host.OutputLine // kept to itself in lists
+	Output   []host.OutputLine // empty in lists
 }
 
-// Failure is why a job failed, as it was stored.
+// Failure is the stored error of a failed job.
 type Failure struct {
 	Code    fault.Code      `json:"code"`
 	Message string          `json:"message"`
@@ -101,8 +101,8 @@ func failureOf(err error) *Failure {
 	return &Failure{Code: f.Code, Message: f.Error(), Hint: fault.HintOf(f), Details: f.Details}
 }
 
-// Runner runs scripts. The error is the script's failure; output is in the
-// outcome either way. When ctx ends, it stops the script wherever it is.
+// Runner runs scripts. The error is the script's failure; the outcome has its output
+// either way. When ctx ends, Run stops the script.
 type Runner interface {
 	RunJob(ctx context.Context, task Task) (Outcome, error)
 }
@@ -112,21 +112,21 @@ type Task struct {
 	ID string
 	Spec
 	Created  time.Time                              // of the job
-	Language string                                 // what the script is written in; "" where its hash tells
+	Language string                                 // the script's language; "" if the runner knows it from the hash
 	Handler  host.Handler                           // handles the script's effects
 	Offline  bool                                   // the handler answers all effects: upstreams are not needed
-	Temp     string                                 // a folder that lives as long as the job; "" gives none
+	Temp     string                                 // a folder that is removed with the job; "" if there is none
 	Progress func(fraction float64, message string) // never nil
-	Watch    func(host.OutputLine)                  // sees output as it is said; never nil
+	Watch    func(host.OutputLine)                  // receives output as it is written; never nil
 }
 
-// Outcome is what a run left behind.
+// Outcome is the result of a run.
 type Outcome struct {
 	Result json.RawMessage
 	Output []host.OutputLine
 }
 
-// newID is a random UUID, version 4.
+// newID returns a random UUID, version 4.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

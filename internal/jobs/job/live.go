@@ -13,21 +13,21 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// spreadTime is how often other nodes are let know how far jobs are. One that is over
-// sooner is not spoken of.
+// spreadTime is how often the progress of jobs is stored for other nodes. A job that
+// ends sooner is not reported.
 const spreadTime = time.Second / 2
 
-// jobUpdate is what became of a running job since that was last stored.
+// jobUpdate is the progress of a running job since it was last stored.
 type jobUpdate struct {
 	job      string
 	fraction float64
 	message  string
-	first    int // number of the first of lines
+	first    int // index of the first of lines
 	lines    []host.OutputLine
-	anew     bool // the run began again: what it said before does not count
+	anew     bool // a new run began: earlier output is obsolete
 }
 
-// advance is what other nodes do not know yet; ok is false when there is nothing.
+// advance returns what other nodes do not know yet; ok is false if there is nothing.
 func (c *liveJob) advance(id string) (a jobUpdate, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *liveJob) advance(id string) (a jobUpdate, ok bool) {
 	return a, true
 }
 
-// unspread has an advance stored again that could not be.
+// unspread marks an update that could not be stored, so that it is stored again.
 func (c *liveJob) unspread(a jobUpdate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,11 +47,11 @@ func (c *liveJob) unspread(a jobUpdate) {
 	c.spread = min(c.spread, a.first)
 }
 
-// spread lets other nodes know how far the jobs of this one are, until ctx ends.
+// spread stores the progress of this node's jobs for other nodes, until ctx ends.
 func (q *Queue) spread(ctx context.Context) {
 	for q.options.Clock.Sleep(ctx, spreadTime) == nil {
 		if err := q.spreadOnce(ctx); err != nil && ctx.Err() == nil {
-			q.options.Log.WarnContext(ctx, "other nodes not told how far jobs are", "error", err)
+			q.options.Log.WarnContext(ctx, "progress of jobs not stored", "error", err)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (q *Queue) spreadOnce(ctx context.Context) error {
 	return err
 }
 
-// storeAdvance stores how far a job is, unless it is not this node's any more.
+// storeAdvance stores the progress of a job, if the job still belongs to this node.
 func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a jobUpdate) error {
 	var ours bool
 	err := tx.QueryRow(ctx, "SELECT node = $2 AND finished = 0 FROM jobs WHERE id = $1", a.job, q.options.Node).Scan(&ours)
@@ -120,7 +120,7 @@ func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a jobUpdate) error 
 	return err
 }
 
-// forgetLive removes what is known only while jobs are not over.
+// forgetLive removes the stored progress and output of jobs that have ended.
 func forgetLive(ctx context.Context, tx *db.Tx, jobs []string) error {
 	for _, id := range jobs {
 		for _, table := range []string{"job_live", "job_said"} {
@@ -132,7 +132,7 @@ func forgetLive(ctx context.Context, tx *db.Tx, jobs []string) error {
 	return nil
 }
 
-// overlayOther adds to a job of another node how far it is, and what it said.
+// overlayOther adds the progress and output of another node's job.
 func (q *Queue) overlayOther(ctx context.Context, j *Job) error {
 	return q.db.Read(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, "SELECT fraction, message FROM job_live WHERE job = $1", j.ID).Scan(&j.Progress, &j.Message)
@@ -154,7 +154,7 @@ func (q *Queue) overlayOther(ctx context.Context, j *Job) error {
 	})
 }
 
-// overlayOthers adds to jobs of other nodes how far they are.
+// overlayOthers adds the progress of other nodes' jobs.
 func (q *Queue) overlayOthers(ctx context.Context, jobs []*Job) error {
 	if len(jobs) == 0 {
 		return nil

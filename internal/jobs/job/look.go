@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Status is a job as it stands now, with what it has said so far.
+// Status returns a job with its current state and its output so far.
 func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
 	if err := q.mine(ctx, unknown, id); err != nil {
 		return Job{}, err
@@ -33,7 +33,7 @@ func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
 	return j, err
 }
 
-// Logs is what a job said, beginning with line number from.
+// Logs returns the output of a job, starting with line number from.
 func (q *Queue) Logs(ctx context.Context, id string, from int) ([]host.OutputLine, error) {
 	j, err := q.Status(ctx, id)
 	if err != nil {
@@ -42,7 +42,7 @@ func (q *Queue) Logs(ctx context.Context, id string, from int) ([]host.OutputLin
 	return j.Output[min(max(from, 0), len(j.Output)):], nil
 }
 
-// Filter chooses jobs. Zero fields choose all.
+// Filter selects jobs. Zero fields match all.
 type Filter struct {
 	State    State
 	Tag      string
@@ -75,15 +75,15 @@ func (f Filter) where() (string, []any) {
 	return strings.Join(conditions, " AND "), args
 }
 
-// Page is a part of a list, the newest jobs first.
+// Page is one page of a list, the newest jobs first.
 type Page struct {
 	Jobs  []Job
-	Total int    // of the whole list
-	Next  string // cursor of the next part; "" at the end
+	Total int    // on all pages
+	Next  string // cursor of the next page; "" at the end
 }
 
-// List is the jobs that the filter chooses: at most limit of them, zero meaning
-// 100, from where cursor says, "" being the beginning.
+// List returns the jobs that match the filter: at most limit of them, zero meaning
+// 100, starting at cursor, "" being the beginning.
 func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (page Page, err error) {
 	if limit <= 0 {
 		limit = 100
@@ -116,7 +116,7 @@ func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (p
 	return page, q.overlayAll(ctx, page.Jobs)
 }
 
-// overlayAll adds to jobs that are not over how far they are.
+// overlayAll adds the progress of unfinished jobs.
 func (q *Queue) overlayAll(ctx context.Context, jobs []Job) error {
 	var others []*Job
 	for i := range jobs {
@@ -134,7 +134,7 @@ func (q *Queue) overlayAll(ctx context.Context, jobs []Job) error {
 	return q.overlayOthers(ctx, others)
 }
 
-// parseCursor reads what List gave as Next: the time and id of the last job seen.
+// parseCursor parses Page.Next: the time and id of the last job of a page.
 func parseCursor(cursor string) (before int64, id string, err error) {
 	if cursor == "" {
 		return 1 << 62, "", nil
@@ -142,12 +142,12 @@ func parseCursor(cursor string) (before int64, id string, err error) {
 	micros, id, ok := strings.Cut(cursor, ".")
 	before, err = strconv.ParseInt(micros, 10, 64)
 	if !ok || err != nil {
-		return 0, "", fault.New(fault.InvalidParams, "%q is no cursor", cursor).WithHint("use next_cursor of the answer before, as it is")
+		return 0, "", fault.New(fault.InvalidParams, "%q is not a cursor", cursor).WithHint("pass next_cursor of the previous answer unchanged")
 	}
 	return before, id, nil
 }
 
-// Stats is how many jobs there are in each state.
+// Stats returns the number of jobs in each state.
 func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
 	var stats map[State]int
 	where, args := ofOwner(ctx, "TRUE", nil)
@@ -168,7 +168,7 @@ func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
 	return stats, nil
 }
 
-// Active are the ids of all jobs that are not over.
+// Active returns the ids of all unfinished jobs.
 func (q *Queue) Active() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -179,18 +179,18 @@ func (q *Queue) Active() []string {
 	return ids
 }
 
-// longestPoll bounds how long Poll waits.
+// longestPoll is the maximum time that Poll waits.
 const longestPoll = 60 * time.Second
 
-// Poll waits until one of the jobs is over, or all of them, at most timeout and
-// never longer than a minute. It gives those that are over, in the order asked
-// for, and the ids of the rest; unknown ids are an error that names them.
+// Poll waits until one of the jobs has ended, or all of them, for at most timeout and
+// never longer than a minute. It returns the ended jobs, in the order of ids, and the
+// ids of the others. Unknown ids are an error that names them.
 func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error) {
 	if err := q.mine(ctx, unknown, ids...); err != nil {
 		return nil, nil, err
 	}
 	woke := make(chan struct{}, 1)
-	for _, id := range ids { // before the first look, so that no end is missed
+	for _, id := range ids { // before the first check, so that no end is missed
 		if c := q.following(id); c != nil {
 			defer c.await(woke)()
 		} else {
@@ -216,10 +216,10 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 	}
 }
 
-// errPolled ends a Poll whose time is over.
+// errPolled ends a Poll whose timeout has passed.
 var errPolled = fault.New(fault.Timeout, "the jobs are not over yet")
 
-// sort parts jobs that are over from those that are not.
+// sort separates ended jobs from unfinished ones.
 func (q *Queue) sort(ctx context.Context, ids []string) (done []Job, pending []string, err error) {
 	var missing []string
 	for _, id := range ids {

@@ -10,15 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Several nodes may run jobs of one database. A job is the node's that was asked
-// for it, until that node is gone: then another
-// adopts it. The node in a job's row is the only one that may say how the
-// job ended, and the engine lets only one record what it does.
+// Several nodes may run jobs of one database. A job belongs to the node that received
+// it. If that node dies, another one takes the job over. Only the node in the job's
+// row may store how the job ended, and the engine lets only one node write its journal.
 
-// topic is where nodes tell each other which job is over.
+// topic is the notification channel for jobs that have ended.
 const topic = "jobs"
 
-// Owners are the nodes that have jobs which are not over.
+// Owners returns the nodes that have unfinished jobs.
 func (q *Queue) Owners(ctx context.Context) (nodes []string, err error) {
 	err = q.db.Read(ctx, func(tx *db.Tx) error {
 		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
@@ -43,11 +42,11 @@ func (q *Queue) TakeOver(ctx context.Context, gone []string) error {
 			return err
 		}
 		if len(ids) > 0 {
-			q.options.Log.InfoContext(ctx, "going on with jobs of a node that is gone", "count", len(ids))
+			q.options.Log.InfoContext(ctx, "continuing the jobs of a dead node", "count", len(ids))
 			failed = append(failed, q.persist(ctx, q.engine.RegisterQueue))
 		}
 		for _, id := range ids {
-			// One that cannot be resumed now is ours already: see Recheck.
+			// A job that cannot be resumed now belongs to this node already: see Recheck.
 			failed = append(failed, q.persist(ctx, func() error { return q.engine.Resume(id) }))
 		}
 		failed = append(failed, q.engine.RemoveNode(node))
@@ -55,7 +54,7 @@ func (q *Queue) TakeOver(ctx context.Context, gone []string) error {
 	return errors.Join(failed...)
 }
 
-// inherit makes a node's jobs this one's.
+// inherit makes this node the owner of another node's jobs.
 func (q *Queue) inherit(ctx context.Context, node string) (ids []string, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
@@ -66,7 +65,7 @@ func (q *Queue) inherit(ctx context.Context, node string) (ids []string, err err
 	return ids, err
 }
 
-// own makes a job this node's that the engine handed to it.
+// own makes this node the owner of a job that the engine resumed here.
 func (q *Queue) own(ctx context.Context, j Job) error {
 	if q.following(j.ID) == nil {
 		q.enter(j, false)
@@ -92,7 +91,7 @@ func (q *Queue) own(ctx context.Context, j Job) error {
 	return err
 }
 
-// lost is why a job cannot begin here: it is over, or another node's.
+// lost returns why a job cannot start here: it has ended, or belongs to another node.
 func (q *Queue) lost(ctx context.Context, id string) error {
 	if _, over, err := q.whose(ctx, id); err != nil || !over {
 		return durable.ErrTakenOver
@@ -119,7 +118,7 @@ func (q *Queue) Recheck(ctx context.Context) error {
 	return nil
 }
 
-// whose tells which node has a job, and whether it is over.
+// whose returns the node that owns a job, and whether the job has ended.
 func (q *Queue) whose(ctx context.Context, id string) (node string, over bool, err error) {
 	err = q.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT node, finished > 0 FROM jobs WHERE id = $1", id).Scan(&node, &over)
@@ -130,14 +129,14 @@ func (q *Queue) whose(ctx context.Context, id string) (node string, over bool, e
 	return node, over, err
 }
 
-// listen hears of jobs that are over: it wakes who waits here for them, and stops
-// those that were cancelled elsewhere.
+// listen receives notifications of jobs that have ended. It wakes the callers that wait
+// for them here, and stops jobs that were cancelled on another node.
 func (q *Queue) listen(ctx context.Context) {
 	_ = q.db.Listen(ctx, topic, func(news db.Notification) {
 		if news.Missed {
 			q.wakeOthers("")
 			if err := q.Recheck(ctx); err != nil && ctx.Err() == nil {
-				q.options.Log.WarnContext(ctx, "jobs of this node not looked at", "error", err)
+				q.options.Log.WarnContext(ctx, "jobs of this node not checked", "error", err)
 			}
 			return
 		}
@@ -151,8 +150,8 @@ func (q *Queue) listen(ctx context.Context) {
 	})
 }
 
-// awaitOther has woke told when another node's job is over; it returns how to
-// stop that.
+// awaitOther has woke signalled when another node's job ends. The caller calls stop to
+// unregister.
 func (q *Queue) awaitOther(id string, woke chan<- struct{}) (stop func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +166,7 @@ func (q *Queue) awaitOther(id string, woke chan<- struct{}) (stop func()) {
 	}
 }
 
-// wakeOthers wakes who waits for another node's job; "" is all of them.
+// wakeOthers wakes the callers that wait for another node's job, or for any if id is "".
 func (q *Queue) wakeOthers(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +175,7 @@ func (q *Queue) wakeOthers(id string) {
 			if id == "" || of == id {
 				select {
 				case woke <- struct{}{}:
-				default: // it is awake already
+				default: // signalled already
 				}
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// own stores whose a job or schedule is, in the transaction that stores itself. To
-// the local owner belongs what has no row.
+// own stores the owner of a job or schedule, in the transaction that stores the row
+// itself. A job without such a row belongs to the local owner.
 func own(ctx context.Context, tx *db.Tx, id string) error {
 	who := principal.Of(ctx)
 	if who.ID == principal.LocalID {
@@ -27,7 +27,7 @@ func own(ctx context.Context, tx *db.Tx, id string) error {
 	return err
 }
 
-// askerOf is who began a job or schedule, as they were then.
+// askerOf returns the principal that created a job or schedule, with its rights then.
 func askerOf(ctx context.Context, tx *db.Tx, id string) (who principal.Principal, err error) {
 	var asker string
 	err = tx.QueryRow(ctx, "SELECT asker FROM job_owners WHERE id = $1", id).Scan(&asker)
@@ -40,8 +40,8 @@ func askerOf(ctx context.Context, tx *db.Tx, id string) (who principal.Principal
 	return who, err
 }
 
-// as returns ctx with who began a job, with the rights they have now. It is an
-// error when they have none any more.
+// as returns ctx with the principal that created a job and its current rights. The
+// error says that it has none any more.
 func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
 	var who principal.Principal
 	err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -49,7 +49,7 @@ func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
 		return err
 	})
 	if err != nil {
-		return ctx, fault.Wrap(fault.Unavailable, err, "find out whose job %s is", id)
+		return ctx, fault.Wrap(fault.Unavailable, err, "read the owner of job %s", id)
 	}
 	if who.ID == principal.LocalID {
 		return ctx, nil
@@ -62,7 +62,7 @@ func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
 	return principal.With(ctx, who), nil
 }
 
-// mine refuses what is another's, as if it were not there.
+// mine returns not_found for a job of another owner.
 func (q *Queue) mine(ctx context.Context, refuse func(ids ...string) error, ids ...string) error {
 	who := principal.Of(ctx)
 	if who.Admin() {
@@ -83,7 +83,7 @@ func (q *Queue) mine(ctx context.Context, refuse func(ids ...string) error, ids 
 		return nil
 	})
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "find out whose jobs these are")
+		return fault.Wrap(fault.Internal, err, "read the owners of jobs")
 	}
 	if len(others) > 0 {
 		return refuse(others...)
@@ -91,8 +91,8 @@ func (q *Queue) mine(ctx context.Context, refuse func(ids ...string) error, ids 
 	return nil
 }
 
-// ofOwner narrows a query over jobs or schedules to the caller's own; args are
-// those it has already.
+// ofOwner restricts a query over jobs or schedules to those of the caller. args are
+// the query's arguments so far.
 func ofOwner(ctx context.Context, where string, args []any) (string, []any) {
 	who := principal.Of(ctx)
 	if who.Admin() {

@@ -20,29 +20,29 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options are a queue's choices. The zero value is ready to use.
+// Options configure a queue. The zero value is ready to use.
 type Options struct {
-	Workers      int           // jobs that run at once; zero means 16
-	KeepComplete time.Duration // how long a complete job is kept; zero means 5 minutes
-	KeepFailed   time.Duration // how long any other finished job is kept; zero means 30 minutes
-	Attempts     int           // starts in a row without a step forward, before a job is given up; zero means 50
-	Grace        time.Duration // how long Close waits for calls under way; zero means 5 s
-	ReadOnly     bool          // jobs are looked at and replayed; none is run, and another process may have the queue
-	// Node is this process among several that run jobs of one database: then whoever
-	// knows that a node is gone calls Adopt. "" is the only one that does.
+	Workers      int           // maximum number of running jobs; zero means 16
+	KeepComplete time.Duration // retention of complete jobs; zero means 5 minutes
+	KeepFailed   time.Duration // retention of other ended jobs; zero means 30 minutes
+	Attempts     int           // starts in a row without progress before a job fails; zero means 50
+	Grace        time.Duration // how long Close waits for calls in progress; zero means 5 s
+	ReadOnly     bool          // jobs can be read and replayed, but not run; another process may have the queue open
+	// Node is the id of this process if several share the database; the caller then
+	// calls TakeOver when a node dies. "" means that no other process runs jobs.
 	Node    string
-	TempDir string // below it every job has a folder of its own; "" gives them none
-	// Unlimited tells jobs that take no turn: whoever runs them bounds them, and jobs
-	// that have a turn may wait for them. Nil means none.
+	TempDir string // each job has a folder below it; "" means none
+	// Unlimited reports jobs that run without a place in the queue: their runner limits
+	// them, and jobs that have a place may wait for them. Nil means none.
 	Unlimited func(Spec) bool
-	// CurrentPrincipal is who somebody is now that began a job earlier; its error ends the
-	// job. Nil: they are who they were.
+	// CurrentPrincipal returns the current rights of the principal that created a job;
+	// its error ends the job. Nil means that rights do not change.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
-	Approvals        Approvals    // who decides what jobs may do; nil lets them do all
-	Tools            tool.Source  // for the shapes of made-up answers in the plan of one that waits; may be nil
+	Approvals        Approvals    // decides what jobs may do; nil allows all
+	Tools            tool.Source  // gives the output schemas for plans of jobs that wait; may be nil
 	Events           *event.Bus   // may be nil
 	Clock            clock.Clock  // nil means the machine's
-	Log              *slog.Logger // nil means nobody
+	Log              *slog.Logger // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -70,31 +70,31 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Queue keeps jobs and runs them. It is safe for concurrent use.
+// Queue stores jobs and runs them. It is safe for concurrent use.
 type Queue struct {
 	db      *db.DB
 	engine  *durable.Engine
 	runner  Runner
 	options Options
-	boot    string // this process, in journals
+	boot    string // id of this process in journals
 	turns   *fairQueue
-	release func() error // gives up the claim on the database's jobs
+	release func() error // releases the claim on the database's jobs
 
-	stop       context.CancelFunc // ends what runs in the background
+	stop       context.CancelFunc // ends the background goroutines
 	background sync.WaitGroup
-	planned    chan struct{} // told when schedules change
+	planned    chan struct{} // signalled when schedules change
 
 	mu      sync.Mutex
-	current map[string]*liveJob          // every job that is not over and is this node's
-	waiters map[string][]chan<- struct{} // of jobs that are other nodes'
-	spoken  []string                     // jobs that are over, of which other nodes were told how far they are
-	closing bool                         // what begins now is to do nothing
+	current map[string]*liveJob          // the unfinished jobs of this node, by id
+	waiters map[string][]chan<- struct{} // callers that wait for jobs of other nodes
+	spoken  []string                     // ended jobs whose stored progress is to be removed
+	closing bool                         // jobs that start now do nothing
 }
 
-// Open makes a queue over a database, whose tables it brings up to date, and goes
-// on with every job that is not over. A database has one queue at a time, unless
-// there are nodes: while another process has it open, the error is a fault.Conflict. The database stays
-// the caller's; the queue is to be closed before it.
+// Open opens the queue of a database, creates or updates its tables, and continues all
+// unfinished jobs. A database has one queue at a time, unless Options.Node is set:
+// while another process has it open, the error is a fault.Conflict. The caller closes
+// the queue before the database.
 func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Queue, err error) {
 	o = o.orDefault()
 	if err := database.Migrate(ctx, "job", migrations); err != nil {
@@ -121,7 +121,7 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 	return q, q.launch(ctx)
 }
 
-// launch goes on with what is not over, and begins what happens by itself.
+// launch continues unfinished jobs and starts the background goroutines.
 func (q *Queue) launch(ctx context.Context) error {
 	var jobs []Job
 	var err error
@@ -137,7 +137,7 @@ func (q *Queue) launch(ctx context.Context) error {
 	if err := q.engine.Launch(); err != nil {
 		return errors.Join(err, q.engine.Close())
 	}
-	patient, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules were promised to be kept
+	patient, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules must not be lost
 	rest, stop := context.WithCancel(patient)
 	q.stop = stop
 	q.background.Go(func() { q.startRest(rest, jobs) })
@@ -150,7 +150,7 @@ func (q *Queue) launch(ctx context.Context) error {
 	return nil
 }
 
-// writable refuses what only the process that runs the jobs can do.
+// writable returns an error if this process does not run jobs.
 func (q *Queue) writable() error {
 	if !q.options.ReadOnly {
 		return nil
@@ -159,8 +159,8 @@ func (q *Queue) writable() error {
 		WithHint("ask the server that runs them, with --server or at its address; `luanette serve` starts one")
 }
 
-// startRest starts jobs that were stored by a process which died before it could
-// start them. Those that were started are left alone by the engine.
+// startRest starts jobs that a process stored but did not start before it died. The
+// engine ignores those that were started.
 func (q *Queue) startRest(ctx context.Context, jobs []Job) {
 	for _, j := range jobs {
 		if ctx.Err() != nil {
@@ -172,9 +172,8 @@ func (q *Queue) startRest(ctx context.Context, jobs []Job) {
 	}
 }
 
-// Close stops running jobs where they are; they go on when a queue is opened over
-// the same database again. Calls under way that must not be made twice are given
-// Options.Grace to end.
+// Close stops running jobs; they continue when a queue is opened over the same database
+// again. Calls in progress that must not be repeated get Options.Grace to end.
 func (q *Queue) Close() error {
 	q.stop()
 	q.background.Wait()
@@ -182,8 +181,8 @@ func (q *Queue) Close() error {
 	return errors.Join(q.engine.Close(), q.release())
 }
 
-// halt lets running scripts do nothing further and waits for the calls under way,
-// until the grace is over.
+// halt stops running scripts at their next effect and waits for the calls in progress,
+// for at most Options.Grace.
 func (q *Queue) halt() {
 	q.mu.Lock()
 	q.closing = true
@@ -205,8 +204,8 @@ func (q *Queue) halt() {
 	}
 }
 
-// Submit stores a job and starts it as soon as it is due and has its turn. It is
-// on disk when Submit returns.
+// Submit stores a job and starts it when it is due and has its turn. The job is on disk
+// when Submit returns.
 func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
 	if err := q.writable(); err != nil {
 		return Job{}, err
@@ -230,21 +229,20 @@ func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
 	return j, nil
 }
 
-// admit begins to follow a job that was stored just now, and tells of it.
+// admit begins to follow a job that was stored just now, and publishes it.
 func (q *Queue) admit(j Job) {
 	q.enter(j, true)
 	q.options.Events.Publish(Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
 }
 
-// withdraw takes back a job that could not be started.
+// withdraw removes a job that could not be started.
 func (q *Queue) withdraw(ctx context.Context, id string) error {
 	q.leave(id)
 	return q.remove(context.WithoutCancel(ctx), []string{id})
 }
 
-// Cancel ends a job. It is stored as cancelled when Cancel returns, and its script
-// stops at once, with the call it waits for. A job that is over stays as it is:
-// then the answer is false.
+// Cancel ends a job. When Cancel returns, the job is stored as cancelled and its script
+// stops, with the call in progress. It returns false if the job has ended before.
 func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	if err := q.writable(); err != nil {
 		return false, err
@@ -258,7 +256,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 		return false, fault.Wrap(fault.Internal, err, "cancel job %s", id)
 	}
 	if !done {
-		_, _, err := q.load(ctx, id) // over, or unknown
+		_, _, err := q.load(ctx, id) // ended, or unknown
 		return false, err
 	}
 	if !q.engine.Cancel(id, errCancelled) && (c == nil || c.tells()) {
@@ -267,21 +265,21 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// errCancelled is the cause that ends a cancelled job.
+// errCancelled is the cause of the context of a cancelled job.
 var errCancelled = fault.New(fault.Cancelled, "the job was cancelled")
 
-// revokeHere is revoke, for which this node is to tell of the end.
+// revokeHere is revoke, after which this node publishes the end.
 func (q *Queue) revokeHere(ctx context.Context, id string, c *liveJob) (done bool, err error) {
 	if c != nil {
 		c.cancelling.Lock()
 		defer c.cancelling.Unlock()
-		defer func() { c.untold = c.untold || done || err != nil }() // nobody else would tell, if it is stored
+		defer func() { c.untold = c.untold || done || err != nil }() // if it is stored, no other node publishes it
 	}
 	return q.revoke(ctx, id, q.options.Clock.Now())
 }
 
-// tells says, once, whether this node has to tell of the end of a job that was
-// cancelled: it does if it stored that, whoever runs the job.
+// tells reports, once, whether this node has to publish the end of a cancelled job: the
+// node that stored the cancellation does, whichever runs the job.
 func (c *liveJob) tells() bool {
 	c.cancelling.Lock()
 	defer c.cancelling.Unlock()
@@ -290,21 +288,21 @@ func (c *liveJob) tells() bool {
 	return untold
 }
 
-// toldElsewhere says whether another tells of the end of a cancelled job whose work
-// is over.
+// toldElsewhere reports whether another node publishes the end of a cancelled job whose
+// run has ended.
 func (q *Queue) toldElsewhere(id string) bool {
 	c := q.following(id)
 	return q.options.Node != "" && (c == nil || !c.tells())
 }
 
-// settle tells everybody of the end of a job whose work is not under way.
+// settle publishes the end of a job that does not run.
 func (q *Queue) settle(ctx context.Context, id string) {
 	if j, _, err := q.load(ctx, id); err == nil {
 		q.finished(j)
 	}
 }
 
-// Retention is how long a job is kept after it ended in that state.
+// Retention returns how long a job is stored after it ended in a state.
 func (q *Queue) Retention(s State) time.Duration {
 	if s == Complete {
 		return q.options.KeepComplete
@@ -312,7 +310,7 @@ func (q *Queue) Retention(s State) time.Duration {
 	return q.options.KeepFailed
 }
 
-// tidy removes what is kept long enough, now and then.
+// tidy removes expired jobs periodically.
 func (q *Queue) tidy(ctx context.Context) {
 	every := min(q.options.KeepComplete, q.options.KeepFailed, time.Minute)
 	for q.options.Clock.Sleep(ctx, every) == nil {
@@ -322,7 +320,7 @@ func (q *Queue) tidy(ctx context.Context) {
 	}
 }
 
-// sweep removes the jobs whose time is over, with their journals.
+// sweep removes expired jobs and their journals.
 func (q *Queue) sweep(ctx context.Context) error {
 	now := q.options.Clock.Now()
 	for {

@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Journal is what a job did to the world so far, and what came of it: in the
-// order of the outcomes, then what is under way.
+// Journal returns the effects of a job so far with their outcomes, in the order of the
+// outcomes, followed by the effects in progress.
 func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
 	if err := q.mine(ctx, unknown, id); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
 	return host.ReadJournal(append(records, tail)...)
 }
 
-// tail is what the journal of a running script keeps.
+// tail returns the part of a running script's journal that is stored with the job.
 func (c *liveJob) tail() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,26 +38,25 @@ func (c *liveJob) tail() []byte {
 	return slices.Clone(c.journal.Tail())
 }
 
-// Script is a script that is tried in place of a job's own.
+// Script is a script to run in place of a job's own.
 type Script struct {
 	Source   string
 	Hash     string // of a stored script, or ""
-	Language string // what it is written in; "" where the hash or the runner tells
+	Language string // its language; "" if the hash or the runner tells
 }
 
-// Replayed is what a script did when it was answered from a journal.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Outcome
-	Error *Failure // why it failed, or where it left its journal
-	Steps int      // in the journal
-	Left  int      // of them not asked for: the script did less than it did then
-	// Diverged tells that the script wanted something else than its journal has.
+	Error *Failure // why the script failed, or where it diverged
+	Steps int      // entries in the journal
+	Left  int      // entries that the script did not reach
+	// Diverged means that the script requested an effect that its journal does not have.
 	Diverged bool
 }
 
-// Replay runs a job's script again offline: whatever it asks of the world is
-// answered from its journal, and nothing is done. Another script, if it has a
-// source, is run in place of the job's own.
+// Replay runs a job's script again offline: the journal answers all effects, and none
+// is performed. If script has a source, it runs in place of the job's own.
 func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, error) {
 	if err := q.mine(ctx, unknown, id); err != nil {
 		return Replayed{}, err
@@ -67,7 +66,7 @@ func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, 
 		return Replayed{}, err
 	}
 	if !j.State.Final() {
-		return Replayed{}, fault.New(fault.Conflict, "job %s is %s: only what is over can be replayed", id, j.State).
+		return Replayed{}, fault.New(fault.Conflict, "job %s is %s: only ended jobs can be replayed", id, j.State).
 			WithHint("wait for it with job_poll")
 	}
 	steps, err := q.Journal(ctx, id)

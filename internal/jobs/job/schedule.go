@@ -7,28 +7,27 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Schedule starts a job again and again. It is kept like a job: it goes on after
-// a restart. Times that went by meanwhile are made up for by one job, and a time
-// at which the job before is not over is passed over.
+// Schedule starts jobs at the times of a cron expression. It is stored and continues
+// after a restart. One job makes up for all times that passed meanwhile, and a time at
+// which the previous job still runs is skipped.
 type Schedule struct {
 	ID string
 	Spec
 	Cron    string
-	Zone    string // of the IANA database; "" is the server's own
+	Zone    string // an IANA time zone; "" is the server's own
 	Created time.Time
-	Next    time.Time // when it starts the next job; zero when it will not
+	Next    time.Time // start of the next job; zero if there is none
 	Paused  bool
-	Last    time.Time // when it started the last job; zero before the first
+	Last    time.Time // start of the last job; zero before the first
 	LastJob string
-	Started int // jobs so far
-	Skipped int // times passed over
+	Started int // number of jobs so far
+	Skipped int // number of times skipped
 }
 
-// mostSchedules is how many there can be: each is looked at when it is its time.
+// mostSchedules is the maximum number of schedules.
 const mostSchedules = 1000
 
-// Schedule keeps a schedule. Its first job starts at the first time that the
-// expression names.
+// Schedule stores a schedule. Its first job starts at the next time of the expression.
 func (q *Queue) Schedule(ctx context.Context, s Spec, expression, zone string) (Schedule, error) {
 	if err := q.writable(); err != nil {
 		return Schedule{}, err
@@ -57,8 +56,8 @@ func (q *Queue) Schedule(ctx context.Context, s Spec, expression, zone string) (
 	return made, nil
 }
 
-// PauseSchedule stops a schedule from starting jobs, or lets it go on: then the times
-// that went by are not made up for.
+// PauseSchedule stops a schedule from starting jobs, or resumes it. Times that passed
+// while it was paused are skipped.
 func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Schedule, error) {
 	if err := q.writable(); err != nil {
 		return Schedule{}, err
@@ -85,16 +84,16 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 	return s, err
 }
 
-// replan has the times looked at anew.
+// replan makes keepTime read the schedules again.
 func (q *Queue) replan() {
 	select {
 	case q.planned <- struct{}{}:
-	default: // it will be
+	default: // signalled already
 	}
 }
 
-// longestNap bounds how long the clock of the machine is trusted to run as ours
-// does: it may be set, or the machine sent to sleep.
+// longestNap is the maximum time between two checks: the clock may be set, or the
+// machine suspended.
 const longestNap = time.Minute
 
 // keepTime starts the jobs of schedules until ctx ends.
@@ -103,7 +102,7 @@ func (q *Queue) keepTime(ctx context.Context) {
 		next, err := q.startDue(ctx)
 		nap := longestNap
 		if err != nil && ctx.Err() == nil {
-			q.options.Log.ErrorContext(ctx, "schedules not looked at, trying again", "error", err)
+			q.options.Log.ErrorContext(ctx, "schedules not read, trying again", "error", err)
 			nap = time.Second
 		} else if !next.IsZero() {
 			nap = min(nap, next.Sub(q.options.Clock.Now()))
@@ -119,8 +118,8 @@ func (q *Queue) keepTime(ctx context.Context) {
 	}
 }
 
-// startDue starts a job for every schedule whose time has come, and tells when
-// the next one's will.
+// startDue starts a job for every schedule that is due, and returns the time of the
+// next one.
 func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
 	now := q.options.Clock.Now()
 	ids, err := q.dueSchedules(ctx, now)
@@ -143,13 +142,13 @@ func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
 		}
 		q.admit(j)
 		if err := q.persist(ctx, func() error { return q.engine.Start(j.ID) }); err != nil {
-			return next, err // it is stored: the next process starts it
+			return next, err // the job is stored: the next process starts it
 		}
 	}
 	return q.nextDue(ctx)
 }
 
-// retire pauses a schedule whose owner may not have anything done any more.
+// retire pauses a schedule whose owner has lost its rights.
 func (q *Queue) retire(ctx context.Context, id string, why error) error {
 	q.options.Log.WarnContext(ctx, "schedule paused", "schedule", id, "error", why)
 	_, err := q.changeSchedule(ctx, id, func(s *Schedule) error {

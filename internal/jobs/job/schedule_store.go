@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// scheduleColumns of a schedule as scanSchedule reads them.
+// scheduleColumns are the columns that scanSchedule reads.
 const scheduleColumns = "id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused, last, last_job, started, skipped"
 
 func scanSchedule(row db.Scanner) (s Schedule, err error) {
@@ -29,7 +29,7 @@ func scanSchedule(row db.Scanner) (s Schedule, err error) {
 	return s, json.Unmarshal([]byte(tags), &s.Tags)
 }
 
-// micros is how a time is stored.
+// micros returns the stored form of a time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -60,14 +60,14 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 	})
 }
 
-// updateSchedule stores what changes in the life of a schedule.
+// updateSchedule stores the changed fields of a schedule.
 func updateSchedule(ctx context.Context, tx *db.Tx, s Schedule) error {
 	_, err := tx.Exec(ctx, "UPDATE job_schedules SET next = $2, paused = $3, last = $4, last_job = $5, started = $6, skipped = $7 WHERE id = $1",
 		s.ID, micros(s.Next), s.Paused, micros(s.Last), s.LastJob, s.Started, s.Skipped)
 	return err
 }
 
-// changeSchedule changes a schedule as it stands.
+// changeSchedule reads a schedule, changes it and stores it, in one transaction.
 func (q *Queue) changeSchedule(ctx context.Context, id string, change func(*Schedule) error) (s Schedule, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) (err error) {
 		if s, err = scanSchedule(tx.QueryRow(ctx, "SELECT "+scheduleColumns+" FROM job_schedules WHERE id = $1", id)); err != nil {
@@ -113,8 +113,7 @@ func unknownSchedule(id string) error {
 	return fault.New(fault.NotFound, "no schedule %s", id).WithHint("schedule_list shows the schedules there are")
 }
 
-// Schedules are all there are, those first whose time comes first; paused ones
-// last.
+// Schedules returns all schedules, ordered by their next time; paused ones come last.
 func (q *Queue) Schedules(ctx context.Context) (all []Schedule, err error) {
 	where, args := ofOwner(ctx, "TRUE", nil)
 	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -136,7 +135,7 @@ func (q *Queue) dueSchedules(ctx context.Context, now time.Time) (ids []string, 
 	return ids, err
 }
 
-// nextDue is when the next schedule's time comes; zero for never.
+// nextDue returns the next time of any schedule; zero means never.
 func (q *Queue) nextDue(ctx context.Context) (time.Time, error) {
 	var next int64
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
@@ -145,9 +144,9 @@ func (q *Queue) nextDue(ctx context.Context) (time.Time, error) {
 	return moment(next), err
 }
 
-// fire stores the job of a schedule whose time has come, together with its next
-// time: there is either both or none, so that no time is served twice. The job
-// is empty when there is nothing to start.
+// fire stores the job of a due schedule together with the schedule's next time, in one
+// transaction, so that no time is served twice. The job is empty if there is nothing to
+// start.
 func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		j = Job{}
@@ -159,7 +158,7 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 			return err
 		}
 		r, err := readRhythm(s.Cron, s.Zone)
-		if err != nil { // it was good once: the zones this machine knows are others now
+		if err != nil { // it was valid when stored: this machine has another time zone database
 			q.options.Log.ErrorContext(ctx, "schedule paused", "schedule", id, "error", err)
 			s.Paused, s.Next = true, time.Time{}
 			return updateSchedule(ctx, tx, s)
@@ -177,7 +176,7 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 		if err != nil {
 			return err
 		}
-		ctx := principal.With(ctx, asker) // what a schedule starts is its owner's
+		ctx := principal.With(ctx, asker) // the job belongs to the schedule's owner
 		j = s.job(now)
 		s.Last, s.LastJob, s.Started = now, j.ID, s.Started+1
 		if err := q.insertJob(ctx, tx, j); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// columns of a job as scan reads them; output only where it is asked for.
+// columns are the columns of a job that scan reads; the output is read on request.
 const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule"
 
 func scan(row db.Scanner, more ...any) (j Job, err error) {
@@ -92,8 +92,8 @@ func unknown(ids ...string) error {
 		WithHint("job_list shows the jobs there are; finished ones are removed after a while")
 }
 
-// begin stores that a job runs now. attempts counts how often it was begun
-// without its journal growing.
+// begin stores that a job runs. attempts is the number of starts since its journal
+// last grew.
 func (q *Queue) begin(ctx context.Context, id string, at time.Time, records int) (attempts int, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `UPDATE jobs SET state = 'running', started = CASE WHEN started = 0 THEN $2 ELSE started END,
@@ -103,8 +103,8 @@ func (q *Queue) begin(ctx context.Context, id string, at time.Time, records int)
 	return attempts, err
 }
 
-// end stores how a job ended, unless it was cancelled meanwhile: then only what
-// it left behind is added. The job is returned as it stands.
+// end stores how a job ended. If it was cancelled meanwhile, only its output and
+// journal are stored. The job is returned as stored.
 func (q *Queue) end(ctx context.Context, j Job, tail []byte) (stored Job, err error) {
 	failure, output, err := encoded(j.Error, j.Output)
 	if err != nil {
@@ -144,7 +144,7 @@ func encoded(failure *Failure, lines []host.OutputLine) (f, o []byte, err error)
 	return f, o, err
 }
 
-// revoke stores that a job was cancelled, unless it is over.
+// revoke stores that a job was cancelled, unless it has ended.
 func (q *Queue) revoke(ctx context.Context, id string, at time.Time) (done bool, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, "UPDATE jobs SET state = 'cancelled', finished = $2 WHERE id = $1 AND finished = 0", id, at.UnixMicro())
@@ -160,8 +160,8 @@ func (q *Queue) revoke(ctx context.Context, id string, at time.Time) (done bool,
 	return done, err
 }
 
-// unfinished puts what a dead process was running back into line, and lists all
-// that is not over, the oldest first.
+// unfinished makes jobs that a dead process was running pending again, and returns all
+// unfinished jobs, the oldest first.
 func (q *Queue) unfinished(ctx context.Context) (jobs []Job, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE jobs SET state = 'pending' WHERE state IN ('running', 'waiting')"); err != nil {
@@ -174,7 +174,7 @@ func (q *Queue) unfinished(ctx context.Context) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// expired lists jobs that ended before the times given.
+// expired returns the jobs that ended before the given times.
 func (q *Queue) expired(ctx context.Context, complete, others time.Time) (ids []string, err error) {
 	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
 		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
@@ -198,6 +198,6 @@ func (q *Queue) remove(ctx context.Context, ids []string) error {
 		if q.options.Node == "" {
 			return nil
 		}
-		return forgetLive(ctx, tx, ids) // of nodes that died
+		return forgetLive(ctx, tx, ids) // left by nodes that died
 	})
 }

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// fairQueue lets a number of jobs run at once and shares their places between
-// creators: a free place goes to the creator with the fewest running, among equals
-// to the one served longest ago; within a creator to the highest priority, then
-// to the first who came.
+// fairQueue limits the number of running jobs and shares their places between creators.
+// A free place goes to the creator with the fewest running jobs, among equals to the
+// one served longest ago; within a creator to the highest priority, then to the first
+// in the queue.
 type fairQueue struct {
 	mu       sync.Mutex
 	free     int
-	counted  uint64 // arrivals and places given, to tell what came first
+	counted  uint64 // counts arrivals and places given, to order them
 	creators map[string]*creator
 }
 
-// creator is somebody who has jobs running or waiting.
+// creator is the creator of jobs that run or wait.
 type creator struct {
 	running int
-	last    uint64 // its count: when it came, or got a place last
+	last    uint64 // count at its arrival, or when it last got a place
 	waiting []*waiter
 }
 
@@ -34,7 +34,7 @@ func newFairQueue(limit int) *fairQueue {
 	return &fairQueue{free: limit, creators: map[string]*creator{}}
 }
 
-// take waits for a place, which give returns. It fails with the cause of ctx.
+// take waits for a place, which give returns. Its error is the cause of ctx.
 func (t *fairQueue) take(ctx context.Context, who string, priority int) error {
 	w := &waiter{priority, make(chan struct{})}
 	t.mu.Lock()
@@ -59,7 +59,7 @@ func (t *fairQueue) take(ctx context.Context, who string, priority int) error {
 	if i := slices.Index(c.waiting, w); i >= 0 {
 		c.waiting = slices.Delete(c.waiting, i, i+1)
 		t.forget(who, c)
-	} else { // it was served meanwhile
+	} else { // it got a place meanwhile
 		t.release(who)
 	}
 	return context.Cause(ctx)
@@ -86,7 +86,7 @@ func (t *fairQueue) forget(who string, c *creator) {
 	}
 }
 
-// serve gives free places to those who wait.
+// serve gives free places to waiting jobs.
 func (t *fairQueue) serve() {
 	for t.free > 0 {
 		next := t.next()
@@ -101,7 +101,7 @@ func (t *fairQueue) serve() {
 	}
 }
 
-// next is the creator whose turn it is, or nil when nobody waits.
+// next returns the creator whose turn it is, or nil if no job waits.
 func (t *fairQueue) next() *creator {
 	var best *creator
 	for _, c := range t.creators {

@@ -14,12 +14,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// work is one durable run: a job from wherever it stands to its end. It was
-// promised to be done, so a database that is away is waited for.
+// work is the durable run of a job, from its stored state to its end. A stored job must
+// not be lost, so work waits for an unreachable database.
 func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	ctx, _ = db.WaitForDatabase(ctx)
 	j, fresh, err := q.find(ctx, run.ID)
-	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
+	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // it has ended, and only the engine does not know
 		q.clean(run.ID)
 		return nil
 	}
@@ -34,7 +34,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	if err := q.wait(ctx, j); err != nil {
 		return q.stopped(ctx, j, err)
 	}
-	held := !q.apart(j) // a place to run
+	held := !q.apart(j) // has a place in the queue
 	defer func() {
 		if held {
 			q.turns.give(j.Creator)
@@ -60,7 +60,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	return q.perform(ctx, run, j, steps, &held)
 }
 
-// find is the job of a run: as it was submitted, when it is fresh, or as it was
+// find returns the job of a run: as it was submitted, if it is fresh, or as it was
 // stored.
 func (q *Queue) find(ctx context.Context, id string) (j Job, fresh bool, err error) {
 	if c := q.following(id); c != nil {
@@ -75,7 +75,7 @@ func (q *Queue) find(ctx context.Context, id string) (j Job, fresh bool, err err
 	return j, false, err
 }
 
-// past is what a run recorded before: how many records, and the steps in them.
+// past returns the number of records of a run so far, and their journal entries.
 func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records int, steps []host.Step, err error) {
 	if fresh {
 		return 0, nil, nil
@@ -92,7 +92,7 @@ func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records
 	return len(past), steps, err
 }
 
-// wait waits until the job is due and has its turn.
+// wait waits until the job is due and has a place in the queue.
 func (q *Queue) wait(ctx context.Context, j Job) error {
 	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
 		return err
@@ -103,16 +103,16 @@ func (q *Queue) wait(ctx context.Context, j Job) error {
 	return q.turns.take(ctx, j.Creator, j.Priority)
 }
 
-// apart tells whether the job takes no turn.
+// apart reports whether the job runs without a place in the queue.
 func (q *Queue) apart(j Job) bool { return q.options.Unlimited != nil && q.options.Unlimited(j.Spec) }
 
 func givenUp(attempts int) error {
 	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).
-		WithHint("the script may use up the machine; look at what it does before it is started again")
+		WithHint("the script may exhaust the machine's resources; check it before you start it again")
 }
 
-// perform runs the script with the steps of its journal answered. When it pauses
-// for somebody's word, its place is given to others meanwhile.
+// perform runs the script, with effects answered from its journal. While it waits for
+// approval, its place in the queue is given to another job.
 func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) error {
 	for {
 		over, err := q.attempt(ctx, run, j, steps)
@@ -139,15 +139,15 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 	}
 }
 
-// errOutage means that a run came to its time limit because the database was away:
-// it goes on where it is.
-var errOutage = errors.New("the time went by while the database was away")
+// errOutage means that a run reached its time limit because the database was
+// unreachable: it continues.
+var errOutage = errors.New("the time limit passed while the database was unreachable")
 
-// attempt runs the script once. It is not over when it waits for somebody's word:
-// then the error is an *asking, or when the database used up its time.
+// attempt runs the script once. The job is not over if it waits for approval, with an
+// *asking as the error, or if an outage of the database used up its time.
 func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step) (over bool, err error) {
 	c := q.following(j.ID)
-	if c == nil { // cancelled between two looks
+	if c == nil { // cancelled meanwhile
 		return true, nil
 	}
 	ctx, outages := db.WaitForDatabase(ctx)
@@ -171,7 +171,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		outcome, err = q.runner.RunJob(running, q.task(j, c, replay))
 	}
 	late := run.Delayed() || outages.Any()
-	switch stopped := journal.Err(); { // also when the script made something of the refusal
+	switch stopped := journal.Err(); { // even if the script handled the error
 	case errors.Is(stopped, durable.ErrClosing):
 		if err := journal.Flush(); err != nil {
 			q.options.Log.ErrorContext(ctx, "end of a job's journal not stored", "job", j.ID, "error", err)
@@ -182,7 +182,8 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		q.leave(j.ID)
 		return true, durable.ErrTakenOver
 	}
-	// An effect that was refused for good fails the job, whatever the script made of it.
+	// An effect that was refused for good fails the job, even if the script handled the
+	// error.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
 		err = refused
 	} else if why := unfinished(ctx, gate.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {
@@ -192,7 +193,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	return true, q.conclude(ctx, j, outcome, err, journal.End())
 }
 
-// unfinished is why a run that has ended is not over, or nil.
+// unfinished returns why a run that has stopped is not over, or nil.
 func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) error {
 	goesOn := ctx.Err() == nil
 	switch {
@@ -204,7 +205,7 @@ func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) 
 	return nil
 }
 
-// task is a job as its runner sees it.
+// task returns what the runner needs to run a job.
 func (q *Queue) task(j Job, c *liveJob, door host.Handler) Task {
 	return Task{
 		ID: j.ID, Spec: j.Spec, Created: j.Created, Handler: door, Temp: q.folder(j.ID), Watch: c.say,
@@ -215,7 +216,7 @@ func (q *Queue) task(j Job, c *liveJob, door host.Handler) Task {
 	}
 }
 
-// conclude stores how a job ended, unless it did not: then it goes on later.
+// conclude stores how a job ended, if it has; otherwise it continues later.
 func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error, tail []byte) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, durable.ErrTakenOver) {
@@ -253,8 +254,8 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 	return nil
 }
 
-// persist tries until the database lets it: a job that cannot be stored is not
-// over. It gives up when ctx ends, or when there is no such job.
+// persist retries until the write succeeds: a job whose end is not stored is not over.
+// It gives up when ctx ends, or when the job does not exist.
 func (q *Queue) persist(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -268,7 +269,7 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// stopped ends a job that did not begin, or did not go on.
+// stopped ends a job that did not start, or did not continue.
 func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
 		if q.toldElsewhere(j.ID) {
@@ -290,7 +291,7 @@ func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	return q.conclude(ctx, j, Outcome{}, err, nil)
 }
 
-// folder is the job's own, or "".
+// folder returns the job's folder, or "".
 func (q *Queue) folder(id string) string {
 	if q.options.TempDir == "" {
 		return ""
@@ -305,6 +306,6 @@ func (q *Queue) clean(id string) {
 		return
 	}
 	if err := os.RemoveAll(folder); err != nil {
-		q.options.Log.Warn("folder of job left behind", "job", id, "error", err)
+		q.options.Log.Warn("folder of job not removed", "job", id, "error", err)
 	}
 }
