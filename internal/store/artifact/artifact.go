@@ -1,8 +1,7 @@
-// Package artifact keeps what people and scripts make: content under its hash,
-// and beside it what is known of it: kind, tags, who made it, from what, when,
-// and what was said about it since. Content is kept by a cas.Store, everything
-// else in the database. The same content is one artifact, however often and by
-// whomever it is stored.
+// Package artifact stores what people and scripts create: content under its hash, and
+// its metadata: kind, tags, creator, parent, time and annotations. A cas.Store holds the
+// content, the database everything else. The same content is one artifact, however often
+// and by whomever it is stored.
 package artifact
 
 import (
@@ -14,43 +13,41 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Artifact is what is known of one content.
+// Artifact is the metadata of one content.
 type Artifact struct {
 	Hash        cas.Ref
 	Size        int64 // bytes
 	MIME        string
 	Tags        []string // sorted, each once
-	Creator     string   // who stored it first; "" when nobody said
-	Parent      cas.Ref  // what it was made from; zero when nothing
+	Creator     string   // who stored it first; "" if unknown
+	Parent      cas.Ref  // what it was made from; zero if nothing
 	Name        string
 	Description string
 	Annotations []Annotation // oldest first
 	CreatedAt   time.Time
 
-	number int64 // its place in the order of creation
+	number int64 // position in the order of creation
 }
 
-// Annotation is something said about an artifact after it was made.
+// Annotation is a remark about an artifact, added after it was created.
 type Annotation struct {
 	Message string
-	Vibe    string // a few words for its mood; may be empty
-	Source  string // who said it; may be empty
+	Vibe    string // a few words about its mood; may be empty
+	Source  string // who made the remark; may be empty
 	Time    time.Time
 }
 
-// Details is what somebody who stores content says of it. Everything may be
-// empty.
+// Details is the metadata given when content is stored. All fields may be empty.
 type Details struct {
 	MIME        string // "" is application/octet-stream
 	Tags        []string
 	Creator     string
-	Parent      cas.Ref // of an artifact that exists
+	Parent      cas.Ref // must exist
 	Name        string
 	Description string
 }
 
-// Bounds of what is said of one artifact, so that no one of them fills the
-// database or a listing.
+// Limits of the metadata of one artifact, so that none fills the database or a listing.
 const (
 	maxTags        = 64
 	maxTag         = 128
@@ -73,13 +70,13 @@ func (d Details) checked() (Details, error) {
 	}{{"name", d.Name, maxName}, {"creator", d.Creator, maxName}, {"mime type", d.MIME, maxName}, {"description", d.Description, maxDescription}} {
 		if len(field.text) > field.limit {
 			return d, fault.New(fault.InvalidParams, "store artifact: the %s has %d bytes", field.what, len(field.text)).
-				WithHint("at most %d are kept", field.limit)
+				WithHint("at most %d are allowed", field.limit)
 		}
 	}
 	return d, nil
 }
 
-// cleanTags trims, sorts and bounds tags, and drops doubles and empty ones.
+// cleanTags trims, sorts and limits tags, and removes duplicates and empty ones.
 func cleanTags(tags []string) ([]string, error) {
 	clean := make([]string, 0, len(tags))
 	for _, tag := range tags {
@@ -99,11 +96,11 @@ func cleanTags(tags []string) ([]string, error) {
 	return clean, nil
 }
 
-// Created is published when content becomes an artifact: once per content.
+// Created is published when content becomes an artifact, once per content.
 type Created struct {
 	ID      string   `json:"artifact_id"`
 	Hash    cas.Ref  `json:"hash"`
-	Content cas.Ref  `json:"content_hash"` // the same, as backends say it
+	Content cas.Ref  `json:"content_hash"` // the same, under the name that backends use
 	MIME    string   `json:"mime"`
 	Name    string   `json:"name,omitempty"`
 	Creator string   `json:"creator,omitempty"`

@@ -9,7 +9,7 @@ import (
 )
 
 // eachCandidate calls do for every artifact of the given numbers, complete with
-// tags and annotations. Three statements do for all of them.
+// tags and annotations. It needs three statements for all of them.
 func eachCandidate(ctx context.Context, tx *db.Tx, numbers []int64, do func(*Artifact)) error {
 	if len(numbers) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func attachAnnotations(ctx context.Context, tx *db.Tx, in string, byNumber map[i
 	return err
 }
 
-// prefixScanner reads one more column before those that are asked for.
+// prefixScanner reads one more column before the requested ones.
 type prefixScanner struct {
 	row   db.Scanner
 	first any

@@ -12,23 +12,22 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Content is something kept under its hash. It need not be an artifact: nobody
-// made it to be found.
+// Content is content stored under its hash. It need not be an artifact.
 type Content struct {
 	Hash      cas.Ref
 	Size      int64
 	MIME      string
-	CreatedAt time.Time // zero when nobody noted it
+	CreatedAt time.Time // zero if unknown
 }
 
 // idPrefix begins the id of an artifact; digits of its hash follow.
 const idPrefix = "artifact_"
 
-// ID is what people and tools call the artifact of that content.
+// ID returns the id of the artifact of a content.
 func ID(ref cas.Ref) string { return idPrefix + ref.Short() }
 
-// StoreContent stores all of r without making it an artifact. Content that is there keeps
-// the type it was first said to have, unless that was none.
+// StoreContent stores all of r without creating an artifact. Content that exists already
+// keeps its first type, unless it had none.
 func (s *Store) StoreContent(ctx context.Context, r io.Reader, mime string) (c Content, err error) {
 	d, err := Details{MIME: mime}.checked()
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *Store) StoreContent(ctx context.Context, r io.Reader, mime string) (c C
 	return c, err
 }
 
-// Find is the content that text names: a hash or a unique beginning of one, with
+// Find returns the content that text names: a hash or a unique prefix of one, with
 // or without "cas:", or an artifact's id.
 func (s *Store) Find(ctx context.Context, text string) (c Content, err error) {
 	ref, err := cas.Resolve(ctx, s.blobs, strings.TrimPrefix(text, idPrefix))
@@ -69,7 +68,7 @@ func (s *Store) Find(ctx context.Context, text string) (c Content, err error) {
 	return c, err
 }
 
-// describeContent finds the type of a content: as an artifact, or as it was kept.
+// describeContent finds the type of a content, as an artifact or as stored content.
 func describeContent(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64) (Content, error) {
 	c := Content{Hash: ref, Size: size, MIME: "application/octet-stream"}
 	var created int64
@@ -86,7 +85,7 @@ func describeContent(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64) (C
 	return c, nil
 }
 
-// Stats counts what is kept, artifacts and other contents, each once.
+// Stats counts the stored contents, artifacts and others, each once.
 func (s *Store) Stats(ctx context.Context) (items, bytes int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT COUNT(*), COALESCE(SUM(size), 0) FROM

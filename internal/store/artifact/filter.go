@@ -10,17 +10,17 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// filter is one field of a query that must hold. Each is answered from an index
-// whose order is that of the artifacts' numbers.
+// filter is a condition on one field of a query. An index in the order of the artifacts'
+// numbers answers each.
 type filter struct {
 	column string // of artifacts, or "tag"
 	value  string
-	count  int // how many artifacts it lets through, up to MostCounted
+	count  int // number of matching artifacts, up to MaxCounted
 }
 
-// filters are the query's fields, the one that lets the fewest through first: it
-// leads the walk, and the others are looked up for what it finds. Of equals the
-// tag comes last, for it is quickest to look up.
+// filters returns the conditions of a query, the most selective first: it drives the
+// query, and the others are looked up for its rows. Of equals the tag comes last, because
+// it is the fastest to look up.
 func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err error) {
 	for _, f := range q.fields() {
 		if f.value == "" {
@@ -43,10 +43,10 @@ func (q Query) fields() []filter {
 	return fields
 }
 
-// count tells how many artifacts fit all filters, up to MostCounted.
+// count returns the number of artifacts that match all filters, up to MaxCounted.
 func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err error) {
 	column, from, where, args := joinedBy(filters)
-	if len(filters) == 1 && filters[0].column == "tag" { // needs no look at the artifacts
+	if len(filters) == 1 && filters[0].column == "tag" { // needs no access to artifacts
 		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
 	}
 	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
@@ -54,7 +54,7 @@ func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err err
 	return total, err
 }
 
-// joinedBy is the filters as SQL, and the column that gives the order.
+// joinedBy returns the filters as SQL, and the column to order by.
 func joinedBy(filters []filter) (column, from string, where []string, args []any) {
 	column, from = "a.number", "artifacts a"
 	for i, f := range filters {

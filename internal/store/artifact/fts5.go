@@ -13,8 +13,8 @@ import (
 //go:embed fts5/migrations/*.sql
 var fts5Migrations embed.FS
 
-// fts5 is the index of words in SQLite: a full-text table that holds no text of
-// its own, whose rows bear the artifacts' numbers.
+// fts5 is the index of words in SQLite: a contentless full-text table whose row ids are
+// the artifacts' numbers.
 type fts5 struct{}
 
 func openFTS5(ctx context.Context, database *db.DB) (words, error) {
@@ -49,10 +49,10 @@ func (fts5) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
 	return nil
 }
 
-// find looks for all words as they are, which streams the newest from the index
-// and stops early. When too many artifacts have them, those that have them in
-// name or tags go before the others. Only when few do are the words taken as
-// beginnings, and after that each for itself.
+// find searches for all words as given, which streams the newest rows from the index
+// and stops early. If too many artifacts match, those with the words in name or tags
+// come first. If few match, it searches for the words as prefixes, and then for each
+// word separately.
 func (fts5) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error) {
 	const few = 50
 	rest := restriction(q)
@@ -74,7 +74,7 @@ func (fts5) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit
 	return found, err
 }
 
-// Where words are looked for.
+// The columns that are searched.
 const (
 	texts      = "artifact_words"
 	titles     = "artifact_titles"
@@ -82,20 +82,20 @@ const (
 	inTitle    = "{name tags} : "
 )
 
-// exactly asks for all words in FTS5's language. They are letters and digits
-// only, so nothing in them can be taken for an operator inside the quotes.
+// exactly returns an FTS5 expression for all words. They are letters and digits only, so
+// that nothing inside the quotes can be an operator.
 func exactly(wanted []string) string { return `("` + strings.Join(wanted, `" AND "`) + `")` }
 
-// beginning asks for words that begin with the wanted ones.
+// beginning returns an FTS5 expression for words with the given prefixes.
 func beginning(wanted []string) string { return `("` + strings.Join(wanted, `" * AND "`) + `" *)` }
 
-// widen adds what matches the expression to what was found.
+// widen adds the matches of the expression to found.
 func widen(ctx context.Context, tx *db.Tx, found []int64, limit int, expression string) ([]int64, error) {
 	more, err := matching(ctx, tx, texts, expression, limit)
 	return join(limit, found, more), err
 }
 
-// restriction narrows by the query's other fields as far as their words go.
+// restriction adds the words of the query's other fields to the expression.
 func restriction(q Query) string {
 	var out strings.Builder
 	for _, field := range q.fields() {
@@ -110,7 +110,7 @@ func restriction(q Query) string {
 	return out.String()
 }
 
-// tokensInOrder is text as a phrase: its words, repeated ones too.
+// tokensInOrder returns text as a phrase: its words, including repeated ones.
 func tokensInOrder(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '"' || r < ' ' || strings.ContainsRune(" :/_-.,;'()", r) })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// maxGenerations bounds a walk up the family tree.
+// maxGenerations limits a walk up the ancestors.
 const maxGenerations = 1000
 
-// Ancestors walks from ref to what it was made from and on to the first of the
-// family, nearest first, at most limit of them.
+// Ancestors returns the parent of ref, its parent and so on, nearest first, at most
+// limit of them.
 func (s *Store) Ancestors(ctx context.Context, ref cas.Ref, limit int) (line []Artifact, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		line = nil
@@ -29,21 +29,20 @@ func (s *Store) Ancestors(ctx context.Context, ref cas.Ref, limit int) (line []A
 	return line, err
 }
 
-// Children are the artifacts made from ref, newest first, a page of them.
+// Children returns a page of the artifacts made from ref, newest first.
 func (s *Store) Children(ctx context.Context, ref cas.Ref, limit int) ([]Artifact, error) {
 	page, err := s.Search(ctx, Query{Parent: ref, Limit: limit})
 	return page.Artifacts, err
 }
 
-// Versions are the artifacts of one name, newest first, a page of them: the
-// variations of one thing over time.
+// Versions returns a page of the artifacts of one name, newest first.
 func (s *Store) Versions(ctx context.Context, name string, limit int) ([]Artifact, error) {
 	page, err := s.Search(ctx, Query{Name: name, Limit: limit})
 	return page.Artifacts, err
 }
 
-// checkParent sees to it that a parent exists and does not descend from ref,
-// which would make the family a circle.
+// checkParent checks that a parent exists and does not descend from ref, which would
+// create a cycle.
 func checkParent(ctx context.Context, tx *db.Tx, ref, parent cas.Ref) error {
 	if parent.IsZero() {
 		return nil

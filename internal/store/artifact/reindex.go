@@ -7,16 +7,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Derived are the sets of migrations and the tables that hold the index of words,
-// whichever database it is. They differ between databases, and Reindex makes them
-// anew.
+// Derived returns the sets of migrations and the tables of the index of words. They
+// differ between databases, and Reindex fills them again.
 var Derived = struct{ Sets, Tables []string }{
 	Sets:   []string{"artifact_fts5", "artifact_tsvector"},
 	Tables: []string{"artifact_words", "artifact_titles"},
 }
 
-// Reindex makes everything findable by its words, in a database whose index is
-// empty.
+// Reindex indexes the words of all artifacts, in a database whose index is empty.
 func (s *Store) Reindex(ctx context.Context) error {
 	const atOnce = 200
 	for after := int64(0); ; {

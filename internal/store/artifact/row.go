@@ -13,7 +13,7 @@ import (
 
 const columns = "hash, number, size, mime, creator, parent, name, description, created_at"
 
-// scanRow reads a row of columns; tags and annotations are not in it.
+// scanRow reads a row of columns, which does not include tags and annotations.
 func scanRow(row db.Scanner) (Artifact, error) {
 	var a Artifact
 	var hash, parent string
@@ -47,7 +47,7 @@ func scanNumber(row db.Scanner) (number int64, err error) {
 	return number, err
 }
 
-// load reads everything known of ref.
+// load reads all metadata of ref.
 func load(ctx context.Context, tx *db.Tx, ref cas.Ref) (Artifact, error) {
 	a, err := scanRow(tx.QueryRow(ctx, "SELECT "+columns+" FROM artifacts WHERE hash = $1", ref.String()))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -83,7 +83,7 @@ func numberOf(ctx context.Context, tx *db.Tx, ref cas.Ref) (number int64, err er
 	return number, err
 }
 
-// written is how a ref stands in a column; nothing for none.
+// written returns the stored form of a ref; "" for the zero Ref.
 func written(ref cas.Ref) string {
 	if ref.IsZero() {
 		return ""

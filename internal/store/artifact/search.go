@@ -12,35 +12,32 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Query says which artifacts are looked for. Empty fields do not matter; those
-// given must all hold.
+// Query selects artifacts. Empty fields match all; the others must all match.
 type Query struct {
 	Tags    []string // all of them
 	Creator string
 	Parent  cas.Ref
 	Name    string
-	Vibe    string // free words, looked for in name, tags, description and annotations
-	Limit   int    // of one page; zero means 20, and no more than 200 are given
-	Cursor  string // Page.Next of the page before
+	Vibe    string // words to find in name, tags, description and annotations
+	Limit   int    // of one page; zero means 20, and the maximum is 200
+	Cursor  string // Page.Next of the previous page
 }
 
-// Page is some of what a search found: with a Vibe the best first, else the
-// newest.
+// Page is one page of results: the best first with a Vibe, otherwise the newest first.
 type Page struct {
 	Artifacts []Artifact
-	Total     int    // of all pages, counted no further than MostCounted
+	Total     int    // on all pages, up to MaxCounted
 	Next      string // Cursor of the next page; "" at the end
 }
 
-// MaxCounted is where counting ends: nobody reads further, and everybody would
-// wait for it.
+// MaxCounted is the number at which counting stops, because counting further is slow.
 const MaxCounted = 1000
 
-// mostRanked is how many artifacts that have the words are ranked. When more
-// have them, the newest count.
+// mostRanked is the maximum number of artifacts that are ranked. If more match, the
+// newest are ranked.
 const mostRanked = 200
 
-// Search finds artifacts.
+// Search returns a page of the artifacts that match the query.
 func (s *Store) Search(ctx context.Context, q Query) (page Page, err error) {
 	if q.Limit <= 0 {
 		q.Limit = 20
@@ -71,7 +68,7 @@ func (s *Store) Tags(ctx context.Context, prefix string, limit int) (tags []stri
 	return tags, err
 }
 
-// newest lists what fits the query, by age.
+// newest returns the artifacts that match the query, newest first.
 func newest(ctx context.Context, tx *db.Tx, q Query, after cursor) (Page, error) {
 	filters, err := q.filters(ctx, tx)
 	if err != nil {
@@ -114,8 +111,8 @@ func furnishAll(ctx context.Context, tx *db.Tx, page *Page, found []Artifact) er
 	return nil
 }
 
-// ranked lists what has the words, best first. All of them are wanted; what has
-// only some comes after what has all.
+// ranked returns the artifacts that contain the words, best first. Those that contain
+// all words come before those that contain some.
 func (s *Store) ranked(ctx context.Context, tx *db.Tx, q Query, wanted []string, after cursor) (Page, error) {
 	numbers, err := s.candidates(ctx, tx, q, wanted)
 	if err != nil {
@@ -147,8 +144,8 @@ func (s *Store) ranked(ctx context.Context, tx *db.Tx, q Query, wanted []string,
 	return page, nil
 }
 
-// candidates are the artifacts worth ranking: all that the query's other fields
-// let through when one of them lets few, else those the index of words knows.
+// candidates returns the artifacts to rank: all that match the query's other fields if
+// one of these is selective, otherwise those that the index of words finds.
 func (s *Store) candidates(ctx context.Context, tx *db.Tx, q Query, wanted []string) ([]int64, error) {
 	filters, err := q.filters(ctx, tx)
 	if err != nil {
@@ -169,7 +166,7 @@ func firstAfter(hits []hit, last hit) int {
 	return i
 }
 
-// fits tells exactly what the words' index may know only roughly.
+// fits reports whether an artifact matches exactly: the index of words is approximate.
 func (q Query) fits(a *Artifact) bool {
 	hasTag := func(tag string) bool { return slices.Contains(a.Tags, tag) }
 	return !slices.ContainsFunc(q.Tags, func(tag string) bool { return !hasTag(tag) }) &&
@@ -197,7 +194,7 @@ func readCursor(text string) (c cursor, err error) {
 		_, err = fmt.Sscanf(string(raw), "%d.%d", &c.score, &c.number)
 	}
 	if err != nil || c.number < 1 {
-		return c, fault.New(fault.InvalidParams, "cursor %.40q is not one of ours", text).WithHint("begin again without a cursor")
+		return c, fault.New(fault.InvalidParams, "%.40q is not a cursor", text).WithHint("begin again without a cursor")
 	}
 	return c, nil
 }

@@ -19,14 +19,14 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options are a store's choices. The zero value tells nobody and uses the
+// Options configure a store. With the zero value it publishes no events and uses the
 // machine's clock.
 type Options struct {
 	Events *event.Bus
 	Clock  clock.Clock
 }
 
-// Store keeps artifacts. It is safe for concurrent use.
+// Store stores artifacts. It is safe for concurrent use.
 type Store struct {
 	db     *db.DB
 	blobs  cas.Store
@@ -35,8 +35,8 @@ type Store struct {
 	clock  clock.Clock
 }
 
-// Open makes a store over a database, whose tables it brings up to date, and a
-// store of contents. Both stay the caller's to close.
+// Open opens the store of a database and a store of contents, and creates or updates its
+// tables. The caller closes both.
 func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -55,10 +55,9 @@ func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*St
 	return &Store{db: database, blobs: blobs, words: words, events: o.Events, clock: o.Clock}, nil
 }
 
-// Put stores all of content. Content that is an artifact already stays the same
-// one: tags are added to it, name and description replaced when given, and a
-// parent is taken when it had none and does not descend from it; its creator
-// stays the first. created tells whether it is new.
+// Put stores all of content. If it is an artifact already, tags are added, name and
+// description are replaced if given, and a parent is set if it had none and does not
+// descend from it; its creator stays the first. created reports whether it is new.
 func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifact, created bool, err error) {
 	d, err = d.checked()
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifa
 	return a, created, nil
 }
 
-// record writes what is known of ref, adding to what was known before.
+// record stores the metadata of ref, and adds to existing metadata.
 func (s *Store) record(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, d Details) (created bool, err error) {
 	if err := checkParent(ctx, tx, ref, d.Parent); err != nil {
 		return false, err
@@ -114,7 +113,7 @@ func (s *Store) insert(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, 
 	return number, err
 }
 
-// amend adds what is newly said of an artifact that exists.
+// amend adds metadata to an existing artifact.
 func amend(ctx context.Context, tx *db.Tx, ref cas.Ref, d Details) error {
 	_, err := tx.Exec(ctx, `UPDATE artifacts SET
 		creator = CASE WHEN creator = '' THEN $2 ELSE creator END,
@@ -141,7 +140,7 @@ func addTags(ctx context.Context, tx *db.Tx, number int64, tags []string) error 
 	return nil
 }
 
-// Get tells what is known of ref.
+// Get returns the metadata of ref.
 func (s *Store) Get(ctx context.Context, ref cas.Ref) (a Artifact, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = load(ctx, tx, ref)
@@ -150,12 +149,12 @@ func (s *Store) Get(ctx context.Context, ref cas.Ref) (a Artifact, err error) {
 	return a, err
 }
 
-// Read gives the whole content of ref, of at most limit bytes.
+// Read returns the whole content of ref, of at most limit bytes.
 func (s *Store) Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error) {
 	return cas.Read(ctx, s.blobs, ref, limit)
 }
 
-// Open reads the content of ref, which the caller closes.
+// Open opens the content of ref, which the caller closes.
 func (s *Store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
 	return s.blobs.Open(ctx, ref)
 }
@@ -166,7 +165,7 @@ func (s *Store) Resolve(ctx context.Context, text string) (cas.Ref, error) {
 	return cas.Resolve(ctx, s, strings.TrimPrefix(text, idPrefix))
 }
 
-// Match lists up to limit artifacts whose hash begins with prefix.
+// Match returns up to limit artifacts whose hash begins with prefix.
 func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		refs, err = db.All(ctx, tx, scanRef, "SELECT hash FROM artifacts WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3",
@@ -176,11 +175,11 @@ func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas
 	return refs, err
 }
 
-// Annotate adds something said about ref. It is found by those words from now on.
+// Annotate adds an annotation to ref. Searches find its words from now on.
 func (s *Store) Annotate(ctx context.Context, ref cas.Ref, n Annotation) (a Artifact, err error) {
 	if len(n.Message)+len(n.Vibe)+len(n.Source) > maxDescription {
 		return a, fault.New(fault.InvalidParams, "annotate %s: the annotation is too long", ref.Short()).
-			WithHint("at most %d bytes are kept", maxDescription)
+			WithHint("at most %d bytes are allowed", maxDescription)
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		if a, err = load(ctx, tx, ref); err != nil {

@@ -15,8 +15,8 @@ import (
 //go:embed tsvector/migrations/*.sql
 var tsvectorMigrations embed.FS
 
-// tsvector is the index of words in Postgres. The words are split here, so that
-// they are the same as those that are ranked.
+// tsvector is the index of words in Postgres. The words are split here, so that they are
+// the same as the ranked ones.
 type tsvector struct{}
 
 func openTSVector(ctx context.Context, database *db.DB) (words, error) {
@@ -37,8 +37,8 @@ func (tsvector) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
 	return err
 }
 
-// lexemes are all words of a text, each once. What is too long for Postgres is
-// nobody's word.
+// lexemes returns the words of a text, each once, without those that are too long for
+// Postgres.
 func lexemes(text string) []string {
 	const longest = 255
 	all := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -47,8 +47,8 @@ func lexemes(text string) []string {
 	return slices.Compact(all)
 }
 
-// find looks for all words as they are, then for words that begin with them, and
-// then for each of them.
+// find searches for all words as given, then for words with these prefixes, and then for
+// each of them.
 func (tsvector) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error) {
 	const few = 50
 	searches := []string{`'` + strings.Join(wanted, `' & '`) + `'`, `'` + strings.Join(wanted, `':* & '`) + `':*`}
@@ -71,8 +71,8 @@ func (tsvector) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, l
 	return found, nil
 }
 
-// tsMatching lists the newest that match and fit the rest of the query. Words are
-// letters and digits, so nothing in them ends the quotes.
+// tsMatching returns the newest artifacts that match the expression and the rest of the
+// query. Words are letters and digits, so they cannot end the quotes.
 func tsMatching(ctx context.Context, tx *db.Tx, q Query, search string, limit int) ([]int64, error) {
 	var given []filter
 	for _, f := range q.fields() {

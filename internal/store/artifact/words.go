@@ -10,19 +10,19 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// words is the index of everything said about artifacts: the one part whose SQL
-// differs between databases.
+// words is the index of all words of the metadata: the only part whose SQL differs
+// between databases.
 type words interface {
-	// put makes a findable by what it now says; it may have been put before.
+	// put indexes the current words of a, which may be indexed already.
 	put(ctx context.Context, tx *db.Tx, a *Artifact) error
-	// find returns the numbers of at most limit artifacts that have words
-	// beginning with the wanted ones: those that have all of them before those
-	// that have some. It may take the rest of q roughly: what it returns is held
-	// against q again. The order does not matter, for ranking is done here.
+	// find returns the numbers of at most limit artifacts with words that begin with
+	// the given ones. Those that have all of them come before those that have some.
+	// It may apply the rest of q only approximately: the caller checks its results
+	// against q and ranks them, so their order does not matter.
 	find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error)
 }
 
-// mostWords is how many words of a query are looked for.
+// mostWords is the maximum number of words of a query.
 const mostWords = 16
 
 // tokens splits text into words: letters and digits, in lower case, each once.
@@ -37,13 +37,13 @@ func tokens(text string) []string {
 	return once
 }
 
-// hit is an artifact with how well it fits the wanted words.
+// hit is an artifact with its score.
 type hit struct {
 	score    int
 	artifact *Artifact
 }
 
-// compare puts the better first, and of equals the newer.
+// compare orders by score, and then the newer first.
 func (h hit) compare(other hit) int {
 	if h.score != other.score {
 		return cmp.Compare(other.score, h.score)
@@ -51,8 +51,7 @@ func (h hit) compare(other hit) int {
 	return cmp.Compare(other.artifact.number, h.artifact.number)
 }
 
-// What a word is worth in the places where it may stand. That one more of the
-// wanted words is there counts more than where.
+// The scores of a word by its place. One more matching word counts more than the place.
 const (
 	wordWorth        = 100
 	nameWorth        = 12
@@ -62,7 +61,7 @@ const (
 	wholeNameWorth   = 50
 )
 
-// score tells how well an artifact fits.
+// score returns how well an artifact matches the words.
 func score(a *Artifact, wanted []string) int {
 	total := 0
 	for _, word := range wanted {
@@ -80,7 +79,7 @@ func score(a *Artifact, wanted []string) int {
 	return total
 }
 
-// worth is full for a whole word of the texts, half for the beginning of one.
+// worth returns the full score for a whole word of the texts, half for a prefix of one.
 func worth(word string, full int, texts ...string) int {
 	best := 0
 	for _, text := range texts {
@@ -104,8 +103,7 @@ func worth(word string, full int, texts ...string) int {
 	return best
 }
 
-// isWordByte tells whether a byte belongs to a word; those of other scripts'
-// letters do.
+// isWordByte reports whether a byte belongs to a word, as those of non-ASCII letters do.
 func isWordByte(c byte) bool {
 	return c >= 0x80 || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
 }

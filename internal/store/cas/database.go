@@ -16,8 +16,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// partSize is how much of a content is in one row: what is written and read at
-// once stays small.
+// partSize is the size of the part of a content in one row, which bounds the memory of
+// reads and writes.
 const partSize = 1 << 20
 
 // Database is a Store in a database. It is safe for concurrent use.
@@ -26,13 +26,13 @@ type Database struct {
 	near *Dir
 }
 
-// OpenDatabase opens the store of a database, whose tables it brings up to date. The
-// folder may be removed at any time: what is missing is fetched again.
+// OpenDatabase opens the store of a database, and creates or updates its tables. The
+// folder may be removed at any time: missing files are fetched again.
 func OpenDatabase(ctx context.Context, database *db.DB, near *Dir) (*Database, error) {
 	return &Database{database, near}, database.Migrate(ctx, "blobs", migrations)
 }
 
-// Put stores all of r, here and in the database.
+// Put stores all of r, in the folder and in the database.
 func (s *Database) Put(ctx context.Context, r io.Reader) (Ref, int64, error) {
 	ref, size, err := s.near.Put(ctx, r)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Database) Put(ctx context.Context, r io.Reader) (Ref, int64, error) {
 	return ref, size, nil
 }
 
-// upload writes the parts and, with the last of them, that they are all there.
-// What a process that died left of them fits those of the next.
+// upload writes the parts and, with the last of them, that they are complete. Parts that
+// a dead process left are valid for the next one.
 func (s *Database) upload(ctx context.Context, ref Ref, size int64) (err error) {
 	r, err := s.near.Open(ctx, ref)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Database) write(ctx context.Context, ref Ref, place int, part []byte, s
 	})
 }
 
-// Open reads the content of ref from its file, which is fetched if need be.
+// Open opens the file of ref's content, which is fetched if necessary.
 func (s *Database) Open(ctx context.Context, ref Ref) (io.ReadCloser, error) {
 	if err := s.Fetch(ctx, ref); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s *Database) Open(ctx context.Context, ref Ref) (io.ReadCloser, error) {
 	return s.near.Open(ctx, ref)
 }
 
-// Fetch sees to it that the content of ref is a file here.
+// Fetch ensures that the content of ref is a file in the folder.
 func (s *Database) Fetch(ctx context.Context, ref Ref) error {
 	if _, err := s.near.Stat(ctx, ref); err == nil {
 		return nil
@@ -101,12 +101,12 @@ func (s *Database) Fetch(ctx context.Context, ref Ref) error {
 	got, _, err := s.near.Put(ctx, &download{ctx: ctx, store: s, ref: ref, left: size})
 	if err == nil && got != ref {
 		err = fault.New(fault.Internal, "the content %s is damaged in the database", ref.Short()).
-			WithHint("put back a copy of the database that was made earlier, or store the content again")
+			WithHint("restore the database from a backup, or store the content again")
 	}
 	return err
 }
 
-// Stat tells the size of ref's content.
+// Stat returns the size of ref's content.
 func (s *Database) Stat(ctx context.Context, ref Ref) (size int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT size FROM blobs WHERE hash = $1", ref.String()).Scan(&size)
@@ -118,7 +118,7 @@ func (s *Database) Stat(ctx context.Context, ref Ref) (size int64, err error) {
 	return size, err
 }
 
-// Match lists refs that begin with prefix.
+// Match returns refs that begin with prefix.
 func (s *Database) Match(ctx context.Context, prefix string, limit int) (refs []Ref, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		refs, err = db.All(ctx, tx, func(row db.Scanner) (ref Ref, err error) {
@@ -133,8 +133,8 @@ func (s *Database) Match(ctx context.Context, prefix string, limit int) (refs []
 	return refs, err
 }
 
-// download reads the parts of a content, one after the other. It lives as long
-// as one Fetch, which is why it may hold ctx.
+// download reads the parts of a content, one after the other. It holds ctx because it
+// lives no longer than one Fetch.
 type download struct {
 	ctx   context.Context //nolint:containedctx // see above
 	store *Database

@@ -7,14 +7,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// The tables, for who fills a database.
+// The tables, for packages that fill a database.
 const (
-	MigrationSet = "blobs" // of migrations
+	MigrationSet = "blobs" // name of the set of migrations
 	TableBlobs   = "blobs"
 	TableParts   = "blob_parts"
 )
 
-// FillDatabase puts a content of a known hash and size into a database that is being
+// FillDatabase inserts a content of a known hash and size into a database that is being
 // filled.
 func FillDatabase(ctx context.Context, f *db.Filling, hash string, size int64, r io.Reader) error {
 	place, left := int64(0), size

@@ -17,15 +17,15 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// DefaultMaxSize is the largest content a Dir takes: 1 GiB.
+// DefaultMaxSize is the default size limit of a content: 1 GiB.
 const DefaultMaxSize = 1 << 30
 
-// abandoned is the age at which an unfinished file cannot be anybody's any more.
+// abandoned is the age after which an unfinished file cannot belong to a running writer.
 const abandoned = 24 * time.Hour
 
-// DirOptions are the choices of a Dir. The zero value is ready to use.
+// DirOptions configure a Dir. The zero value is ready to use.
 type DirOptions struct {
-	MaxSize int64 // bytes per content; zero means DefaultMaxSize, below zero no limit
+	MaxSize int64 // bytes per content; zero means DefaultMaxSize, negative no limit
 }
 
 // Dir is a Store of files: objects/ab/cdef… holds the content whose hash begins
@@ -33,11 +33,11 @@ type DirOptions struct {
 type Dir struct {
 	root    string
 	maxSize int64
-	shelves [256]atomic.Bool // objects/00 … objects/ff known to be there for good
+	shelves [256]atomic.Bool // objects/00 … objects/ff known to be on disk
 }
 
-// OpenDir opens the store in the folder root, which is made if need be, and
-// removes what writers that died long ago left unfinished.
+// OpenDir opens the store in the folder root, which is created if necessary, and removes
+// the unfinished files of writers that died long ago.
 func OpenDir(root string, o DirOptions) (*Dir, error) {
 	if o.MaxSize == 0 {
 		o.MaxSize = DefaultMaxSize
@@ -55,14 +55,13 @@ func OpenDir(root string, o DirOptions) (*Dir, error) {
 	return d, nil
 }
 
-// Put writes r to a file of its own, which takes its place under objects only
-// when all of it is on disk.
+// Put writes r to a temporary file, and moves it below objects when all of it is on disk.
 func (d *Dir) Put(ctx context.Context, r io.Reader) (_ Ref, _ int64, err error) {
 	f, err := os.CreateTemp(d.unfinished(), "put-*")
 	if err != nil {
 		return Ref{}, 0, fmt.Errorf("store content: %w", err)
 	}
-	defer func() { // after the move there is nothing left to remove
+	defer func() { // after the move the file does not exist
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
@@ -76,7 +75,7 @@ func (d *Dir) Put(ctx context.Context, r io.Reader) (_ Ref, _ int64, err error) 
 	return ref, size, nil
 }
 
-// fill copies r to f and hashes it on the way.
+// fill copies r to f and computes its hash.
 func (d *Dir) fill(f *os.File, r io.Reader) (Ref, int64, error) {
 	if d.maxSize >= 0 {
 		r = io.LimitReader(r, d.maxSize+1)
@@ -89,8 +88,8 @@ func (d *Dir) fill(f *os.File, r io.Reader) (Ref, int64, error) {
 	return sumOf(hash), size, err
 }
 
-// keep moves the finished file to its place, unless sound content is there
-// already. Either way the place survives a crash when keep returns.
+// keep moves the finished file to its place, unless undamaged content is there already.
+// Either way the content survives a crash when keep returns.
 func (d *Dir) keep(ctx context.Context, f *os.File, ref Ref) error {
 	if err := d.addShelf(ref); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (d *Dir) keep(ctx context.Context, f *os.File, ref Ref) error {
 	return syncDir(filepath.Dir(place))
 }
 
-// sound tells whether ref's content is there and undamaged.
+// sound reports whether ref's content exists and is undamaged.
 func (d *Dir) sound(ctx context.Context, ref Ref) bool {
 	r, err := d.Open(ctx, ref)
 	if err != nil {
@@ -121,7 +120,7 @@ func (d *Dir) sound(ctx context.Context, ref Ref) bool {
 	return err == nil
 }
 
-// Open reads the file of ref.
+// Open opens the file of ref.
 func (d *Dir) Open(ctx context.Context, ref Ref) (io.ReadCloser, error) {
 	f, err := os.Open(d.path(ref))
 	if err != nil {
@@ -130,7 +129,7 @@ func (d *Dir) Open(ctx context.Context, ref Ref) (io.ReadCloser, error) {
 	return verified(ctx, ref, f), nil
 }
 
-// Stat tells the size of ref's file.
+// Stat returns the size of ref's file.
 func (d *Dir) Stat(_ context.Context, ref Ref) (int64, error) {
 	info, err := os.Stat(d.path(ref))
 	if err != nil {
@@ -160,10 +159,10 @@ func (d *Dir) Match(_ context.Context, prefix string, limit int) ([]Ref, error) 
 	return refs, nil
 }
 
-// Folder is where the contents are files.
+// Folder returns the folder of the files.
 func (d *Dir) Folder() string { return d.objects() }
 
-// Path is the file of ref, whether it is there or not.
+// Path returns the path of ref's file, which need not exist.
 func (d *Dir) Path(ref Ref) string { return d.path(ref) }
 
 func (d *Dir) objects() string    { return filepath.Join(d.root, "objects") }
@@ -174,9 +173,8 @@ func (d *Dir) path(ref Ref) string {
 	return filepath.Join(d.objects(), digits[:2], digits[2:])
 }
 
-// addShelf makes the folder that ref's file goes into. The first time, it waits
-// until the folder is on disk even if it exists: another process may just have
-// made it.
+// addShelf creates the folder of ref's file. The first time, it syncs the folder to disk
+// even if it exists: another process may just have created it.
 func (d *Dir) addShelf(ref Ref) error {
 	known := &d.shelves[ref.sum[0]]
 	if known.Load() {
@@ -193,8 +191,8 @@ func (d *Dir) addShelf(ref Ref) error {
 	return nil
 }
 
-// sweep removes unfinished files last written before the given time. What cannot
-// be removed does no harm and is tried again at the next start.
+// sweep removes unfinished files last written before the given time. It ignores errors:
+// the next start tries again.
 func (d *Dir) sweep(before time.Time) {
 	entries, _ := os.ReadDir(d.unfinished())
 	for _, e := range entries {
@@ -211,8 +209,8 @@ func lookup(ref Ref, doing string, err error) error {
 	return fmt.Errorf("%s content %s: %w", doing, ref.Short(), err)
 }
 
-// syncDir puts a folder's entries on disk. Windows has no such call; there the
-// file system's own journal has to do.
+// syncDir syncs a folder's entries to disk. Windows has no such call and relies on the
+// journal of the file system.
 func syncDir(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

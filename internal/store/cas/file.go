@@ -5,5 +5,5 @@ type File struct {
 	Hash Ref
 	Size int64
 	MIME string
-	Path string // "" if the content is in no file
+	Path string // "" if the content is not in a file
 }

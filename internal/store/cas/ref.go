@@ -1,6 +1,5 @@
-// Package cas stores content under its own hash. Whoever has a Ref can tell
-// whether bytes are the ones it names, the same content is kept once, and what
-// is stored never changes.
+// Package cas stores content under its own hash. A Ref is enough to verify the bytes it
+// names, the same content is stored once, and stored content never changes.
 package cas
 
 import (
@@ -13,9 +12,9 @@ import (
 )
 
 const (
-	// Scheme may stand before a hash wherever one is written; it is never needed.
+	// Scheme is an optional prefix of a hash.
 	Scheme = "cas:"
-	// MinPrefix is the fewest hex digits that can stand for a hash.
+	// MinPrefix is the minimum number of hex digits that can abbreviate a hash.
 	MinPrefix = 12
 
 	refSize = 32
@@ -28,12 +27,12 @@ type Ref struct {
 	sum [refSize]byte
 }
 
-// Sum is the ref of content.
+// Sum returns the ref of content.
 func Sum(content []byte) Ref {
 	return Ref{sum: blake3.Sum256(content)}
 }
 
-// Parse reads a whole ref: 64 hex digits in either case, with or without "cas:"
+// Parse parses a whole ref: 64 hex digits in either case, with or without "cas:"
 // or "cas://".
 func Parse(s string) (Ref, error) {
 	digits := withoutScheme(s)
@@ -47,19 +46,19 @@ func Parse(s string) (Ref, error) {
 	return r, nil
 }
 
-// String is the 64 hex digits.
+// String returns the 64 hex digits.
 func (r Ref) String() string { return hex.EncodeToString(r.sum[:]) }
 
-// URI is the hash with its scheme: "cas:" and the 64 hex digits.
+// URI returns the hash with its scheme: "cas:" and the 64 hex digits.
 func (r Ref) URI() string { return Scheme + r.String() }
 
-// Short is the first digits, enough for people and accepted where a hash is.
+// Short returns the first digits, for display; they are accepted in place of the hash.
 func (r Ref) Short() string { return r.String()[:MinPrefix] }
 
-// IsZero tells whether r names nothing.
+// IsZero reports whether r names nothing.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// MarshalText writes the hex digits; nothing for the zero Ref.
+// MarshalText returns the hex digits; nothing for the zero Ref.
 func (r Ref) MarshalText() ([]byte, error) {
 	if r.IsZero() {
 		return nil, nil
@@ -67,7 +66,7 @@ func (r Ref) MarshalText() ([]byte, error) {
 	return []byte(r.String()), nil
 }
 
-// UnmarshalText reads what Parse reads, and nothing as the zero Ref.
+// UnmarshalText parses what Parse does, and empty text as the zero Ref.
 func (r *Ref) UnmarshalText(text []byte) (err error) {
 	if len(text) == 0 {
 		*r = Ref{}
@@ -77,7 +76,7 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParsePrefix reads the beginning of a ref, at least MinPrefix digits of it, and
+// ParsePrefix parses the beginning of a ref, at least MinPrefix digits of it, and
 // returns the digits in lower case without the scheme.
 func ParsePrefix(s string) (string, error) {
 	digits := strings.ToLower(withoutScheme(s))
@@ -104,7 +103,7 @@ func malformed(s, format string, args ...any) error {
 		WithHint("give a hash of %d hex digits, or its first %d or more", refHex, MinPrefix)
 }
 
-// clip keeps a stranger's string from filling the message.
+// clip shortens a string for use in a message.
 func clip(s string) string {
 	if len(s) > refHex+len(Scheme) {
 		return s[:refHex] + "…"

@@ -9,18 +9,18 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Store keeps content. What castest.Run asks of it is the contract.
+// Store stores content. castest.Run tests its contract.
 type Store interface {
 	// Put stores all of r and returns its ref and size in bytes. When it returns
-	// without error the content survives a crash; with one, nothing is left behind.
-	// Content that is there already is not stored twice.
+	// without error the content survives a crash; on an error, nothing is stored.
+	// Content that exists already is not stored twice.
 	Put(ctx context.Context, r io.Reader) (Ref, int64, error)
-	// Open reads the content of ref, which the caller closes. The content is
-	// verified as it is read: damage comes as an error in place of io.EOF.
+	// Open opens the content of ref, which the caller closes. The content is
+	// verified as it is read: damage is reported as an error in place of io.EOF.
 	Open(ctx context.Context, ref Ref) (io.ReadCloser, error)
-	// Stat tells the size of ref's content in bytes.
+	// Stat returns the size of ref's content in bytes.
 	Stat(ctx context.Context, ref Ref) (int64, error)
-	// Match lists up to limit stored refs that begin with prefix, in order of
+	// Match returns up to limit stored refs that begin with prefix, in order of
 	// their digits. The prefix is as ParsePrefix returns it; two digits suffice.
 	Match(ctx context.Context, prefix string, limit int) ([]Ref, error)
 }
@@ -30,7 +30,7 @@ type Matcher interface {
 	Match(ctx context.Context, prefix string, limit int) ([]Ref, error)
 }
 
-// Resolve finds the one stored ref that s names: a whole hash or a unique prefix
+// Resolve returns the one stored ref that s names: a whole hash or a unique prefix
 // of one, with or without "cas:".
 func Resolve(ctx context.Context, m Matcher, s string) (Ref, error) {
 	const enough = 4 // to show, when s is ambiguous
@@ -50,7 +50,7 @@ func Resolve(ctx context.Context, m Matcher, s string) (Ref, error) {
 	return refs[0], nil
 }
 
-// Read gives the whole verified content of ref. It is for content known to be
+// Read returns the whole verified content of ref. It is for content known to be
 // small: more than limit bytes is an error.
 func Read(ctx context.Context, s Store, ref Ref, limit int64) (_ []byte, err error) {
 	r, err := s.Open(ctx, ref)

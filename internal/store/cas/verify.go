@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// verified wraps content that should be ref's: at its end it gives an error in
-// place of io.EOF unless it was. Closing it closes content.
+// verified wraps a reader of ref's content. At the end it returns an error in place of
+// io.EOF if the content does not have ref's hash. Closing it closes the reader.
 func verified(ctx context.Context, ref Ref, content io.ReadCloser) io.ReadCloser {
 	return &verifier{ctxReader: ctxReader{ctx, content}, closer: content, ref: ref, hash: blake3.New(refSize, nil)}
 }
@@ -25,7 +25,7 @@ type verifier struct {
 
 func (v *verifier) Read(p []byte) (int, error) {
 	n, err := v.ctxReader.Read(p)
-	_, _ = v.hash.Write(p[:n]) // a hash takes everything
+	_, _ = v.hash.Write(p[:n]) // a hash never returns an error
 	if errors.Is(err, io.EOF) && sumOf(v.hash) != v.ref {
 		err = damaged(v.ref)
 	}
@@ -34,8 +34,8 @@ func (v *verifier) Read(p []byte) (int, error) {
 
 func (v *verifier) Close() error { return v.closer.Close() }
 
-// ctxReader is a reader that ends with its context. It lives as long as one call
-// or one open content, which is why it may hold ctx.
+// ctxReader is a reader that ends with its context. It holds ctx because it lives no
+// longer than one call or one open content.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -55,6 +55,6 @@ func sumOf(h *blake3.Hasher) Ref {
 }
 
 func damaged(ref Ref) error {
-	return fault.New(fault.Internal, "stored content %s is damaged: it no longer has its hash", ref).
+	return fault.New(fault.Internal, "stored content %s is damaged: its hash differs", ref).
 		WithHint("check the disk, then store the content again: that repairs it")
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Claim makes this process the only one that does what name says with this
-// database, until release is called or the process ends, however it does. While
-// another has it, the answer is a fault.Conflict at once. On Postgres it also
-// ends with the connection that holds it, when the server restarts.
+// Claim makes this process the only holder of the claim called name on this database,
+// until release is called or the process ends, even by a crash. While another process
+// holds it, Claim returns a fault.Conflict at once. On Postgres the claim also ends with
+// the connection that holds it, when the server restarts.
 func (d *DB) Claim(ctx context.Context, name string) (release func() error, err error) {
 	if d.closed.Load() {
 		return nil, errClosed()
@@ -26,8 +26,8 @@ func (d *DB) Claim(ctx context.Context, name string) (release func() error, err 
 	return d.dialect.claim(ctx, name)
 }
 
-// claim holds an empty database beside the file in an exclusive transaction: a
-// lock of the operating system, which nobody has to clean up after a crash.
+// claim opens an empty database beside the file in an exclusive transaction. It is a
+// lock of the operating system, which needs no cleanup after a crash.
 func (s *sqliteFile) claim(ctx context.Context, name string) (func() error, error) {
 	path := s.path + "." + name + ".lock"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=0&_txlock=exclusive"}
@@ -46,7 +46,7 @@ func (s *sqliteFile) claim(ctx context.Context, name string) (func() error, erro
 	return nil, errors.Join(err, pool.Close())
 }
 
-// claim holds a lock of the server's on a connection of its own.
+// claim takes an advisory lock on a connection of its own.
 func (p *postgres) claim(ctx context.Context, name string) (func() error, error) {
 	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
 	if err != nil {
@@ -63,12 +63,12 @@ func (p *postgres) claim(ctx context.Context, name string) (func() error, error)
 	return nil, errors.Join(p.explain(err), conn.Close(context.WithoutCancel(ctx)))
 }
 
-// unclaimTime is how long a server may take to give a claim back.
+// unclaimTime is how long the server may take to release a claim.
 const unclaimTime = 10 * time.Second
 
-// giveBack unlocks and closes. The server gives a lock back some time after its
-// connection has closed, but whoever claims next should find it free at once. One
-// that could not be given back ends with the connection.
+// giveBack unlocks and closes the connection. The server releases a lock some time after
+// its connection has closed, but the next claim should succeed at once. A lock that
+// cannot be released ends with the connection.
 func giveBack(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, unclaimTime)
 	defer cancel()

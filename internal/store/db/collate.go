@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// textColumn is a column of a table as our migrations write it.
+// textColumn matches a text column as our migrations write it.
 var textColumn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`) })
 
-// collated is migrations whose text columns are compared byte by byte, as SQLite
-// does, whatever language the Postgres database was made for.
+// collated are migrations whose text columns are compared byte by byte, as SQLite does,
+// whatever the locale of the Postgres database.
 type collated struct{ fs.FS }
 
-// Open opens a file, or the folder.
+// Open opens a file, or the folder. It adds the collation to SQL files.
 func (c collated) Open(name string) (fs.File, error) {
 	f, err := c.FS.Open(name)
 	if err != nil || !strings.HasSuffix(name, ".sql") {

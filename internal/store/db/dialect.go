@@ -13,36 +13,35 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// dialect is what differs between databases. Another one is a file like
-// sqlite.go and a line in dialectOf.
+// dialect is what differs between databases. To add a database, write a file like
+// sqlite.go and add a case to dialectOf.
 type dialect interface {
 	kind() Kind
-	// connect opens what runs Writes, and a pool for reading of o.Readers
-	// connections.
+	// connect opens the writer, and a pool of o.Readers connections for reading.
 	connect(ctx context.Context, o Options) (writer, *sql.DB, error)
-	// close gives back what connect took beside the two it returned.
+	// close releases what connect opened in addition.
 	close() error
-	// whileUnreachable does something again while the database is away.
+	// whileUnreachable retries a function while the database is unreachable.
 	whileUnreachable(ctx context.Context, do func() error) error
-	// explain adds to err what it means: one of the errors of constraint.go, or a
-	// fault with a hint. It leaves alone what it does not know, nil included.
+	// explain wraps err with what it means: one of the errors of constraint.go, or a
+	// fault with a hint. It returns unknown errors and nil unchanged.
 	explain(err error) error
 	// check looks for damage.
 	check(ctx context.Context, tx *Tx) error
 	// claim is Claim.
 	claim(ctx context.Context, name string) (release func() error, err error)
-	// now is the time that all nodes agree on.
+	// now is the time on which all nodes agree.
 	now(ctx context.Context, tx *Tx) (time.Time, error)
-	// migrations is goose's word for it.
+	// migrations is the name that goose has for the dialect.
 	migrations() goose.Dialect
-	// translate is what migrations that both understand need beside.
+	// translate adapts migrations to the dialect.
 	translate(migrations fs.FS) fs.FS
-	// migrating runs f on a pool for changing tables, while no other process does
-	// the same if that can be had.
+	// migrating runs f with a pool for changing tables, while no other process does
+	// the same if the database can ensure that.
 	migrating(ctx context.Context, f func(*sql.DB) error) error
-	// carrier takes notifications to other processes; nil means there are none.
+	// carrier sends notifications to other processes; nil means that there are none.
 	carrier(heard *air) carrier
-	// external is Guests.
+	// external is DB.External.
 	external(ctx context.Context, d *DB) (External, error)
 	// dump and fill are ReadDump and FillEmpty.
 	dump(ctx context.Context, f func(*Dump) error) error
@@ -52,7 +51,7 @@ type dialect interface {
 // writer runs transactions that write.
 type writer interface {
 	write(ctx context.Context, f func(*Tx) error) error
-	// close waits for the one that is running, and refuses all others.
+	// close waits for the running transaction, and refuses all others.
 	close() error
 }
 
@@ -69,7 +68,7 @@ func dialectOf(address string) (dialect, error) {
 	}
 }
 
-// redacted is address without its password.
+// redacted returns address without its password.
 func redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -9,25 +9,26 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Filling is an empty database that is made what a Dump holds: first its tables,
-// by MigrateTo and by those who make their own, then rows by Load, then Keep. Until
-// FillEmpty returns nobody else opens it, and when it fails it is empty again.
+// Filling is an empty database that is filled from a Dump: first its tables, by
+// MigrateTo or by the libraries that create their own, then rows by Load, then Finish.
+// No other process can open the database until FillEmpty returns. If FillEmpty fails,
+// the database is empty again.
 type Filling struct {
 	DB *DB
 
 	load loader
 }
 
-// loader puts rows into tables.
+// loader inserts rows into tables.
 type loader interface {
 	columns(ctx context.Context, table string) ([]string, error)
-	// rows are those that next returns until it returns none. The first time
-	// what whoever made the table put there goes.
+	// rows inserts the rows that next returns, until it returns none. The first call
+	// for a table removes the rows that its creation inserted.
 	rows(ctx context.Context, t Table, next func() ([]any, error)) error
 	keep(ctx context.Context) error
 }
 
-// FillEmpty has f fill the database at address, which must be empty.
+// FillEmpty calls f to fill the database at address, which must be empty.
 func FillEmpty(ctx context.Context, address string, f func(*Filling) error) error {
 	d, err := dialectOf(address)
 	if err != nil {
@@ -41,7 +42,7 @@ func (f *Filling) MigrateTo(ctx context.Context, set string, files fs.FS, versio
 	return f.DB.migrateTo(ctx, set, files, version)
 }
 
-// Load puts rows into a table. The tables it refers to are loaded before.
+// Load inserts rows into a table. The tables it refers to must be loaded before.
 func (f *Filling) Load(ctx context.Context, t Table, next func() ([]any, error)) error {
 	known, err := f.load.columns(ctx, t.Name)
 	if err != nil {
@@ -52,7 +53,7 @@ func (f *Filling) Load(ctx context.Context, t Table, next func() ([]any, error))
 			return ErrUnknownColumn
 		}
 	}
-	var broken error // that of next tells more than what became of it
+	var broken error // the error of next is the cause, so it is the one to report
 	err = f.load.rows(ctx, t, func() (row []any, err error) {
 		row, broken = next()
 		return row, broken
@@ -63,15 +64,15 @@ func (f *Filling) Load(ctx context.Context, t Table, next func() ([]any, error))
 	return doing("load table "+t.Name, f.DB.dialect.explain(err))
 }
 
-// ErrUnknownColumn means that a table to load is not there, or lacks a column.
-var ErrUnknownColumn = errors.New("the table is not there, or lacks a column")
+// ErrUnknownColumn means that a table to load does not exist, or lacks a column.
+var ErrUnknownColumn = errors.New("the table does not exist, or lacks a column")
 
-// Finish ends the loading: what was loaded can be read.
+// Finish commits what was loaded.
 func (f *Filling) Finish(ctx context.Context) error {
-	return doing("keep what was loaded", f.load.keep(ctx))
+	return doing("commit the loaded rows", f.load.keep(ctx))
 }
 
-// ErrNotEmpty is of a database that was to be empty.
+// ErrNotEmpty means that a database that must be empty is not.
 var ErrNotEmpty = errors.New("the database is not empty")
 
 func errNotEmpty(where string) error {

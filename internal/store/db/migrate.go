@@ -18,10 +18,10 @@ import (
 
 var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`) })
 
-// Migrate brings the tables of one room up to date. The room embeds its files,
+// Migrate brings the tables of one package up to date. The package embeds its files,
 // migrations/00001_words.sql and so on in goose's form, and names its set; the
-// set's own table migrations_<set> says which have run. Each runs once, in
-// order, and whole or not at all. A file that was released is never changed.
+// table migrations_<set> records which have run. Each runs once, in order, and in a
+// transaction. A released file must never change.
 func (d *DB) Migrate(ctx context.Context, set string, files fs.FS) error {
 	if d.closed.Load() {
 		return errClosed()
@@ -30,7 +30,7 @@ func (d *DB) Migrate(ctx context.Context, set string, files fs.FS) error {
 	return d.migrateTo(ctx, set, files, math.MaxInt64)
 }
 
-// Migrations are the migrations that Migrate was called with, by their names.
+// Migrations returns the migrations that Migrate was called with, by the names of sets.
 func (d *DB) Migrations() map[string]fs.FS {
 	sets := map[string]fs.FS{}
 	d.sets.Range(func(set, files any) bool {
@@ -40,7 +40,7 @@ func (d *DB) Migrations() map[string]fs.FS {
 	return sets
 }
 
-// migrateTo runs no file of a number above version.
+// migrateTo is Migrate, without the files whose number is above version.
 func (d *DB) migrateTo(ctx context.Context, set string, files fs.FS, version int64) error {
 	if err := d.migrate(ctx, set, files, version); err != nil {
 		return fault.Wrap(fault.Internal, d.dialect.explain(err), "migrate %s", set).
@@ -73,7 +73,7 @@ func (d *DB) migrate(ctx context.Context, set string, files fs.FS, version int64
 	})
 }
 
-// NewestVersion is the version that the files of a set bring its tables to.
+// NewestVersion returns the version to which the files of a set bring its tables.
 func NewestVersion(files fs.FS) (int64, error) {
 	folder, err := fs.Sub(files, "migrations")
 	if err != nil {
@@ -90,9 +90,8 @@ func newest(folder fs.FS) (int64, error) {
 	return goose.NumericComponent(slices.Max(files))
 }
 
-// isUpToDate is sure of it when the newest file is the newest that has run, which
-// is so at nearly every start. It asks once; the library asks often, and others
-// that start wait for it.
+// isUpToDate reports whether the newest file has run, as at nearly every start. It needs
+// one query; the library needs many, and other processes that start wait for it.
 func (d *DB) isUpToDate(ctx context.Context, set string, folder fs.FS) bool {
 	newest, err := newest(folder)
 	if err != nil {
@@ -105,7 +104,7 @@ func (d *DB) isUpToDate(ctx context.Context, set string, folder fs.FS) bool {
 	return err == nil && ran == newest
 }
 
-// refuseNewer keeps an older program away from tables it does not understand.
+// refuseNewer returns an error if a newer program has changed the tables.
 func refuseNewer(ctx context.Context, p *goose.Provider) error {
 	current, target, err := p.GetVersions(ctx)
 	if err != nil {
@@ -117,8 +116,8 @@ func refuseNewer(ctx context.Context, p *goose.Provider) error {
 	return nil
 }
 
-// up runs what has not run. Another process may be doing the same: then one of
-// us fails at what the other has just done, and carries on from there.
+// up runs the migrations that have not run. If another process does so at the same
+// time, one of the two fails with a conflict and tries again.
 func up(ctx context.Context, p *goose.Provider, version int64) error {
 	for {
 		before, err := p.GetDBVersion(ctx)
@@ -136,7 +135,7 @@ func up(ctx context.Context, p *goose.Provider, version int64) error {
 	}
 }
 
-// named says which file failed.
+// named adds the name of the file that failed.
 func named(err error) error {
 	var partial *goose.PartialError
 	if !errors.As(err, &partial) {

@@ -8,26 +8,26 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Notification is what a listener hears.
+// Notification is what a listener receives.
 type Notification struct {
-	// Payload is what was said.
+	// Payload is the text that was sent.
 	Payload string
-	// Missed means that things may have been said that nobody heard: look up
-	// what the topic is about. Every listener hears this first, and again after
-	// the connection was away or when it was too slow. There is no payload then.
+	// Missed means that notifications may have been missed: read the state that the
+	// topic is about. Every listener receives this first, and again after the
+	// connection was lost or when it was too slow. The payload is empty then.
 	Missed bool
 }
 
 var topicName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,60}$`) })
 
-// maxNews is how much may wait for a listener before it is told that it missed
-// something instead.
+// maxNews is the number of notifications that may be queued for a listener. If there
+// are more, it receives Missed instead.
 const maxNews = 4096
 
-// Notify tells everybody who listens to topic, in this process and in all others
-// on the same Postgres, in the order in which it is called. It does not wait
-// until they have heard, and what is said while this process dies may be lost:
-// what must not be missed is in a table, and the news only say when to look.
+// Notify notifies all listeners of topic, in this process and in all others on the same
+// Postgres database, in the order of the calls. It does not wait for delivery, and
+// notifications that are queued when this process dies are lost: store what must not be
+// missed in a table, and use notifications only to say when to read it.
 func (d *DB) Notify(_ context.Context, topic, payload string) error {
 	if d.closed.Load() {
 		return errClosed()
@@ -39,8 +39,8 @@ func (d *DB) Notify(_ context.Context, topic, payload string) error {
 	return err
 }
 
-// Notify is DB.Notify once the transaction is on disk, and nothing if it is
-// undone.
+// Notify is DB.Notify after the commit. It does nothing if the transaction is rolled
+// back.
 func (t *Tx) Notify(topic, payload string) error {
 	n, err := newNote(topic, payload)
 	if err == nil {
@@ -49,8 +49,8 @@ func (t *Tx) Notify(topic, payload string) error {
 	return err
 }
 
-// Listen calls hear, one after the other, for everything that is said on topic
-// until ctx ends or the database closes.
+// Listen calls hear, one call at a time, for every notification on topic, until ctx
+// ends or the database closes.
 func (d *DB) Listen(ctx context.Context, topic string, hear func(Notification)) error {
 	if d.closed.Load() {
 		return errClosed()
@@ -77,7 +77,7 @@ func (d *DB) Listen(ctx context.Context, topic string, hear func(Notification)) 
 	}
 }
 
-// note is one thing said.
+// note is one notification with its topic.
 type note struct{ topic, payload string }
 
 func newNote(topic, payload string) (note, error) {
@@ -92,28 +92,28 @@ func badTopic(topic string) error {
 		WithHint("use lower-case letters, digits, and . _ - between them")
 }
 
-// carrier takes what is said to other processes and brings it back to ours.
+// carrier sends notifications to other processes and receives theirs.
 type carrier interface {
-	// listen begins to bring; it is called before the first listener joins.
+	// listen begins to receive; it is called before the first listener joins.
 	listen()
 	send(...note)
 	close()
 }
 
-// air is what is between those who speak and those who listen.
+// air delivers notifications to the listeners of this process.
 type air struct {
-	carrier carrier // nil when nobody is outside
+	carrier carrier // nil if there are no other processes
 	over    chan struct{}
 
 	mu    sync.Mutex
-	tuned bool // what others say arrives
+	tuned bool // notifications of other processes arrive
 	ears  map[*ear]struct{}
 }
 
 // ear is one listener.
 type ear struct {
 	topic   string
-	ready   chan struct{} // holds one when something waits
+	ready   chan struct{} // holds one value when notifications are queued
 	waiting []Notification
 }
 
@@ -134,7 +134,7 @@ func (a *air) say(notes ...note) {
 	}
 }
 
-// hear brings notes to who listens.
+// hear delivers notes to the listeners.
 func (a *air) hear(notes ...note) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,8 +147,8 @@ func (a *air) hear(notes ...note) {
 	}
 }
 
-// tune says whether what others say arrives. When it does again, everybody may
-// have missed something.
+// tune sets whether notifications of other processes arrive. When they do again, all
+// listeners may have missed some.
 func (a *air) tune(tuned bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,7 +158,7 @@ func (a *air) tune(tuned bool) {
 	}
 }
 
-// gap tells everybody that something was lost.
+// gap notifies all listeners that notifications were lost.
 func (a *air) gap() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,7 +207,7 @@ func (a *air) close() {
 	close(a.over)
 }
 
-// add is called under the lock of the air.
+// add queues a notification. The caller holds the lock.
 func (e *ear) add(n Notification) {
 	if len(e.waiting) >= maxNews {
 		e.waiting = nil

@@ -22,27 +22,27 @@ import (
 )
 
 const (
-	pgWriters  = 2 // connections: one for the Writes, one to notify and to look things up
-	pgExternal = 4 // and what a library adds to them; one of these hears of its events
-	pgLeast    = 4 // of all of them
+	pgWriters  = 2 // connections: one for the Writes, one for notifications and lookups
+	pgExternal = 4 // additional ones for a library; one of them listens for its events
+	pgLeast    = 4 // minimum of all of them
 )
 
-// postgres is a schema of a Postgres database, which other nodes may use too.
+// postgres is a schema of a Postgres database, which other nodes may share.
 type postgres struct {
 	config        *pgxpool.Config
-	where         string // for people, without the password
+	where         string // for messages, without the password
 	outageTimeout time.Duration
-	most          int  // connections, as the address wants it; zero leaves it to us
-	filling       bool // it is ours, to be filled
+	most          int  // maximum number of connections from the address; zero means the default
+	filling       bool // this process is filling it
 
-	// Known once it is connected.
+	// Set by connect.
 	all    sharedPool
 	schema string
 }
 
 func newPostgres(address string) (*postgres, error) {
 	config, err := pgxpool.ParseConfig(address)
-	if err != nil { // the library's own words may hold the password
+	if err != nil { // the library's message may contain the password
 		return nil, fault.New(fault.Config, "open database %s: not an address of a Postgres database", redacted(address)).
 			WithHint("use postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %%XX for odd characters in the password")
 	}
@@ -69,7 +69,7 @@ func newPostgres(address string) (*postgres, error) {
 func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
 	p.outageTimeout = o.OutageTimeout
 	if p.outageTimeout <= 0 {
-		p.outageTimeout = 20 * time.Second // restarting takes seconds
+		p.outageTimeout = 20 * time.Second // a restart takes seconds
 	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, nil, p.cannotOpen(err)
@@ -93,18 +93,16 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 	return newSerializableWriter(p), p.open(readers, p.whileUnreachable), nil
 }
 
-// open is a pool in database/sql's form over some of the connections, whose
-// transactions are those of transaction.go. wait is how it waits for a server that
-// is away.
+// open returns a pool for database/sql over some of the connections, with the
+// transactions of transaction.go. wait waits for an unreachable server.
 func (p *postgres) open(size int, wait func(context.Context, func() error) error) *sql.DB {
 	pool := sql.OpenDB(pgConnector{connector{&p.all}, wait})
 	pool.SetMaxOpenConns(size)
-	pool.SetMaxIdleConns(0) // idle ones are for whoever needs them
+	pool.SetMaxIdleConns(0) // idle connections return to the shared pool
 	return pool
 }
 
-// prepare makes the schema, the table of lives and the one that Writes lock, once,
-// whoever comes first.
+// prepare creates the schema and the tables db_lives and db_turns, once for all nodes.
 func (p *postgres) prepare(ctx context.Context) error {
 	return p.alone(ctx, "prepare", func(conn *pgx.Conn) error {
 		there, err := p.findSchema(ctx, conn)
@@ -124,7 +122,7 @@ func (p *postgres) prepare(ctx context.Context) error {
 	})
 }
 
-// findSchema finds out which schema is ours, and whether it is there.
+// findSchema finds the schema of the search path, and whether it exists.
 func (p *postgres) findSchema(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
 	var path string
 	err = conn.QueryRow(ctx, "SELECT coalesce(current_schema(), ''), current_setting('search_path')").Scan(&p.schema, &path)
@@ -136,7 +134,7 @@ func (p *postgres) findSchema(ctx context.Context, conn *pgx.Conn) (there bool, 
 	return false, nil
 }
 
-// alone runs f on a connection of its own that holds a lock nobody else has.
+// alone runs f on a connection of its own that holds an exclusive lock.
 func (p *postgres) alone(ctx context.Context, what string, f func(*pgx.Conn) error) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
 	if err != nil {
@@ -149,8 +147,8 @@ func (p *postgres) alone(ctx context.Context, what string, f func(*pgx.Conn) err
 	return f(conn)
 }
 
-// key is the number of a lock. Locks are the database's, of which we have a
-// schema.
+// key returns the number of an advisory lock. These locks belong to the database, so the
+// schema is part of the key.
 func (p *postgres) key(what string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "luanette %s %s", p.schema, what)
@@ -162,8 +160,8 @@ func (p *postgres) close() error {
 	return nil
 }
 
-// migrating holds a lock, so that of several nodes that start at once one
-// migrates and the others find it done.
+// migrating holds a lock, so that of several nodes that start at once one migrates and
+// the others find it done.
 func (p *postgres) migrating(ctx context.Context, f func(*sql.DB) error) error {
 	return p.alone(ctx, "migrate", func(*pgx.Conn) (err error) {
 		pool := stdlib.OpenDBFromPool(p.all.current())
@@ -200,10 +198,10 @@ func (p *postgres) external(ctx context.Context, _ *DB) (External, error) {
 	return g, nil
 }
 
-// externalPrefix is what the library calls its own.
+// externalPrefix begins the names of the library's schema and tables.
 const externalPrefix = "dbos"
 
-// externalSchema is the schema that the library has for itself.
+// externalSchema returns the schema of the library.
 func (p *postgres) externalSchema() string {
 	if p.schema == "public" {
 		return externalPrefix
@@ -211,8 +209,8 @@ func (p *postgres) externalSchema() string {
 	return p.schema + "_" + externalPrefix
 }
 
-// exclusively runs f while no other process does. Who waits asks again and again: a
-// statement that waits for a lock would hold up indexes that are made meanwhile.
+// exclusively runs f while no other process does. It polls for the lock: a statement
+// that waits for a lock would block the creation of indexes meanwhile.
 func (p *postgres) exclusively(ctx context.Context, f func() error) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
 	if err != nil {
@@ -234,7 +232,7 @@ func (p *postgres) exclusively(ctx context.Context, f func() error) (err error) 
 	return f()
 }
 
-// check reads everything, and asks for what Postgres itself knows to be broken.
+// check reads all tables, and asks Postgres for invalid indexes.
 func (p *postgres) check(ctx context.Context, tx *Tx) error {
 	text := func(row Scanner) (found string, err error) { return found, row.Scan(&found) }
 	tables, err := All(ctx, tx, text, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename")
@@ -246,7 +244,7 @@ func (p *postgres) check(ctx context.Context, tx *Tx) error {
 		name := pgx.Identifier{table}.Sanitize()
 		if err := tx.QueryRow(ctx, "SELECT coalesce(sum(length(t::TEXT)), 0)::BIGINT FROM "+name+" t").Scan(&size); err != nil {
 			return fault.Wrap(fault.Internal, err, "the table %s is damaged", table).
-				WithHint("put back a copy of the database that was made earlier")
+				WithHint("restore the database from a backup")
 		}
 	}
 	problems, err := All(ctx, tx, text, `SELECT 'the index ' || c.relname || ' is not valid' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -258,7 +256,7 @@ func (p *postgres) check(ctx context.Context, tx *Tx) error {
 	}
 	if len(problems) > 0 {
 		return fault.New(fault.Internal, "the database is damaged: %s", strings.Join(problems, "; ")).
-			WithHint("REINDEX what is not valid, or put back a copy of the database that was made earlier")
+			WithHint("REINDEX what is not valid, or restore the database from a backup")
 	}
 	return nil
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
-// calledOff is how long the server may take to end a statement that nobody waits for
-// any more, before the connection is given up. Tests are more patient.
+// calledOff is how long the server may take to cancel a statement before the connection
+// is closed. Tests use a longer time.
 var calledOff = 2 * time.Second
 
-// callOff has a statement whose ctx ends called off at the server; the connection
-// stays. One that listens waits for no statement, so nothing would come of it: there
-// the wait just ends.
+// callOff makes connections cancel a statement at the server when its ctx ends, and stay
+// open. A connection that listens runs no statement, so there only the wait ends.
 func callOff(config *pgx.ConnConfig) {
 	config.Tracer = ears{}
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &ending{conn: c} }
@@ -24,7 +23,7 @@ func callOff(config *pgx.ConnConfig) {
 
 const listens = "listens"
 
-// ears note which connections listen.
+// ears marks the connections that listen.
 type ears struct{}
 
 func (ears) TraceQueryStart(ctx context.Context, c *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
@@ -36,7 +35,7 @@ func (ears) TraceQueryStart(ctx context.Context, c *pgx.Conn, data pgx.TraceQuer
 
 func (ears) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// ending is what happens to a connection when the ctx of its user ends.
+// ending handles the end of the ctx that a connection is used with.
 type ending struct {
 	conn *pgconn.PgConn
 	ctxwatch.Handler

@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// beginDump is for a transaction that may take long, and may wait for whoever
-// reads what it gives.
+// beginDump begins a transaction that may take long, and may wait for the reader of the
+// dump.
 const beginDump = beginRead + `; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`
 
 // dump reads within one transaction, on a connection of its own. Tables cannot be
-// changed meanwhile: a node that is to do so waits.
+// changed meanwhile: a node that migrates waits.
 func (p *postgres) dump(ctx context.Context, f func(*Dump) error) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
 	if err != nil {
@@ -51,14 +51,14 @@ func (p *postgres) dump(ctx context.Context, f func(*Dump) error) (err error) {
 type pgTable struct {
 	id      pgx.Identifier
 	columns []string
-	types   map[string]string // of columns
+	types   map[string]string // by column
 	key     []string
 	refers  []string
 	size    int64
 }
 
-// tables are those of both schemas, by name. No name is in both: on SQLite they
-// live together.
+// tables returns the tables of both schemas, by name. No name is in both: on SQLite
+// they share one schema.
 func (p *postgres) tables(ctx context.Context, conn *pgx.Conn) (map[string]*pgTable, error) {
 	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname,
 			(SELECT array_agg(a.attname::TEXT ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
@@ -109,7 +109,7 @@ func (p *postgres) describe(ctx context.Context, conn *pgx.Conn, tables map[stri
 	return nil
 }
 
-// pgRows streams a table. What is of a type that others do not have comes as text.
+// pgRows streams a table. Values of types that SQLite does not have are read as text.
 func pgRows(ctx context.Context, conn *pgx.Conn, t *pgTable, want Table, take func([]any) error) error {
 	columns := quoted(want.Columns)
 	for i, column := range want.Columns {
@@ -139,8 +139,7 @@ func pgRows(ctx context.Context, conn *pgx.Conn, t *pgTable, want Table, take fu
 	return rows.Err()
 }
 
-// pgOrder orders by the key, as the columns are of the table and not as they are
-// read.
+// pgOrder orders by the key, with the table's own columns instead of the converted ones.
 func pgOrder(key []string) string {
 	if len(key) == 0 {
 		return ""
@@ -152,7 +151,7 @@ func pgOrder(key []string) string {
 	return " ORDER BY " + strings.Join(columns, ", ")
 }
 
-// plainValue is a value of one of a Dump's kinds.
+// plainValue converts a value to one of a Dump's types.
 func plainValue(v any) any {
 	switch v := v.(type) {
 	case int16:

@@ -14,14 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// lost says that the connection is gone: whatever was not committed has not
-// happened.
+// lost means that the connection was lost: what was not committed is rolled back.
 type lost struct{ error }
 
 func (l lost) Unwrap() error { return l.error }
 
-// isLost tells whether err is of a connection that is gone, or of a server that
-// is away or cannot take us at the moment.
+// isLost reports whether err is that of a lost connection, or of a server that is
+// unreachable or refuses connections at the moment.
 func isLost(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -38,7 +37,7 @@ func isLost(err error) bool {
 	case err == nil, errors.Is(err, context.Canceled):
 		return false
 	case errors.As(err, &refused):
-		return true // a timeout included: it is the attempt's
+		return true // including a timeout: it is that of the attempt
 	case errors.Is(err, context.DeadlineExceeded):
 		return false
 	}
@@ -46,8 +45,8 @@ func isLost(err error) bool {
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// isConflict tells whether err says that another transaction was in the way, and
-// that ours is to be run again.
+// isConflict reports whether another transaction conflicted with ours, which must then
+// be run again.
 func isConflict(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -56,7 +55,7 @@ func isConflict(err error) bool {
 	switch e.Code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, a lock that took too long
 		return true
-	case "0A000": // tables were migrated under a statement that is kept
+	case "0A000": // a migration changed the tables of a prepared statement
 		return strings.Contains(e.Message, "cached plan")
 	}
 	return false
@@ -68,10 +67,10 @@ func (p *postgres) explain(err error) error {
 	}
 	switch {
 	case isConflict(err):
-		return fault.Wrap(fault.Unavailable, err, "others kept writing the same").WithHint("try again in a moment")
+		return fault.Wrap(fault.Unavailable, err, "the write kept conflicting with other writes").WithHint("try again in a moment")
 	case isLost(err):
-		return fault.Wrap(fault.Unavailable, err, "the database does not answer").
-			WithHint("see to it that Postgres runs at %s; this program goes on by itself when it does", p.where)
+		return fault.Wrap(fault.Unavailable, err, "the database is unreachable").
+			WithHint("make sure that Postgres runs at %s; this program then continues by itself", p.where)
 	}
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -83,14 +82,14 @@ func (p *postgres) explain(err error) error {
 	case "23503":
 		return fmt.Errorf("%w: %w", ErrForeignKey, err)
 	case "22021", "22P05":
-		return fault.Wrap(fault.InvalidParams, err, "text that Postgres cannot hold").
-			WithHint("leave out zero bytes and what is not UTF-8")
+		return fault.Wrap(fault.InvalidParams, err, "text that Postgres cannot store").
+			WithHint("remove zero bytes and invalid UTF-8")
 	case "53100":
 		return fault.Wrap(fault.Unavailable, err, "the disk of the database is full").
-			WithHint("make room at %s, then try again", p.where)
+			WithHint("free disk space at %s, then try again", p.where)
 	case "XX001", "XX002":
 		return fault.Wrap(fault.Internal, err, "the database is damaged").
-			WithHint("put back a copy of %s that was made earlier", p.where)
+			WithHint("restore %s from a backup", p.where)
 	}
 	if strings.HasPrefix(e.Code, "23") {
 		return fmt.Errorf("%w: %w", ErrConstraint, err)
@@ -102,7 +101,7 @@ func (p *postgres) cannotOpen(err error) error {
 	if explained(err) {
 		return err
 	}
-	hint := fmt.Sprintf("see to it that Postgres runs at %s and takes connections from here", p.where)
+	hint := fmt.Sprintf("make sure that Postgres runs at %s and accepts connections from here", p.where)
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		switch {

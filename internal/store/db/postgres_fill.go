@@ -11,18 +11,18 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// half is the table that is there while a database is being filled.
+// half is the table that exists while a database is being filled.
 const half = "db_filling"
 
-// refuseHalf keeps everybody away from a database that is being filled, or of which
-// that was broken off.
+// refuseHalf returns an error for a database that is being filled, or whose filling was
+// interrupted.
 func (p *postgres) refuseHalf(ctx context.Context, conn *pgx.Conn) error {
 	is, err := p.isHalf(ctx, conn)
 	if err != nil || !is {
 		return err
 	}
-	return fault.New(fault.Conflict, "a backup is being restored into %s, or that was broken off", p.where).
-		WithHint("wait for it; if nobody does it any more, run `luanette restore` again, which begins anew")
+	return fault.New(fault.Conflict, "a restore into %s is running or was interrupted", p.where).
+		WithHint("wait until it ends; if it was interrupted, run `luanette restore` again, which starts over")
 }
 
 func (p *postgres) isHalf(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
@@ -30,8 +30,8 @@ func (p *postgres) isHalf(ctx context.Context, conn *pgx.Conn) (is bool, err err
 	return is, err
 }
 
-// fill holds a lock while it fills. A table says that it does, so that what a
-// crash leaves is seen for what it is.
+// fill holds a lock while it fills. A table marks the database as incomplete, so that a
+// crash is noticed.
 func (p *postgres) fill(ctx context.Context, f func(*Filling) error) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
 	if err != nil {
@@ -49,8 +49,8 @@ func (p *postgres) fill(ctx context.Context, f func(*Filling) error) (err error)
 	return err
 }
 
-// lay makes sure that nobody else fills the database and that nothing is in it, and
-// says that it is being filled.
+// lay checks that no other process fills the database and that it is empty, and marks it
+// as incomplete.
 func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 	there, err := p.findSchema(ctx, conn)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if !ours {
-		return fault.New(fault.Conflict, "a backup is being restored into %s", p.where).WithHint("wait for it")
+		return fault.New(fault.Conflict, "a backup is being restored into %s", p.where).WithHint("wait until it ends")
 	}
 	if !there {
 		if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{p.schema}.Sanitize()); err != nil {
@@ -69,7 +69,7 @@ func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	is, err := p.isHalf(ctx, conn)
-	if err == nil && is { // whoever began it has died
+	if err == nil && is { // the process that began it has died
 		err = p.empty(ctx, conn)
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// empty removes all tables, last the one that says that they are not all there.
+// empty removes all tables; the one that marks the database as incomplete comes last.
 func (p *postgres) empty(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+pgx.Identifier{p.externalSchema()}.Sanitize()+" CASCADE"); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (p *postgres) fillLaid(ctx context.Context, f func(*Filling) error) (err er
 type pgLoad struct {
 	p      *postgres
 	conn   *pgx.Conn
-	tables map[string]*pgTable // once it has begun
+	tables map[string]*pgTable // set when the transaction has begun
 	begun  map[string]bool
 }
 
@@ -167,8 +167,7 @@ func (l *pgLoad) rows(ctx context.Context, t Table, next func() ([]any, error)) 
 	return err
 }
 
-// asType makes of a value what a column of that type takes, where SQLite knows
-// fewer types.
+// asType converts a value to the type of a column, for types that SQLite does not have.
 func asType(v any, kind string) any {
 	switch v := v.(type) {
 	case int64:
@@ -196,7 +195,7 @@ func asType(v any, kind string) any {
 	return v
 }
 
-// keep commits, and lets the planner know what there is.
+// keep commits, and updates the planner's statistics.
 func (l *pgLoad) keep(ctx context.Context) error {
 	if l.tables == nil {
 		return nil

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	maxFrame = 7000             // Postgres takes fewer than 8000 bytes at once
-	maxQueue = 4096             // notes that wait while the server is away
-	silence  = 20 * time.Second // after which the connection is tried
+	maxFrame = 7000             // Postgres accepts fewer than 8000 bytes per notification
+	maxQueue = 4096             // notes queued while the server is unreachable
+	silence  = 20 * time.Second // time without a notification after which the connection is checked
 )
 
-// radio is LISTEN and NOTIFY, all topics on one channel of the schema. What is
-// said goes out in batches without waiting for the disk: Postgres lets no two
-// transactions that notify commit at once.
+// radio uses LISTEN and NOTIFY, with all topics on one channel of the schema. It sends
+// notifications in batches that do not wait for the disk: Postgres commits transactions
+// that notify one at a time.
 type radio struct {
 	p       *postgres
 	air     *air
 	channel string
-	ctx     context.Context //nolint:containedctx // of what runs in the background, until close
+	ctx     context.Context //nolint:containedctx // of the background goroutines, until close
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	begin   sync.Once // listening
@@ -37,8 +37,8 @@ type radio struct {
 
 	mu      sync.Mutex
 	queue   []note
-	dropped bool          // there was more than fits
-	waiting chan struct{} // holds one when the queue is not empty
+	dropped bool          // the queue was full
+	waiting chan struct{} // holds one value when the queue is not empty
 }
 
 func (p *postgres) carrier(heard *air) carrier {
@@ -51,7 +51,7 @@ func (p *postgres) carrier(heard *air) carrier {
 
 func (r *radio) listen() { r.begin.Do(func() { r.work.Go(r.receive) }) }
 
-// receive brings what is said, and connects again whenever it has to.
+// receive delivers the notifications of the server, and reconnects when necessary.
 func (r *radio) receive() {
 	last := map[string]uint64{}
 	for failures := 0; r.ctx.Err() == nil; failures++ {
@@ -65,8 +65,8 @@ func (r *radio) receive() {
 	}
 }
 
-// hearAll listens until the connection is gone, and tells whether there was one. Last
-// are the numbers of what was heard before.
+// hearAll listens until the connection is lost, and reports whether there was one. last
+// has the numbers of the notes received before.
 func (r *radio) hearAll(last map[string]uint64) (connected bool) {
 	conn, err := pgx.ConnectConfig(r.ctx, r.p.config.ConnConfig.Copy())
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *radio) hearAll(last map[string]uint64) (connected bool) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = conn.Close(ctx) // it is gone, or to go
+		_ = conn.Close(ctx) // it is lost, or no longer needed
 	}()
 	if _, err := conn.Exec(r.ctx, "LISTEN "+r.channel); err != nil {
 		return false
@@ -114,8 +114,7 @@ func (r *radio) send(notes ...note) {
 	}
 }
 
-// transmit sends what waits, all of it at once, and the last of it before it
-// ends.
+// transmit sends the queue, all of it at once, and the rest of it before it ends.
 func (r *radio) transmit() {
 	var count uint64
 	sender := rand.Text()
@@ -143,8 +142,8 @@ func (r *radio) transmit() {
 	}
 }
 
-// deliver hands frames to the server, again and again while it is away. One that
-// was only slow to say so may have them twice; who hears them takes each once.
+// deliver sends frames to the server, and retries while it is unreachable. The server may
+// get them twice if its reply was slow; receivers drop duplicates.
 func (r *radio) deliver(frames []string) {
 	for failures := 1; ; failures++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 2*time.Second)
@@ -168,8 +167,8 @@ func (r *radio) close() {
 // gapFrame says that notes were dropped.
 const gapFrame = "gap"
 
-// encode frames a note: its id, which part of how many this is, whether it is
-// text or base64, its topic, the part. Parts of one note are sent together.
+// encode frames a note: its id, the index and number of its parts, whether it is text or
+// base64, its topic, the part. The parts of one note are sent together.
 func encode(id string, n note) []string {
 	kind, body := "t", n.payload
 	if len(body) > maxFrame || !utf8.ValidString(body) || strings.ContainsRune(body, 0) {
@@ -184,15 +183,14 @@ func encode(id string, n note) []string {
 	return frames
 }
 
-// inbox is what a listener has taken in: parts of notes by their id, and the number
-// of the last note of each sender.
+// inbox is the state of a receiver: the parts of notes by their id, and the number of the
+// last note of each sender.
 type inbox struct {
 	parts map[string][]string
 	last  map[string]uint64
 }
 
-// known tells whether the note of an id was brought before: a sender's have rising
-// numbers.
+// known reports whether a note was received before: the numbers of a sender increase.
 func (in inbox) known(id string) bool {
 	sender, number := numbered(id)
 	return number <= in.last[sender]
@@ -203,15 +201,15 @@ func (in inbox) note(id string) {
 	in.last[sender] = number
 }
 
-// numbered takes an id apart.
+// numbered splits an id into sender and number.
 func numbered(id string) (sender string, number uint64) {
 	sender, digits, _ := strings.Cut(id, ".")
-	number, _ = strconv.ParseUint(digits, 36, 64) // zero is nobody's
+	number, _ = strconv.ParseUint(digits, 36, 64) // no note has the number zero
 	return sender, number
 }
 
-// decode takes a frame in, and brings the note when it is the last of one.
-// What it cannot read is not from us.
+// decode reads a frame, and delivers the note if the frame is its last part. It ignores
+// frames that it cannot read: they are not from this program.
 func (r *radio) decode(in inbox, frame string) {
 	if frame == gapFrame {
 		r.air.gap()

@@ -9,24 +9,22 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// sharedPool is the connections of a node: the store's, and those of the library
-// that it let in. The library closes the pool it was given when it ends, before the
-// store does, which then goes on with another.
+// sharedPool is the pool of connections that the store shares with a library. The library
+// closes the pool before the store closes; the store then continues with a new one.
 type sharedPool struct {
 	mu   sync.Mutex
 	pool *pgxpool.Pool
-	lent bool // the library has it
+	lent bool // the library uses it
 }
 
-// current is the pool that the store uses.
+// current returns the pool that the store uses.
 func (s *sharedPool) current() *pgxpool.Pool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pool
 }
 
-// lend gives the pool away, to be closed. It is given once: a second library, or the
-// same one once more, gets none.
+// lend returns the pool for the library, which closes it. Later calls return nil.
 func (s *sharedPool) lend() *pgxpool.Pool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +35,8 @@ func (s *sharedPool) lend() *pgxpool.Pool {
 	return s.pool
 }
 
-// renew has the store go on with a pool of its own, if it uses the one that is about
-// to be closed. It connects when it is needed.
+// renew gives the store a new pool, if it uses the one that is about to be closed. The
+// new pool connects on first use.
 func (s *sharedPool) renew(old *pgxpool.Pool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,11 +51,10 @@ func (s *sharedPool) renew(old *pgxpool.Pool) error {
 	return nil
 }
 
-// connector opens connections of whichever pool is the current one.
+// connector opens connections of the current pool.
 type connector struct{ *sharedPool }
 
-// Connect takes a connection. A pool may be closed between being asked for and
-// being used; then there is another.
+// Connect takes a connection. If the pool was closed meanwhile, Connect uses the next one.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		pool := c.current()
@@ -68,5 +65,5 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// Driver is stdlib's.
+// Driver returns the driver of pgx for database/sql.
 func (c connector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }

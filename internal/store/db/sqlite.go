@@ -19,8 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// sqliteFile is a database in one file, beside which SQLite keeps a write-ahead
-// log: readers see the last commit while a writer writes.
+// sqliteFile is a database in one file with a write-ahead log beside it: readers see the
+// last commit while a writer writes.
 type sqliteFile struct {
 	path    string // absolute
 	writers *sql.DB
@@ -48,7 +48,7 @@ func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers 
 			err = errors.Join(err, closeAll(writers, readers))
 		}
 	}()
-	// The first connection makes the file and turns the log on, so it comes first.
+	// The first connection creates the file and enables the log.
 	if writers, err = s.pool(ctx, 1, o, "_txlock=immediate"); err != nil {
 		return nil, nil, s.cannotOpen(err)
 	}
@@ -59,8 +59,8 @@ func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers 
 	return newGroupWriter(writers, s), readers, nil
 }
 
-// touch makes the file, if it is not there, for its owner's eyes only; SQLite
-// gives what it keeps beside it the same permissions.
+// touch creates the file if it does not exist, readable only by its owner. SQLite gives
+// the files beside it the same permissions.
 func (s *sqliteFile) touch() error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return err
@@ -72,14 +72,14 @@ func (s *sqliteFile) touch() error {
 	return f.Close()
 }
 
-// pool opens size connections' worth of pool and tries one.
+// pool opens a pool of size connections and tries one.
 func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string) (*sql.DB, error) {
 	busy := o.OutageTimeout
 	if busy <= 0 {
 		busy = 5 * time.Second
 	}
-	// What a statement may have to undo is kept in memory, as all else of a
-	// transaction that is not written yet.
+	// Data for rollbacks is kept in memory, as everything else of a transaction
+	// that is not written yet.
 	const settings = "_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: fmt.Sprintf("_busy_timeout=%d&%s%s", busy.Milliseconds(), settings, more)}
 	connector, err := newCachingConnector(file.String())
@@ -94,7 +94,7 @@ func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string)
 
 func (s *sqliteFile) cannotOpen(err error) error {
 	return fault.Wrap(fault.Config, err, "open database sqlite:%s", s.path).
-		WithHint("give a path that can be written, to a new file or to one that Luanette made")
+		WithHint("give a writable path, to a new file or to one that Luanette created")
 }
 
 func (s *sqliteFile) explain(err error) error {
@@ -108,7 +108,7 @@ func (s *sqliteFile) explain(err error) error {
 	case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
 		return fmt.Errorf("%w: %w", ErrForeignKey, err)
 	}
-	switch e.Code() & 0xff { // the kind, without its finer distinctions
+	switch e.Code() & 0xff { // the primary code, without the extended one
 	case sqlite3.SQLITE_CONSTRAINT:
 		return fmt.Errorf("%w: %w", ErrConstraint, err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -116,15 +116,15 @@ func (s *sqliteFile) explain(err error) error {
 			WithHint("another program holds %s; try again when it is done", s.path)
 	case sqlite3.SQLITE_FULL:
 		return fault.Wrap(fault.Unavailable, err, "the disk is full").
-			WithHint("make room where %s is, then try again", s.path)
+			WithHint("free space on the disk of %s, then try again", s.path)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return fault.Wrap(fault.Internal, err, "the database is damaged").
-			WithHint("put back a copy of %s that was made earlier", s.path)
+			WithHint("restore %s from a backup", s.path)
 	}
 	return err
 }
 
-// explained tells whether err went through explain before.
+// explained reports whether err was returned by explain before.
 func explained(err error) bool {
 	var f *fault.Error
 	return errors.As(err, &f)
@@ -149,7 +149,7 @@ func (s *sqliteFile) check(ctx context.Context, tx *Tx) error {
 		return nil
 	}
 	return fault.New(fault.Internal, "the database is damaged: %s", strings.Join(problems, "; ")).
-		WithHint("put back a copy of %s that was made earlier", s.path)
+		WithHint("restore %s from a backup", s.path)
 }
 
 func (*sqliteFile) migrations() goose.Dialect { return goose.DialectSQLite3 }
@@ -158,13 +158,13 @@ func (*sqliteFile) translate(migrations fs.FS) fs.FS { return migrations }
 
 func (*sqliteFile) kind() Kind { return SQLite }
 
-// migrating leaves it to SQLite's own lock, one migration at a time.
+// migrating relies on SQLite's own lock, one migration at a time.
 func (s *sqliteFile) migrating(_ context.Context, f func(*sql.DB) error) error { return f(s.writers) }
 
-// now is this machine's time: all who share a file share it.
+// now is this machine's time: all processes that share a file run on it.
 func (*sqliteFile) now(context.Context, *Tx) (time.Time, error) { return time.Now(), nil }
 
-// carrier is none: a file has one program that serves from it.
+// carrier returns nil: only one process serves from a file.
 func (*sqliteFile) carrier(*air) carrier { return nil }
 
 func (*sqliteFile) close() error { return nil }

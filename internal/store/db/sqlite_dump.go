@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// dump reads within one transaction, beside which others write.
+// dump reads within one transaction, while others write.
 func (s *sqliteFile) dump(ctx context.Context, f func(*Dump) error) (err error) {
 	if info, err := os.Stat(s.path); err != nil || info.Size() == 0 {
 		return errNothing(s.path)
@@ -26,7 +26,7 @@ func (s *sqliteFile) dump(ctx context.Context, f func(*Dump) error) (err error) 
 	if err != nil {
 		return doing("read database "+s.path, err)
 	}
-	defer func() { _ = tx.Rollback() }() // there is nothing to keep
+	defer func() { _ = tx.Rollback() }() // nothing was written
 	d := &Dump{Versions: map[string]int64{}}
 	if err := sqliteTables(ctx, tx, d); err != nil {
 		return doing("read database "+s.path, err)
@@ -38,8 +38,8 @@ func (s *sqliteFile) dump(ctx context.Context, f func(*Dump) error) (err error) 
 	return f(d)
 }
 
-// sqliteTables finds the tables, without those that other tables are made of, and
-// how far they were brought.
+// sqliteTables returns the tables and the versions of their migrations, without the
+// internal tables of virtual ones.
 func sqliteTables(ctx context.Context, tx *sql.Tx, d *Dump) error {
 	names, err := namesIn(ctx, tx, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 	if err != nil {
@@ -103,7 +103,7 @@ func sqliteRows(ctx context.Context, tx *sql.Tx, t Table, take func([]any) error
 					row[i] = v != 0
 				}
 			case []byte:
-				if v == nil { // as the driver has an empty one
+				if v == nil { // the driver returns nil for an empty value
 					row[i] = []byte{}
 				}
 			}
@@ -115,7 +115,7 @@ func sqliteRows(ctx context.Context, tx *sql.Tx, t Table, take func([]any) error
 	return rows.Err()
 }
 
-// namesIn is what a query finds that asks for names.
+// namesIn returns the names that a query finds.
 func namesIn(ctx context.Context, tx *sql.Tx, query string, args ...any) (names []string, err error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// fill fills the file, which must hold nothing. Whoever asked throws it away when
-// that fails.
+// fill fills the file, which must be empty. The caller removes the file if that fails.
 func (s *sqliteFile) fill(ctx context.Context, f func(*Filling) error) (err error) {
 	if info, err := os.Stat(s.path); err == nil && info.Size() > 0 {
 		return errNotEmpty(s.path)
@@ -32,7 +31,7 @@ func (s *sqliteFile) fill(ctx context.Context, f func(*Filling) error) (err erro
 type sqliteLoad struct {
 	pool  *sql.DB
 	tx    *sql.Tx
-	begun map[string]bool // tables
+	begun map[string]bool // tables that have been cleared
 }
 
 func (l *sqliteLoad) columns(ctx context.Context, table string) ([]string, error) {

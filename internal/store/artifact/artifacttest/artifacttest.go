@@ -1,5 +1,5 @@
-// Package artifacttest is what every artifact.Store must do, whatever database
-// and content store are under it.
+// Package artifacttest tests the behaviour that every artifact.Store must have, whatever
+// its database and content store.
 package artifacttest
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Run puts stores through their paces. Each call of open returns an empty one
-// that publishes to the bus.
+// Run tests stores. Each call of open returns an empty one that publishes to the bus.
 func Run(t *testing.T, open func(t *testing.T, bus *event.Bus) *artifact.Store) {
 	tests := map[string]func(t *testing.T, s *artifact.Store, bus *event.Bus){
 		"gives back what it took":             givesBack,
@@ -45,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T, bus *event.Bus) *artifact.Store) 
 	}
 }
 
-// put stores text and fails the test when it cannot.
+// put stores text and fails the test on an error.
 func put(t *testing.T, s *artifact.Store, text string, d artifact.Details) artifact.Artifact {
 	t.Helper()
 	a, _, err := s.Put(t.Context(), strings.NewReader(text), d)

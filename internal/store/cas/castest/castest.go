@@ -1,4 +1,4 @@
-// Package castest is what every cas.Store must do.
+// Package castest tests the behaviour that every cas.Store must have.
 package castest
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// MaxSize is the size limit, in bytes, of the stores that the suite is given.
+// MaxSize is the size limit, in bytes, of the stores under test.
 const MaxSize = 4 << 20
 
-// Run puts stores through their paces. Each call of open returns an empty one
-// that refuses content larger than MaxSize.
+// Run tests stores. Each call of open returns an empty one that refuses content larger
+// than MaxSize.
 func Run(t *testing.T, open func(t *testing.T) cas.Store) {
 	tests := map[string]func(t *testing.T, s cas.Store){
 		"gives back what it took":            givesBack,
@@ -41,7 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) cas.Store) {
 	}
 }
 
-// put stores content and fails the test when it cannot.
+// put stores content and fails the test on an error.
 func put(t *testing.T, s cas.Store, content []byte) cas.Ref {
 	t.Helper()
 	ref, size, err := s.Put(t.Context(), bytes.NewReader(content))
@@ -148,8 +148,8 @@ func prefix(t *testing.T, s cas.Store) {
 	}
 }
 
-// Two contents with 12 digits in common are not to be had, so Match is asked for
-// fewer, which Resolve never does.
+// ordered passes Match fewer digits than Resolve ever does: contents with 12 digits in
+// common cannot be found.
 func ordered(t *testing.T, s cas.Store) {
 	prefix := put(t, s, []byte("seed")).String()[:2]
 	want := 1

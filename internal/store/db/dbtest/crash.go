@@ -18,11 +18,11 @@ import (
 // crashURL tells the child process which database to write to.
 const crashURL = "LUANETTE_DBTEST_CRASH_URL"
 
-// acked stands before the name of a row whose write has returned.
+// acked precedes the name of a row whose write has returned.
 const acked = "acked "
 
-// beChild makes this process the one that will be killed, if it was started as
-// such: it writes until then, and says so of every row.
+// beChild makes this process the one that is killed, if it was started as such: it
+// writes until then, and prints the name of every stored row.
 func beChild() bool {
 	url := os.Getenv(crashURL)
 	if url == "" {
@@ -51,7 +51,7 @@ func writeForever(d *db.DB, writer int) error {
 	}
 }
 
-// addWhole writes a thing with its two parts: all of them or none.
+// addWhole writes a thing with its two parts in one transaction.
 func addWhole(ctx context.Context, d *db.DB, name string) error {
 	return d.Write(ctx, func(tx *db.Tx) error {
 		if err := insertThing(ctx, tx, name, 2); err != nil {
@@ -67,8 +67,8 @@ func addWhole(ctx context.Context, d *db.DB, name string) error {
 	})
 }
 
-// crash kills a process in the middle of writing. What it acknowledged must be
-// there, what it did not must be there whole or not at all.
+// crash kills a process while it writes. Acknowledged rows must be stored; others must be
+// stored completely or not at all.
 func crash(t *testing.T, url string) {
 	furnished(t, url)
 	names := killMidWrite(t, url, 300)
@@ -91,8 +91,8 @@ func crash(t *testing.T, url string) {
 	}
 }
 
-// killMidWrite lets a child write until it has acknowledged n rows, kills it, and
-// returns all it acknowledged.
+// killMidWrite runs a child until it has acknowledged n rows, kills it, and returns all
+// rows that it acknowledged.
 func killMidWrite(t *testing.T, url string, n int) (names []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -130,8 +130,8 @@ func killMidWrite(t *testing.T, url string, n int) (names []string) {
 	return names
 }
 
-// atOnce is what things there are, and how many parts, at one moment: a server may be
-// at the last write of the dead.
+// atOnce returns the things and the number of parts in one Read: the server may still be
+// committing the last write of the killed process.
 func atOnce(t *testing.T, d *db.DB) (stored map[string]bool, parts int) {
 	t.Helper()
 	err := d.Read(t.Context(), func(tx *db.Tx) error {

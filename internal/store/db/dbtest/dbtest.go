@@ -1,4 +1,5 @@
-// Package dbtest is what every database behind internal/store/db must do.
+// Package dbtest tests the behaviour that every database behind internal/store/db must
+// have, and provides databases for the tests of other packages.
 package dbtest
 
 import (
@@ -10,10 +11,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Run puts a kind of database through its paces. Each call of fresh returns the
-// URL of an empty one, which is removed when its test is over. Run must be
-// called from a test function of its own: the crash test runs it again in a
-// child process.
+// Run tests a kind of database. Each call of fresh returns the URL of an empty one, which
+// is removed when its test ends. Run must be called from a test function of its own: the
+// crash test runs that function again in a child process.
 func Run(t *testing.T, fresh func(t testing.TB) string) {
 	if beChild() {
 		return
@@ -27,31 +27,31 @@ func Run(t *testing.T, fresh func(t testing.TB) string) {
 }
 
 var tests = map[string]func(t *testing.T, url string){
-	"migrations run once and in order":              migrationsInOrder,
-	"migration sets do not know each other":         migrationSets,
-	"a failing migration leaves nothing":            migrationFails,
-	"a newer database is refused":                   migrationNewer,
-	"two programs may migrate at once":              migrationRace,
-	"constraints say what they are":                 constraints,
-	"an error undoes its write":                     undoneByError,
-	"a panic undoes its write and goes on":          undoneByPanic,
-	"writers do not lose each other's work":         manyWriters,
-	"a failing writer takes nobody along":           failingWriters,
-	"a read sees one moment":                        oneMoment,
-	"text is compared byte by byte":                 bytewise,
-	"a read cannot write":                           readOnly,
-	"a cancelled write does not happen":             cancelledWrite,
-	"a cancelled wait leaves the line":              cancelledWait,
-	"a cancelled read stops":                        cancelledRead,
-	"a blob comes back as it was":                   bigBlob,
-	"what was written is there after opening":       reopened,
-	"a closed database says so":                     closed,
-	"what was acknowledged survives a crash":        crash,
-	"two programs count together":                   twoNodes,
-	"two programs decide as if one after the other": skew,
-	"a claim is one program's":                      claims,
-	"news reach who listens":                        news,
-	"a slow listener hears that it missed":          slowListener,
+	"migrations run once and in order":                migrationsInOrder,
+	"migration sets do not know each other":           migrationSets,
+	"a failing migration leaves nothing":              migrationFails,
+	"a newer database is refused":                     migrationNewer,
+	"two programs may migrate at once":                migrationRace,
+	"constraints say what they are":                   constraints,
+	"an error undoes its write":                       undoneByError,
+	"a panic undoes its write and goes on":            undoneByPanic,
+	"writers do not lose each other's work":           manyWriters,
+	"a failing writer does not affect others":         failingWriters,
+	"a read sees one moment":                          oneMoment,
+	"text is compared byte by byte":                   bytewise,
+	"a read cannot write":                             readOnly,
+	"a cancelled write does not happen":               cancelledWrite,
+	"a cancelled wait leaves the queue":               cancelledWait,
+	"a cancelled read stops":                          cancelledRead,
+	"a blob comes back as it was":                     bigBlob,
+	"what was written is there after opening":         reopened,
+	"a closed database says so":                       closed,
+	"what was acknowledged survives a crash":          crash,
+	"two programs count together":                     twoNodes,
+	"two programs decide as if one after the other":   skew,
+	"a claim has one holder":                          claims,
+	"notifications reach listeners":                   news,
+	"a slow listener is notified that it missed some": slowListener,
 }
 
 // open opens url and closes it when the test is over.
@@ -69,13 +69,13 @@ func open(t *testing.T, url string) *db.DB {
 	return d
 }
 
-// schema is what most tests work on.
+// schema is the migration of most tests.
 var schema = files{
 	"00001_things": `CREATE TABLE things (name TEXT PRIMARY KEY, size BIGINT NOT NULL CHECK (size >= 0), body BYTEA);`,
 	"00002_parts":  `CREATE TABLE parts (thing TEXT NOT NULL REFERENCES things (name), label TEXT NOT NULL);`,
 }
 
-// files are migrations by name, without their goose frame.
+// files are migrations by name, without goose's annotations.
 type files map[string]string
 
 func (f files) fs() fstest.MapFS {
@@ -86,7 +86,7 @@ func (f files) fs() fstest.MapFS {
 	return m
 }
 
-// furnished opens url and makes the tables of schema.
+// furnished opens url and creates the tables of schema.
 func furnished(t *testing.T, url string) *db.DB {
 	t.Helper()
 	d := open(t, url)

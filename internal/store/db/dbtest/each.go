@@ -23,12 +23,12 @@ func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	}
 }
 
-// onPostgres is the test under which Fresh means Postgres.
+// onPostgres is the name of the test in which Fresh returns a Postgres database.
 const onPostgres = "TestOnPostgres"
 
-// OnPostgres runs tests, which run on SQLite by themselves, on Postgres too. It
-// is called by a test of the name TestOnPostgres, and they ask Fresh for their
-// database.
+// OnPostgres runs tests, which run on SQLite by themselves, on Postgres too. It must be
+// called by a test called TestOnPostgres, and the tests must get their database from
+// Fresh.
 func OnPostgres(t *testing.T, tests ...func(*testing.T)) {
 	t.Helper()
 	if t.Name() != onPostgres {
@@ -40,7 +40,7 @@ func OnPostgres(t *testing.T, tests ...func(*testing.T)) {
 	}
 }
 
-// Fresh is the address of an empty database: Postgres under OnPostgres, else
+// Fresh returns the address of an empty database: Postgres under OnPostgres, otherwise
 // SQLite.
 func Fresh(t testing.TB) string {
 	t.Helper()
@@ -50,11 +50,11 @@ func Fresh(t testing.TB) string {
 	return SQLite(t)
 }
 
-// SQLite is the address of an empty file that is removed when the test is over.
+// SQLite returns the address of an empty file that is removed when the test ends.
 func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "test.db") }
 
-// Open opens a database and closes it when the test is over. On Postgres it gives
-// the functions of Writes a hard time, as several nodes that write may.
+// Open opens a database and closes it when the test ends. On Postgres it sets
+// InjectFaults.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
 	d, err := db.Open(context.WithoutCancel(t.Context()), url, Options(url))
@@ -69,8 +69,8 @@ func Open(t testing.TB, url string) *db.DB {
 	return d
 }
 
-// In is the address of a database that is empty the first time it is asked for
-// folder, and the same one after that. Kinds are as with Fresh.
+// In returns the address of a database that is empty the first time it is called with
+// folder, and the same one after that. Its kind is as with Fresh.
 func In(t testing.TB, folder string) string {
 	t.Helper()
 	if !strings.HasPrefix(t.Name(), onPostgres+"/") {
@@ -84,13 +84,13 @@ func In(t testing.TB, folder string) string {
 	return places.urls[folder]
 }
 
-// places are the databases on Postgres that stand for folders.
+// places are the Postgres databases that stand for folders.
 var places = struct {
 	sync.Mutex
 	urls map[string]string
 }{urls: map[string]string{}}
 
-// Options are how a test opens a database: those of Open.
+// Options returns the options with which Open opens a database.
 func Options(url string) db.Options {
 	return db.Options{InjectFaults: strings.HasPrefix(url, "postgres:"), OutageTimeout: clocktest.Timeout}
 }

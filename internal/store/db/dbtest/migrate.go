@@ -31,7 +31,7 @@ func migrationsInOrder(t *testing.T, url string) {
 	}
 }
 
-// logged is the content of the table log.
+// logged returns the content of the table log.
 func logged(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var steps []string

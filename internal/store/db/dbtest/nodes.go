@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// twoNodes lets two programs read and write the same row in one Write each: none
-// loses what the other did.
+// twoNodes has two programs read and write the same row in one Write each: no update may
+// be lost.
 func twoNodes(t *testing.T, url string) {
 	const each = 25
 	nodes := []*db.DB{furnished(t, url), open(t, url), open(t, url)}
@@ -38,8 +38,8 @@ func twoNodes(t *testing.T, url string) {
 	}
 }
 
-// skew lets two programs each look whether there is a thing and make one of
-// another name if there is none: only one may find none.
+// skew has two programs each check whether there is a thing and insert one of another
+// name if there is none: only one may find none.
 func skew(t *testing.T, url string) {
 	nodes := []*db.DB{furnished(t, url), open(t, url)}
 	for round := range 10 {
@@ -91,7 +91,7 @@ func claims(t *testing.T, url string) {
 	}
 }
 
-// news says things from within and without Writes, long ones and odd ones.
+// news sends notifications inside and outside of Writes, including long and binary ones.
 func news(t *testing.T, url string) {
 	d := furnished(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -101,7 +101,7 @@ func news(t *testing.T, url string) {
 	defer all.Wait()
 	defer cancel()
 	if first := <-heard; !first.Missed {
-		t.Errorf("first news %+v, want Missed", first)
+		t.Errorf("first notification %+v, want Missed", first)
 	}
 	long := strings.Repeat("lang und länger ", 3000)
 	want := []string{"", "plain", "zero\x00 and \xff", long, "with a write", "last"}
@@ -132,14 +132,14 @@ func news(t *testing.T, url string) {
 		got = append(got, (<-heard).Payload)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("heard %.200q, want %.200q", got, want)
+		t.Errorf("received %.200q, want %.200q", got, want)
 	}
 	if err := d.Notify(ctx, "No Topic", ""); fault.CodeOf(err) != fault.Internal {
 		t.Errorf("Notify on a bad topic = %v", err)
 	}
 }
 
-// slowListener is told that it missed something when it cannot follow.
+// slowListener tests that a slow listener receives Missed.
 func slowListener(t *testing.T, url string) {
 	d := open(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func slowListener(t *testing.T, url string) {
 		}
 	}
 	marker := make(chan struct{})
-	all.Go(func() { // hears the end of it, so that all before it has arrived
+	all.Go(func() { // receives after the last notification, so that all have arrived
 		_ = d.Listen(ctx, "end", func(n db.Notification) {
 			if n.Missed {
 				_ = d.Notify(ctx, "end", "now")

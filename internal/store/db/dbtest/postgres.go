@@ -15,12 +15,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// shared is the server that all tests on this machine share, those of other
-// packages included, as long as there are any.
+// shared is the server that all tests on this machine share, including those of other
+// packages. It is stopped when the last test process ends.
 var shared = sync.OnceValues(func() (*cluster, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("luanette-postgres-2-%d", os.Getuid()))
 	if !socketFits(dir) {
-		return nil, fmt.Errorf("%s is too long for a socket, or odd", dir)
+		return nil, fmt.Errorf("%s cannot hold a socket: the path is too long or has special characters", dir)
 	}
 	c, err := newCluster(dir)
 	if err != nil {
@@ -48,12 +48,11 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 	return c, c.guard()
 })
 
-// keepOpen must not be collected: it would be closed.
-var keepOpen *os.File //nolint:unused // that it is there is its use
+// keepOpen keeps the file from being garbage collected, which would close it.
+var keepOpen *os.File //nolint:unused // its existence is its use
 
-// Postgres is the address of an empty place in a real Postgres server, which is
-// removed when the test is over. Where Postgres is not installed, the test is
-// skipped.
+// Postgres returns the address of an empty schema of a real Postgres server, which is
+// removed when the test ends. If Postgres is not installed, the test is skipped.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	c, err := shared()
@@ -83,8 +82,8 @@ func (c *cluster) remove(t testing.TB, schemas ...string) {
 	}
 }
 
-// StartDurable starts a server whose commits are on disk, for measurements, and
-// tells where it is and how it is stopped.
+// StartDurable starts a server whose commits are on disk, for benchmarks, and returns its
+// address and how to stop it.
 func StartDurable() (url string, stop func() error, err error) {
 	dir, err := os.MkdirTemp("", "luanette-pg-")
 	if err != nil {
@@ -104,16 +103,16 @@ func StartDurable() (url string, stop func() error, err error) {
 	return url, func() error { return errors.Join(c.stop("fast"), os.RemoveAll(dir)) }, nil
 }
 
-// Server is a Postgres server of a test's own, which it may stop and start.
+// Server is a Postgres server for one test, which may stop and start it.
 type Server struct {
 	URL string
 	c   *cluster
 }
 
-// StartServer starts a server and ends it with the test.
+// StartServer starts a server and stops it when the test ends.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
-	if c, err := shared(); err != nil || c == nil { // it has the template
+	if c, err := shared(); err != nil || c == nil { // it created the template
 		Postgres(t)
 	}
 	dir, err := os.MkdirTemp("", "luanette-pg-") //nolint:usetesting // another user must be able to enter it
@@ -145,8 +144,8 @@ func StartServer(t testing.TB) *Server {
 	return s
 }
 
-// Start starts it after Stop, on what it kept. Its disk is not waited for, so
-// only the machine's own crash could lose what was committed.
+// Start starts the server again after Stop, with its data. It does not wait for the disk,
+// so only a crash of the machine could lose commits.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if err := s.c.start(); err != nil {
@@ -154,8 +153,8 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
-// Stop stops it: "fast" ends connections in an orderly way, "immediate" is a
-// crash. A server that does not run is left alone.
+// Stop stops the server: "fast" closes connections in an orderly way, "immediate" is a
+// crash. It does nothing if the server does not run.
 func (s *Server) Stop(t testing.TB, how string) {
 	t.Helper()
 	if err := s.c.stop(how); err != nil {

@@ -72,7 +72,7 @@ func cancelledRead(t *testing.T, url string) {
 	if !errors.Is(err, context.DeadlineExceeded) || fault.CodeOf(err) != fault.Timeout {
 		t.Errorf("Read = %v (%s), want timeout", err, fault.CodeOf(err))
 	}
-	if got := things(t, d); len(got) != 0 { // the database still answers
+	if got := things(t, d); len(got) != 0 { // the database still works
 		t.Errorf("things %q, want none", got)
 	}
 }
@@ -145,7 +145,7 @@ func closed(t *testing.T, url string) {
 	}
 }
 
-// bytewise orders and compares text by its bytes, whatever the language.
+// bytewise tests that text is ordered and compared by its bytes, whatever the locale.
 func bytewise(t *testing.T, url string) {
 	d := furnished(t, url)
 	want := []string{"B", "Z", "_", "a", "a-b", "ab", "é"}

@@ -19,26 +19,26 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
-// programs is where Debian puts Postgres, whatever its version.
+// programs matches the programs of Postgres on Debian, whatever their version.
 const programs = "/usr/lib/postgresql/*/bin/postgres"
 
 // errMissing means that tests on Postgres cannot run here.
 var errMissing = errors.New("Postgres is not installed (make system, or Debian's package postgresql): not tested on it")
 
-// settings make a server quick to start and careless of power cuts.
+// settings make a server fast to start, without durability.
 var settings = []string{
 	"listen_addresses=", "fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=600", "shared_buffers=32MB",
 	"max_locks_per_transaction=256", "max_pred_locks_per_transaction=256", "max_wal_size=256MB",
 }
 
-// cluster is a Postgres server in a folder: a template that initdb made, the data
-// it runs on, a socket, and files that say who uses it.
+// cluster is a Postgres server in a folder: a template that initdb created, the data of
+// the running server, a socket, and lock files.
 type cluster struct {
 	dir, bin string
 	as       *syscall.Credential // the user it runs as; nil means ourselves
 }
 
-// newCluster is the server of a folder, which is made if need be.
+// newCluster returns the server of a folder, which is created if necessary.
 func newCluster(dir string) (*cluster, error) {
 	found, err := filepath.Glob(programs)
 	if err != nil || len(found) == 0 {
@@ -58,10 +58,11 @@ func newCluster(dir string) (*cluster, error) {
 	return c, err
 }
 
-// ordinary is the user Postgres runs as when we are root, whom it refuses.
+// ordinary returns the user that Postgres runs as if this process is root, which Postgres
+// refuses.
 func ordinary() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
-		return nil, nil //nolint:nilnil // nobody else
+		return nil, nil //nolint:nilnil // this process's own user
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -79,20 +80,20 @@ func ordinary() (*syscall.Credential, error) {
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// url is the address of the database, with everything in schema. A busy machine may
-// take its time to let somebody in.
+// url returns the address of the database with the given schema. The connect timeout is
+// long because the machine may be busy.
 func (c *cluster) url(schema string) string {
 	return fmt.Sprintf("postgres:///postgres?user=luanette&host=%s&connect_timeout=60&search_path=%s", c.dir, schema)
 }
 
-// command is a program, run as the server's user in a session of its own: it
-// outlives us. What it says goes to a file.
+// command returns a command that runs as the server's user in a session of its own, so
+// that it outlives this process. Its output goes to a file.
 func (c *cluster) command(name string, args ...string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(c.path("log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(name, args...) //nolint:noctx // it is stopped by its guard
+	cmd := exec.Command(name, args...) //nolint:noctx // the process of guard stops it
 	cmd.Dir, cmd.Env = c.dir, []string{"PATH=" + c.bin + ":/usr/bin:/bin", "LC_ALL=C"}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: c.as}
@@ -107,7 +108,7 @@ func (c *cluster) run(name string, args ...string) error {
 	return c.because(name, err)
 }
 
-// because adds what the server's log ends with.
+// because adds the end of the server's log to err.
 func (c *cluster) because(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -116,7 +117,7 @@ func (c *cluster) because(doing string, err error) error {
 	return fmt.Errorf("%s: %w\n%s", doing, err, log[max(0, len(log)-2000):])
 }
 
-// furnish makes the data anew from the template, and the template once.
+// furnish creates the data from the template, and the template if there is none.
 func (c *cluster) furnish() error {
 	if _, err := os.Stat(c.path("template")); err != nil {
 		err := errors.Join(os.RemoveAll(c.path("making")),
@@ -131,7 +132,7 @@ func (c *cluster) furnish() error {
 	return errors.Join(os.RemoveAll(c.path("data")), c.run("cp", "-a", c.path("template"), c.path("data")))
 }
 
-// start starts the server on its data, and returns when it answers.
+// start starts the server on its data, and returns when it accepts connections.
 func (c *cluster) start(more ...string) error {
 	options := "-c unix_socket_directories=" + c.dir
 	for _, setting := range append(slices.Clone(settings), more...) {
@@ -140,8 +141,8 @@ func (c *cluster) start(more ...string) error {
 	return c.run(filepath.Join(c.bin, "pg_ctl"), "start", "-w", "-t", "120", "-D", c.path("data"), "-o", options)
 }
 
-// answers tells whether the server runs. One that only says that it cannot just now is
-// waited for: others use it.
+// answers reports whether the server runs. It waits for a server that refuses connections
+// at the moment, because others use it.
 func (c *cluster) answers(ctx context.Context) (yes bool) {
 	ctx, cancel := context.WithTimeout(ctx, clocktest.Timeout)
 	defer cancel()
@@ -155,15 +156,15 @@ func (c *cluster) answers(ctx context.Context) (yes bool) {
 	return yes
 }
 
-// guard starts a process that stops the server when nobody holds the file users
-// any more, however they ended. It waits a moment for the next to come.
+// guard starts a process that stops the server when no process holds the file users any
+// more. It waits a moment for the next one.
 func (c *cluster) guard() error {
 	const script = `until flock -x users true && sleep 2 && flock -xn users pg_ctl stop -D data -m immediate -w
 		do [ -e data/postmaster.pid ] || exit; done`
 	return c.run("sh", "-c", "("+script+") &")
 }
 
-// hold takes a lock on a file of the folder until f is closed or we end.
+// hold locks a file of the folder until f is closed or this process ends.
 func (c *cluster) hold(name string, how int) (f *os.File, err error) {
 	if f, err = os.OpenFile(c.path(name), os.O_CREATE|os.O_RDONLY, 0o644); err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func (c *cluster) hold(name string, how int) (f *os.File, err error) {
 	return f, nil
 }
 
-// socketFits tells whether the system takes a socket's path in dir.
+// socketFits reports whether dir can hold the server's socket.
 func socketFits(dir string) bool {
 	return len(filepath.Join(dir, ".s.PGSQL.5432.lock")) < 104 && !strings.ContainsAny(dir, " &?%#")
 }

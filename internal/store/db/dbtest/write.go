@@ -108,8 +108,8 @@ func manyWriters(t *testing.T, url string) {
 	}
 }
 
-// increment reads and writes in two statements, so that two of them side by
-// side would lose one.
+// increment reads and writes in two statements, so that two concurrent ones would lose an
+// update.
 func increment(ctx context.Context, d *db.DB) error {
 	return d.Write(ctx, func(tx *db.Tx) error {
 		var n int
