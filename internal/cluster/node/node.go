@@ -169,10 +169,10 @@ func (n *Node) Watched() bool { return n.watched.Load() }
 
 // Run starts sending heartbeats, watching the other nodes and taking over the work of
 // dead ones. It returns at once.
-func (n *Node) Run(ctx context.Context, estates ...Work) {
+func (n *Node) Run(ctx context.Context, work ...Work) {
 	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.mu.Lock()
-	n.owned = estates
+	n.owned = work
 	n.mu.Unlock()
 	news := make(chan struct{}, 1)
 	n.work.Go(func() { n.listen(ctx, news) })
@@ -273,10 +273,10 @@ func (n *Node) keepAlive(ctx context.Context) error {
 
 func (n *Node) each(do func(Work) error) error {
 	n.mu.Lock()
-	estates := n.owned
+	work := n.owned
 	n.mu.Unlock()
 	var failed []error
-	for _, e := range estates {
+	for _, e := range work {
 		failed = append(failed, do(e))
 	}
 	return errors.Join(failed...)

@@ -51,8 +51,8 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	office := &Service{db: database, options: o, waiting: map[string]chan struct{}{}, running: map[string]context.CancelFunc{}}
-	return office, database.Migrate(ctx, "errand", migrations)
+	service := &Service{db: database, options: o, waiting: map[string]chan struct{}{}, running: map[string]context.CancelFunc{}}
+	return service, database.Migrate(ctx, "errand", migrations)
 }
 
 // Self returns the id of this node.

@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// office opens one for a node, which does what do says.
-func office(t *testing.T, d *db.DB, self string, do remotecall.Handler) *remotecall.Service {
+// openService opens one for a node, which does what do says.
+func openService(t *testing.T, d *db.DB, self string, do remotecall.Handler) *remotecall.Service {
 	t.Helper()
 	o, err := remotecall.Open(t.Context(), d, remotecall.Options{Self: self, Alive: func(_ context.Context, node string) (bool, error) {
 		return node == "a" || node == "b", nil
@@ -42,8 +42,8 @@ func upper(self string) remotecall.Handler {
 func TestErrands(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		a := office(t, d, "a", nothing)
-		office(t, d, "b", upper("b"))
+		a := openService(t, d, "a", nothing)
+		openService(t, d, "b", upper("b"))
 		large := strings.Repeat("x", 100_000) // more than news can hold
 		for body, want := range map[string]string{"b hello": "HELLO", "b ": "", "b " + large: strings.ToUpper(large)} {
 			for _, to := range []string{"b", ""} {
@@ -62,7 +62,7 @@ func TestErrands(t *testing.T) {
 func TestNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		a := office(t, d, "a", nothing)
+		a := openService(t, d, "a", nothing)
 		if _, err := a.Send(t.Context(), "gone", []byte("x")); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("a node that is gone: %v", err)
 		}
@@ -74,8 +74,8 @@ func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		begun, ended := make(chan struct{}), make(chan struct{})
-		a := office(t, d, "a", nothing)
-		office(t, d, "b", func(ctx context.Context, _ []byte) ([]byte, bool) {
+		a := openService(t, d, "a", nothing)
+		openService(t, d, "b", func(ctx context.Context, _ []byte) ([]byte, bool) {
 			close(begun)
 			<-ctx.Done()
 			close(ended)
@@ -97,7 +97,7 @@ func TestGivenUp(t *testing.T) {
 func TestEarlyErrand(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		a := office(t, d, "a", nothing)
+		a := openService(t, d, "a", nothing)
 		done := make(chan string)
 		go func() {
 			answer, err := a.Send(t.Context(), "b", []byte("b early"))
@@ -107,7 +107,7 @@ func TestEarlyErrand(t *testing.T) {
 			done <- string(answer)
 		}()
 		clocktest.Await(t, func() bool { return count(t, d) > 0 }) // until it lies there
-		office(t, d, "b", upper("b"))
+		openService(t, d, "b", upper("b"))
 		if answer := <-done; answer != "EARLY" {
 			t.Errorf("got %q", answer)
 		}

@@ -66,15 +66,15 @@ func (g approvedJournal) paused(j Job, outcome Outcome, err error) *host.Paused 
 	return &p
 }
 
-// asking is the error of a run that waits for approval.
-type asking struct{ host.Paused }
+// pausedError is the error of a run that waits for approval.
+type pausedError struct{ host.Paused }
 
-func (a *asking) Error() string { return a.Effect.DisplayName() + " waits for approval" }
+func (a *pausedError) Error() string { return a.Effect.DisplayName() + " waits for approval" }
 
 // pause asks for approval and waits for the decision, without holding a place in the
 // queue meanwhile.
 func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
-	var asked *asking
+	var asked *pausedError
 	if !errors.As(why, &asked) {
 		return why
 	}
@@ -87,7 +87,7 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 		return err
 	}
 	if err := q.persist(ctx, func() error { return q.mark(ctx, j.ID, Waiting) }); err != nil {
-		return q.unasked(ctx, asked.Key, err)
+		return q.withdrawQuestion(ctx, asked.Key, err)
 	}
 	q.options.Events.Publish(Paused{ID: j.ID, Name: j.Name, Creator: j.Creator, Approval: pending.ID, Subject: asked.Effect.DisplayName()})
 	if *held {
@@ -95,9 +95,9 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 		*held = false
 	}
 	if err := q.options.Approvals.Await(ctx, pending.ID); err != nil {
-		return q.unasked(ctx, asked.Key, err)
+		return q.withdrawQuestion(ctx, asked.Key, err)
 	}
-	if !q.apart(j) {
+	if !q.unlimited(j) {
 		if err := q.turns.take(ctx, j.Creator, j.Priority); err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	return q.persist(ctx, func() error { return q.mark(ctx, j.ID, Running) })
 }
 
-// unasked withdraws the question of a job that was cancelled.
-func (q *Queue) unasked(ctx context.Context, run string, err error) error {
+// withdrawQuestion withdraws the question of a job that was cancelled.
+func (q *Queue) withdrawQuestion(ctx context.Context, run string, err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		err = errCancelled
 	}

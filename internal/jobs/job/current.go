@@ -18,14 +18,14 @@ type liveJob struct {
 	journal  *host.Journal // while the script runs
 	waiters  []chan<- struct{}
 
-	cancelling sync.Mutex // held while the cancellation is stored
-	untold     bool       // this node stored the cancellation and has not published the end
+	cancelling  sync.Mutex // held while the cancellation is stored
+	unpublished bool       // this node stored the cancellation and has not published the end
 
 	// What other nodes know of the job.
-	moved  bool // there is news that is not stored
-	anew   bool // a new run began, so stored output is obsolete
-	stored bool // something is stored
-	spread int  // number of stored lines
+	changed     bool // there is news that is not stored
+	restarted   bool // a new run began, so stored output is obsolete
+	stored      bool // something is stored
+	storedLines int  // number of stored lines
 }
 
 // enter begins to follow a job. fresh means that it was submitted just now and has no
@@ -55,7 +55,7 @@ func (q *Queue) leave(id string) {
 	c := q.current[id]
 	delete(q.current, id)
 	if c != nil && c.isStored() {
-		q.spoken = append(q.spoken, id)
+		q.endedLive = append(q.endedLive, id)
 	}
 	q.mu.Unlock()
 	if c != nil {
@@ -93,7 +93,7 @@ func (q *Queue) Running() int {
 func (c *liveJob) begin(journal *host.Journal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.journal, c.lines, c.spread, c.anew = journal, nil, 0, true
+	c.journal, c.lines, c.storedLines, c.restarted = journal, nil, 0, true
 }
 
 // halt stops the script at its next effect. The channel is closed when no call that
@@ -110,13 +110,13 @@ func (c *liveJob) halt(cause error) (settled <-chan struct{}) {
 func (c *liveJob) progress(fraction float64, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fraction, c.message, c.moved = fraction, message, true
+	c.fraction, c.message, c.changed = fraction, message, true
 }
 
 func (c *liveJob) say(line host.OutputLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines, c.moved = append(c.lines, line), true
+	c.lines, c.changed = append(c.lines, line), true
 }
 
 func (c *liveJob) isStored() bool {

@@ -13,84 +13,84 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// spreadTime is how often the progress of jobs is stored for other nodes. A job that
+// updateInterval is how often the progress of jobs is stored for other nodes. A job that
 // ends sooner is not reported.
-const spreadTime = time.Second / 2
+const updateInterval = time.Second / 2
 
 // jobUpdate is the progress of a running job since it was last stored.
 type jobUpdate struct {
-	job      string
-	fraction float64
-	message  string
-	first    int // index of the first of lines
-	lines    []host.OutputLine
-	anew     bool // a new run began: earlier output is obsolete
+	job       string
+	fraction  float64
+	message   string
+	first     int // index of the first of lines
+	lines     []host.OutputLine
+	restarted bool // a new run began: earlier output is obsolete
 }
 
-// advance returns what other nodes do not know yet; ok is false if there is nothing.
-func (c *liveJob) advance(id string) (a jobUpdate, ok bool) {
+// update returns what other nodes do not know yet; ok is false if there is nothing.
+func (c *liveJob) update(id string) (a jobUpdate, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.moved {
+	if !c.changed {
 		return a, false
 	}
-	a = jobUpdate{job: id, fraction: c.fraction, message: c.message, first: c.spread, lines: slices.Clone(c.lines[c.spread:]), anew: c.anew}
-	c.moved, c.anew, c.spread, c.stored = false, false, len(c.lines), true
+	a = jobUpdate{job: id, fraction: c.fraction, message: c.message, first: c.storedLines, lines: slices.Clone(c.lines[c.storedLines:]), restarted: c.restarted}
+	c.changed, c.restarted, c.storedLines, c.stored = false, false, len(c.lines), true
 	return a, true
 }
 
-// unspread marks an update that could not be stored, so that it is stored again.
-func (c *liveJob) unspread(a jobUpdate) {
+// restore marks an update that could not be stored, so that it is stored again.
+func (c *liveJob) restore(a jobUpdate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.moved, c.anew = true, c.anew || a.anew
-	c.spread = min(c.spread, a.first)
+	c.changed, c.restarted = true, c.restarted || a.restarted
+	c.storedLines = min(c.storedLines, a.first)
 }
 
-// spread stores the progress of this node's jobs for other nodes, until ctx ends.
-func (q *Queue) spread(ctx context.Context) {
-	for q.options.Clock.Sleep(ctx, spreadTime) == nil {
-		if err := q.spreadOnce(ctx); err != nil && ctx.Err() == nil {
+// storeUpdates stores the progress of this node's jobs for other nodes, until ctx ends.
+func (q *Queue) storeUpdates(ctx context.Context) {
+	for q.options.Clock.Sleep(ctx, updateInterval) == nil {
+		if err := q.storeUpdatesOnce(ctx); err != nil && ctx.Err() == nil {
 			q.options.Log.WarnContext(ctx, "progress of jobs not stored", "error", err)
 		}
 	}
 }
 
-func (q *Queue) spreadOnce(ctx context.Context) error {
+func (q *Queue) storeUpdatesOnce(ctx context.Context) error {
 	q.mu.Lock()
-	running, over := maps.Clone(q.current), q.spoken
-	q.spoken = nil
+	running, ended := maps.Clone(q.current), q.endedLive
+	q.endedLive = nil
 	q.mu.Unlock()
-	var moved []jobUpdate
+	var updates []jobUpdate
 	for id, c := range running {
-		if a, ok := c.advance(id); ok {
-			moved = append(moved, a)
+		if a, ok := c.update(id); ok {
+			updates = append(updates, a)
 		}
 	}
-	if len(moved)+len(over) == 0 {
+	if len(updates)+len(ended) == 0 {
 		return nil
 	}
 	err := q.db.Write(ctx, func(tx *db.Tx) error {
-		for _, a := range moved {
-			if err := q.storeAdvance(ctx, tx, a); err != nil {
+		for _, a := range updates {
+			if err := q.storeUpdate(ctx, tx, a); err != nil {
 				return err
 			}
 		}
-		return forgetLive(ctx, tx, over)
+		return forgetLive(ctx, tx, ended)
 	})
 	if err != nil {
-		for _, a := range moved {
-			running[a.job].unspread(a)
+		for _, a := range updates {
+			running[a.job].restore(a)
 		}
 		q.mu.Lock()
-		q.spoken = append(q.spoken, over...)
+		q.endedLive = append(q.endedLive, ended...)
 		q.mu.Unlock()
 	}
 	return err
 }
 
-// storeAdvance stores the progress of a job, if the job still belongs to this node.
-func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a jobUpdate) error {
+// storeUpdate stores the progress of a job, if the job still belongs to this node.
+func (q *Queue) storeUpdate(ctx context.Context, tx *db.Tx, a jobUpdate) error {
 	var ours bool
 	err := tx.QueryRow(ctx, "SELECT node = $2 AND finished = 0 FROM jobs WHERE id = $1", a.job, q.options.Node).Scan(&ours)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !ours {
@@ -103,7 +103,7 @@ func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a jobUpdate) error 
 		ON CONFLICT (job) DO UPDATE SET fraction = excluded.fraction, message = excluded.message`, a.job, a.fraction, a.message); err != nil {
 		return err
 	}
-	if a.anew {
+	if a.restarted {
 		if _, err := tx.Exec(ctx, "DELETE FROM job_said WHERE job = $1", a.job); err != nil {
 			return err
 		}

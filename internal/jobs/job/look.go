@@ -15,7 +15,7 @@ import (
 
 // Status returns a job with its current state and its output so far.
 func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
-	if err := q.mine(ctx, unknown, id); err != nil {
+	if err := q.checkOwner(ctx, unknown, id); err != nil {
 		return Job{}, err
 	}
 	c := q.following(id)
@@ -179,14 +179,14 @@ func (q *Queue) Active() []string {
 	return ids
 }
 
-// longestPoll is the maximum time that Poll waits.
-const longestPoll = 60 * time.Second
+// maxPoll is the maximum time that Poll waits.
+const maxPoll = 60 * time.Second
 
 // Poll waits until one of the jobs has ended, or all of them, for at most timeout and
 // never longer than a minute. It returns the ended jobs, in the order of ids, and the
 // ids of the others. Unknown ids are an error that names them.
 func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error) {
-	if err := q.mine(ctx, unknown, ids...); err != nil {
+	if err := q.checkOwner(ctx, unknown, ids...); err != nil {
 		return nil, nil, err
 	}
 	woke := make(chan struct{}, 1)
@@ -199,7 +199,7 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer q.options.Clock.AfterFunc(min(timeout, longestPoll), func() { cancel(errPolled) })()
+	defer q.options.Clock.AfterFunc(min(timeout, maxPoll), func() { cancel(errPolled) })()
 	for {
 		done, pending, err = q.sort(ctx, ids)
 		if err != nil || len(pending) == 0 || !all && len(done) > 0 {

@@ -62,8 +62,8 @@ func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
 	return principal.With(ctx, who), nil
 }
 
-// mine returns not_found for a job of another owner.
-func (q *Queue) mine(ctx context.Context, refuse func(ids ...string) error, ids ...string) error {
+// checkOwner returns not_found for a job of another owner.
+func (q *Queue) checkOwner(ctx context.Context, refuse func(ids ...string) error, ids ...string) error {
 	who := principal.Of(ctx)
 	if who.Admin() {
 		return nil

@@ -84,11 +84,11 @@ type Queue struct {
 	background sync.WaitGroup
 	planned    chan struct{} // signalled when schedules change
 
-	mu      sync.Mutex
-	current map[string]*liveJob          // the unfinished jobs of this node, by id
-	waiters map[string][]chan<- struct{} // callers that wait for jobs of other nodes
-	spoken  []string                     // ended jobs whose stored progress is to be removed
-	closing bool                         // jobs that start now do nothing
+	mu        sync.Mutex
+	current   map[string]*liveJob          // the unfinished jobs of this node, by id
+	waiters   map[string][]chan<- struct{} // callers that wait for jobs of other nodes
+	endedLive []string                     // ended jobs whose stored progress is to be removed
+	closing   bool                         // jobs that start now do nothing
 }
 
 // Open opens the queue of a database, creates or updates its tables, and continues all
@@ -137,15 +137,15 @@ func (q *Queue) launch(ctx context.Context) error {
 	if err := q.engine.Launch(); err != nil {
 		return errors.Join(err, q.engine.Close())
 	}
-	patient, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules must not be lost
-	rest, stop := context.WithCancel(patient)
+	waiting, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules must not be lost
+	rest, stop := context.WithCancel(waiting)
 	q.stop = stop
 	q.background.Go(func() { q.startRest(rest, jobs) })
 	q.background.Go(func() { q.tidy(rest) })
-	q.background.Go(func() { q.keepTime(rest) })
+	q.background.Go(func() { q.runSchedules(rest) })
 	if q.options.Node != "" {
 		q.background.Go(func() { q.listen(rest) })
-		q.background.Go(func() { q.spread(rest) })
+		q.background.Go(func() { q.storeUpdates(rest) })
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	if err := q.writable(); err != nil {
 		return false, err
 	}
-	if err := q.mine(ctx, unknown, id); err != nil {
+	if err := q.checkOwner(ctx, unknown, id); err != nil {
 		return false, err
 	}
 	c := q.following(id)
@@ -259,7 +259,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 		_, _, err := q.load(ctx, id) // ended, or unknown
 		return false, err
 	}
-	if !q.engine.Cancel(id, errCancelled) && (c == nil || c.tells()) {
+	if !q.engine.Cancel(id, errCancelled) && (c == nil || c.mustPublish()) {
 		q.settle(ctx, id)
 	}
 	return true, nil
@@ -273,26 +273,26 @@ func (q *Queue) revokeHere(ctx context.Context, id string, c *liveJob) (done boo
 	if c != nil {
 		c.cancelling.Lock()
 		defer c.cancelling.Unlock()
-		defer func() { c.untold = c.untold || done || err != nil }() // if it is stored, no other node publishes it
+		defer func() { c.unpublished = c.unpublished || done || err != nil }() // if it is stored, no other node publishes it
 	}
 	return q.revoke(ctx, id, q.options.Clock.Now())
 }
 
-// tells reports, once, whether this node has to publish the end of a cancelled job: the
+// mustPublish reports, once, whether this node has to publish the end of a cancelled job: the
 // node that stored the cancellation does, whichever runs the job.
-func (c *liveJob) tells() bool {
+func (c *liveJob) mustPublish() bool {
 	c.cancelling.Lock()
 	defer c.cancelling.Unlock()
-	untold := c.untold
-	c.untold = false
-	return untold
+	unpublished := c.unpublished
+	c.unpublished = false
+	return unpublished
 }
 
-// toldElsewhere reports whether another node publishes the end of a cancelled job whose
+// publishedElsewhere reports whether another node publishes the end of a cancelled job whose
 // run has ended.
-func (q *Queue) toldElsewhere(id string) bool {
+func (q *Queue) publishedElsewhere(id string) bool {
 	c := q.following(id)
-	return q.options.Node != "" && (c == nil || !c.tells())
+	return q.options.Node != "" && (c == nil || !c.mustPublish())
 }
 
 // settle publishes the end of a job that does not run.

@@ -11,7 +11,7 @@ import (
 // Journal returns the effects of a job so far with their outcomes, in the order of the
 // outcomes, followed by the effects in progress.
 func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
-	if err := q.mine(ctx, unknown, id); err != nil {
+	if err := q.checkOwner(ctx, unknown, id); err != nil {
 		return nil, err
 	}
 	_, tail, err := q.load(ctx, id)
@@ -58,7 +58,7 @@ type Replayed struct {
 // Replay runs a job's script again offline: the journal answers all effects, and none
 // is performed. If script has a source, it runs in place of the job's own.
 func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, error) {
-	if err := q.mine(ctx, unknown, id); err != nil {
+	if err := q.checkOwner(ctx, unknown, id); err != nil {
 		return Replayed{}, err
 	}
 	j, _, err := q.load(ctx, id)
@@ -77,12 +77,12 @@ func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, 
 	if other.Source != "" {
 		spec.Source, spec.Hash = other.Source, other.Hash
 	}
-	door := host.NewReplay(steps, nil)
+	replay := host.NewReplay(steps, nil)
 	outcome, err := q.runner.RunJob(ctx, Task{
-		ID: id, Spec: spec, Language: other.Language, Handler: door, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
+		ID: id, Spec: spec, Language: other.Language, Handler: replay, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
 	})
-	replayed := Replayed{Outcome: outcome, Steps: len(steps), Left: door.Left()}
-	if refused := door.Err(); refused != nil {
+	replayed := Replayed{Outcome: outcome, Steps: len(steps), Left: replay.Left()}
+	if refused := replay.Err(); refused != nil {
 		replayed.Error, replayed.Diverged = failureOf(refused), true
 	} else if err != nil {
 		replayed.Error = failureOf(err)

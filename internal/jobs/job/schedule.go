@@ -24,8 +24,8 @@ type Schedule struct {
 	Skipped int // number of times skipped
 }
 
-// mostSchedules is the maximum number of schedules.
-const mostSchedules = 1000
+// maxSchedules is the maximum number of schedules.
+const maxSchedules = 1000
 
 // Schedule stores a schedule. Its first job starts at the next time of the expression.
 func (q *Queue) Schedule(ctx context.Context, s Spec, expression, zone string) (Schedule, error) {
@@ -40,14 +40,14 @@ func (q *Queue) Schedule(ctx context.Context, s Spec, expression, zone string) (
 		return Schedule{}, fault.New(fault.InvalidParams, "a schedule has no delay and no start").
 			WithHint("the cron expression says when it starts")
 	}
-	r, err := readRhythm(expression, zone)
+	r, err := parseCron(expression, zone)
 	if err != nil {
 		return Schedule{}, err
 	}
 	now := q.options.Clock.Now()
 	made := Schedule{ID: newID(), Spec: s, Cron: expression, Zone: zone, Created: now, Next: r.after(now)}
 	if made.Next.IsZero() {
-		return Schedule{}, wrongCron(expression, "there is no such time in the next five years")
+		return Schedule{}, invalidCron(expression, "there is no such time in the next five years")
 	}
 	if err := q.insertSchedule(ctx, made); err != nil {
 		return Schedule{}, err
@@ -62,7 +62,7 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 	if err := q.writable(); err != nil {
 		return Schedule{}, err
 	}
-	if err := q.mine(ctx, unknownSchedules, id); err != nil {
+	if err := q.checkOwner(ctx, unknownSchedules, id); err != nil {
 		return Schedule{}, err
 	}
 	s, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
@@ -73,7 +73,7 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 		if paused {
 			return nil
 		}
-		r, err := readRhythm(s.Cron, s.Zone)
+		r, err := parseCron(s.Cron, s.Zone)
 		if err != nil {
 			return err
 		}
@@ -92,15 +92,15 @@ func (q *Queue) replan() {
 	}
 }
 
-// longestNap is the maximum time between two checks: the clock may be set, or the
+// maxSleep is the maximum time between two checks: the clock may be set, or the
 // machine suspended.
-const longestNap = time.Minute
+const maxSleep = time.Minute
 
-// keepTime starts the jobs of schedules until ctx ends.
-func (q *Queue) keepTime(ctx context.Context) {
+// runSchedules starts the jobs of schedules until ctx ends.
+func (q *Queue) runSchedules(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := q.startDue(ctx)
-		nap := longestNap
+		nap := maxSleep
 		if err != nil && ctx.Err() == nil {
 			q.options.Log.ErrorContext(ctx, "schedules not read, trying again", "error", err)
 			nap = time.Second

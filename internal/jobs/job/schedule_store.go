@@ -47,7 +47,7 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 		if err := tx.QueryRow(ctx, "SELECT count(*) FROM job_schedules").Scan(&n); err != nil {
 			return err
 		}
-		if n >= mostSchedules {
+		if n >= maxSchedules {
 			return fault.New(fault.Limit, "there are %d schedules already", n).WithHint("remove some that are not needed; schedule_list shows them")
 		}
 		if err := own(ctx, tx, s.ID); err != nil {
@@ -89,7 +89,7 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 	if err := q.writable(); err != nil {
 		return err
 	}
-	if err := q.mine(ctx, unknownSchedules, id); err != nil {
+	if err := q.checkOwner(ctx, unknownSchedules, id); err != nil {
 		return err
 	}
 	return q.db.Write(ctx, func(tx *db.Tx) error {
@@ -157,7 +157,7 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 		if err != nil {
 			return err
 		}
-		r, err := readRhythm(s.Cron, s.Zone)
+		r, err := parseCron(s.Cron, s.Zone)
 		if err != nil { // it was valid when stored: this machine has another time zone database
 			q.options.Log.ErrorContext(ctx, "schedule paused", "schedule", id, "error", err)
 			s.Paused, s.Next = true, time.Time{}

@@ -34,7 +34,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	if err := q.wait(ctx, j); err != nil {
 		return q.stopped(ctx, j, err)
 	}
-	held := !q.apart(j) // has a place in the queue
+	held := !q.unlimited(j) // has a place in the queue
 	defer func() {
 		if held {
 			q.turns.give(j.Creator)
@@ -97,14 +97,16 @@ func (q *Queue) wait(ctx context.Context, j Job) error {
 	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
 		return err
 	}
-	if q.apart(j) {
+	if q.unlimited(j) {
 		return nil
 	}
 	return q.turns.take(ctx, j.Creator, j.Priority)
 }
 
-// apart reports whether the job runs without a place in the queue.
-func (q *Queue) apart(j Job) bool { return q.options.Unlimited != nil && q.options.Unlimited(j.Spec) }
+// unlimited reports whether the job runs without a place in the queue.
+func (q *Queue) unlimited(j Job) bool {
+	return q.options.Unlimited != nil && q.options.Unlimited(j.Spec)
+}
 
 func givenUp(attempts int) error {
 	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).
@@ -152,11 +154,11 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	}
 	ctx, outages := db.WaitForDatabase(ctx)
 	journal := host.NewJournal(run, q.boot)
-	gate, err := q.withApproval(ctx, j, steps, journal)
+	approved, err := q.withApproval(ctx, j, steps, journal)
 	if err != nil {
 		return true, q.conclude(ctx, j, Outcome{}, err, nil)
 	}
-	replay := host.NewReplay(steps, gate.handler)
+	replay := host.NewReplay(steps, approved.handler)
 	c.begin(journal)
 	q.mu.Lock()
 	closing := q.closing
@@ -186,7 +188,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	// error.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
 		err = refused
-	} else if why := unfinished(ctx, gate.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {
+	} else if why := unfinished(ctx, approved.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {
 		journal.End()
 		return false, why
 	}
@@ -198,7 +200,7 @@ func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) 
 	goesOn := ctx.Err() == nil
 	switch {
 	case goesOn && paused != nil:
-		return &asking{*paused}
+		return &pausedError{*paused}
 	case goesOn && late && fault.CodeOf(err) == fault.Timeout:
 		return errOutage
 	}
@@ -206,9 +208,9 @@ func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) 
 }
 
 // task returns what the runner needs to run a job.
-func (q *Queue) task(j Job, c *liveJob, door host.Handler) Task {
+func (q *Queue) task(j Job, c *liveJob, handler host.Handler) Task {
 	return Task{
-		ID: j.ID, Spec: j.Spec, Created: j.Created, Handler: door, Temp: q.folder(j.ID), Watch: c.say,
+		ID: j.ID, Spec: j.Spec, Created: j.Created, Handler: handler, Temp: q.folder(j.ID), Watch: c.say,
 		Progress: func(fraction float64, message string) {
 			c.progress(fraction, message)
 			q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
@@ -246,7 +248,7 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 		return err
 	}
 	q.clean(j.ID)
-	if stored.State == Cancelled && q.toldElsewhere(j.ID) {
+	if stored.State == Cancelled && q.publishedElsewhere(j.ID) {
 		q.leave(j.ID)
 	} else {
 		q.finished(stored)
@@ -272,7 +274,7 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 // stopped ends a job that did not start, or did not continue.
 func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
-		if q.toldElsewhere(j.ID) {
+		if q.publishedElsewhere(j.ID) {
 			q.leave(j.ID)
 		} else {
 			q.settle(context.WithoutCancel(ctx), j.ID)

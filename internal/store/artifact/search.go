@@ -33,9 +33,9 @@ type Page struct {
 // MaxCounted is the number at which counting stops, because counting further is slow.
 const MaxCounted = 1000
 
-// mostRanked is the maximum number of artifacts that are ranked. If more match, the
+// maxRanked is the maximum number of artifacts that are ranked. If more match, the
 // newest are ranked.
-const mostRanked = 200
+const maxRanked = 200
 
 // Search returns a page of the artifacts that match the query.
 func (s *Store) Search(ctx context.Context, q Query) (page Page, err error) {
@@ -151,8 +151,8 @@ func (s *Store) candidates(ctx context.Context, tx *db.Tx, q Query, wanted []str
 	if err != nil {
 		return nil, err
 	}
-	if len(filters) == 0 || filters[0].count >= mostRanked {
-		return s.words.find(ctx, tx, q, wanted, mostRanked)
+	if len(filters) == 0 || filters[0].count >= maxRanked {
+		return s.words.find(ctx, tx, q, wanted, maxRanked)
 	}
 	column, from, where, args := joinedBy(filters)
 	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s", column, from, conditions(where)), args...)

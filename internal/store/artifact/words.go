@@ -22,15 +22,15 @@ type words interface {
 	find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error)
 }
 
-// mostWords is the maximum number of words of a query.
-const mostWords = 16
+// maxWords is the maximum number of words of a query.
+const maxWords = 16
 
 // tokens splits text into words: letters and digits, in lower case, each once.
 func tokens(text string) []string {
 	parts := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	var once []string
 	for _, part := range parts {
-		if !slices.Contains(once, part) && len(once) < mostWords {
+		if !slices.Contains(once, part) && len(once) < maxWords {
 			once = append(once, part)
 		}
 	}

@@ -31,9 +31,9 @@ type DirOptions struct {
 // Dir is a Store of files: objects/ab/cdef… holds the content whose hash begins
 // with abcdef. Several processes may use one folder.
 type Dir struct {
-	root    string
-	maxSize int64
-	shelves [256]atomic.Bool // objects/00 … objects/ff known to be on disk
+	root       string
+	maxSize    int64
+	subfolders [256]atomic.Bool // objects/00 … objects/ff known to be on disk
 }
 
 // OpenDir opens the store in the folder root, which is created if necessary, and removes
@@ -91,7 +91,7 @@ func (d *Dir) fill(f *os.File, r io.Reader) (Ref, int64, error) {
 // keep moves the finished file to its place, unless undamaged content is there already.
 // Either way the content survives a crash when keep returns.
 func (d *Dir) keep(ctx context.Context, f *os.File, ref Ref) error {
-	if err := d.addShelf(ref); err != nil {
+	if err := d.addSubfolder(ref); err != nil {
 		return err
 	}
 	place := d.path(ref)
@@ -173,10 +173,10 @@ func (d *Dir) path(ref Ref) string {
 	return filepath.Join(d.objects(), digits[:2], digits[2:])
 }
 
-// addShelf creates the folder of ref's file. The first time, it syncs the folder to disk
+// addSubfolder creates the folder of ref's file. The first time, it syncs the folder to disk
 // even if it exists: another process may just have created it.
-func (d *Dir) addShelf(ref Ref) error {
-	known := &d.shelves[ref.sum[0]]
+func (d *Dir) addSubfolder(ref Ref) error {
+	known := &d.subfolders[ref.sum[0]]
 	if known.Load() {
 		return nil
 	}

@@ -49,13 +49,13 @@ type Options struct {
 // DB is an open database. It is safe for concurrent use. The caller that opened it
 // closes it.
 type DB struct {
-	dialect  dialect
-	writer   writer
-	readers  *sql.DB
-	air      *air
-	hardship bool
-	closed   atomic.Bool
-	sets     sync.Map // files of the migrated sets, by name
+	dialect dialect
+	writer  writer
+	readers *sql.DB
+	broker  *broker
+	faults  bool
+	closed  atomic.Bool
+	sets    sync.Map // files of the migrated sets, by name
 }
 
 // Open opens the database that url names: "sqlite:PATH", a file that is created with
@@ -77,7 +77,7 @@ func open(ctx context.Context, d dialect, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), hardship: o.InjectFaults}, nil
+	return &DB{dialect: d, writer: w, readers: readers, broker: newBroker(d), faults: o.InjectFaults}, nil
 }
 
 // Kind is the kind of a database, for packages that use features of one of them.
@@ -127,8 +127,8 @@ func (d *DB) Write(ctx context.Context, f func(tx *Tx) error) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	if d.hardship {
-		if err := d.undergo(ctx, f); err != nil {
+	if d.faults {
+		if err := d.injectFaults(ctx, f); err != nil {
 			return err
 		}
 	}
@@ -141,16 +141,16 @@ func (d *DB) Write(ctx context.Context, f func(tx *Tx) error) error {
 	if err != nil {
 		return d.dialect.explain(err)
 	}
-	d.air.say(notes...)
+	d.broker.publish(notes...)
 	return nil
 }
 
-// errTried rolls back a run with an injected fault, and is that fault.
-var errTried = errors.New("injected fault")
+// errInjected rolls back a run with an injected fault, and is that fault.
+var errInjected = errors.New("injected fault")
 
-// undergo runs f with one statement failing after the other, and once with none. It
+// injectFaults runs f with one statement failing after the other, and once with none. It
 // ignores what f returns.
-func (d *DB) undergo(ctx context.Context, f func(tx *Tx) error) error {
+func (d *DB) injectFaults(ctx context.Context, f func(tx *Tx) error) error {
 	const most = 10 // statements of one f
 	for failing := 1; failing <= most; failing++ {
 		count := 0
@@ -158,9 +158,9 @@ func (d *DB) undergo(ctx context.Context, f func(tx *Tx) error) error {
 			tx.failing = failing
 			_ = f(tx)
 			count = tx.statements
-			return errTried
+			return errInjected
 		})
-		if !errors.Is(err, errTried) {
+		if !errors.Is(err, errInjected) {
 			return d.dialect.explain(err)
 		}
 		if count < failing {
@@ -178,7 +178,7 @@ func (d *DB) Read(ctx context.Context, f func(tx *Tx) error) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	if d.hardship {
+	if d.faults {
 		_ = d.readOnce(ctx, f)
 	}
 	return d.dialect.explain(d.dialect.whileUnreachable(ctx, func() error { return d.readOnce(ctx, f) }))
@@ -212,7 +212,7 @@ func (d *DB) Close() error {
 		return nil
 	}
 	err := d.writer.close()
-	d.air.close()
+	d.broker.close()
 	return errors.Join(err, d.readers.Close(), d.dialect.close())
 }
 

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	clocktest.SetParallel()
-	db.CallOffPatiently(clocktest.Timeout)
+	db.SetCancelTimeout(clocktest.Timeout)
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 

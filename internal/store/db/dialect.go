@@ -40,7 +40,7 @@ type dialect interface {
 	// the same if the database can ensure that.
 	migrating(ctx context.Context, f func(*sql.DB) error) error
 	// carrier sends notifications to other processes; nil means that there are none.
-	carrier(heard *air) carrier
+	carrier(*broker) carrier
 	// external is DB.External.
 	external(ctx context.Context, d *DB) (External, error)
 	// dump and fill are ReadDump and FillEmpty.

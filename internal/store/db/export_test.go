@@ -2,8 +2,8 @@ package db
 
 import "time"
 
-// CallOffPatiently has servers take as long as they need to call something off.
-func CallOffPatiently(patience time.Duration) { calledOff = patience }
+// SetCancelTimeout has servers take as long as they need to call something off.
+func SetCancelTimeout(patience time.Duration) { cancelTimeout = patience }
 
 // Waiting is how many Writes wait for a transaction to share, on Postgres.
 func Waiting(d *DB) int {

@@ -20,9 +20,9 @@ type Notification struct {
 
 var topicName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,60}$`) })
 
-// maxNews is the number of notifications that may be queued for a listener. If there
+// maxQueued is the number of notifications that may be queued for a listener. If there
 // are more, it receives Missed instead.
-const maxNews = 4096
+const maxQueued = 4096
 
 // Notify notifies all listeners of topic, in this process and in all others on the same
 // Postgres database, in the order of the calls. It does not wait for delivery, and
@@ -34,7 +34,7 @@ func (d *DB) Notify(_ context.Context, topic, payload string) error {
 	}
 	n, err := newNote(topic, payload)
 	if err == nil {
-		d.air.say(n)
+		d.broker.publish(n)
 	}
 	return err
 }
@@ -49,30 +49,30 @@ func (t *Tx) Notify(topic, payload string) error {
 	return err
 }
 
-// Listen calls hear, one call at a time, for every notification on topic, until ctx
+// Listen calls handle, one call at a time, for every notification on topic, until ctx
 // ends or the database closes.
-func (d *DB) Listen(ctx context.Context, topic string, hear func(Notification)) error {
+func (d *DB) Listen(ctx context.Context, topic string, handle func(Notification)) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
 	if !topicName().MatchString(topic) {
 		return badTopic(topic)
 	}
-	ear := d.air.join(topic)
-	defer d.air.leave(ear)
+	s := d.broker.subscribe(topic)
+	defer d.broker.unsubscribe(s)
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-d.air.over:
+		case <-d.broker.over:
 			return errClosed()
-		case <-ear.ready:
+		case <-s.ready:
 		}
-		for _, n := range d.air.take(ear) {
+		for _, n := range d.broker.take(s) {
 			if ctx.Err() != nil {
 				break
 			}
-			hear(n)
+			handle(n)
 		}
 	}
 }
@@ -100,122 +100,122 @@ type carrier interface {
 	close()
 }
 
-// air delivers notifications to the listeners of this process.
-type air struct {
+// broker delivers notifications to the listeners of this process.
+type broker struct {
 	carrier carrier // nil if there are no other processes
 	over    chan struct{}
 
-	mu    sync.Mutex
-	tuned bool // notifications of other processes arrive
-	ears  map[*ear]struct{}
+	mu          sync.Mutex
+	connected   bool // notifications of other processes arrive
+	subscribers map[*subscriber]struct{}
 }
 
-// ear is one listener.
-type ear struct {
+// subscriber is one listener.
+type subscriber struct {
 	topic   string
 	ready   chan struct{} // holds one value when notifications are queued
 	waiting []Notification
 }
 
-func newAir(d dialect) *air {
-	a := &air{over: make(chan struct{}), ears: map[*ear]struct{}{}}
-	a.carrier = d.carrier(a)
-	a.tuned = a.carrier == nil
-	return a
+func newBroker(d dialect) *broker {
+	b := &broker{over: make(chan struct{}), subscribers: map[*subscriber]struct{}{}}
+	b.carrier = d.carrier(b)
+	b.connected = b.carrier == nil
+	return b
 }
 
-func (a *air) say(notes ...note) {
+func (b *broker) publish(notes ...note) {
 	switch {
 	case len(notes) == 0:
-	case a.carrier != nil:
-		a.carrier.send(notes...)
+	case b.carrier != nil:
+		b.carrier.send(notes...)
 	default:
-		a.hear(notes...)
+		b.deliver(notes...)
 	}
 }
 
-// hear delivers notes to the listeners.
-func (a *air) hear(notes ...note) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for e := range a.ears {
+// deliver delivers notes to the listeners.
+func (b *broker) deliver(notes ...note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.subscribers {
 		for _, n := range notes {
-			if n.topic == e.topic {
-				e.add(Notification{Payload: n.payload})
+			if n.topic == s.topic {
+				s.add(Notification{Payload: n.payload})
 			}
 		}
 	}
 }
 
-// tune sets whether notifications of other processes arrive. When they do again, all
+// setConnected sets whether notifications of other processes arrive. When they do again, all
 // listeners may have missed some.
-func (a *air) tune(tuned bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.tuned = tuned
-	if tuned {
-		a.missed()
+func (b *broker) setConnected(connected bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.connected = connected
+	if connected {
+		b.missed()
 	}
 }
 
-// gap notifies all listeners that notifications were lost.
-func (a *air) gap() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.missed()
+// notifyMissed notifies all listeners that notifications were lost.
+func (b *broker) notifyMissed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.missed()
 }
 
-func (a *air) missed() {
-	for e := range a.ears {
-		e.waiting = nil
-		e.add(Notification{Missed: true})
+func (b *broker) missed() {
+	for s := range b.subscribers {
+		s.waiting = nil
+		s.add(Notification{Missed: true})
 	}
 }
 
-func (a *air) join(topic string) *ear {
-	if a.carrier != nil {
-		a.carrier.listen()
+func (b *broker) subscribe(topic string) *subscriber {
+	if b.carrier != nil {
+		b.carrier.listen()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e := &ear{topic: topic, ready: make(chan struct{}, 1)}
-	a.ears[e] = struct{}{}
-	if a.tuned {
-		e.add(Notification{Missed: true})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &subscriber{topic: topic, ready: make(chan struct{}, 1)}
+	b.subscribers[s] = struct{}{}
+	if b.connected {
+		s.add(Notification{Missed: true})
 	}
-	return e
+	return s
 }
 
-func (a *air) leave(e *ear) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.ears, e)
+func (b *broker) unsubscribe(s *subscriber) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.subscribers, s)
 }
 
-func (a *air) take(e *ear) []Notification {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	news := e.waiting
-	e.waiting = nil
-	return news
+func (b *broker) take(s *subscriber) []Notification {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	notifications := s.waiting
+	s.waiting = nil
+	return notifications
 }
 
-func (a *air) close() {
-	if a.carrier != nil {
-		a.carrier.close()
+func (b *broker) close() {
+	if b.carrier != nil {
+		b.carrier.close()
 	}
-	close(a.over)
+	close(b.over)
 }
 
 // add queues a notification. The caller holds the lock.
-func (e *ear) add(n Notification) {
-	if len(e.waiting) >= maxNews {
-		e.waiting = nil
+func (s *subscriber) add(n Notification) {
+	if len(s.waiting) >= maxQueued {
+		s.waiting = nil
 		n = Notification{Missed: true}
 	}
-	e.waiting = append(e.waiting, n)
+	s.waiting = append(s.waiting, n)
 	select {
-	case e.ready <- struct{}{}:
+	case s.ready <- struct{}{}:
 	default:
 	}
 }

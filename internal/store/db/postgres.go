@@ -61,7 +61,7 @@ func newPostgres(address string) (*postgres, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	callOff(config.ConnConfig)
+	cancelOnServer(config.ConnConfig)
 	config.AfterConnect = readServerLife
 	return p, nil
 }
@@ -110,7 +110,7 @@ func (p *postgres) prepare(ctx context.Context) error {
 			_, err = conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{p.schema}.Sanitize())
 		}
 		if err == nil && !p.filling {
-			err = p.refuseHalf(ctx, conn)
+			err = p.refuseFilling(ctx, conn)
 		}
 		if err == nil {
 			_, err = conn.Exec(ctx, "CREATE UNLOGGED TABLE IF NOT EXISTS db_lives (one BIGINT PRIMARY KEY, life TEXT NOT NULL)")
@@ -152,7 +152,7 @@ func (p *postgres) alone(ctx context.Context, what string, f func(*pgx.Conn) err
 func (p *postgres) key(what string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "luanette %s %s", p.schema, what)
-	return int64(h.Sum64()) //nolint:gosec // all its bits are wanted
+	return int64(h.Sum64()) //nolint:gosec // only the bits matter
 }
 
 func (p *postgres) close() error {

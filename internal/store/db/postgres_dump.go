@@ -24,7 +24,7 @@ func (p *postgres) dump(ctx context.Context, f func(*Dump) error) (err error) {
 	if _, err := p.findSchema(ctx, conn); err != nil {
 		return err
 	}
-	if err := p.refuseHalf(ctx, conn); err != nil {
+	if err := p.refuseFilling(ctx, conn); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, beginDump); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// half is the table that exists while a database is being filled.
-const half = "db_filling"
+// fillingTable is the table that exists while a database is being filled.
+const fillingTable = "db_filling"
 
-// refuseHalf returns an error for a database that is being filled, or whose filling was
+// refuseFilling returns an error for a database that is being filled, or whose filling was
 // interrupted.
-func (p *postgres) refuseHalf(ctx context.Context, conn *pgx.Conn) error {
-	is, err := p.isHalf(ctx, conn)
+func (p *postgres) refuseFilling(ctx context.Context, conn *pgx.Conn) error {
+	is, err := p.isFilling(ctx, conn)
 	if err != nil || !is {
 		return err
 	}
@@ -25,8 +25,8 @@ func (p *postgres) refuseHalf(ctx context.Context, conn *pgx.Conn) error {
 		WithHint("wait until it ends; if it was interrupted, run `luanette restore` again, which starts over")
 }
 
-func (p *postgres) isHalf(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
-	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = $2)", p.schema, half).Scan(&is)
+func (p *postgres) isFilling(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = $2)", p.schema, fillingTable).Scan(&is)
 	return is, err
 }
 
@@ -39,19 +39,19 @@ func (p *postgres) fill(ctx context.Context, f func(*Filling) error) (err error)
 	}
 	lasting := context.WithoutCancel(ctx)
 	defer func() { err = errors.Join(err, conn.Close(lasting)) }()
-	if err := p.lay(ctx, conn); err != nil {
+	if err := p.beginFill(ctx, conn); err != nil {
 		return err
 	}
-	if err := p.fillLaid(ctx, f); err != nil {
+	if err := p.fillTables(ctx, f); err != nil {
 		return errors.Join(err, doing("empty the database again", p.empty(lasting, conn)))
 	}
-	_, err = conn.Exec(lasting, "DROP TABLE "+pgx.Identifier{p.schema, half}.Sanitize())
+	_, err = conn.Exec(lasting, "DROP TABLE "+pgx.Identifier{p.schema, fillingTable}.Sanitize())
 	return err
 }
 
-// lay checks that no other process fills the database and that it is empty, and marks it
+// beginFill checks that no other process fills the database and that it is empty, and marks it
 // as incomplete.
-func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
+func (p *postgres) beginFill(ctx context.Context, conn *pgx.Conn) error {
 	there, err := p.findSchema(ctx, conn)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 			return p.cannotOpen(err)
 		}
 	}
-	is, err := p.isHalf(ctx, conn)
+	is, err := p.isFilling(ctx, conn)
 	if err == nil && is { // the process that began it has died
 		err = p.empty(ctx, conn)
 	}
@@ -84,7 +84,7 @@ func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
 			return errNotEmpty(p.where)
 		}
 	}
-	if _, err = conn.Exec(ctx, "CREATE TABLE "+pgx.Identifier{p.schema, half}.Sanitize()+" (one BIGINT)"); err != nil {
+	if _, err = conn.Exec(ctx, "CREATE TABLE "+pgx.Identifier{p.schema, fillingTable}.Sanitize()+" (one BIGINT)"); err != nil {
 		return p.cannotOpen(err)
 	}
 	return nil
@@ -100,18 +100,18 @@ func (p *postgres) empty(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	for name, t := range tables {
-		if name == half {
+		if name == fillingTable {
 			continue
 		}
 		if _, err := conn.Exec(ctx, "DROP TABLE IF EXISTS "+t.id.Sanitize()+" CASCADE"); err != nil {
 			return err
 		}
 	}
-	_, err = conn.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{p.schema, half}.Sanitize())
+	_, err = conn.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{p.schema, fillingTable}.Sanitize())
 	return err
 }
 
-func (p *postgres) fillLaid(ctx context.Context, f func(*Filling) error) (err error) {
+func (p *postgres) fillTables(ctx context.Context, f func(*Filling) error) (err error) {
 	inner := &postgres{config: p.config, where: p.where, most: p.most, filling: true}
 	d, err := open(ctx, inner, Options{})
 	if err != nil {

@@ -22,12 +22,12 @@ const (
 	silence  = 20 * time.Second // time without a notification after which the connection is checked
 )
 
-// radio uses LISTEN and NOTIFY, with all topics on one channel of the schema. It sends
+// pgCarrier uses LISTEN and NOTIFY, with all topics on one channel of the schema. It sends
 // notifications in batches that do not wait for the disk: Postgres commits transactions
 // that notify one at a time.
-type radio struct {
+type pgCarrier struct {
 	p       *postgres
-	air     *air
+	broker  *broker
 	channel string
 	ctx     context.Context //nolint:containedctx // of the background goroutines, until close
 	stop    context.CancelFunc
@@ -41,33 +41,33 @@ type radio struct {
 	waiting chan struct{} // holds one value when the queue is not empty
 }
 
-func (p *postgres) carrier(heard *air) carrier {
+func (p *postgres) carrier(b *broker) carrier {
 	ctx, stop := context.WithCancel(context.Background())
-	return &radio{
-		p: p, air: heard, channel: fmt.Sprintf("luanette_%x", uint64(p.key("news"))), //nolint:gosec // its bits are wanted
+	return &pgCarrier{
+		p: p, broker: b, channel: fmt.Sprintf("luanette_%x", uint64(p.key("news"))), //nolint:gosec // only the bits matter
 		ctx: ctx, stop: stop, waiting: make(chan struct{}, 1),
 	}
 }
 
-func (r *radio) listen() { r.begin.Do(func() { r.work.Go(r.receive) }) }
+func (r *pgCarrier) listen() { r.begin.Do(func() { r.work.Go(r.receive) }) }
 
 // receive delivers the notifications of the server, and reconnects when necessary.
-func (r *radio) receive() {
+func (r *pgCarrier) receive() {
 	last := map[string]uint64{}
 	for failures := 0; r.ctx.Err() == nil; failures++ {
 		if failures > 0 && sleep(r.ctx, backoff.Policy{Jitter: 0.5}.Delay(failures)) != nil {
 			return
 		}
-		if r.hearAll(last) {
+		if r.receiveAll(last) {
 			failures = 0
 		}
-		r.air.tune(false)
+		r.broker.setConnected(false)
 	}
 }
 
-// hearAll listens until the connection is lost, and reports whether there was one. last
+// receiveAll listens until the connection is lost, and reports whether there was one. last
 // has the numbers of the notes received before.
-func (r *radio) hearAll(last map[string]uint64) (connected bool) {
+func (r *pgCarrier) receiveAll(last map[string]uint64) (connected bool) {
 	conn, err := pgx.ConnectConfig(r.ctx, r.p.config.ConnConfig.Copy())
 	if err != nil {
 		return false
@@ -80,7 +80,7 @@ func (r *radio) hearAll(last map[string]uint64) (connected bool) {
 	if _, err := conn.Exec(r.ctx, "LISTEN "+r.channel); err != nil {
 		return false
 	}
-	r.air.tune(true)
+	r.broker.setConnected(true)
 	mail := inbox{parts: map[string][]string{}, last: last}
 	for {
 		ctx, cancel := context.WithTimeout(r.ctx, silence)
@@ -96,7 +96,7 @@ func (r *radio) hearAll(last map[string]uint64) (connected bool) {
 	}
 }
 
-func (r *radio) send(notes ...note) {
+func (r *pgCarrier) send(notes ...note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx.Err() != nil {
@@ -115,7 +115,7 @@ func (r *radio) send(notes ...note) {
 }
 
 // transmit sends the queue, all of it at once, and the rest of it before it ends.
-func (r *radio) transmit() {
+func (r *pgCarrier) transmit() {
 	var count uint64
 	sender := rand.Text()
 	for ending := false; !ending; {
@@ -144,7 +144,7 @@ func (r *radio) transmit() {
 
 // deliver sends frames to the server, and retries while it is unreachable. The server may
 // get them twice if its reply was slow; receivers drop duplicates.
-func (r *radio) deliver(frames []string) {
+func (r *pgCarrier) deliver(frames []string) {
 	for failures := 1; ; failures++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 2*time.Second)
 		_, err := r.p.all.current().Exec(ctx, `WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
@@ -157,7 +157,7 @@ func (r *radio) deliver(frames []string) {
 	}
 }
 
-func (r *radio) close() {
+func (r *pgCarrier) close() {
 	r.mu.Lock()
 	r.stop()
 	r.mu.Unlock()
@@ -210,9 +210,9 @@ func numbered(id string) (sender string, number uint64) {
 
 // decode reads a frame, and delivers the note if the frame is its last part. It ignores
 // frames that it cannot read: they are not from this program.
-func (r *radio) decode(in inbox, frame string) {
+func (r *pgCarrier) decode(in inbox, frame string) {
 	if frame == gapFrame {
-		r.air.gap()
+		r.broker.notifyMissed()
 		return
 	}
 	field := strings.SplitN(frame, " ", 6)
@@ -239,5 +239,5 @@ func (r *radio) decode(in inbox, frame string) {
 		}
 		body = string(raw)
 	}
-	r.air.hear(note{topic, body})
+	r.broker.deliver(note{topic, body})
 }

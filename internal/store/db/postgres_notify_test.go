@@ -10,9 +10,9 @@ import (
 // once, from whoever it is.
 func TestNewsAreHeardOnce(t *testing.T) {
 	t.Parallel()
-	heard := &air{ears: map[*ear]struct{}{}}
-	r, in := &radio{air: heard}, inbox{parts: map[string][]string{}, last: map[string]uint64{}}
-	ear := heard.join("t")
+	heard := &broker{subscribers: map[*subscriber]struct{}{}}
+	r, in := &pgCarrier{broker: heard}, inbox{parts: map[string][]string{}, last: map[string]uint64{}}
+	ear := heard.subscribe("t")
 	long := strings.Repeat("x", 2*maxFrame+1)
 	first := slices.Concat(encode("a.1", note{"t", "one"}), encode("a.2", note{"t", long}))
 	for _, frames := range [][]string{first, first, encode("b.1", note{"t", "other"}), encode("a.3", note{"t", "three"}), first} {

@@ -165,7 +165,7 @@ func (s *sqliteFile) migrating(_ context.Context, f func(*sql.DB) error) error {
 func (*sqliteFile) now(context.Context, *Tx) (time.Time, error) { return time.Now(), nil }
 
 // carrier returns nil: only one process serves from a file.
-func (*sqliteFile) carrier(*air) carrier { return nil }
+func (*sqliteFile) carrier(*broker) carrier { return nil }
 
 func (*sqliteFile) close() error { return nil }
 

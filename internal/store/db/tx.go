@@ -67,7 +67,7 @@ func (t *Tx) statement(ctx context.Context) (context.Context, error) {
 		return nil, context.Cause(ctx)
 	}
 	if t.statements++; t.statements == t.failing {
-		return nil, errTried
+		return nil, errInjected
 	}
 	if t.shared {
 		return context.WithoutCancel(ctx), nil

@@ -70,7 +70,7 @@ func addWhole(ctx context.Context, d *db.DB, name string) error {
 // crash kills a process while it writes. Acknowledged rows must be stored; others must be
 // stored completely or not at all.
 func crash(t *testing.T, url string) {
-	furnished(t, url)
+	openMigrated(t, url)
 	names := killMidWrite(t, url, 300)
 
 	d := open(t, url)

@@ -86,8 +86,8 @@ func (f files) fs() fstest.MapFS {
 	return m
 }
 
-// furnished opens url and creates the tables of schema.
-func furnished(t *testing.T, url string) *db.DB {
+// openMigrated opens url and creates the tables of schema.
+func openMigrated(t *testing.T, url string) *db.DB {
 	t.Helper()
 	d := open(t, url)
 	if err := d.Migrate(t.Context(), "dbtest", schema.fs()); err != nil {

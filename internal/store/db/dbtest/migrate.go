@@ -83,7 +83,7 @@ func migrationFails(t *testing.T, url string) {
 }
 
 func migrationNewer(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	older := maps.Clone(schema)
 	delete(older, "00002_parts")
 	if err := d.Migrate(t.Context(), "dbtest", older.fs()); fault.HintOf(err) == "" {

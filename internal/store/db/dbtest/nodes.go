@@ -16,7 +16,7 @@ import (
 // be lost.
 func twoNodes(t *testing.T, url string) {
 	const each = 25
-	nodes := []*db.DB{furnished(t, url), open(t, url), open(t, url)}
+	nodes := []*db.DB{openMigrated(t, url), open(t, url), open(t, url)}
 	if err := addThing(t.Context(), nodes[0], "counter", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func twoNodes(t *testing.T, url string) {
 // skew has two programs each check whether there is a thing and insert one of another
 // name if there is none: only one may find none.
 func skew(t *testing.T, url string) {
-	nodes := []*db.DB{furnished(t, url), open(t, url)}
+	nodes := []*db.DB{openMigrated(t, url), open(t, url)}
 	for round := range 10 {
 		var all sync.WaitGroup
 		for i, d := range nodes {
@@ -93,7 +93,7 @@ func claims(t *testing.T, url string) {
 
 // news sends notifications inside and outside of Writes, including long and binary ones.
 func news(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	heard := make(chan db.Notification, 100)
 	var all sync.WaitGroup

@@ -18,7 +18,7 @@ import (
 // shared is the server that all tests on this machine share, including those of other
 // packages. It is stopped when the last test process ends.
 var shared = sync.OnceValues(func() (*cluster, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("luanette-postgres-2-%d", os.Getuid()))
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("luanette-postgres-3-%d", os.Getuid()))
 	if !socketFits(dir) {
 		return nil, fmt.Errorf("%s cannot hold a socket: the path is too long or has special characters", dir)
 	}
@@ -26,12 +26,12 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	door, err := c.hold("door", syscall.LOCK_EX) // one comes in at a time
+	starting, err := c.hold("starting", syscall.LOCK_EX) // one process at a time starts the server
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = door.Close() }()
-	using, err := c.hold("users", syscall.LOCK_SH) // for as long as we live
+	defer func() { _ = starting.Close() }()
+	using, err := c.hold("users", syscall.LOCK_SH) // until this process ends
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 	if c.answers(context.Background()) {
 		return c, nil
 	}
-	if err := c.furnish(); err != nil {
+	if err := c.initData(); err != nil {
 		return nil, err
 	}
 	if err := c.start(); err != nil {
@@ -91,7 +91,7 @@ func StartDurable() (url string, stop func() error, err error) {
 	}
 	c, err := newCluster(dir)
 	if err == nil {
-		err = c.furnish()
+		err = c.initData()
 	}
 	if err == nil {
 		err = c.start("fsync=on", "full_page_writes=on", "autovacuum=on", "max_wal_size=1GB", "shared_buffers=128MB")

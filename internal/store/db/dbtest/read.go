@@ -15,7 +15,7 @@ import (
 )
 
 func oneMoment(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	if err := addThing(t.Context(), d, "a", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func oneMoment(t *testing.T, url string) {
 }
 
 func readOnly(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	err := d.Read(t.Context(), func(tx *db.Tx) error { return insertThing(t.Context(), tx, "smuggled", 1) })
 	if err == nil {
 		t.Error("a read wrote without error")
@@ -62,7 +62,7 @@ func readOnly(t *testing.T, url string) {
 }
 
 func cancelledRead(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	err := d.Read(ctx, func(tx *db.Tx) error {
@@ -78,7 +78,7 @@ func cancelledRead(t *testing.T, url string) {
 }
 
 func bigBlob(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	body := make([]byte, 8<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(body)
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -111,7 +111,7 @@ func reopened(t *testing.T, url string) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := furnished(t, url)
+	second := openMigrated(t, url)
 	if got, want := things(t, second), []string{"kept"}; !slices.Equal(got, want) {
 		t.Errorf("things %q, want %q", got, want)
 	}
@@ -127,7 +127,7 @@ func reopened(t *testing.T, url string) {
 }
 
 func closed(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	for range 2 {
 		if err := d.Close(); err != nil {
 			t.Fatalf("Close: %v", err)
@@ -147,7 +147,7 @@ func closed(t *testing.T, url string) {
 
 // bytewise tests that text is ordered and compared by its bytes, whatever the locale.
 func bytewise(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	want := []string{"B", "Z", "_", "a", "a-b", "ab", "é"}
 	for _, name := range want {
 		if err := addThing(t.Context(), d, name, 1); err != nil {

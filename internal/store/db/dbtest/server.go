@@ -117,8 +117,8 @@ func (c *cluster) because(doing string, err error) error {
 	return fmt.Errorf("%s: %w\n%s", doing, err, log[max(0, len(log)-2000):])
 }
 
-// furnish creates the data from the template, and the template if there is none.
-func (c *cluster) furnish() error {
+// initData creates the data from the template, and the template if there is none.
+func (c *cluster) initData() error {
 	if _, err := os.Stat(c.path("template")); err != nil {
 		err := errors.Join(os.RemoveAll(c.path("making")),
 			c.run(filepath.Join(c.bin, "initdb"), "-D", c.path("making"), "-U", "luanette", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US", "--no-sync", "--wal-segsize=1"))

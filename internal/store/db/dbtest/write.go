@@ -13,7 +13,7 @@ import (
 )
 
 func constraints(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	if err := addThing(t.Context(), d, "taken", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func constraints(t *testing.T, url string) {
 }
 
 func undoneByError(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	refused := errors.New("changed my mind")
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		if err := insertThing(t.Context(), tx, "gone", 1); err != nil {
@@ -66,7 +66,7 @@ func undoneByError(t *testing.T, url string) {
 }
 
 func undoneByPanic(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	func() {
 		defer func() {
 			if got := recover(); got != "boom" {
@@ -88,7 +88,7 @@ func undoneByPanic(t *testing.T, url string) {
 
 func manyWriters(t *testing.T, url string) {
 	const writers, each = 16, 8
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	if err := addThing(t.Context(), d, "counter", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func counter(t *testing.T, d *db.DB) (n int) {
 }
 
 func failingWriters(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	var all sync.WaitGroup
 	var want []string
 	for i := range 60 {
@@ -164,7 +164,7 @@ func failingWriters(t *testing.T, url string) {
 }
 
 func cancelledWrite(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	why := errors.New("called off")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	err := d.Write(ctx, func(tx *db.Tx) error {
@@ -186,7 +186,7 @@ func cancelledWrite(t *testing.T, url string) {
 }
 
 func cancelledWait(t *testing.T, url string) {
-	d := furnished(t, url)
+	d := openMigrated(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var slow sync.WaitGroup
