@@ -61,7 +61,7 @@ func TestAModuleWithoutALicenceIsRefused(t *testing.T) {
 	}
 }
 
-// TestThePage holds docs/licences.md to what go.mod says: make licences.
+// TestThePage checks that docs/licences.md is up to date: run make licences.
 func TestThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/licences.md")

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// batch is a message of a node that sent so many events before, and so many now.
+// batch returns a message of a node that sent before events earlier, and now more.
 func batch(id string, before, now int) *message {
 	return &message{Node: id[:1], ID: id, Before: uint64(before), Events: make([]relayedEvent, now)}
 }

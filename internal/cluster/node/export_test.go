@@ -8,7 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// FrozenAfter is how long nothing must be heard of a node that has its claim.
+// FrozenAfter is the time without a heartbeat after which a node that holds its claim
+// counts as dead.
 func FrozenAfter(silence time.Duration) { frozenAfter = silence }
 
 // Abandon ends the node as the death of its process would: its row stays.
@@ -22,7 +23,7 @@ func (n *Node) Abandon() error {
 	return n.release()
 }
 
-// LookAround looks for dead nodes, as one does that has been there for long.
+// LookAround removes dead nodes, as a node does that has been connected for long.
 func (n *Node) LookAround(ctx context.Context) error {
 	n.mu.Lock()
 	n.since = time.Now().Add(-time.Hour)
@@ -30,7 +31,7 @@ func (n *Node) LookAround(ctx context.Context) error {
 	return n.removeDead(ctx)
 }
 
-// Held is nil when the node holds its claim.
+// Held returns nil if the node holds its claim.
 func (n *Node) Held(ctx context.Context) error {
 	n.mu.Lock()
 	slot, cutOff := n.slot, n.disconnected

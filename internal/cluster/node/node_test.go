@@ -16,7 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// frozen is so long that no machine is as slow.
+// frozen is longer than any delay of a slow machine.
 const frozen = time.Hour
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// things are what nodes have in hand, by node.
+// things is the work of nodes, by node.
 type things struct {
 	node    string
 	changed chan struct{}
@@ -70,7 +70,7 @@ func (e *things) Recheck(context.Context) error {
 	return nil
 }
 
-// join opens the database as a process of its own would.
+// join opens the database as another process would.
 func join(t *testing.T, url, name string) (*node.Node, *db.DB) {
 	t.Helper()
 	return joinWith(t, url, node.Options{Name: name, Version: "1", Silence: silence(url)})
@@ -140,7 +140,7 @@ func TestNamesAreOnesOwn(t *testing.T) {
 	})
 }
 
-// A name that somebody chose is the node's or nobody's. The dead have none.
+// With Options.Only a node's name must be free. Dead nodes have no name.
 func TestAChosenNameIsNotShared(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -166,15 +166,15 @@ func TestAChosenNameIsNotShared(t *testing.T) {
 	}
 }
 
-// A node that keeps its claim and is not heard of for long, frozen for instance, is
-// taken for dead; one that is silent for less has time to wake up.
+// A node that holds its claim but sends no heartbeat for long, because it is frozen for
+// instance, counts as dead. A shorter silence does not matter.
 func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
 	silent, d := join(t, url, "silent")
 	heir, _ := join(t, url, "heir")
 	for _, look := range []struct {
-		after time.Duration // beside what was before
+		after time.Duration // added to the time so far
 		want  string
 	}{{frozen / 2, "heir,silent"}, {frozen / 2, "heir"}} {
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -198,7 +198,7 @@ func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 	}
 }
 
-// What a node has in hand that dies goes to another; what a living one has stays.
+// The work of a dead node goes to another; that of a living node stays.
 func TestAnEstateIsAdopted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
@@ -207,7 +207,7 @@ func TestAnEstateIsAdopted(t *testing.T) {
 		estate := &things{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
 		heir.Run(t.Context(), estate)
 		if err := heir.Sweep(t.Context()); err != nil || estate.owners[dead.ID] != 3 {
-			t.Errorf("the living one's were taken: %v (%v)", estate.owners, err)
+			t.Errorf("the work of a living node was taken over: %v (%v)", estate.owners, err)
 		}
 		kill(t, dead, deadDB)
 		<-estate.changed
@@ -236,7 +236,7 @@ func kill(t *testing.T, n *node.Node, d *db.DB) {
 	}
 }
 
-// A node that is started again takes its own place, at once and under its name.
+// A node that restarts gets its claim and its name again at once.
 func TestARestartTakesItsOwnPlace(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
@@ -252,8 +252,8 @@ func TestARestartTakesItsOwnPlace(t *testing.T) {
 	})
 }
 
-// A node whose row was taken away while it was cut off comes back under its id, and
-// looks what is still its own.
+// A node whose row was removed while it was disconnected registers again under its id,
+// and checks which work is still its own.
 func TestTakenForDead(t *testing.T) {
 	t.Parallel()
 	n, d := join(t, dbtest.Postgres(t), "box")
@@ -282,11 +282,11 @@ func TestTakenForDead(t *testing.T) {
 	}
 }
 
-// After the server was restarted, claims are gone and nodes are not.
+// After a restart of the server, claims are lost but nodes are not.
 func TestTheDatabaseRestarts(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	const silence = clocktest.Timeout // either may be slow to come back
+	const silence = clocktest.Timeout // either may reconnect slowly
 	a, d := joinWith(t, server.URL, node.Options{Name: "a", Silence: silence})
 	b, _ := joinWith(t, server.URL, node.Options{Name: "b", Silence: silence})
 	estate := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
@@ -294,7 +294,7 @@ func TestTheDatabaseRestarts(t *testing.T) {
 	b.Run(t.Context(), estate)
 	server.Stop(t, "immediate")
 	server.Start(t)
-	for _, n := range []*node.Node{a, b} { // a beat of each, claims made anew
+	for _, n := range []*node.Node{a, b} { // a heartbeat of each, with new claims
 		clocktest.Await(t, func() bool { return n.Held(t.Context()) == nil })
 	}
 	if err := b.Sweep(t.Context()); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// openService opens one for a node, which does what do says.
+// openService opens the service of a node, which handles calls with do.
 func openService(t *testing.T, d *db.DB, self string, do remotecall.Handler) *remotecall.Service {
 	t.Helper()
 	o, err := remotecall.Open(t.Context(), d, remotecall.Options{Self: self, Alive: func(_ context.Context, node string) (bool, error) {
@@ -31,7 +31,7 @@ func openService(t *testing.T, d *db.DB, self string, do remotecall.Handler) *re
 
 func nothing(context.Context, []byte) ([]byte, bool) { return nil, false }
 
-// upper does what begins with its own letter.
+// upper handles calls that begin with its own letter.
 func upper(self string) remotecall.Handler {
 	return func(_ context.Context, body []byte) ([]byte, bool) {
 		text, mine := strings.CutPrefix(string(body), self+" ")
@@ -44,7 +44,7 @@ func TestErrands(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := openService(t, d, "a", nothing)
 		openService(t, d, "b", upper("b"))
-		large := strings.Repeat("x", 100_000) // more than news can hold
+		large := strings.Repeat("x", 100_000) // more than a notification can hold
 		for body, want := range map[string]string{"b hello": "HELLO", "b ": "", "b " + large: strings.ToUpper(large)} {
 			for _, to := range []string{"b", ""} {
 				answer, err := a.Send(t.Context(), to, []byte(body))
@@ -54,7 +54,7 @@ func TestErrands(t *testing.T) {
 			}
 		}
 		if left := count(t, d); left != 0 {
-			t.Errorf("%d errands are left", left)
+			t.Errorf("%d remote calls are left", left)
 		}
 	})
 }
@@ -64,12 +64,12 @@ func TestNobodyIsThere(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := openService(t, d, "a", nothing)
 		if _, err := a.Send(t.Context(), "gone", []byte("x")); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("a node that is gone: %v", err)
+			t.Errorf("a dead node: %v", err)
 		}
 	})
 }
 
-// Whoever waits no longer is not worked for.
+// A call whose caller stopped waiting is cancelled.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -84,16 +84,16 @@ func TestGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-begun; cancel() }()
 		if _, err := a.Send(ctx, "b", []byte("x")); !errors.Is(err, context.Canceled) {
-			t.Errorf("given up: %v", err)
+			t.Errorf("cancelled: %v", err)
 		}
 		<-ended
 		if left := count(t, d); left != 0 {
-			t.Errorf("%d errands are left", left)
+			t.Errorf("%d remote calls are left", left)
 		}
 	})
 }
 
-// An errand from before a node listened is done all the same.
+// A call that was stored before its node listened is handled too.
 func TestEarlyErrand(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -106,7 +106,7 @@ func TestEarlyErrand(t *testing.T) {
 			}
 			done <- string(answer)
 		}()
-		clocktest.Await(t, func() bool { return count(t, d) > 0 }) // until it lies there
+		clocktest.Await(t, func() bool { return count(t, d) > 0 }) // until it is stored
 		openService(t, d, "b", upper("b"))
 		if answer := <-done; answer != "EARLY" {
 			t.Errorf("got %q", answer)

@@ -10,13 +10,13 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// approvalsFake is somebody who must be asked before "stage.write" of anything that is not
-// allowed yet. What is said is kept over restarts of the queue.
+// approvalsFake requires approval of "stage.write" of anything that is not allowed yet.
+// Its decisions survive restarts of the queue.
 type approvalsFake struct {
 	mu      sync.Mutex
-	said    map[string]host.Decision // by what is written
+	said    map[string]host.Decision // decisions, by what is written
 	asked   []host.Paused
-	decided chan struct{} // closed and made anew when something is said
+	decided chan struct{} // closed and replaced at each decision
 }
 
 func newApprovalsFake() *approvalsFake {
@@ -75,7 +75,7 @@ func (d *approvalsFake) say(what string, verdict host.Decision) {
 	d.decided = make(chan struct{})
 }
 
-// waiting waits until a job says that it waits.
+// waiting waits until a job waits for approval.
 func waiting(t *testing.T, heard *event.Subscription) {
 	t.Helper()
 	for {
@@ -89,8 +89,8 @@ func waiting(t *testing.T, heard *event.Subscription) {
 	}
 }
 
-// A job that waits for somebody's word gives its place to others, waits over a
-// restart, and goes on with nothing done twice.
+// A job that waits for approval gives its place to others, waits across a restart, and
+// continues without repeating an effect.
 func TestAJobWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	d, s, boss := database(t), newStage(), newApprovalsFake()
@@ -150,6 +150,6 @@ func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
 	}
 	shut(t, q)
 	if _, withdrawn := boss.said["withdrawn job:"+id]; !withdrawn {
-		t.Error("the question still stands")
+		t.Error("the question was not withdrawn")
 	}
 }

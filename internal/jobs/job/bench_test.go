@@ -15,7 +15,7 @@ type empty struct{}
 
 func (e empty) RunJob(context.Context, job.Task) (job.Outcome, error) { return job.Outcome{}, nil }
 
-// BenchmarkJobs is durable jobs from Submit to the stored end, 64 at once.
+// BenchmarkJobs measures durable jobs from Submit to the stored end, 64 at once.
 func BenchmarkJobs(b *testing.B) {
 	q := open(b, database(b), empty{}, job.Options{Workers: 64})
 	defer shut(b, q)
@@ -36,7 +36,7 @@ func BenchmarkJobs(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 }
 
-// BenchmarkSubmit is how long one caller waits for its job's id.
+// BenchmarkSubmit measures how long one caller waits for its job's id.
 func BenchmarkSubmit(b *testing.B) {
 	q := open(b, database(b), empty{}, job.Options{})
 	defer shut(b, q)
@@ -45,7 +45,7 @@ func BenchmarkSubmit(b *testing.B) {
 	}
 }
 
-// BenchmarkEffect is what the journal adds to one effect of a job, by kind.
+// BenchmarkEffect measures what the journal adds to one effect of a job, by kind.
 func BenchmarkEffect(b *testing.B) {
 	for _, kind := range []host.Kind{host.Read, host.Idempotent, host.Write} {
 		b.Run(kind.String(), func(b *testing.B) {

@@ -33,15 +33,15 @@ const (
 	crashChild  = "LUANETTE_CRASH_CHILD" // set for the child: the parent's server
 	crashData   = "LUANETTE_CRASH_DATA"  // the child's database
 	crashLast   = "LUANETTE_CRASH_LAST"  // true for the last child, which is not killed
-	crashKills  = "LUANETTE_CRASH_KILLS" // how often to kill; 20 unless told
-	crashSeed   = "LUANETTE_CRASH_SEED"  // makes the moments repeat
-	crashJobs   = 20                     // jobs under way at any time
+	crashKills  = "LUANETTE_CRASH_KILLS" // number of kills; 20 by default
+	crashSeed   = "LUANETTE_CRASH_SEED"  // makes the times of the kills reproducible
+	crashJobs   = 20                     // unfinished jobs at any time
 	crashSteps  = 50                     // effects of each
-	crashRisky  = 4                      // every so many is made of calls that must not be repeated
+	crashRisky  = 4                      // one job in so many makes calls that must not be repeated
 	crashPatron = "crash"                // their creator
 )
 
-// counter is the upstream: it notes every call and what is wrong with it.
+// counter is the upstream: it records every call and any error of it.
 type counter struct {
 	mu       sync.Mutex
 	last     map[string]int            // the highest step of each job
@@ -49,7 +49,7 @@ type counter struct {
 	by       map[string]map[int]string // the process that made the last of them
 	problems []string
 
-	connections atomic.Int64 // that were made and are not closed
+	connections atomic.Int64 // open connections
 }
 
 func newCounter() *counter {
@@ -70,8 +70,8 @@ func (c *counter) start() *httptest.Server {
 	return server
 }
 
-// settle waits until all is served that the dead have asked for: it came before what the
-// next process does. Connections are taken in order, ours is the last.
+// settle waits until all requests of the killed process are served: they come before
+// those of the next process. Connections are accepted in order, and ours is the last.
 func (c *counter) settle(t *testing.T, url string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -119,20 +119,20 @@ func TestKilledAtRandom(t *testing.T) {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
 	t.Logf("%d kills, %s=%d", kills, crashSeed, seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // times, not secrets
 	upstream := newCounter()
 	server := upstream.start()
 	defer server.Close()
 	data := filepath.Join(t.TempDir(), "crash.db")
 
-	acknowledged := map[string]string{} // what they are made of, by id
+	acknowledged := map[string]string{} // sources of the jobs, by id
 	note := func(line string) {
 		if rest, ok := strings.CutPrefix(line, "stored "); ok {
 			id, source, _ := strings.Cut(rest, " ")
 			acknowledged[id] = source
 		}
 	}
-	for n := 0; n < kills || len(acknowledged) < crashJobs; n++ { // a slow machine gets more done in more lives
+	for n := 0; n < kills || len(acknowledged) < crashJobs; n++ { // a slow machine needs more runs
 		crashRun(t, server.URL, data, note, 1+time.Duration(random.Int64N(int64(150*time.Millisecond))))
 		upstream.settle(t, server.URL)
 	}
@@ -202,8 +202,8 @@ func (c *counter) check(t *testing.T, acknowledged, outcomes map[string]string) 
 		len(acknowledged), len(acknowledged)-doubtful, doubtful, repeated)
 }
 
-// checkComplete holds a complete job against the calls it made, and tells how
-// many of them were made more than once.
+// checkComplete compares a complete job with the calls it made, and returns how many of
+// them were made more than once.
 func (c *counter) checkComplete(t *testing.T, id, source string) (repeated int) {
 	t.Helper()
 	for step := 1; step <= crashSteps; step++ {
@@ -223,8 +223,8 @@ func sumOfSquares(n int) (sum int) {
 	return sum
 }
 
-// runCrashChild is the child: it submits what is missing, waits for all, and says
-// how they ended.
+// runCrashChild is the child: it submits missing jobs, waits for all, and prints how they
+// ended.
 func runCrashChild() {
 	if err := crashWork(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "crash child:", err)
@@ -263,7 +263,7 @@ func crashWork(out io.Writer) error {
 	}
 	done, pending, err := q.Poll(ctx, all, time.Minute, true)
 	if err != nil || len(pending) > 0 {
-		return fmt.Errorf("%d jobs are not over (%w)", len(pending), err)
+		return fmt.Errorf("%d jobs have not ended (%w)", len(pending), err)
 	}
 	for _, j := range done {
 		detail := string(j.Result)
@@ -278,8 +278,8 @@ func crashWork(out io.Writer) error {
 	return d.Close()
 }
 
-// crashFill submits jobs until enough are open, waits for one to end, and gives
-// those that are open then.
+// crashFill submits jobs until enough are unfinished, waits for one to end, and returns
+// the unfinished ones.
 func crashFill(ctx context.Context, out io.Writer, q *job.Queue, open []string) ([]string, error) {
 	for len(open) < crashJobs {
 		source := "repeat"

@@ -29,7 +29,7 @@ import (
 type stage struct {
 	mu   sync.Mutex
 	done map[string]int
-	in   chan string // told when a script waits or spins; may be nil
+	in   chan string // signalled when a script waits or spins; may be nil
 	hold chan struct{}
 }
 
@@ -97,7 +97,7 @@ func database(t testing.TB) *db.DB {
 	return dbtest.Open(t, dbtest.Fresh(t))
 }
 
-// open opens a queue; the test closes it, or its end does.
+// open opens a queue, which is closed by the test or at its end.
 func open(t testing.TB, d *db.DB, runner job.Runner, o job.Options) *job.Queue {
 	t.Helper()
 	if o.Events == nil {
@@ -126,7 +126,7 @@ func submit(t testing.TB, q *job.Queue, s job.Spec) string {
 	return j.ID
 }
 
-// await waits for jobs to be over and returns the first.
+// await waits until jobs have ended and returns the first.
 func await(t testing.TB, q *job.Queue, ids ...string) job.Job {
 	t.Helper()
 	done, pending, err := q.Poll(t.Context(), ids, longTime, true)

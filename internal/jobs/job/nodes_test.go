@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// Two nodes run jobs of one database: what one began and did not finish the other
-// goes on with, and whoever waits or cancels may ask either.
+// Two nodes run jobs of one database. Each continues the unfinished jobs of the other,
+// and callers may wait for a job or cancel it on either.
 func TestJobsMoveBetweenNodes(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -34,14 +34,14 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 	if err := b.TakeOver(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Recheck(t.Context()); err != nil { // a was not dead after all
+	if err := a.Recheck(t.Context()); err != nil { // a is not dead
 		t.Fatal(err)
 	}
 	<-there.in
 	if n := here.times(j, "write:one") + there.times(j, "write:one"); n != 1 {
 		t.Errorf("the first effect happened %d times", n)
 	}
-	for _, q := range []*job.Queue{a, b} { // one of them waits for the other's
+	for _, q := range []*job.Queue{a, b} { // one of them waits for the other's job
 		var asked sync.WaitGroup
 		asked.Go(func() {
 			if _, err := q.Cancel(t.Context(), j); err != nil {
@@ -56,8 +56,8 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 	}
 }
 
-// recorded waits until the outcomes of n effects are in the journal: who goes on with a
-// job before that cannot tell what became of them.
+// recorded waits until the outcomes of n effects are in the journal: a node that takes
+// the job over before that does not know their outcomes.
 func recorded(t *testing.T, q *job.Queue, id string, n int) {
 	t.Helper()
 	clocktest.Await(t, func() bool {
@@ -75,7 +75,7 @@ func recorded(t *testing.T, q *job.Queue, id string, n int) {
 	})
 }
 
-// A node that was taken for dead does nothing more to the world.
+// A node that was taken for dead performs no more effects of its jobs.
 func TestAnOusterStops(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -92,10 +92,10 @@ func TestAnOusterStops(t *testing.T) {
 	}
 	done, _, err := b.Poll(t.Context(), []string{j}, time.Minute, true)
 	if err != nil || len(done) != 1 || done[0].State != job.Failed {
-		t.Fatalf("done %v (%v), want it failed: nobody knows what became of the second", done, err)
+		t.Fatalf("done %v (%v), want it failed: the outcome of the second is unknown", done, err)
 	}
 	close(here.hold)
-	again := submit(t, a, job.Spec{Source: "write:more"}) // a goes on as a node
+	again := submit(t, a, job.Spec{Source: "write:more"}) // a is still a node
 	if done, _, err := a.Poll(t.Context(), []string{again}, time.Minute, true); err != nil || len(done) != 1 || done[0].State != job.Complete {
 		t.Errorf("done %v (%v)", done, err)
 	}
@@ -107,8 +107,8 @@ func TestAnOusterStops(t *testing.T) {
 	}
 }
 
-// How far a job is and what it has said is known on every node, also when the one
-// that runs it is another than at first; when it is over nothing of that is left.
+// Every node shows the progress and output of a job, also after another node has taken
+// it over. Nothing of that is stored after the job ends.
 func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -165,8 +165,8 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 	}, func() string { return fmt.Sprintf("%d rows are left", left) })
 }
 
-// The end of a job that is cancelled is told once, by whichever node is asked and
-// whether it runs there, elsewhere, or has not begun.
+// The end of a cancelled job is published once, whichever node cancels it, and whether it
+// runs there, on another node, or has not begun.
 func TestACancelledJobsEndIsToldOnce(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -197,7 +197,7 @@ func TestACancelledJobsEndIsToldOnce(t *testing.T) {
 	}
 	for i, id := range jobs {
 		if times[id] != 1 {
-			t.Errorf("the end of job %d was told %d times", i, times[id])
+			t.Errorf("the end of job %d was published %d times", i, times[id])
 		}
 	}
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// shaky is somebody who runs jobs and decides about them, and has the database go
-// away, each time once, at the moment that the job's name says.
+// shaky runs jobs and approves them, and makes the database unreachable, once for each,
+// at the moment that the job's name says.
 type shaky struct {
 	*approvalsFake
 	t      *testing.T
 	server *dbtest.Server
-	back   sync.WaitGroup // it is there again
+	back   sync.WaitGroup // the database is reachable again
 
 	mu     sync.Mutex
 	shaken map[string]bool
 	made   map[string]int
 }
 
-// at makes it the moment of a job, and tells whether it was.
+// at stops the database if this is the moment of a job, and reports whether it was.
 func (s *shaky) at(moment, name string) bool {
 	s.mu.Lock()
 	first := moment == name && !s.shaken[name]
@@ -57,7 +57,7 @@ func (s *shaky) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	return pending, err
 }
 
-// RunJob makes one effect that must not be made twice.
+// RunJob makes one effect that must not be repeated.
 func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome, err error) {
 	ran := false
 	effect := host.Effect{Seq: 1, Name: "stage.write", Kind: host.Write, Args: []host.Value{task.Name}}
@@ -69,7 +69,7 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 		s.at("effect", task.Name)
 		return nil, nil
 	})
-	for seq := int64(2); seq <= 3 && err == nil; seq++ { // the last waits until the one before is recorded
+	for seq := int64(2); seq <= 3 && err == nil; seq++ { // the last waits until the previous one is recorded
 		_, err = task.Handler.Handle(ctx, host.Effect{Seq: seq, Name: "stage.again", Kind: host.Idempotent, Args: []host.Value{task.Name}}, func(context.Context) ([]host.Value, error) {
 			s.at("time", task.Name)
 			return nil, nil
@@ -83,8 +83,8 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 	return job.Outcome{Result: json.RawMessage(`"done"`)}, err
 }
 
-// However a job stands when the database goes away, it goes on when that is back,
-// and nothing is done twice.
+// A job continues after an outage of the database, whatever its state was, and repeats no
+// effect.
 func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -107,7 +107,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	}
 }
 
-// patientlyDone has a job done as a client does, which tries again.
+// patientlyDone submits a job and waits for it, with retries, as a client does.
 func patientlyDone(t *testing.T, q *job.Queue, s job.Spec) job.Job {
 	ctx, _ := db.WaitForDatabase(t.Context())
 	submitted, err := q.Submit(ctx, s)

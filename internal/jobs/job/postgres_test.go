@@ -6,8 +6,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one, except those
-// in a bubble of synctest, which a connection cannot be in.
+// TestOnPostgres runs every test that needs a database on Postgres, except those in a
+// bubble of synctest, which cannot contain a connection.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,

@@ -90,7 +90,7 @@ func TestCancel(t *testing.T) {
 	for _, source := range []string{"say:x spin", "say:x wait swallow read:a"} {
 		id := submit(t, q, job.Spec{Source: source})
 		<-s.in
-		behind := submit(t, q, job.Spec{Source: "read:a"}) // waits for the one place
+		behind := submit(t, q, job.Spec{Source: "read:a"}) // waits for the only place
 		for _, each := range []string{behind, id} {
 			if done, err := q.Cancel(t.Context(), each); !done || err != nil {
 				t.Errorf("Cancel = %t, %v", done, err)
@@ -100,10 +100,10 @@ func TestCancel(t *testing.T) {
 			}
 		}
 		if s.times(behind, "read:a")+s.times(id, "read:a") > 0 {
-			t.Error("a cancelled job went on")
+			t.Error("a cancelled job continued")
 		}
 		if done, err := q.Cancel(t.Context(), id); done || err != nil {
-			t.Errorf("Cancel of what is over = %t, %v", done, err)
+			t.Errorf("Cancel of an ended job = %t, %v", done, err)
 		}
 	}
 	if _, err := q.Cancel(t.Context(), "nobody"); fault.CodeOf(err) != fault.NotFound {
@@ -187,7 +187,7 @@ func TestListAndStats(t *testing.T) {
 	}
 }
 
-// A queue that closes sees a write through, and the next goes on after it.
+// A queue that closes completes a write, and the next queue continues after it.
 func TestCloseAndGoOn(t *testing.T) {
 	t.Parallel()
 	d, s := database(t), newStage()
@@ -227,8 +227,8 @@ func TestOneQueueAtATime(t *testing.T) {
 	shut(t, open(t, d, newStage(), job.Options{}))
 }
 
-// One place, many jobs: creators take turns, and each one's most important job
-// goes first, whatever came when.
+// With one place, creators take turns, and each creator's job with the highest priority
+// runs first, whatever the order of submission.
 func TestTurnsAndPriorities(t *testing.T) {
 	t.Parallel()
 	d := database(t)
@@ -246,7 +246,7 @@ func TestTurnsAndPriorities(t *testing.T) {
 			spec.Source = "wait"
 			id := submit(t, q, spec)
 			all, names[id] = append(all, id), fmt.Sprint(spec.Creator, spec.Priority)
-			synctest.Wait() // it stands in line
+			synctest.Wait() // it is queued
 		}
 		current := busy
 		var order []string
@@ -271,7 +271,7 @@ func TestTurnsAndPriorities(t *testing.T) {
 	})
 }
 
-// Beside the process that runs the jobs another one can look at them.
+// A process that does not run the jobs can read them.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	d, s := database(t), newStage()
@@ -293,7 +293,7 @@ func TestReadOnly(t *testing.T) {
 	_, paused := looker.PauseSchedule(t.Context(), id, true)
 	for _, err := range []error{submitted, cancelled, scheduled, paused, looker.Unschedule(t.Context(), id)} {
 		if fault.CodeOf(err) != fault.Unavailable {
-			t.Errorf("a change by one who only looks: %v", err)
+			t.Errorf("a change by a read-only queue: %v", err)
 		}
 	}
 }

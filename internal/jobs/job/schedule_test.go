@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 )
 
-// started are the jobs of a schedule, the newest first.
+// started returns the jobs of a schedule, the newest first.
 func started(t *testing.T, q *job.Queue, id string) []job.Job {
 	t.Helper()
 	page, err := q.List(t.Context(), job.Filter{Schedule: id}, 0, "")
@@ -40,8 +40,8 @@ func only(t *testing.T, q *job.Queue) job.Schedule {
 
 var keep = job.Options{KeepComplete: 240 * time.Hour, KeepFailed: 240 * time.Hour}
 
-// A schedule goes on after a restart, makes up for what it missed once, and
-// never starts two jobs for one time.
+// A schedule continues after a restart, makes up for missed times once, and never starts
+// two jobs for one time.
 func TestScheduleGoesOn(t *testing.T) {
 	t.Parallel()
 	d := database(t)
@@ -65,11 +65,11 @@ func TestScheduleGoesOn(t *testing.T) {
 		}
 		shut(t, q)
 
-		time.Sleep(50 * time.Second) // nobody is there
+		time.Sleep(50 * time.Second) // no process runs
 		q = open(t, d, s, keep)
 		synctest.Wait()
 		if n := len(started(t, q, made.ID)); n != 4 {
-			t.Errorf("%d jobs after being away, want one more than 3", n)
+			t.Errorf("%d jobs after a restart, want one more than 3", n)
 		}
 		got := only(t, q)
 		if got.Started != 4 || got.Skipped != 0 || got.LastJob == "" || got.Last.IsZero() || !got.Next.After(time.Now()) || got.Next.Second()%10 != 0 {
@@ -123,12 +123,12 @@ func TestScheduleIsPausedAndRemoved(t *testing.T) {
 			t.Errorf("removed twice: %v", err)
 		}
 		if _, err := q.PauseSchedule(t.Context(), made.ID, true); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("paused what is gone: %v", err)
+			t.Errorf("paused a removed schedule: %v", err)
 		}
 	})
 }
 
-// A time at which the job before still runs is passed over.
+// A time at which the previous job still runs is skipped.
 func TestScheduleDoesNotPileUp(t *testing.T) {
 	t.Parallel()
 	d := database(t)
@@ -184,7 +184,7 @@ func TestWrongSchedules(t *testing.T) {
 	}
 }
 
-// A time is meant as the zone's clocks show it.
+// Times are in the schedule's time zone.
 func TestScheduleInAZone(t *testing.T) {
 	t.Parallel()
 	d := database(t)
@@ -201,7 +201,7 @@ func TestScheduleInAZone(t *testing.T) {
 	})
 }
 
-// A job that is to start at a time waits for it, also over a restart.
+// A job with a start time waits for it, also across a restart.
 func TestStartTime(t *testing.T) {
 	t.Parallel()
 	d := database(t)

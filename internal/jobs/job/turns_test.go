@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// Whoever has many jobs waiting does not keep others from their turn.
+// A creator with many waiting jobs does not delay the jobs of others.
 func TestTurnsAreFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTurnsAreFair(t *testing.T) {
 				if err := turns.take(t.Context(), who, priority); err != nil {
 					t.Error(err)
 				}
-				order = append(order, fmt.Sprint(who, priority)) // one place: one at a time
+				order = append(order, fmt.Sprint(who, priority)) // there is one place
 				turns.give(who)
 			}()
 			synctest.Wait()

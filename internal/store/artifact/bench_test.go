@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// library is a store that knows of many artifacts; their contents do not exist.
+// library returns a store with the metadata of many artifacts, without their contents.
 func library(b *testing.B, size int) *Store {
 	b.Helper()
 	database, err := db.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "bench.db"), db.Options{})
@@ -51,7 +51,7 @@ func library(b *testing.B, size int) *Store {
 	return s
 }
 
-// detailsOf draws words so that some are everywhere and most are rare.
+// detailsOf draws words so that some are frequent and most are rare.
 func detailsOf(random *rand.Rand, i int) Details {
 	word := func() string { return fmt.Sprintf("word%d", int(random.ExpFloat64()*200)) }
 	d := Details{

@@ -31,7 +31,7 @@ func TestSuite(t *testing.T) {
 	castest.Run(t, func(t *testing.T) cas.Store { return node(t, dbtest.Open(t, dbtest.Fresh(t))) })
 }
 
-// What one node stored, another reads, though they share no folder.
+// One node reads what another stored, although they share no folder.
 func TestNodesShareContents(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.Fresh(t))

@@ -96,7 +96,7 @@ func TestSQLiteSettings(t *testing.T) {
 	}
 }
 
-// settings holds those of a new database against what they are to be.
+// settings compares the settings of a new database with want.
 func settings(t *testing.T, o db.Options, want map[string]string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), o)
@@ -120,7 +120,7 @@ func settings(t *testing.T, o db.Options, want map[string]string) {
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
-	careless, err := sql.Open("sqlite", path) // foreign keys are off unless asked for
+	careless, err := sql.Open("sqlite", path) // foreign keys are off by default
 	if err != nil {
 		t.Fatal(err)
 	}

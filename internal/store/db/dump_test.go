@@ -18,8 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// museum is tables of every type we use; their names are in another order than
-// what refers to what.
+// museum has tables of every type we use. The order of their names differs from that of
+// their references.
 var museum = fstest.MapFS{
 	"migrations/00001_museum.sql": {Data: []byte(`-- +goose Up
 CREATE TABLE rooms (name TEXT PRIMARY KEY);
@@ -38,7 +38,7 @@ CREATE TABLE heap (x BIGINT, word TEXT);`)},
 ALTER TABLE rooms ADD COLUMN floor BIGINT NOT NULL DEFAULT 3;`)},
 }
 
-// kinds are those of databases there are; tests go from each to each.
+// kinds are the kinds of databases; tests go from each to each.
 var kinds = map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
 
 func fromEachToEach(t *testing.T, test func(t *testing.T, from, to string)) {
@@ -101,7 +101,7 @@ func fillFrom(ctx context.Context, to string, tables []db.Table, all content, mo
 	})
 }
 
-// Whatever is in a database, its dump makes another, of whichever kind, the same.
+// A dump of a database of any kind fills one of any kind with the same content.
 func TestADumpFillsAnyDatabase(t *testing.T) {
 	t.Parallel()
 	fromEachToEach(t, func(t *testing.T, from, to string) {
@@ -124,7 +124,7 @@ func TestADumpFillsAnyDatabase(t *testing.T) {
 				t.Errorf("seed %d: %s has %d rows, want %d, and row %d is not the same: %.200q, want %.200q", seed, table.Name, len(got[table.Name]), len(want[table.Name]), row, fmt.Sprintf("%#v", got[table.Name][row]), fmt.Sprintf("%#v", want[table.Name][row]))
 			}
 		}
-		// The tables are those of the version; the next program brings them up to date.
+		// The tables have the dump's version; the next start of the program migrates them.
 		d := dbtest.Open(t, to)
 		if err := d.Migrate(t.Context(), "museum", museum); err != nil {
 			t.Fatal(err)
@@ -135,8 +135,8 @@ func TestADumpFillsAnyDatabase(t *testing.T) {
 	})
 }
 
-// differing is the first row that is not the same, or -1. A table without a key is
-// in no order.
+// differing returns the index of the first row that differs, or -1. A table without a key
+// has no order.
 func differing(table string, got, want [][]any) int {
 	if table == "heap" {
 		order := func(a, b []any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
@@ -217,7 +217,7 @@ func words(r *rand.Rand, n int) string {
 	return out.String()
 }
 
-// A dump is of one moment, whoever writes meanwhile.
+// A dump shows one moment, even if others write meanwhile.
 func TestADumpIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {
@@ -228,7 +228,7 @@ func TestADumpIsOfOneMoment(t *testing.T) {
 			if err := d.Migrate(t.Context(), "museum", museum); err != nil {
 				t.Fatal(err)
 			}
-			add := func(name string) error { // to two tables, or to none
+			add := func(name string) error { // to both tables, in one transaction
 				return d.Write(t.Context(), func(tx *db.Tx) error {
 					if _, err := tx.Exec(t.Context(), "INSERT INTO heap (word) VALUES ($1)", name); err != nil {
 						return err
@@ -258,7 +258,7 @@ func TestADumpIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// A database that was to be filled and was not is as empty as before.
+// A database whose filling failed is empty again.
 func TestAFailedFillingLeavesNothing(t *testing.T) {
 	t.Parallel()
 	from, to := dbtest.SQLite(t), dbtest.Postgres(t)
@@ -306,8 +306,8 @@ func TestAFailedFillingLeavesNothing(t *testing.T) {
 	}
 }
 
-// While a database is being filled, and when that was broken off, nobody opens it;
-// the next filling begins anew.
+// A database that is being filled, or whose filling was interrupted, cannot be opened;
+// the next filling starts over.
 func TestAHalfFilledDatabase(t *testing.T) {
 	t.Parallel()
 	to := dbtest.Postgres(t)
@@ -322,7 +322,7 @@ func TestAHalfFilledDatabase(t *testing.T) {
 	}
 	begun, die := make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
-	first.Go(func() { // it dies without cleaning up
+	first.Go(func() { // it ends without cleaning up
 		defer func() { _ = recover() }()
 		_ = fillFrom(t.Context(), to, nil, nil, func(*db.Filling) error { close(begun); <-die; panic("killed") })
 	})

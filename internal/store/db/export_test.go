@@ -2,10 +2,11 @@ package db
 
 import "time"
 
-// SetCancelTimeout has servers take as long as they need to call something off.
+// SetCancelTimeout sets how long servers may take to cancel a statement.
 func SetCancelTimeout(patience time.Duration) { cancelTimeout = patience }
 
-// Waiting is how many Writes wait for a transaction to share, on Postgres.
+// Waiting returns the number of Writes that are queued for a shared transaction, on
+// Postgres.
 func Waiting(d *DB) int {
 	w := d.writer.(*serializableWriter)
 	w.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// pooled is a database with a table, and the pool over it.
+// pooled returns a database with a table, and the pool over it.
 func pooled(t testing.TB) (*db.DB, *sql.DB) {
 	t.Helper()
 	d, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pool.db"), db.Options{})
@@ -74,8 +74,7 @@ func TestPoolCommitsAndRollsBack(t *testing.T) {
 	}
 }
 
-// Writers through the pool and writers through the database never find each
-// other in the way.
+// Writers through the pool and writers through the database do not conflict.
 func TestPoolSharesTurns(t *testing.T) {
 	t.Parallel()
 	d, pool := pooled(t)
@@ -112,7 +111,7 @@ func TestPoolSharesTurns(t *testing.T) {
 	}
 }
 
-// A guest whose context ends leaves, and others get their turn.
+// A caller of the pool whose context ends releases its turn.
 func TestPoolLetsGo(t *testing.T) {
 	t.Parallel()
 	_, pool := pooled(t)

@@ -14,15 +14,15 @@ import (
 	"modernc.org/sqlite"
 )
 
-// writing is what a writer of a crowd does besides inserting its name.
+// writing is what a writer of a crowd does in addition to inserting its name.
 type writing struct {
 	ctx    context.Context // nil means the test's
-	before func()          // called when its turn has come; may be nil
+	before func()          // called when it has its turn; may be nil
 	more   string          // SQL that follows the insert
 }
 
-// crowd lets the named writers queue in order while the first holds the turn, and
-// returns the errors they got and the rows there are in the end.
+// crowd queues the named writers in order while the first holds the turn, and returns
+// their errors and the rows stored in the end.
 func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[string]error, rows []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -50,7 +50,7 @@ func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[
 				}
 				if w.before != nil {
 					w.before()
-					synctest.Wait() // let it have its consequences
+					synctest.Wait() // until the effects of before are done
 				}
 				_, err := tx.Exec(w.ctx, "INSERT INTO r (v) VALUES ($1);"+w.more, name)
 				return err
@@ -59,7 +59,7 @@ func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[
 			defer mu.Unlock()
 			errs[name] = err
 		})
-		synctest.Wait() // it runs, or waits in line
+		synctest.Wait() // it runs, or is queued
 	}
 	close(hold)
 	all.Wait()
@@ -86,8 +86,8 @@ func TestGroupKeepsOrderAndOmitsWhoFails(t *testing.T) {
 	})
 }
 
-// When the database itself drops the transaction, all who had a part in it are
-// told, and those who come after are not affected.
+// When the database itself drops the transaction, all its writers get an error, and later
+// ones are not affected.
 func TestGroupThatIsLostTellsEverybody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestGroupThatIsLostTellsEverybody(t *testing.T) {
 	})
 }
 
-// Those who wait while one writes share its transaction.
+// Writers that wait while another writes share one transaction.
 func TestGroupSharesOneCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,12 +139,12 @@ func TestGroupSharesOneCommit(t *testing.T) {
 	})
 }
 
-// interruption is what the SQL function interrupt_test calls. SQL functions
-// belong to the process, so there is one.
+// interruption is called by the SQL function interrupt_test. SQL functions belong to the
+// process, so there is only one.
 var interruption atomic.Pointer[func()]
 
-// A cancel in the middle of a statement must not interrupt it: SQLite would undo
-// the whole transaction, and with it what others have written.
+// A cancel during a statement must not interrupt it: SQLite would roll back the whole
+// transaction, including what others have written.
 func TestCancelInsideAStatementHurtsNobody(t *testing.T) {
 	_ = sqlite.RegisterScalarFunction("interrupt_test", 0, // an error means that it is registered already
 		func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
@@ -165,8 +165,7 @@ func TestCancelInsideAStatementHurtsNobody(t *testing.T) {
 	})
 }
 
-// The first writer of a group may lose interest before the commit; it has done
-// its part, and so have the others.
+// The context of a group's first writer may end before the commit; all parts are stored.
 func TestGroupOutlivesItsFirstContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

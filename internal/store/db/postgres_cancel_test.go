@@ -13,9 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// The server is asked to call off a statement, and the connection stays. It is not
-// asked to end the wait of one who listens, as it has nothing to end: who closes would
-// wait for an answer that does not come.
+// The server is asked to cancel a statement, and the connection stays open. It is not
+// asked to cancel a listener's wait, because no statement runs: closing would wait for a
+// reply that does not come.
 func TestWhatIsCalledOff(t *testing.T) {
 	t.Parallel()
 	guests, err := dbtest.Open(t, dbtest.Postgres(t)).External(t.Context())
@@ -56,7 +56,7 @@ func TestWhatIsCalledOff(t *testing.T) {
 	}
 }
 
-// line is what connections of a test go over.
+// line counts the reads of a test's connections.
 type line struct {
 	dialled atomic.Int64
 	reading atomic.Int64 // reads that wait for the server
@@ -94,8 +94,8 @@ func (c *overLine) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// until calls a wait off when it has begun. It tells how often the server was asked to
-// end it, and sees that the connection is of use after that.
+// until cancels a wait when it has begun. It returns how often the server was asked to
+// cancel, and checks that the connection still works.
 func (l *line) until(t *testing.T, conn *pgx.Conn, wait func(context.Context) error, begun func()) (asked int64) {
 	t.Helper()
 	before := l.dialled.Load()

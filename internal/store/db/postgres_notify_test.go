@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What was sent again, because the server was slow to say that it had it, is heard
-// once, from whoever it is.
+// A notification that was sent twice, because the server's reply was slow, is received
+// once, whoever sent it.
 func TestNewsAreHeardOnce(t *testing.T) {
 	t.Parallel()
 	heard := &broker{subscribers: map[*subscriber]struct{}{}}

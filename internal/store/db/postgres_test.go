@@ -21,7 +21,7 @@ import (
 
 var rows = fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up\nCREATE TABLE r (v TEXT PRIMARY KEY);")}}
 
-// table opens a database of a server that may be stopped, with one table.
+// table opens a database with one table, on a server that may be stopped.
 func table(t *testing.T, url string) *db.DB {
 	t.Helper()
 	d, err := db.Open(t.Context(), url, db.Options{OutageTimeout: clocktest.Timeout})
@@ -62,9 +62,9 @@ func stored(t *testing.T, d *db.DB) map[string]bool {
 	return found
 }
 
-// While many write, the server is restarted, orderly and by a crash. A write
-// that returned nil is there, one that failed is not, and none is there twice
-// (its key would not let it); at most a few may say that they do not know.
+// While many write, the server is restarted, orderly and by a crash. A write that
+// returned nil is stored, one that failed is not, and none is stored twice (its key
+// prevents that); a few may return ErrCommitUnknown.
 func TestPostgresRestarts(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -148,7 +148,7 @@ func one(ctx context.Context, tx *db.Tx) error {
 	return tx.QueryRow(ctx, "SELECT 1").Scan(&n)
 }
 
-// Who was promised something waits longer than others do, and knows that it did.
+// With WaitForDatabase callers wait longer than others, and know that they did.
 func TestPatiently(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -170,7 +170,7 @@ func TestPatiently(t *testing.T) {
 		"read":  d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }),
 	} {
 		if fault.CodeOf(err) != fault.Unavailable {
-			t.Errorf("%s without patience = %v", what, err)
+			t.Errorf("%s without WaitForDatabase = %v", what, err)
 		}
 	}
 	waiting := make(chan error, 2)
@@ -182,7 +182,7 @@ func TestPatiently(t *testing.T) {
 	server.Start(t)
 	for range 2 {
 		if err := <-waiting; err != nil {
-			t.Errorf("with patience: %v", err)
+			t.Errorf("with WaitForDatabase: %v", err)
 		}
 	}
 	if got := stored(t, d); len(got) != 2 || got["impatient"] {
@@ -191,12 +191,11 @@ func TestPatiently(t *testing.T) {
 	ended, cancel := context.WithCancel(patient)
 	cancel()
 	if err := insert(ended, d, "called off"); !errors.Is(err, context.Canceled) {
-		t.Errorf("patience ends with its context: %v", err)
+		t.Errorf("WaitForDatabase ends with its context: %v", err)
 	}
 }
 
-// A listener hears of the gap and then what others say, also those of another
-// node.
+// After an outage, a listener receives Missed and then the notifications of all nodes.
 func TestPostgresListenersComeBack(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -237,7 +236,7 @@ func TestPostgresRefusesOddText(t *testing.T) {
 	}
 }
 
-// What Options.Hardship promises: functions that rely on running once are found.
+// With Options.InjectFaults, functions that rely on running once fail.
 func TestHardship(t *testing.T) {
 	t.Parallel()
 	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{InjectFaults: true})
@@ -266,7 +265,7 @@ func TestHardship(t *testing.T) {
 	}
 }
 
-// A pool that could not serve everybody who waits for the other is refused.
+// A pool with too few connections, which could deadlock, is refused.
 func TestTooFewConnections(t *testing.T) {
 	t.Parallel()
 	if d, err := db.Open(t.Context(), "postgres:///x?host=/nowhere&pool_max_conns=3", db.Options{}); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "pool_max_conns=4") {

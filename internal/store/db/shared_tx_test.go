@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// gathering lets Writes wait while one holds the turn, each after the one before,
-// so that they share what comes next.
+// gathering queues Writes in order while one holds the turn, so that they share the next
+// transaction.
 type gathering struct {
 	t    *testing.T
 	d    *db.DB
@@ -22,7 +22,7 @@ type gathering struct {
 	all  sync.WaitGroup
 	mu   sync.Mutex
 	errs map[string]error
-	in   map[string]string // transactions that Writes ran in last
+	in   map[string]string // the last transaction of each Write
 }
 
 func gather(t *testing.T) *gathering {
@@ -36,7 +36,7 @@ func gather(t *testing.T) *gathering {
 	return g
 }
 
-// add puts a Write into the line that inserts its name and then does more.
+// add queues a Write that inserts its name and then does more.
 func (g *gathering) add(ctx context.Context, name string, more func(tx *db.Tx) error) {
 	before := db.Waiting(g.d)
 	g.all.Go(func() {
@@ -90,7 +90,7 @@ func TestPostgresWritesShareATransaction(t *testing.T) {
 	}
 }
 
-// Whatever becomes of one part, its neighbours are stored, and it is not.
+// When one part fails, the other parts are stored, and it is not.
 func TestPostgresPartsDoNotHurtEachOther(t *testing.T) {
 	t.Parallel()
 	g := gather(t)
@@ -140,7 +140,8 @@ func TestPostgresPartsDoNotHurtEachOther(t *testing.T) {
 	}
 }
 
-// Reading and refusing leaves nothing to undo, so the others need not run again.
+// A part that only reads and then fails has nothing to roll back, so the others do not run
+// again.
 func TestPostgresRefusalSharesToo(t *testing.T) {
 	t.Parallel()
 	g := gather(t)

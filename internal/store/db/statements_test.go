@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// memoryOf is the writer's connection.
+// memoryOf calls look with the writer's connection.
 func memoryOf(t *testing.T, d *DB, look func(*cachingConn)) {
 	t.Helper()
 	conn, err := d.writer.(*groupWriter).db.Conn(t.Context())
@@ -38,7 +38,7 @@ func write(t *testing.T, d *DB, query string, args ...any) {
 	}
 }
 
-// A statement is compiled once, and also right after tables were changed.
+// A statement is prepared once, and also works right after tables were changed.
 func TestStatementsAreRemembered(t *testing.T) {
 	t.Parallel()
 	d := remembered(t)
@@ -63,7 +63,7 @@ func TestStatementsAreRemembered(t *testing.T) {
 	}
 }
 
-// The same query within itself has rows of its own.
+// A query that runs while its own rows are read gets rows of its own.
 func TestAStatementWithinItself(t *testing.T) {
 	t.Parallel()
 	d := remembered(t)
