@@ -55,7 +55,7 @@ jwks = "`+mint.Keys()+`"
 		"none, for keys":         {"/api/v1/keys", "", 401, `Bearer ` + where, "Bearer token required"},
 		"expired":                {"/mcp", mint.Token(t, hub, oauthtest.Claims{"exp": time.Now().Add(-time.Hour).Unix()}), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "has expired"},
 		"another audience":       {"/mcp/one", mint.Token(t, "https://elsewhere.example", nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "made for " + hub},
-		"another issuer":         {"/mcp/sse", other.Token(t, hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "take one of " + mint.URL},
+		"another issuer":         {"/mcp/sse", other.Token(t, hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "use a token of " + mint.URL},
 		"unsigned":               {"/mcp", mint.Forged(t, "none", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "is not good"},
 		"the public key, shared": {"/api/v1/traces", mint.Forged(t, "HS256", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="read"`, "is not good"},
 		"too little":             {"/api/v1/traces", good, 403, `Bearer error="insufficient_scope", ` + where + `, scope="read"`, "does not have the scope read"},

@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Created tells that a key was made.
+// Created is published after a key was created.
 type Created struct {
 	Name   string            `json:"name"`
 	Scopes []principal.Scope `json:"scopes"`
@@ -19,7 +19,7 @@ func (Created) EventType() string { return "key.created" }
 // EventKey is the key's name.
 func (e Created) EventKey() string { return e.Name }
 
-// Revoked tells that a key opens nothing any more.
+// Revoked is published after a key was revoked.
 type Revoked struct {
 	Name string `json:"name"`
 }
@@ -30,7 +30,7 @@ func (Revoked) EventType() string { return "key.revoked" }
 // EventKey is the key's name.
 func (e Revoked) EventKey() string { return e.Name }
 
-// publish tells everybody of a change, and whoever keeps the log who made it.
+// publish publishes the event of a change and calls OnChange.
 func (r *Store) publish(ctx context.Context, p event.Payload, name string) {
 	if r.options.Bus != nil {
 		r.options.Bus.Publish(p)

@@ -16,11 +16,11 @@ import (
 // Hash is the hash of a token. The token itself is not stored.
 type Hash [sha256.Size]byte
 
-// HashOf is the hash of a token. Tokens have 130 random bits, so a fast hash is
+// HashOf returns the hash of a token. Tokens have 130 random bits, so a fast hash is
 // enough.
 func HashOf(token string) Hash { return sha256.Sum256([]byte(token)) }
 
-// ParseHash reads "sha256:" and 64 hexadecimal digits.
+// ParseHash parses "sha256:" followed by 64 hexadecimal digits.
 func ParseHash(text string) (hash Hash, err error) {
 	digits, ok := strings.CutPrefix(text, "sha256:")
 	raw, err := hex.DecodeString(digits)
@@ -40,7 +40,7 @@ type Key struct {
 	Expires time.Time // zero: never
 	Revoked time.Time // zero: not yet
 	Used    time.Time // about when it was last used; zero: never
-	Fixed   bool      // from the configuration, where alone it can be changed
+	Fixed   bool      // from the configuration; it can be changed only there
 }
 
 // Rights are the scopes and restrictions of a key.
@@ -53,7 +53,7 @@ type Rights struct {
 	principal.Limits
 }
 
-// Principal is the principal of requests with the key.
+// Principal returns the principal of requests with the key.
 func (k *Key) Principal() principal.Principal {
 	return principal.Principal{
 		ID: idPrefix + k.Name, Name: k.Name, Org: k.Org, User: k.User,
@@ -61,10 +61,10 @@ func (k *Key) Principal() principal.Principal {
 	}
 }
 
-// idPrefix begins the IDs of principals with a key.
+// idPrefix is the prefix of the IDs of principals with a key.
 const idPrefix = "key:"
 
-// Invalid tells why the key is not valid any more, or "".
+// Invalid returns why the key is no longer valid, or "".
 func (k *Key) Invalid(now time.Time) string {
 	switch {
 	case !k.Revoked.IsZero():

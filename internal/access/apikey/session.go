@@ -107,14 +107,14 @@ func (r *Store) EndSession(ctx context.Context, cookie string) error {
 	return err
 }
 
-// CSRF is the token that a page must send in a header with every request that changes
-// something. Only our own page can read it.
+// CSRF returns the token that a page must send in a header with every request that
+// changes something. Only our own page can read it.
 func CSRF(cookie string) string {
 	sum := sha256.Sum256([]byte("csrf\x00" + cookie))
 	return hex.EncodeToString(sum[:16])
 }
 
-// SameCSRF compares the token that a page sent.
+// SameCSRF reports whether the token that a page sent is the right one.
 func SameCSRF(cookie, told string) bool {
 	return subtle.ConstantTimeCompare([]byte(CSRF(cookie)), []byte(told)) == 1
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// tokenPrefix makes tokens recognisable for people and secret scanners.
+// tokenPrefix makes tokens recognizable to people and to secret scanners.
 const tokenPrefix = "lnt_"
 
 const columns = "name, hash, rights, created, expires, revoked, used"
@@ -180,5 +180,5 @@ func (r *Store) Revoke(ctx context.Context, name string) (Key, error) {
 // refreshOwn reads the keys again after a change by this node.
 func (r *Store) refreshOwn(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
 
-// keyOf is the name of the key in a principal's ID, if it has one.
+// keyOf returns the name of the key in a principal's ID, if it has one.
 func keyOf(id string) (string, bool) { return strings.CutPrefix(id, idPrefix) }

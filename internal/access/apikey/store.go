@@ -57,8 +57,9 @@ type Store struct {
 	used     map[string]time.Time
 	tallies  map[string]*tally
 	watchers map[*func()]struct{}
-	// strangers counts unknown keys for which the table was read in the current second.
-	strangers struct {
+	// unknownReads counts unknown keys for which the table was read in the current
+	// second.
+	unknownReads struct {
 		since time.Time
 		looks int
 	}
@@ -89,9 +90,9 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	return r, r.Refresh(ctx)
 }
 
-// HasKeys tells whether any key exists, valid or not. Without keys no authentication is
-// needed, which is meant for a server that only its own machine can reach. Once a key
-// was created, authentication stays on, even if all keys are revoked.
+// HasKeys reports whether any key exists, valid or not. Without keys no authentication
+// is needed, which is meant for a server that only its own machine can reach. Once a
+// key was created, authentication stays on, even if all keys are revoked.
 func (r *Store) HasKeys(ctx context.Context) (bool, error) {
 	if err := r.renew(ctx); err != nil {
 		return true, err
@@ -113,7 +114,7 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 	if err := r.renew(ctx); err != nil {
 		return principal.Anonymous(), err
 	}
-	r.meet(ctx, hash)
+	r.rereadForUnknown(ctx, hash)
 	now := r.options.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,22 +130,23 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 	return key.Principal(), nil
 }
 
-// looks is how often per second the table is read again for unknown keys: enough for
-// keys that another process has just created, and cheap when keys are guessed.
-const looks = 20
+// maxUnknownReads is how often per second the table is read again for unknown keys. It
+// is enough for keys that another process has just created, and cheap when keys are
+// guessed.
+const maxUnknownReads = 20
 
-// meet reads the table again for an unknown key.
-func (r *Store) meet(ctx context.Context, hash Hash) {
+// rereadForUnknown reads the table again for an unknown key.
+func (r *Store) rereadForUnknown(ctx context.Context, hash Hash) {
 	now := r.options.Now()
 	r.mu.Lock()
 	known := r.keys[hash] != nil
-	if now.Sub(r.strangers.since) > time.Second {
-		r.strangers.since, r.strangers.looks = now, 0
+	if now.Sub(r.unknownReads.since) > time.Second {
+		r.unknownReads.since, r.unknownReads.looks = now, 0
 	}
 	if !known {
-		r.strangers.looks++
+		r.unknownReads.looks++
 	}
-	many := r.strangers.looks > looks
+	many := r.unknownReads.looks > maxUnknownReads
 	r.mu.Unlock()
 	if known || many {
 		return
@@ -173,7 +175,7 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.good(name); err != nil {
+	if err := r.checkKey(name); err != nil {
 		return principal.Anonymous(), err
 	}
 	return r.names[name].Principal(), nil
@@ -188,11 +190,11 @@ func (r *Store) Check(id string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.good(name)
+	return r.checkKey(name)
 }
 
-// good is Check for a key's name; mu is held.
-func (r *Store) good(name string) error {
+// checkKey is Check for the name of a key; mu is held.
+func (r *Store) checkKey(name string) error {
 	key := r.names[name]
 	if key == nil {
 		return fault.New(fault.Denied, "the key %s was deleted", name).WithHint("use another key")

@@ -16,7 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// State is where an approval stands.
+// State is the state of an approval.
 type State string
 
 // The states. All but the first are final.
@@ -24,7 +24,7 @@ const (
 	Pending   State = "pending"
 	Allowed   State = "allowed"
 	Denied    State = "denied"
-	Withdrawn State = "withdrawn" // the run does not wait any more
+	Withdrawn State = "withdrawn" // the run no longer waits
 )
 
 // Approval is a request to approve a run, and the decision.
@@ -32,7 +32,7 @@ type Approval struct {
 	ID string
 	host.RunInfo
 	Subject  string // the effect: "git.push", "fs.write"
-	Space    string // the namespace or module of that: "git", "fs"
+	Space    string // the namespace or module of the subject: "git", "fs"
 	State    State
 	Plan     []host.Planned
 	Certain  bool
@@ -46,7 +46,7 @@ type Approval struct {
 	By       string    // who decided
 }
 
-// Job is the id of the job that waits, or "".
+// Job returns the id of the job that waits, or "".
 func (a *Approval) Job() string {
 	id, ok := strings.CutPrefix(a.Key, "job:")
 	if !ok {
@@ -57,9 +57,9 @@ func (a *Approval) Job() string {
 
 // The scopes for which a decision can be remembered.
 const (
-	Tool      = "tool"      // the tool or function it is about
+	Tool      = "tool"      // the tool or function
 	Namespace = "namespace" // all tools of the namespace, or functions of the module
-	Script    = "script"    // whatever the same script does
+	Script    = "script"    // everything that the same script does
 )
 
 // Rule is a remembered decision.
@@ -72,8 +72,8 @@ type Rule struct {
 	By      string
 }
 
-// subjectOf is the subject of an effect and its namespace or module; without one, the
-// subject itself.
+// subjectOf returns the subject of an effect and its namespace or module. An effect
+// without a namespace or module gets the subject itself.
 func subjectOf(e host.Effect) (subject, space string) {
 	subject = e.DisplayName()
 	if ref, ok := e.Tool(); ok {

@@ -8,9 +8,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Approver decides for one run what it may do: by the decisions about the run
-// itself, less the steps that its journal has already, then by remembered decisions,
-// then by the policy. It is nil when nothing needs approval.
+// Approver returns an approver for one run. It decides by the decisions about the run
+// itself, less the steps that are already in its journal, then by remembered
+// decisions, then by the policy. It is nil when nothing needs approval.
 func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
 	policy := o.Policy()
 	if policy.Empty() {
@@ -18,11 +18,11 @@ func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step
 	}
 	decided, err := o.ofRun(ctx, who.Key)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "find what was approved")
+		return nil, fault.Wrap(fault.Internal, err, "read the decisions about the run")
 	}
 	j := &approver{store: o, who: who, policy: policy, allowed: map[string]int{}, denied: map[string]int{}}
 	for _, a := range decided {
-		j.learn(a)
+		j.add(a)
 	}
 	for _, step := range past {
 		j.spend(step)
@@ -36,22 +36,22 @@ type approver struct {
 	policy Policy
 
 	mu              sync.Mutex
-	allowed, denied map[string]int // by digest: how often
+	allowed, denied map[string]int // how often, by digest
 }
 
-// learn adds a decision about the run.
-func (j *approver) learn(a Approval) {
+// add adds a decision about the run.
+func (j *approver) add(a Approval) {
 	switch {
-	case a.State == Allowed: // the whole plan, as it was shown
+	case a.State == Allowed: // the whole plan as it was shown
 		for _, p := range a.Plan {
 			j.allowed[p.Digest]++
 		}
-	case a.State == Denied && len(a.Plan) > 0: // what was asked about
+	case a.State == Denied && len(a.Plan) > 0: // the effect that was asked about
 		j.denied[a.Plan[0].Digest]++
 	}
 }
 
-// spend removes a step that the run has done already.
+// spend removes a step that the run has already done.
 func (j *approver) spend(step host.Step) {
 	digest := step.Digest()
 	if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
@@ -61,20 +61,20 @@ func (j *approver) spend(step host.Step) {
 	}
 }
 
-// Decide answers for one effect.
+// Decide decides one effect.
 func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
-	if !j.policy.asks(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
+	if !j.policy.needsApproval(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
 		return host.Allow, nil
 	}
-	if verdict := j.spokenOf(e.Digest()); verdict != host.Ask {
+	if verdict := j.takeDecision(e.Digest()); verdict != host.Ask {
 		return verdict, nil
 	}
 	subject, space := subjectOf(e)
 	return j.store.remembered(ctx, subject, space, j.who.Hash)
 }
 
-// spokenOf uses up a decision about such an effect of this run.
-func (j *approver) spokenOf(digest string) host.Decision {
+// takeDecision uses up a decision about such an effect of this run.
+func (j *approver) takeDecision(digest string) host.Decision {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {

@@ -13,28 +13,29 @@ type Mode string
 // The modes.
 const (
 	Never  Mode = "never"  // none
-	Writes Mode = "writes" // those that change the world, or may
-	All    Mode = "all"    // those that only look at it as well
+	Writes Mode = "writes" // effects that change something, or may
+	All    Mode = "all"    // effects that only read as well
 )
 
-// Modes are all of them.
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{Never, Writes, All} }
 
-// Known tells whether a word is a mode.
+// Known reports whether m is one of Modes.
 func (m Mode) Known() bool { return slices.Contains(Modes(), m) }
 
-// Policy is what needs approval before a script may do it. Rules are by tool
-// ("git.push"), namespace ("git"), function ("fs.write", "run_command") or module
-// ("fs", "http"); the most telling one counts, and Default where there is none.
-// The zero value approves everything.
+// Policy says which effects of a script need approval. Rules are by tool ("git.push"),
+// namespace ("git"), function ("fs.write", "run_command") or module ("fs", "http").
+// The most specific rule applies, and Default if there is none. With the zero value
+// nothing needs approval.
 type Policy struct {
 	Default Mode
 	Rules   map[string]Mode
-	// Also says what needs approval besides; nil is nothing.
+	// Also reports whether an effect needs approval in addition to the rules; may be
+	// nil.
 	Also func(ctx context.Context, e host.Effect) bool
 }
 
-// Empty tells that nothing ever needs approval.
+// Empty reports whether no effect ever needs approval.
 func (p Policy) Empty() bool {
 	for _, mode := range p.Rules {
 		if mode != Never {
@@ -44,20 +45,20 @@ func (p Policy) Empty() bool {
 	return p.Also == nil && (p.Default == "" || p.Default == Never)
 }
 
-// asks tells whether an effect needs approval.
-func (p Policy) asks(e host.Effect) bool {
+// needsApproval reports whether an effect needs approval.
+func (p Policy) needsApproval(e host.Effect) bool {
 	switch p.mode(e) {
 	case Writes:
 		return e.Kind == host.Write || e.Kind == host.Idempotent
 	case All:
-		return e.Kind == host.Write || e.Kind == host.Idempotent || e.Kind == host.Read && !looksUp(e)
+		return e.Kind == host.Write || e.Kind == host.Idempotent || e.Kind == host.Read && !listsTools(e)
 	default:
 		return false
 	}
 }
 
-// looksUp tells that an effect only asks which tools there are.
-func looksUp(e host.Effect) bool {
+// listsTools reports whether an effect only lists the available tools.
+func listsTools(e host.Effect) bool {
 	return slices.Contains([]string{"mcp.has", "mcp.tools", "mcp.namespaces"}, e.Name)
 }
 

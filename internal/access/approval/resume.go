@@ -16,7 +16,7 @@ import (
 // run from its records.
 const lease = 10 * time.Second
 
-// ResumeStore has the records of a run that this process continues.
+// ResumeStore returns the records of a run that this process continues.
 func (o *Store) ResumeStore(id string) host.ResumeStore { return &resumeStore{store: o, id: id} }
 
 type resumeStore struct {

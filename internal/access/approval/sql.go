@@ -43,8 +43,8 @@ func scan(row db.Scanner) (a Approval, err error) {
 	return a, err
 }
 
-// insert keeps a question, unless its run has one that is pending: that is
-// returned then.
+// insert stores a request. If the run already has a pending one, insert returns that
+// instead.
 func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err error) {
 	plan, err := json.Marshal(append([]host.Planned{}, a.Plan...))
 	if err != nil {
@@ -76,8 +76,9 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 	return before, err
 }
 
-// settle stores an answer, and the rule it makes if any. It tells whether the
-// question was still pending. Where the answer is given the run goes on.
+// settle stores a decision, and the rule that it creates, if any. It reports whether
+// the request was still pending. The run continues in the process that stored the
+// decision.
 func (o *Store) settle(ctx context.Context, a *Approval, r *Rule) (done bool, err error) {
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1 AND state = 'pending'`,
@@ -104,7 +105,7 @@ func (o *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
 	return o.change(ctx, `UPDATE approvals SET state = 'withdrawn', decided = $2 WHERE run = $1 AND state = 'pending' RETURNING `+columns, run, o.now().UnixMicro())
 }
 
-// expire answers the questions whose time is over, and forgets old answers.
+// expire denies the requests whose time is over, and deletes old decisions.
 func (o *Store) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
 	pending, old := 0, 0
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
@@ -137,8 +138,8 @@ func (o *Store) change(ctx context.Context, query string, args ...any) (changed 
 	return changed, err
 }
 
-// decidedElsewhere are the approvals somebody waits for here that are no longer
-// pending.
+// decidedElsewhere returns the approvals that callers of this process wait for and
+// that are no longer pending.
 func (o *Store) decidedElsewhere(ctx context.Context) (decided []Approval, err error) {
 	o.mu.Lock()
 	ids := make([]string, 0, len(o.waiting))
@@ -190,28 +191,28 @@ func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return a, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list shows those there are")
+		return a, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list lists the approvals")
 	}
 	return a, err
 }
 
-// shown tells which approvals a user may see: their own, and those of nobody in
-// particular where everybody is the machine's owner; an administrator sees all.
+// shown says which approvals a user may see: their own, and those without an owner if
+// the server has no users. An administrator sees all.
 func shown(ctx context.Context, owner string) (all, nobodys bool) {
 	who := principal.Of(ctx)
 	return who.Admin() && owner == who.ID, who.ID == principal.LocalID
 }
 
-// Get is one approval that its owner may see.
+// Get returns an approval if its owner may see it.
 func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 	a, err := o.load(ctx, id)
 	if all, nobodys := shown(ctx, owner); err == nil && !all && a.Owner != owner && (a.Owner != "" || !nobodys) {
-		return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list shows those there are")
+		return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list lists the approvals")
 	}
 	return a, err
 }
 
-// List is a user's approvals in a state, the newest first; "" is any state.
+// List returns a user's approvals in a state, newest first. An empty state means any.
 func (o *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
 	mine := "owner = $1"
 	switch all, nobodys := shown(ctx, owner); {
@@ -236,7 +237,7 @@ func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err err
 	return list, err
 }
 
-// Rules are the remembered answers, the oldest first.
+// Rules returns the remembered decisions, oldest first.
 func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		rules, err = db.All(ctx, tx, func(row db.Scanner) (r Rule, err error) {
@@ -250,7 +251,7 @@ func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
 	return rules, err
 }
 
-// Forget takes a remembered answer back.
+// Forget deletes a remembered decision.
 func (o *Store) Forget(ctx context.Context, id string) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)
@@ -260,11 +261,11 @@ func (o *Store) Forget(ctx context.Context, id string) error {
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
 			return err
 		}
-		return fault.New(fault.NotFound, "nothing is remembered as %s", id).WithHint("approval_list shows what is remembered")
+		return fault.New(fault.NotFound, "no remembered decision %s", id).WithHint("approval_list lists the remembered decisions")
 	})
 }
 
-// remembered is what was said once and for all: a no counts before a yes.
+// remembered returns the remembered decision. Deny takes precedence over allow.
 func (o *Store) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
 	var said, allowed int
 	err := o.db.Read(ctx, func(tx *db.Tx) error {
@@ -274,7 +275,7 @@ func (o *Store) remembered(ctx context.Context, subject, space, hash string) (ho
 	})
 	switch {
 	case err != nil:
-		return host.Deny, fault.Wrap(fault.Internal, err, "find what was approved before")
+		return host.Deny, fault.Wrap(fault.Internal, err, "read the remembered decisions")
 	case said == 0:
 		return host.Ask, nil
 	case allowed < said:

@@ -22,7 +22,7 @@ var migrations embed.FS
 // Options are a store's options. The zero value is ready to use.
 type Options struct {
 	Policy Policy
-	Expire time.Duration // after it a request without a decision is denied; 0 is 7 days
+	Expire time.Duration // a request without a decision is denied after this time; 0 is 7 days
 	Keep   time.Duration // how long decided approvals are stored; 0 is 30 days
 	// Nodes means that other processes use the same tables and notify each other of
 	// decisions: waiting callers wake at once, and only the deciding process publishes
@@ -154,7 +154,7 @@ func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error
 	return err
 }
 
-// ruleFor is the rule that an answer asks to remember, or nil.
+// ruleFor returns the rule that an answer asks to remember, or nil.
 func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
 	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
 	switch answer.Remember {
@@ -167,13 +167,13 @@ func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
 	case Script:
 		r.Subject = a.Hash
 	default:
-		return nil, fault.New(fault.InvalidParams, "an answer cannot be remembered for %q", answer.Remember).
-			WithHint("give %s, %s or %s, or nothing", Tool, Namespace, Script)
+		return nil, fault.New(fault.InvalidParams, "a decision cannot be remembered for %q", answer.Remember).
+			WithHint("use %s, %s or %s, or omit it", Tool, Namespace, Script)
 	}
 	return r, nil
 }
 
-// Withdraw withdraws the pending approvals of a run that does not wait any more.
+// Withdraw withdraws the pending approvals of a run that no longer waits.
 func (o *Store) Withdraw(ctx context.Context, run string) error {
 	gone, err := o.withdraw(ctx, run)
 	if err != nil {
@@ -247,8 +247,8 @@ const Topic = "approvals"
 // for decisions of processes that cannot notify this one.
 const watchInterval = 2 * time.Second
 
-// Watch does that until ctx ends. It calls goOn for each run to take over, in a goroutine
-// of its own; with a nil goOn other processes take them over.
+// Watch runs these checks until ctx ends. It calls goOn for each run to take over, in
+// a goroutine of its own. If goOn is nil, other processes take the runs over.
 func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
@@ -287,7 +287,7 @@ func (o *Store) wakeDecided(ctx context.Context) error {
 	decided, err := o.decidedElsewhere(ctx)
 	for _, a := range decided {
 		o.wake(a.ID)
-		if !o.options.Nodes { // who answered has told it
+		if !o.options.Nodes { // the deciding process has published the event
 			o.publish(a)
 		}
 	}

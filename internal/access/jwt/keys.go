@@ -14,26 +14,26 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// fetchTime bounds how long an issuer may take to tell its keys.
+// fetchTime limits how long an issuer may take to send its metadata.
 const fetchTime = 10 * time.Second
 
-// question is put to an issuer once for all who need the answer, so that one that
-// is slow to answer holds up nobody else's tokens.
-type question struct {
-	answered chan struct{} // closed when check or err is there
+// keyRequest is a request for the keys of one issuer. All callers that need them share
+// it, and a slow issuer delays only callers with its tokens.
+type keyRequest struct {
+	answered chan struct{} // closed when check or err is set
 	check    *oidc.IDTokenVerifier
 	err      error
 }
 
-// check is what checks an issuer's tokens. Keys are kept, and asked for again when
-// a token was made with one that is not known.
-func (s *Server) check(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
+// verifier returns the verifier of an issuer's tokens. It caches the keys and fetches
+// them again when a token names an unknown one.
+func (s *Server) verifier(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
 	s.mu.Lock()
 	known, asked := s.known[i.URL], s.asked[i.URL]
 	if known == nil && asked == nil {
-		asked = &question{answered: make(chan struct{})}
+		asked = &keyRequest{answered: make(chan struct{})}
 		s.asked[i.URL] = asked
-		go s.ask(context.WithoutCancel(ctx), i, asked)
+		go s.fetchVerifier(context.WithoutCancel(ctx), i, asked)
 	}
 	s.mu.Unlock()
 	if known != nil {
@@ -43,14 +43,14 @@ func (s *Server) check(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, er
 	case <-asked.answered:
 		return asked.check, asked.err
 	case <-ctx.Done():
-		return nil, i.away(context.Cause(ctx))
+		return nil, i.unreachable(context.Cause(ctx))
 	}
 }
 
-// ask finds out how an issuer's tokens are checked. It is asked again by the next
-// who needs to know when it did not answer.
-func (s *Server) ask(ctx context.Context, i Issuer, q *question) {
-	q.check, q.err = s.find(oidc.ClientContext(ctx, s.client), i)
+// fetchVerifier runs a keyRequest. If it fails, the next caller that needs the keys
+// starts another one.
+func (s *Server) fetchVerifier(ctx context.Context, i Issuer, q *keyRequest) {
+	q.check, q.err = s.newVerifier(oidc.ClientContext(ctx, s.client), i)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.asked, i.URL)
@@ -60,7 +60,7 @@ func (s *Server) ask(ctx context.Context, i Issuer, q *question) {
 	close(q.answered)
 }
 
-func (s *Server) find(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
+func (s *Server) newVerifier(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
 	config := &oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: algorithms, Now: now}
 	at := i.Keys
 	if at == "" {
@@ -68,72 +68,74 @@ func (s *Server) find(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, err
 		defer cancel()
 		provider, err := oidc.NewProvider(soon, i.URL)
 		if err != nil {
-			return nil, i.away(err).WithHint("where its metadata is not in the usual place, say where its keys are: jwks in luanette.toml")
+			return nil, i.unreachable(err).WithHint("if its metadata is not at the standard path, set the address of its keys: jwks in luanette.toml")
 		}
 		var metadata struct {
 			Keys string `json:"jwks_uri"`
 		}
 		if err := provider.Claims(&metadata); err != nil {
-			return nil, i.away(err)
+			return nil, i.unreachable(err)
 		}
 		at = metadata.Keys
 	}
 	return oidc.NewVerifier(i.URL, keySet{i, oidc.NewRemoteKeySet(ctx, at)}, config), nil
 }
 
-func (i Issuer) away(err error) *fault.Error {
-	return fault.Wrap(fault.Unavailable, err, "ask %s for its keys", i.URL)
+func (i Issuer) unreachable(err error) *fault.Error {
+	return fault.Wrap(fault.Unavailable, err, "fetch the keys of %s", i.URL)
 }
 
-// keySet tells a signature that is wrong from keys that cannot be had: then nobody
-// should be sent to log in again.
+// keySet distinguishes a wrong signature from keys that cannot be fetched. In the
+// second case the client must not be sent to log in again.
 type keySet struct {
 	issuer Issuer
 	remote *oidc.RemoteKeySet
 }
 
-// missing is where, in a context, is noted why keys could not be had.
-type missing struct{}
+// fetchErrorKey is the context key of a *error that receives why the keys could not be
+// fetched.
+type fetchErrorKey struct{}
 
 func (k keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	payload, err := k.remote.VerifySignature(ctx, token)
-	if cause := errors.Unwrap(err); cause != nil { // of fetching, and of nothing else
-		if why, ok := ctx.Value(missing{}).(*error); ok {
-			*why = k.issuer.away(cause)
+	if cause := errors.Unwrap(err); cause != nil { // only fetch errors are wrapped
+		if why, ok := ctx.Value(fetchErrorKey{}).(*error); ok {
+			*why = k.issuer.unreachable(cause)
 		}
 	}
 	return payload, err
 }
 
-// calm asks for the same address at most once in a while when it was answered: who
-// sends tokens that name unknown keys would else have issuers asked as often.
-type calm struct {
+// cachingTransport fetches the same address at most once per cacheTime while it
+// succeeds. Otherwise a client that sends tokens with unknown keys could make the
+// server request the keys each time.
+type cachingTransport struct {
 	inner http.RoundTripper
 
 	mu   sync.Mutex
-	last map[string]answer
+	last map[string]cachedResponse
 }
 
-type answer struct {
+type cachedResponse struct {
 	at     time.Time
 	header http.Header
 	body   []byte
 }
 
 const (
-	calmFor    = 5 * time.Second
-	answerMost = 1 << 20
+	cacheTime   = 5 * time.Second
+	maxResponse = 1 << 20
 )
 
-// RoundTrip gives answers of status 200 only, and short ones.
-func (c *calm) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip returns only responses of status 200 and limited size.
+func (c *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	where := r.URL.String()
 	c.mu.Lock()
 	last, ok := c.last[where]
 	c.mu.Unlock()
-	if !ok || time.Since(last.at) > calmFor {
+	if !ok || time.Since(last.at) > cacheTime {
 		var err error
-		if last, err = c.ask(r); err != nil {
+		if last, err = c.fetch(r); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -146,18 +148,18 @@ func (c *calm) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func (c *calm) ask(r *http.Request) (answer, error) {
+func (c *cachingTransport) fetch(r *http.Request) (cachedResponse, error) {
 	response, err := c.inner.RoundTrip(r)
 	if err != nil {
-		return answer{}, err
+		return cachedResponse{}, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return answer{}, errors.New("it answered " + response.Status)
+		return cachedResponse{}, errors.New("the response is " + response.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerMost+1))
-	if err == nil && len(body) > answerMost {
-		err = errors.New("its answer is too long")
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(body) > maxResponse {
+		err = errors.New("the response is too long")
 	}
-	return answer{time.Now(), response.Header, body}, err
+	return cachedResponse{time.Now(), response.Header, body}, err
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Path is where RFC 9728 has clients look who makes tokens.
+// Path is where clients find the protected resource metadata (RFC 9728).
 const Path = "/.well-known/oauth-protected-resource"
 
-// ServeHTTP tells them, whichever page they ask from.
+// ServeHTTP serves the metadata, to pages of any origin.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	document := &oauthex.ProtectedResourceMetadata{Resource: s.resource(r), BearerMethodsSupported: []string{"header"}, ResourceName: "Luanette"}
 	for _, i := range s.issuers {
 		document.AuthorizationServers = append(document.AuthorizationServers, i.URL)
-		for _, word := range i.words() {
+		for _, word := range i.scopeValues() {
 			if !slices.Contains(document.ScopesSupported, word) {
 				document.ScopesSupported = append(document.ScopesSupported, word)
 			}
@@ -29,12 +29,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	auth.ProtectedResourceMetadataHandler(document).ServeHTTP(w, r)
 }
 
-// Metadata is the address of that document, as the client of a request reaches it.
+// Metadata returns the address of that document as the client of a request reaches it.
 func (s *Server) Metadata(r *http.Request) string { return s.origin(r) + Path }
 
-// resource is what we are to the client of a request, and has to ask a token for: the
-// audience that names the address it came to, else one that is an address, else, with
-// audiences that are mere names, where it came to.
+// resource returns the resource for which the client of a request must request a
+// token: the audience with the host of the request, else the first audience that is a
+// URL, else the address of the request.
 func (s *Server) resource(r *http.Request) string {
 	found := ""
 	for _, i := range s.issuers {
@@ -55,8 +55,8 @@ func (s *Server) resource(r *http.Request) string {
 	return found
 }
 
-// origin is how the client of a request knows us. Behind a proxy that ends TLS only
-// the audience tells that it came by https.
+// origin returns the origin of the server as the client of a request sees it. Behind a
+// proxy that terminates TLS, only the audience shows that the client used https.
 func (s *Server) origin(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -70,7 +70,7 @@ func (s *Server) origin(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// address is the audience where that is the address of something.
+// address returns the audience as a URL, or nil if it is not one.
 func (i Issuer) address() *url.URL {
 	u, err := url.Parse(i.Audience)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -79,11 +79,11 @@ func (i Issuer) address() *url.URL {
 	return u
 }
 
-// ScopeName is what to ask an issuer for to be let in where a scope is needed; empty where
-// there is none, or issuers have several.
+// ScopeName returns the scope value to request from an issuer for a scope. It is empty
+// if there is none, or if the issuers differ.
 func (s *Server) ScopeName(scope principal.Scope) (word string) {
 	for n, i := range s.issuers {
-		its := i.word(scope)
+		its := i.scopeValue(scope)
 		if n > 0 && its != word {
 			return ""
 		}
@@ -92,14 +92,14 @@ func (s *Server) ScopeName(scope principal.Scope) (word string) {
 	return word
 }
 
-// word is the one that opens a scope and the least beside it.
-func (i Issuer) word(scope principal.Scope) (best string) {
+// scopeValue returns the value that grants a scope and the fewest others.
+func (i Issuer) scopeValue(scope principal.Scope) (best string) {
 	least := 0
-	for _, word := range i.words() {
-		opens := i.opens(word)
+	for _, word := range i.scopeValues() {
+		opens := i.grants(word)
 		much := len(opens)
 		if slices.Contains(opens, principal.Admin) {
-			much += len(principal.Scopes) // it opens everything
+			much += len(principal.Scopes) // it grants everything
 		}
 		if (principal.Principal{Org: i.Org, Scopes: opens}).May(scope, i.Org) && (best == "" || much < least) {
 			best, least = word, much
@@ -108,8 +108,8 @@ func (i Issuer) word(scope principal.Scope) (best string) {
 	return best
 }
 
-// words are all that mean something in a token's scope.
-func (i Issuer) words() (all []string) {
+// scopeValues returns all values that have a meaning in a token's scope.
+func (i Issuer) scopeValues() (all []string) {
 	if i.Scopes == nil {
 		for _, s := range principal.DefaultScopes {
 			all = append(all, string(s))

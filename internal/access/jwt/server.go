@@ -1,8 +1,8 @@
-// Package jwt is an OAuth resource server: it knows who has a token that others
-// made, a JSON Web Token of an issuer that the configuration names, and tells clients
-// who makes them. Requests pass the MCP SDK's check of bearer tokens; signature,
-// issuer, audience and times are go-oidc's to see to. Issuers are asked for their
-// public keys, and for nothing else; a token is never passed on.
+// Package jwt is an OAuth resource server. It verifies JSON Web Tokens of the issuers
+// in the configuration, and tells clients which issuers there are. The MCP SDK checks
+// the bearer token of a request, and go-oidc checks signature, issuer, audience and
+// times. Issuers are only asked for their metadata and public keys. A token is never
+// passed on.
 package jwt
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Issuer makes tokens.
+// Issuer is an authorization server whose tokens are accepted.
 type Issuer struct {
 	URL      string // as it names itself in tokens
-	Audience string // for whom tokens must be made
-	Keys     string // where its public keys are; empty: its metadata says so
-	// Scopes are what words of the token's scope open; nil: chat, mcp and read open
-	// what they are called.
+	Audience string // the audience that tokens must have
+	Keys     string // address of its public keys; empty: taken from its metadata
+	// Scopes are the scopes that each value of the token's scope grants. nil: chat,
+	// mcp and read grant the scopes of the same name.
 	Scopes map[string][]principal.Scope
-	Org    string // the only organisation its tokens are for; empty: any
+	Org    string // the only organisation of its tokens; empty: any
 }
 
 // Server is the resource server. It is safe for concurrent use.
@@ -38,28 +38,27 @@ type Server struct {
 	client  *http.Client
 
 	mu    sync.Mutex
-	known map[string]*oidc.IDTokenVerifier // by issuer, once its keys were found
-	asked map[string]*question             // by issuer, while it is asked where they are
+	known map[string]*oidc.IDTokenVerifier // by issuer, after its keys were found
+	asked map[string]*keyRequest           // by issuer, while the request runs
 }
 
-// New makes a server that takes the tokens of issuers. The client fetches metadata and
-// keys; it is to guard where it connects to.
+// New returns a server that accepts the tokens of issuers. The client fetches metadata
+// and keys; it must restrict which addresses it connects to.
 func New(issuers []Issuer, client *http.Client) *Server {
 	patient := *client
-	patient.Transport = &calm{inner: cmp.Or(client.Transport, http.DefaultTransport), last: map[string]answer{}}
-	return &Server{issuers: issuers, client: &patient, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*question{}}
+	patient.Transport = &cachingTransport{inner: cmp.Or(client.Transport, http.DefaultTransport), last: map[string]cachedResponse{}}
+	return &Server{issuers: issuers, client: &patient, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*keyRequest{}}
 }
 
 // leeway is how far an issuer's clock may be behind ours.
 const leeway = 30 * time.Second
 
-// Principal is who the token of a request stands for. fault.NeedsAuth when it is not
-// good, fault.Unavailable when that cannot be found out.
-//
-// What it opens is not asked of the SDK, which wants every scope of a list: here one of
-// several scope values may do, and keys pass the same check of scopes.
+// Principal returns the principal of a request's token. The error is fault.NeedsAuth
+// if the token is not valid, and fault.Unavailable if that cannot be checked.
+// || The SDK does not check scopes, because it requires every scope of a list. Here
+// one of several values may be enough, and API keys pass the same check of scopes.
 func (s *Server) Principal(r *http.Request) (principal.Principal, error) {
-	v := verdict{header: http.Header{}, who: principal.Anonymous()}
+	v := sdkResponse{header: http.Header{}, who: principal.Anonymous()}
 	check := func(ctx context.Context, token string, _ *http.Request) (info *auth.TokenInfo, err error) {
 		if info, v.err = s.verify(ctx, token); v.err != nil {
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, v.err)
@@ -76,9 +75,9 @@ func (s *Server) Principal(r *http.Request) (principal.Principal, error) {
 	return v.who, v.err
 }
 
-// verdict stands in for the answer to a request, so that refusals are worded by the
-// check of scopes, as those of keys are.
-type verdict struct {
+// sdkResponse receives the SDK's response to a refused request. The caller writes the
+// response itself, the same way as for API keys.
+type sdkResponse struct {
 	header   http.Header
 	said     strings.Builder
 	err      error
@@ -86,19 +85,19 @@ type verdict struct {
 	who      principal.Principal
 }
 
-func (v *verdict) Header() http.Header            { return v.header }
-func (v *verdict) Write(text []byte) (int, error) { return v.said.Write(text) }
-func (v *verdict) WriteHeader(int)                {}
+func (v *sdkResponse) Header() http.Header            { return v.header }
+func (v *sdkResponse) Write(text []byte) (int, error) { return v.said.Write(text) }
+func (v *sdkResponse) WriteHeader(int)                {}
 
-// About somebody, in what the SDK keeps beside what it knows.
+// The keys of what is added to the SDK's token information.
 const (
 	aboutName = "name"
 	aboutUser = "user"
 	aboutOrg  = "org"
 )
 
-// principalOf is who the SDK let in. The end of its rights allows for clocks too, or it
-// would be let in and cut off at once.
+// principalOf returns the principal of a verified token. Its expiry allows for clock
+// skew too; otherwise a token could be accepted and then expire at once.
 func principalOf(info *auth.TokenInfo) principal.Principal {
 	about := func(what string) string { text, _ := info.Extra[what].(string); return text }
 	p := principal.Principal{ID: info.UserID, Name: about(aboutName), User: about(aboutUser), Org: about(aboutOrg), Expires: info.Expiration.Add(leeway)}

@@ -17,24 +17,25 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// algorithms are those with a public and a private key. With none, or with one
-// shared key, anybody who can check a token could make one.
+// algorithms are the asymmetric ones. With none, or with a shared key, anyone who can
+// verify a token could make one.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
 
-// verify is what a good token says. Nothing of one that is not is repeated in errors.
+// verify returns the claims of a valid token. Its errors contain nothing of an invalid
+// one.
 func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, error) {
 	issuer, ok := s.issuerOf(token)
 	if !ok {
-		return nil, fault.New(fault.NeedsAuth, "the token is of nobody we know").WithHint("take one of %s", s.names())
+		return nil, fault.New(fault.NeedsAuth, "the token's issuer is unknown").WithHint("use a token of %s", s.names())
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	check, err := s.check(ctx, issuer)
+	check, err := s.verifier(ctx, issuer)
 	if err != nil {
 		return nil, err
 	}
 	var away error
-	good, err := check.Verify(context.WithValue(ctx, missing{}, &away), token)
+	good, err := check.Verify(context.WithValue(ctx, fetchErrorKey{}, &away), token)
 	switch {
 	case away != nil:
 		return nil, away
@@ -50,26 +51,26 @@ func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, err
 		return nil, fault.New(fault.NeedsAuth, "the token's claims cannot be read")
 	}
 	if good.Subject == "" {
-		return nil, fault.New(fault.NeedsAuth, "the token says of nobody whose it is")
+		return nil, fault.New(fault.NeedsAuth, "the token has no subject")
 	}
 	return &auth.TokenInfo{
 		UserID: "oauth:" + issuer.URL + "#" + good.Subject, Expiration: good.Expiry,
-		Scopes: issuer.scopes(append(strings.Fields(claims.Scope), words(claims.Scp)...)),
+		Scopes: issuer.scopes(append(strings.Fields(claims.Scope), claimValues(claims.Scp)...)),
 		Extra:  map[string]any{aboutName: cmp.Or(claims.Name, good.Subject), aboutUser: good.Subject, aboutOrg: issuer.Org},
 	}, nil
 }
 
-// refusal says why a token is not good, in words that have nothing of the token.
+// refusal returns why a token is not valid, without anything of the token.
 func (i Issuer) refusal(err error) error {
 	what := "is not good"
 	if expired := (*oidc.TokenExpiredError)(nil); errors.As(err, &expired) {
 		what = "has expired"
 	}
 	return fault.New(fault.NeedsAuth, "the token %s", what).
-		WithHint("take a new one of %s, made for %s", i.URL, i.Audience)
+		WithHint("get a new token from %s with the audience %s", i.URL, i.Audience)
 }
 
-// issuerOf finds the issuer that a token claims to be of; that it is will be seen.
+// issuerOf returns the issuer that a token claims. The claim is not verified yet.
 func (s *Server) issuerOf(token string) (Issuer, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -89,7 +90,7 @@ func (s *Server) issuerOf(token string) (Issuer, bool) {
 	return s.issuers[at], true
 }
 
-// names are those of all issuers, for people.
+// names lists all issuers for messages.
 func (s *Server) names() string {
 	var all []string
 	for _, i := range s.issuers {
@@ -98,10 +99,10 @@ func (s *Server) names() string {
 	return strings.Join(all, " or ")
 }
 
-// scopes are what the words of a token open.
+// scopes returns the scopes that the values of a token's scope grant.
 func (i Issuer) scopes(words []string) (scopes []string) {
 	for _, word := range words {
-		for _, s := range i.opens(word) {
+		for _, s := range i.grants(word) {
 			if !slices.Contains(scopes, string(s)) {
 				scopes = append(scopes, string(s))
 			}
@@ -110,24 +111,25 @@ func (i Issuer) scopes(words []string) (scopes []string) {
 	return scopes
 }
 
-// opens is what one word does.
-func (i Issuer) opens(word string) []principal.Scope {
+// grants returns the scopes that one value grants.
+func (i Issuer) grants(word string) []principal.Scope {
 	if i.Scopes == nil && slices.Contains(principal.DefaultScopes, principal.Scope(word)) {
 		return []principal.Scope{principal.Scope(word)}
 	}
 	return i.Scopes[word]
 }
 
-// words reads a claim that is a list of words, or one text of them.
-func words(raw json.RawMessage) (list []string) {
+// claimValues parses a claim that is a list of strings, or one string of several
+// separated by spaces.
+func claimValues(raw json.RawMessage) (list []string) {
 	var text string
 	if json.Unmarshal(raw, &list) == nil {
 		return list
 	}
-	_ = json.Unmarshal(raw, &text) // what is neither opens nothing
+	_ = json.Unmarshal(raw, &text) // any other type grants nothing
 	return strings.Fields(text)
 }
 
-// now is the time at which tokens are looked at: what has just expired by our clock may
-// not have by the issuer's.
+// now returns the time for checking tokens. It is behind by the leeway, because the
+// issuer's clock may be.
 func now() time.Time { return time.Now().Add(-leeway) }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// assert signs that we are the client id, for the issuer and for a minute (RFC
+// assert signs a client assertion for the issuer that is valid for a minute (RFC
 // 7523).
 func assert(key, id, issuer string, now time.Time) (string, error) {
 	block, _ := pem.Decode([]byte(key))

@@ -73,7 +73,7 @@ func TestAttackOAuthDiscovery(t *testing.T) {
 		r := setup(t)
 		name := names.Add(func() netip.Addr { return netip.MustParseAddr(address) })
 		public := oauth.Server{Name: "public", URL: "https://" + name + port + "/mcp"}
-		if _, err := r.logins.Begin(t.Context(), public, redirect); err == nil || !strings.Contains(err.Error(), "not of the public internet") {
+		if _, err := r.logins.Begin(t.Context(), public, redirect); err == nil || !strings.Contains(err.Error(), "not on the public internet") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Challenge is what a server says in WWW-Authenticate when it refuses a request.
+// Challenge is the Bearer challenge in the WWW-Authenticate header of a refused
+// request.
 type Challenge struct {
-	Metadata string   // where its resource metadata is
-	Scopes   []string // that it wants
+	Metadata string   // address of its resource metadata
+	Scopes   []string // the required scopes
 	Error    string
 }
 
-// ParseChallenge reads the Bearer challenge among those of a header; the zero
-// Challenge when there is none.
+// ParseChallenge returns the Bearer challenge of a header, or the zero Challenge if
+// there is none.
 func ParseChallenge(header string) Challenge {
 	var c Challenge
 	scheme := ""
@@ -51,7 +52,7 @@ func (c *Challenge) set(name, value string) {
 	}
 }
 
-// parameter reads a value, in quotation marks or not, and returns what follows.
+// parameter parses a value, quoted or not, and returns the rest.
 func parameter(text string) (value, rest string) {
 	text = strings.TrimLeft(text, " \t")
 	if !strings.HasPrefix(text, `"`) {
@@ -77,10 +78,10 @@ func parameter(text string) (value, rest string) {
 	return out.String(), ""
 }
 
-// InsufficientScope is the error of a request whose token allows too little.
+// InsufficientScope is the error of a request whose token lacks a scope.
 const InsufficientScope = "insufficient_scope"
 
-// union is a with what of b it lacks.
+// union returns a with the elements of b that it lacks.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, word := range b {

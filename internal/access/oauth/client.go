@@ -16,7 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Ways to prove at the token endpoint who we are.
+// Methods to authenticate at the token endpoint.
 const (
 	authNone  = "none"
 	authBasic = "client_secret_basic"
@@ -24,8 +24,8 @@ const (
 	authKey   = "private_key_jwt"
 )
 
-// client is who we are to one authorization server. Its secret is kept here only
-// when the server gave it to us; a configured one is looked up when it is used.
+// client is our registration at one authorization server. The secret is stored here
+// only if the server issued it; a configured secret is looked up when it is used.
 type client struct {
 	ID         string    `json:"id"`
 	Secret     string    `json:"secret,omitempty"`
@@ -34,8 +34,8 @@ type client struct {
 	Expires    time.Time `json:"expires,omitzero"` // of the secret
 }
 
-// clientFor finds out who we are: what the owner configured, a document of ours
-// that the server fetches, what we were registered as, or a new registration.
+// clientFor returns the client to use: the configured one, our metadata document if
+// the server fetches it, the stored registration, or a new registration.
 func (l *Logins) clientFor(ctx context.Context, f *fetcher, s Server, at description, redirect string) (client, error) {
 	switch {
 	case s.Settings.ClientID != "":
@@ -72,7 +72,7 @@ func configured(s Settings, at description) client {
 	return c
 }
 
-// registration is what we ask to be registered as (RFC 7591).
+// registration is the request to register a client (RFC 7591).
 type registration struct {
 	Name      string   `json:"client_name"`
 	URI       string   `json:"client_uri,omitempty"`
@@ -83,8 +83,8 @@ type registration struct {
 	Kind      string   `json:"application_type"`
 }
 
-// Document is our client metadata, for authorization servers that fetch it from
-// the address that is our id there.
+// Document returns our client metadata, for authorization servers that fetch it from
+// the address that is our client id.
 func (o Options) Document(redirects []string) any {
 	name := o.ClientName
 	if name == "" {
@@ -93,10 +93,10 @@ func (o Options) Document(redirects []string) any {
 	return struct {
 		ID string `json:"client_id"`
 		registration
-	}{o.MetadataURL, asking(name, redirects, authNone)}
+	}{o.MetadataURL, newRegistration(name, redirects, authNone)}
 }
 
-func asking(name string, redirects []string, auth string) registration {
+func newRegistration(name string, redirects []string, auth string) registration {
 	r := registration{
 		Name: name, Redirects: redirects, TokenAuth: auth,
 		Grants: []string{"authorization_code", "refresh_token"}, Responses: []string{"code"}, Kind: "web",
@@ -114,14 +114,14 @@ func asking(name string, redirects []string, auth string) registration {
 	return r
 }
 
-// register makes us known to a server that lets anybody in.
+// register registers a client at a server with open registration.
 func (l *Logins) register(ctx context.Context, f *fetcher, at description, redirect string) (client, error) {
 	auth := proofFor(at.TokenAuth)
 	var redirects []string
 	if redirect != "" {
 		redirects = []string{redirect}
 	}
-	body, err := json.Marshal(asking(l.options.ClientName, redirects, auth))
+	body, err := json.Marshal(newRegistration(l.options.ClientName, redirects, auth))
 	if err != nil {
 		return client{}, err
 	}
@@ -140,12 +140,13 @@ func (l *Logins) register(ctx context.Context, f *fetcher, at description, redir
 	}
 	var made registered
 	if err := json.Unmarshal(answer, &made); err != nil || made.ID == "" {
-		return client{}, fault.New(fault.Upstream, "%s registered us without an id", request.URL.Host)
+		return client{}, fault.New(fault.Upstream, "%s registered the client without an id", request.URL.Host)
 	}
 	return made.client(auth), nil
 }
 
-// proofFor is how we prove who we are to a server that takes some ways of doing so.
+// proofFor returns the authentication method to use with a server that supports the
+// given ones.
 func proofFor(taken []string) string {
 	switch {
 	case len(taken) == 0 || slices.Contains(taken, authNone):
@@ -157,7 +158,7 @@ func proofFor(taken []string) string {
 	}
 }
 
-// registered is what a server answers to a registration.
+// registered is the response to a registration.
 type registered struct {
 	ID      string `json:"client_id"`
 	Secret  string `json:"client_secret"`
@@ -165,7 +166,7 @@ type registered struct {
 	Expires int64  `json:"client_secret_expires_at"`
 }
 
-// client is who we are then; auth is what we had asked for.
+// client returns the registered client; auth is the requested authentication method.
 func (made registered) client(auth string) client {
 	c := client{ID: made.ID, Secret: made.Secret, Auth: made.Auth}
 	if made.Expires > 0 {

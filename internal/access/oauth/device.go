@@ -13,9 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Device starts a login that a person agrees to on another device: with Begun's
-// code at its address. The wait that comes back polls until he has, and keeps the
-// tokens.
+// Device starts a login that a person confirms on another device, with the code and
+// address of Begun. The returned function polls until the person has confirmed it, and
+// stores the tokens.
 func (l *Logins) Device(ctx context.Context, s Server) (begun Begun, wait func(context.Context) error, err error) {
 	f, err := l.fetcher(s)
 	if err != nil {
@@ -26,8 +26,8 @@ func (l *Logins) Device(ctx context.Context, s Server) (begun Begun, wait func(c
 		return begun, nil, err
 	}
 	if p.At.Device == "" {
-		return begun, nil, fault.New(fault.Upstream, "%s does not offer logins by device", p.At.Issuer).
-			WithHint("use the browser: leave --device away")
+		return begun, nil, fault.New(fault.Upstream, "%s does not support device logins", p.At.Issuer).
+			WithHint("log in with a browser: omit --device")
 	}
 	got, err := l.deviceCode(ctx, f, p)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *Logins) Device(ctx context.Context, s Server) (begun Begun, wait func(c
 	}
 	life := time.Duration(min(max(got.Seconds, 1), 3600) * float64(time.Second))
 	begun = Begun{
-		Upstream: s.Name, URL: page, Code: harmless(got.Code), Issuer: p.At.Issuer, Scopes: p.Scopes,
+		Upstream: s.Name, URL: page, Code: printable(got.Code), Issuer: p.At.Issuer, Scopes: p.Scopes,
 		Expires: l.options.Clock.Now().Add(life),
 	}
 	every := 5 * time.Second
@@ -49,7 +49,7 @@ func (l *Logins) Device(ctx context.Context, s Server) (begun Begun, wait func(c
 	return begun, func(ctx context.Context) error { return l.poll(ctx, f, p, got.Device, every, begun.Expires) }, nil
 }
 
-// deviceCode is what a server answers to the beginning of a login by device.
+// deviceCode is the response to the start of a device login.
 type deviceCode struct {
 	Device   string  `json:"device_code"`
 	Code     string  `json:"user_code"`
@@ -68,7 +68,7 @@ func (l *Logins) deviceCode(ctx context.Context, f *fetcher, p flow) (got device
 	if len(p.Scopes) > 0 {
 		form.Set("scope", strings.Join(p.Scopes, " "))
 	}
-	if err := l.prove(request, p.Server, p.At, p.Client, form); err != nil {
+	if err := l.addClientAuth(request, p.Server, p.At, p.Client, form); err != nil {
 		return got, err
 	}
 	status, answer, err := f.post(request, form)
@@ -79,19 +79,19 @@ func (l *Logins) deviceCode(ctx context.Context, f *fetcher, p flow) (got device
 		return got, refusal(request.URL.Host, status, answer)
 	}
 	if json.Unmarshal(answer, &got) != nil || got.Device == "" || got.Code == "" {
-		return got, fault.New(fault.Upstream, "%s answered without a code", p.At.Issuer)
+		return got, fault.New(fault.Upstream, "the response of %s has no code", p.At.Issuer)
 	}
 	return got, nil
 }
 
-// poll asks for the tokens until the person has agreed or not.
+// poll requests the tokens until the person has confirmed or refused the login.
 func (l *Logins) poll(ctx context.Context, f *fetcher, p flow, device string, every time.Duration, until time.Time) error {
 	for {
 		if err := l.options.Clock.Sleep(ctx, every); err != nil {
 			return err
 		}
 		if l.options.Clock.Now().After(until) {
-			return fault.New(fault.Timeout, "log in to %s: nobody agreed in time", p.Server.Name).WithHint("begin again")
+			return fault.New(fault.Timeout, "log in to %s: the login was not confirmed in time", p.Server.Name).WithHint("start the login again")
 		}
 		got, err := l.grant(ctx, f, p.Server, p.At, p.Client, p.form(url.Values{"grant_type": {grantDevice}, "device_code": {device}}))
 		var no *refused
@@ -104,7 +104,7 @@ func (l *Logins) poll(ctx context.Context, f *fetcher, p flow, device string, ev
 		case errors.As(err, &no) && no.code == "authorization_pending":
 		case errors.As(err, &no) && no.code == "slow_down":
 			every += 5 * time.Second
-		case fault.CodeOf(err) == fault.Unavailable: // it may be back before the code expires
+		case fault.CodeOf(err) == fault.Unavailable: // the server may be reachable again before the code expires
 		default:
 			return fault.Wrap(fault.Denied, err, "log in to %s", p.Server.Name)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// description is what an authorization server says of itself (RFC 8414, and the
-// fields OpenID providers share with it).
+// description is the metadata of an authorization server (RFC 8414, and the fields
+// that OpenID providers share with it).
 type description struct {
 	Issuer          string   `json:"issuer"`
 	Authorize       string   `json:"authorization_endpoint"`
@@ -28,15 +28,15 @@ type description struct {
 	TellsIssuer     bool     `json:"authorization_response_iss_parameter_supported"`
 	FetchesMetadata bool     `json:"client_id_metadata_document_supported"`
 
-	old bool // of a server before metadata was asked for
+	old bool // a server without metadata
 }
 
-// place is where a tool server's tokens come from, and what they are for.
+// place is the issuer of a tool server's tokens, and their resource.
 type place struct {
 	resource string
-	scopes   []string // the server's, when it asks for none
+	scopes   []string // all scopes of the server, for when it requires none in particular
 	issuer   string
-	old      bool // the server tells nothing of its authorization server
+	old      bool // the server does not name its authorization server
 }
 
 // discover finds the authorization server of a tool server.
@@ -47,8 +47,8 @@ func (f *fetcher) discover(ctx context.Context, s Server, c Challenge) (place, d
 	}
 	if want := s.Settings.Issuer; want != "" && want != where.issuer {
 		if !where.old {
-			return where, description{}, fault.New(fault.Denied, "upstream %s sends us to %s, not to %s as configured", s.Name, where.issuer, want).
-				WithHint("change upstreams.%s.oauth.issuer if that is right", s.Name)
+			return where, description{}, fault.New(fault.Denied, "upstream %s uses the authorization server %s, but %s is configured", s.Name, where.issuer, want).
+				WithHint("change upstreams.%s.oauth.issuer if that is correct", s.Name)
 		}
 		where.issuer, where.old = want, false
 	}
@@ -59,7 +59,7 @@ func (f *fetcher) discover(ctx context.Context, s Server, c Challenge) (place, d
 	return where, found, nil
 }
 
-// resource reads what the tool server says of itself (RFC 9728).
+// resource reads the protected resource metadata of the tool server (RFC 9728).
 func (f *fetcher) resource(ctx context.Context, s Server, c Challenge) (place, error) {
 	root := *f.home
 	root.Path, root.RawPath, root.RawQuery, root.Fragment = "", "", "", ""
@@ -82,11 +82,11 @@ func (f *fetcher) resource(ctx context.Context, s Server, c Challenge) (place, e
 			continue
 		}
 		if err != nil {
-			return place{}, fault.Wrap(fault.CodeOf(err), err, "read what upstream %s says of itself", s.Name)
+			return place{}, fault.Wrap(fault.CodeOf(err), err, "read the resource metadata of upstream %s", s.Name)
 		}
 		if !covers(said.Resource, f.home) {
-			return place{}, fault.New(fault.Denied, "upstream %s is at %s but calls itself %q", s.Name, f.home.Host+f.home.Path, said.Resource).
-				WithHint("a token for it could be used elsewhere; connect to the address that the server calls its own")
+			return place{}, fault.New(fault.Denied, "upstream %s is at %s but its metadata names the resource %q", s.Name, f.home.Host+f.home.Path, said.Resource).
+				WithHint("a token for it could be used elsewhere; connect to the address in the server's metadata")
 		}
 		if len(said.Servers) == 0 {
 			return place{}, fault.New(fault.Upstream, "upstream %s names no authorization server", s.Name)
@@ -101,14 +101,14 @@ func (f *fetcher) resource(ctx context.Context, s Server, c Challenge) (place, e
 	return place{resource: resourceOf(f.home), issuer: root.String(), old: true}, nil
 }
 
-// resourceOf is a server's address as tokens for it name it.
+// resourceOf returns a server's address as the resource of its tokens.
 func resourceOf(home *url.URL) string {
 	u := *home
 	u.Scheme, u.Host, u.Fragment, u.RawQuery = strings.ToLower(u.Scheme), strings.ToLower(u.Host), "", ""
 	return strings.TrimSuffix(u.String(), "/")
 }
 
-// covers tells whether a resource is the server's address or above it.
+// covers reports whether a resource is the server's address or a parent of it.
 func covers(resource string, home *url.URL) bool {
 	u, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(u.Scheme, home.Scheme) || !strings.EqualFold(u.Host, home.Host) || u.User != nil {
@@ -118,7 +118,7 @@ func covers(resource string, home *url.URL) bool {
 	return above == path || strings.HasPrefix(path, above+"/")
 }
 
-// describe reads what the authorization server says of itself.
+// describe reads the metadata of the authorization server.
 func (f *fetcher) describe(ctx context.Context, where place) (description, error) {
 	issuer, err := f.parse(where.issuer)
 	if err != nil {
@@ -142,8 +142,8 @@ func (f *fetcher) describe(ctx context.Context, where place) (description, error
 		return found, f.check(found, where)
 	}
 	if !where.old {
-		return description{}, fault.New(fault.Upstream, "%s does not describe itself", issuer.Host).
-			WithHint("ask whoever runs the server whether it supports MCP authorization; else use headers or bearer_env")
+		return description{}, fault.New(fault.Upstream, "%s has no authorization server metadata", issuer.Host).
+			WithHint("ask the operator of the server whether it supports MCP authorization; otherwise use headers or bearer_env")
 	}
 	return description{
 		Issuer: where.issuer, Authorize: root + "/authorize", Token: root + "/token", Register: root + "/register",
@@ -151,11 +151,11 @@ func (f *fetcher) describe(ctx context.Context, where place) (description, error
 	}, nil
 }
 
-// check refuses descriptions that could send a login astray.
+// check refuses metadata that could redirect a login to another server.
 func (f *fetcher) check(d description, where place) error {
 	if d.Issuer != where.issuer && (!where.old || strings.TrimSuffix(d.Issuer, "/") != where.issuer) {
-		return fault.New(fault.Denied, "%s describes the authorization server %q", where.issuer, d.Issuer).
-			WithHint("one of them pretends to be the other; tell whoever runs the server")
+		return fault.New(fault.Denied, "the metadata of %s is that of the authorization server %q", where.issuer, d.Issuer).
+			WithHint("one of them may impersonate the other; report it to the operator of the server")
 	}
 	for _, endpoint := range []string{d.Authorize, d.Token, d.Register, d.Device} {
 		if endpoint == "" {
@@ -171,12 +171,13 @@ func (f *fetcher) check(d description, where place) error {
 	return nil
 }
 
-// Locate finds out which of a server's possible addresses wants a login.
+// Locate returns the server with the one of its possible addresses that requires a
+// login.
 func (l *Logins) Locate(ctx context.Context, s Server, addresses []string) (Server, error) {
 	var first error
 	for _, address := range addresses {
 		s.URL = address
-		if _, heard, err := l.heard(ctx, s); err != nil || heard {
+		if _, heard, err := l.lastChallenge(ctx, s); err != nil || heard {
 			return s, err
 		}
 		if have, err := l.load(ctx, s); err != nil || have.Access != "" {
@@ -201,7 +202,7 @@ func (l *Logins) Locate(ctx context.Context, s Server, addresses []string) (Serv
 	return s, first
 }
 
-// probe asks the server without credentials, to hear what it wants.
+// probe sends a request without credentials to learn what the server requires.
 func (f *fetcher) probe(ctx context.Context, s Server) (status int, c Challenge, err error) {
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"luanette","version":"1"}}}`)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))

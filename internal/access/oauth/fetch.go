@@ -19,19 +19,19 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
-// Bounds of what an authorization server may say.
+// Limits for the responses of an authorization server.
 const (
 	maxAnswer = 256 << 10
 	fetchTime = 15 * time.Second
 )
 
-// fetcher asks where the metadata of a tool server leads. Others wrote those
-// addresses, so they may lead to the public internet, to the host of a tool server
-// that the owner named and to what he allowed, and nowhere else: it is looked at
-// again when a name has become an address, and with every redirect.
+// fetcher requests addresses from the metadata of a tool server. The metadata is not
+// trusted, so the fetcher connects only to the public internet, to the hosts of tool
+// servers that the owner configured, and to allowed hosts. It checks this again after
+// a name was resolved and for every redirect.
 type fetcher struct {
 	home    *url.URL // the tool server
-	trusted bool     // the owner wants it, not a model or a script
+	trusted bool     // configured by the owner, not by a model or a script
 	allowed []string
 	client  *http.Client
 }
@@ -39,7 +39,7 @@ type fetcher struct {
 func (l *Logins) fetcher(s Server) (*fetcher, error) {
 	home, err := url.Parse(s.URL)
 	if err != nil || home.Host == "" {
-		return nil, fault.New(fault.InvalidParams, "upstream %s has no URL to log in at", s.Name)
+		return nil, fault.New(fault.InvalidParams, "upstream %s has no URL, so it has no login", s.Name)
 	}
 	f := &fetcher{home: home, trusted: s.Trusted, allowed: l.options.AllowedHosts}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: f.control}
@@ -64,7 +64,7 @@ func (l *Logins) fetcher(s Server) (*fetcher, error) {
 		},
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			if len(via) > 3 || via[0].Method != http.MethodGet {
-				return errors.New("redirected where no redirect is followed")
+				return errors.New("unexpected redirect")
 			}
 			return f.allow(next.URL)
 		},
@@ -72,12 +72,12 @@ func (l *Logins) fetcher(s Server) (*fetcher, error) {
 	return f, nil
 }
 
-// named tells that the owner named this very host, as a tool server's.
+// named reports whether the owner configured this host as that of a tool server.
 func (f *fetcher) named(host string) bool {
 	return f.trusted && strings.EqualFold(host, f.home.Hostname())
 }
 
-// control refuses addresses once names have been resolved.
+// control refuses addresses after names were resolved.
 func (f *fetcher) control(_, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -90,41 +90,41 @@ func (f *fetcher) control(_, address string, _ syscall.RawConn) error {
 	case ip.IsLoopback() && netguard.IsLoopback(f.home.Hostname()):
 		return nil
 	}
-	return fault.New(fault.Denied, "connect to %s: the address is not of the public internet", ip).
-		WithHint("if the authorization server is really there, allow the address: mcp.allowed_hosts = [%q]", ip)
+	return fault.New(fault.Denied, "connect to %s: the address is not on the public internet", ip).
+		WithHint("if this is the address of the authorization server, allow it: mcp.allowed_hosts = [%q]", ip)
 }
 
-// allow refuses addresses that no authorization server has.
+// allow refuses URLs that an authorization server cannot have.
 func (f *fetcher) allow(u *url.URL) error {
 	switch {
 	case u.Scheme == "https":
 	case u.Scheme == "http" && netguard.IsLoopback(u.Hostname()) && netguard.IsLoopback(f.home.Hostname()):
 	default:
-		return fault.New(fault.Denied, "%s://%s is not reached by https", u.Scheme, u.Host).
-			WithHint("tokens travel by https only, but for a server and an authorization server on this machine")
+		return fault.New(fault.Denied, "%s://%s does not use https", u.Scheme, u.Host).
+			WithHint("tokens are sent only over https, except between servers on this machine")
 	}
 	switch {
 	case u.User != nil:
-		return fault.New(fault.Denied, "address of %s has a user name in it", u.Hostname())
+		return fault.New(fault.Denied, "the address of %s contains a user name", u.Hostname())
 	case u.Hostname() == "":
-		return fault.New(fault.Denied, "address has no host")
+		return fault.New(fault.Denied, "the address has no host")
 	}
 	return nil
 }
 
-// parse reads an address that others wrote.
+// parse parses an address of another server.
 func (f *fetcher) parse(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, fault.New(fault.Upstream, "address of the authorization server is not a URL")
+		return nil, fault.New(fault.Upstream, "the address of the authorization server is not a URL")
 	}
 	return u, f.allow(u)
 }
 
-// errAbsent says that nothing is there.
-var errAbsent = errors.New("there is no such page")
+// errAbsent is returned for status 404 and the like.
+var errAbsent = errors.New("not found")
 
-// get reads a JSON page into v.
+// get reads a JSON document into v.
 func (f *fetcher) get(ctx context.Context, raw string, v any) error {
 	u, err := f.parse(raw)
 	if err != nil {
@@ -146,18 +146,18 @@ func (f *fetcher) get(ctx context.Context, raw string, v any) error {
 		return fault.New(fault.Upstream, "%s answered %d", u.Host, status)
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return fault.New(fault.Upstream, "%s answered what is not JSON", u.Host)
+		return fault.New(fault.Upstream, "the response of %s is not JSON", u.Host)
 	}
 	return nil
 }
 
-// do sends a request and reads the whole answer.
+// do sends a request and reads the whole response.
 func (f *fetcher) do(request *http.Request) (status int, body []byte, err error) {
 	response, err := f.client.Do(request)
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
-			err = wrapped.Err // it would quote the address, and what is secret in it
+			err = wrapped.Err // the outer error quotes the URL, which may contain secrets
 		}
 		return 0, nil, fmt.Errorf("ask %s: %w", request.URL.Host, err)
 	}
@@ -167,7 +167,7 @@ func (f *fetcher) do(request *http.Request) (status int, body []byte, err error)
 	case err != nil:
 		return 0, nil, fmt.Errorf("ask %s: %w", request.URL.Host, err)
 	case len(body) > maxAnswer:
-		return 0, nil, fault.New(fault.Limit, "%s answered more than %d bytes", request.URL.Host, maxAnswer)
+		return 0, nil, fault.New(fault.Limit, "the response of %s is larger than %d bytes", request.URL.Host, maxAnswer)
 	}
 	return response.StatusCode, body, nil
 }

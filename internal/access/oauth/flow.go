@@ -19,10 +19,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// flowTime is how long a person has to agree.
+// flowTime is how long a person has to confirm a login.
 const flowTime = 10 * time.Minute
 
-// flow is a login that waits for its person.
+// flow is a login that waits to be confirmed.
 type flow struct {
 	Server   Server      `json:"server"`
 	At       description `json:"at"`
@@ -31,10 +31,10 @@ type flow struct {
 	Scopes   []string    `json:"scopes,omitempty"`
 	Redirect string      `json:"redirect"`
 	Verifier string      `json:"verifier"`
-	Old      bool        `json:"old,omitempty"` // the server knows no resource indicators
+	Old      bool        `json:"old,omitempty"` // the server does not support resource indicators
 }
 
-// Begun is a login that a person has to agree to.
+// Begun is a login that a person has to confirm.
 type Begun struct {
 	Upstream string    `json:"upstream"`
 	URL      string    `json:"url"` // to be opened in a browser
@@ -42,14 +42,14 @@ type Begun struct {
 	Scopes   []string  `json:"scopes,omitempty"`
 	Expires  time.Time `json:"expires"`
 
-	// Of the device grant: what to type in at URL.
+	// For a device login: the code to enter at URL.
 	Code string `json:"user_code,omitempty"`
 
-	State string `json:"-"` // under which the browser comes back
+	State string `json:"-"` // the state parameter that the browser returns with
 }
 
-// Begin starts a login in a browser, which comes back to redirect: an address of
-// ours, which goes to Finish. More scopes than the server asks for may be wanted.
+// Begin starts a login in a browser. The browser returns to redirect, an address of
+// ours that calls Finish. The login may request more scopes than the server requires.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (Begun, error) {
 	f, err := l.fetcher(s)
 	if err != nil {
@@ -60,12 +60,12 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (Begun, e
 		return Begun{}, err
 	}
 	if p.At.Authorize == "" {
-		return Begun{}, fault.New(fault.Upstream, "%s has no page to log in at", p.At.Issuer).
+		return Begun{}, fault.New(fault.Upstream, "%s has no authorization endpoint", p.At.Issuer).
 			WithHint("try `luanette upstream login %s --device`", s.Name)
 	}
 	if !slices.Contains(p.At.Challenges, "S256") {
-		return Begun{}, fault.New(fault.Denied, "%s does not say that it supports PKCE, without which a login could be stolen", p.At.Issuer).
-			WithHint("ask whoever runs it; else use headers or bearer_env")
+		return Begun{}, fault.New(fault.Denied, "%s does not declare support for PKCE, without which a login could be stolen", p.At.Issuer).
+			WithHint("ask its operator; otherwise use headers or bearer_env")
 	}
 	p.Redirect, p.Verifier = redirect, oauth2.GenerateVerifier()
 	state := rand.Text() + rand.Text()
@@ -90,13 +90,13 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (Begun, e
 	}, nil
 }
 
-// offline is the scope of refresh tokens at OpenID providers, which want the
-// person to be asked for it.
+// offline is the scope of refresh tokens at OpenID providers, which require that the
+// person is asked for it.
 const offline = "offline_access"
 
-// prepare finds out where to log in, as whom and for what.
+// prepare finds the authorization server, the client and the scopes of a login.
 func (l *Logins) prepare(ctx context.Context, f *fetcher, s Server, redirect string) (flow, error) {
-	challenge, heard, err := l.heard(ctx, s)
+	challenge, heard, err := l.lastChallenge(ctx, s)
 	if err != nil {
 		return flow{}, err
 	}
@@ -120,8 +120,8 @@ func (l *Logins) prepare(ctx context.Context, f *fetcher, s Server, redirect str
 	return flow{Server: s, At: at, Client: who, Resource: where.resource, Scopes: scopes, Old: at.old}, nil
 }
 
-// scopesFor is what to ask for: what the owner says, else what the server wants
-// besides what it was granted before, else what it says there is.
+// scopesFor returns the scopes to request: the configured ones, else those that the
+// server requires in addition to those granted before, else all scopes of the server.
 func (l *Logins) scopesFor(ctx context.Context, s Server, c Challenge, where place, at description) ([]string, error) {
 	scopes := s.Settings.Scopes
 	if len(scopes) == 0 {
@@ -142,7 +142,8 @@ func (l *Logins) scopesFor(ctx context.Context, s Server, c Challenge, where pla
 	return scopes, nil
 }
 
-// Finish ends a login with what the browser brought back. Each state counts once.
+// Finish completes a login with the parameters of the redirect. Each state can be used
+// once.
 func (l *Logins) Finish(ctx context.Context, back url.Values) (upstream string, err error) {
 	p, err := l.takeFlow(ctx, back.Get("state"))
 	if err != nil {
@@ -153,12 +154,12 @@ func (l *Logins) Finish(ctx context.Context, back url.Values) (upstream string, 
 		return name, err
 	}
 	if code := back.Get("error"); code != "" {
-		return name, fault.Wrap(fault.Denied, &refused{p.At.Issuer, harmless(code), harmless(back.Get("error_description"))}, "log in to %s", name).
-			WithHint("begin again with `luanette upstream login %s`", name)
+		return name, fault.Wrap(fault.Denied, &refused{p.At.Issuer, printable(code), printable(back.Get("error_description"))}, "log in to %s", name).
+			WithHint("start again with `luanette upstream login %s`", name)
 	}
 	code := back.Get("code")
 	if code == "" {
-		return name, fault.New(fault.InvalidParams, "log in to %s: the browser came back without a code", name)
+		return name, fault.New(fault.InvalidParams, "log in to %s: the redirect has no code", name)
 	}
 	f, err := l.fetcher(p.Server)
 	if err != nil {
@@ -170,12 +171,12 @@ func (l *Logins) Finish(ctx context.Context, back url.Values) (upstream string, 
 	if err != nil {
 		l.forgetRegistration(ctx, p, err)
 		return name, fault.Wrap(fault.Upstream, err, "log in to %s", name).
-			WithHint("begin again with `luanette upstream login %s`", name)
+			WithHint("start again with `luanette upstream login %s`", name)
 	}
 	return name, l.keep(ctx, p, got)
 }
 
-// form adds to a request for tokens what they are for.
+// form adds the resource to a token request.
 func (p flow) form(form url.Values) url.Values {
 	if !p.Old {
 		form.Set("resource", p.Resource)
@@ -183,22 +184,22 @@ func (p flow) form(form url.Values) url.Values {
 	return form
 }
 
-// checkIssuer makes sure that the answer is of the server that was asked (RFC
-// 9207): another one could be after our code.
+// checkIssuer checks that the response is from the expected server (RFC 9207). Another
+// server could try to obtain our code.
 func (p flow) checkIssuer(back url.Values) error {
 	said, told := back.Get("iss"), back.Has("iss")
 	if !told && !p.At.TellsIssuer || told && said == p.At.Issuer {
 		return nil
 	}
 	if !told {
-		return fault.New(fault.Denied, "log in to %s: the answer does not say that it is from %s", p.Server.Name, p.At.Issuer)
+		return fault.New(fault.Denied, "log in to %s: the response does not name the issuer %s", p.Server.Name, p.At.Issuer)
 	}
-	return fault.New(fault.Denied, "log in to %s: the answer is from %q, not from %s", p.Server.Name, harmless(said), p.At.Issuer).
-		WithHint("somebody may be after your login; begin again, and tell whoever runs the server if it happens again")
+	return fault.New(fault.Denied, "log in to %s: the response is from %q, not from %s", p.Server.Name, printable(said), p.At.Issuer).
+		WithHint("another server may be trying to obtain your login; start again, and report it to the operator of the server if it is repeated")
 }
 
-// forgetRegistration drops a client that the server no longer knows, so that the
-// next login registers anew.
+// forgetRegistration deletes a client that the server no longer knows, so that the
+// next login registers a new one.
 func (l *Logins) forgetRegistration(ctx context.Context, p flow, cause error) {
 	var no *refused
 	if !errors.As(cause, &no) || no.code != "invalid_client" || p.Client.Configured {
@@ -234,7 +235,7 @@ func (l *Logins) saveFlow(ctx context.Context, state string, expires time.Time, 
 	})
 }
 
-// takeFlow finds the login that a state belongs to, which nobody finds again.
+// takeFlow returns the login of a state and deletes it, so that it is used once.
 func (l *Logins) takeFlow(ctx context.Context, state string) (p flow, err error) {
 	var upstream, issuer string
 	var expires int64
@@ -245,8 +246,8 @@ func (l *Logins) takeFlow(ctx context.Context, state string) (p flow, err error)
 			Scan(&upstream, &issuer, &expires, &sealed)
 	})
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires < l.options.Clock.Now().UnixMicro() {
-		return p, fault.New(fault.NotFound, "no login waits for this answer").
-			WithHint("it was used already, came too late, or was not begun here; begin again")
+		return p, fault.New(fault.NotFound, "no login with this state").
+			WithHint("it was already completed, has expired, or was started on another server; start the login again")
 	}
 	if err != nil {
 		return p, err

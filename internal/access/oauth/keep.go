@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// login is what we have at one server.
+// login has the tokens for one server.
 type login struct {
 	tokens
 	Issuer   string `json:"issuer"`
@@ -23,8 +23,8 @@ type login struct {
 	updated time.Time
 }
 
-// keep stores tokens that a person agreed to. Those of other issuers, which the
-// server no longer takes, are forgotten.
+// keep stores the tokens of a confirmed login. Tokens of other issuers, which the
+// server no longer accepts, are deleted.
 func (l *Logins) keep(ctx context.Context, p flow, got tokens) error {
 	have := login{tokens: got, Issuer: p.At.Issuer, Resource: p.Resource, Old: p.Old, Client: p.Client, at: p.At}
 	if len(have.Scopes) == 0 {
@@ -63,7 +63,7 @@ func (l *Logins) save(ctx context.Context, s Server, have *login) error {
 	return nil
 }
 
-// sealedLogin is a login as it is encrypted, with where to renew it.
+// sealedLogin is a login as it is encrypted, with the address that renews it.
 type sealedLogin struct {
 	login
 	At description `json:"at"`
@@ -75,7 +75,7 @@ func (l *Logins) remember(s Server, have login) {
 	l.known[s.key()] = have
 }
 
-// load reads what the database has; the zero login when there is none.
+// load reads the stored login, or the zero login if there is none.
 func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 	var issuer string
 	var version, updated int64
@@ -96,7 +96,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 		return login{}, err
 	}
 	if want := s.Settings.Issuer; want != "" && want != issuer {
-		return login{}, nil // the owner has changed his mind since
+		return login{}, nil // the configuration has changed since
 	}
 	have := kept.login
 	have.at, have.version, have.updated = kept.At, version, time.UnixMicro(updated)
@@ -104,7 +104,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 	return have, nil
 }
 
-// forget drops tokens that are of no more use, unless others were kept since.
+// forget deletes tokens that are no longer valid, unless newer ones are stored.
 func (l *Logins) forget(ctx context.Context, s Server, have login) error {
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4`,
@@ -117,9 +117,9 @@ func (l *Logins) forget(ctx context.Context, s Server, have login) error {
 	return err
 }
 
-// hear keeps what a server said when it refused us, for whoever logs in next, on
-// whatever node.
-func (l *Logins) hear(ctx context.Context, s Server, c Challenge) error {
+// storeChallenge stores the challenge of a refused request for the next login, on
+// whichever node.
+func (l *Logins) storeChallenge(ctx context.Context, s Server, c Challenge) error {
 	return l.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO oauth_challenges (upstream, server, metadata, scopes, error) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (upstream, server) DO UPDATE SET metadata = excluded.metadata, scopes = excluded.scopes, error = excluded.error`,
@@ -128,8 +128,8 @@ func (l *Logins) hear(ctx context.Context, s Server, c Challenge) error {
 	})
 }
 
-// heard is what the server last said.
-func (l *Logins) heard(ctx context.Context, s Server) (c Challenge, ok bool, err error) {
+// lastChallenge returns the last challenge of the server.
+func (l *Logins) lastChallenge(ctx context.Context, s Server) (c Challenge, ok bool, err error) {
 	var scopes string
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND server = $2`, s.Name, s.address()).

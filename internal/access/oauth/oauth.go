@@ -1,10 +1,9 @@
-// Package oauth logs us in to tool servers that want it: it finds the server's
-// authorization server, gets a token there with a person's consent, keeps it
-// encrypted, renews it, and gives it to nobody but the server it is for.
-//
-// A token belongs to one upstream, one URL and one issuer. Several nodes on one
-// database share what is kept here; only one of them renews a token at a time,
-// since authorization servers take the use of an old refresh token for theft.
+// Package oauth logs in to tool servers that require it. It finds the server's
+// authorization server, gets a token there with a person's consent, stores it
+// encrypted, renews it, and sends it only to the server it is for.
+// || A token belongs to one upstream, one URL and one issuer. Nodes with the same
+// database share the stored tokens. Only one of them renews a token at a time, because
+// authorization servers treat the reuse of a refresh token as theft.
 package oauth
 
 import (
@@ -23,69 +22,70 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Server is a tool server that may want a login.
+// Server is a tool server that may require a login.
 type Server struct {
-	Name     string // the upstream
-	URL      string // what tokens are for
-	Trusted  bool   // the owner wants it, not a model or a script
+	Name     string // the name of the upstream
+	URL      string // the resource of its tokens
+	Trusted  bool   // configured by the owner, not by a model or a script
 	Settings Settings
 }
 
-// Grants that Settings may ask for.
+// The grants of Settings.
 const (
-	GrantCode        = "code"        // a person agrees in a browser
-	GrantDevice      = "device"      // a person agrees elsewhere, with a short code
-	GrantCredentials = "credentials" // nobody: we have credentials of our own
+	GrantCode        = "code"        // a person confirms in a browser
+	GrantDevice      = "device"      // a person confirms on another device, with a short code
+	GrantCredentials = "credentials" // no person: the client has its own credentials
 )
 
-// Settings are what the owner says of a server's logins. All may be empty.
+// Settings are the configured options of a server's logins. All may be empty.
 type Settings struct {
 	ClientID     string
 	ClientSecret string   // or a reference to it
-	ClientKey    string   // a private key (PEM), or a reference to it: we sign instead of telling a secret
-	Scopes       []string // instead of those the server asks for
+	ClientKey    string   // a private key (PEM), or a reference to it: signs assertions instead of sending a secret
+	Scopes       []string // instead of those the server requires
 	Issuer       string   // the only authorization server to use
 	Grant        string   // GrantCode when empty
 }
 
-// Topic is where processes tell each other that somebody has logged in.
+// Topic is where processes notify each other of logins.
 const Topic = "logins"
 
-// Options are the choices of Logins.
+// Options are the options of Logins.
 type Options struct {
-	// Key encrypts what is kept; it has at least 16 bytes.
+	// Key returns the key that encrypts stored tokens; it has at least 16 bytes.
 	Key func() (secret.Text, error)
-	// Resolve finds the secret that a reference in Settings means. nil: it is the
+	// Resolve returns the secret of a reference in Settings. nil: the text is the
 	// secret itself.
 	Resolve func(reference string) (secret.Text, error)
-	// MetadataURL is where our client metadata document is, for authorization
-	// servers that fetch it; empty: nowhere.
+	// MetadataURL is the address of our client metadata document, for authorization
+	// servers that fetch it; empty: none.
 	MetadataURL string
-	// AllowedHosts are names and addresses beyond the public internet where
-	// authorization servers may be.
+	// AllowedHosts are names and addresses outside the public internet that
+	// authorization servers may have.
 	AllowedHosts []string
-	// ClientName is how people see us when they are asked; "Luanette" when empty.
+	// ClientName is the name that people see when they confirm a login; "Luanette"
+	// when empty.
 	ClientName string
 
 	Clock clock.Clock  // nil: the machine's
-	Log   *slog.Logger // nil: silent
+	Log   *slog.Logger // nil: discards
 }
 
-// Logins are all of ours. They are safe for concurrent use.
+// Logins has all logins. It is safe for concurrent use.
 type Logins struct {
 	db      *db.DB
 	options Options
 	box     secret.Box
 
 	mu    sync.Mutex
-	known map[Key]login         // from memory; a zero login means there is none
-	turns map[Key]chan struct{} // one renews, the others wait
+	known map[Key]login         // cached; a zero login means there is none
+	turns map[Key]chan struct{} // one caller renews, the others wait
 }
 
-// Key names a login: the upstream, and the URL its tokens are for.
+// Key identifies a login: the upstream, and the URL of its tokens.
 type Key struct{ Upstream, Server string }
 
-// address is the URL without its query, in which people put secrets.
+// address returns the URL without its query, which may contain secrets.
 func (s Server) address() string {
 	address, _, _ := strings.Cut(s.URL, "?")
 	return address
@@ -93,7 +93,7 @@ func (s Server) address() string {
 
 func (s Server) key() Key { return Key{s.Name, s.address()} }
 
-// Open finds what is in the database, whose tables it brings up to date.
+// Open opens the logins in a database and brings its tables up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
 	if err := database.Migrate(ctx, "oauth", migrations); err != nil {
 		return nil, err
@@ -116,18 +116,18 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
 	}, nil
 }
 
-// Status is how we stand with one server.
+// Status is the state of the login to one server.
 type Status struct {
 	LoggedIn bool      `json:"logged_in"`
 	Issuer   string    `json:"issuer,omitempty"`
 	Scopes   []string  `json:"scopes,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"` // of the access token
-	Renews   bool      `json:"renews,omitempty"` // by itself, without a person
+	Renews   bool      `json:"renews,omitempty"` // can be renewed without a person
 	Changed  time.Time `json:"changed,omitzero"`
 	Version  int64     `json:"-"`
 }
 
-// Status tells how we stand with a server. It asks the database, nobody else.
+// Status returns the state of the login to a server. It reads only the database.
 func (l *Logins) Status(ctx context.Context, s Server) (Status, error) {
 	have, err := l.load(ctx, s)
 	if err != nil || have.Access == "" {
@@ -139,8 +139,8 @@ func (l *Logins) Status(ctx context.Context, s Server) (Status, error) {
 	}, nil
 }
 
-// Logout forgets the tokens of an upstream, and what it was registered as. It
-// tells whether there were any.
+// Logout deletes the tokens and the registration of an upstream. It reports whether
+// there were any.
 func (l *Logins) Logout(ctx context.Context, upstream string) (bool, error) {
 	found := false
 	err := l.db.Write(ctx, func(tx *db.Tx) error {

@@ -13,13 +13,13 @@ import (
 
 // How tokens are renewed.
 const (
-	ahead     = time.Minute            // before they expire
-	claimTime = time.Minute            // one node has to do it; longer than asking takes, and than clocks differ
-	lookEvery = 100 * time.Millisecond // at what another node made of it
+	ahead     = time.Minute            // renew this long before the token expires
+	claimTime = time.Minute            // how long one node has to renew; longer than a request takes and than clocks differ
+	lookEvery = 100 * time.Millisecond // how often to check whether another node has renewed
 )
 
-// Token is what requests to the server bear; "" when we are not logged in. It
-// renews a token that is about to expire, and is cheap otherwise.
+// Token returns the token for requests to the server, or "" without a login. It renews
+// a token that is about to expire, and is cheap otherwise.
 func (l *Logins) Token(ctx context.Context, s Server) (string, error) {
 	l.mu.Lock()
 	have, known := l.known[s.key()]
@@ -48,21 +48,21 @@ func (l *Logins) Token(ctx context.Context, s Server) (string, error) {
 	return fresh, err
 }
 
-// Refusal is a request that the server refused for want of credentials.
+// Refusal is a request that the server refused because of its credentials.
 type Refusal struct {
 	Status    int
 	Challenge Challenge
-	Token     string // that the request bore; may be empty
+	Token     string // the token of the request; may be empty
 }
 
-// Refused finds another token after a refusal: one that was got meanwhile, a
-// renewed one, or with credentials of our own a new one. Without any the fault
-// says how to log in.
+// Refused returns another token after a refusal: one that was stored meanwhile, a
+// renewed one, or a new one with client credentials. Without any, the fault says how
+// to log in.
 func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, error) {
 	c := r.Challenge
 	if r.Status == 403 && c.Error != InsufficientScope {
-		return "", fault.New(fault.NeedsAuth, "upstream %s forbids it", s.Name).
-			WithHint("who is logged in may not do this there; log in as somebody else with `luanette upstream login %s`", s.Name)
+		return "", fault.New(fault.NeedsAuth, "upstream %s refused the request as forbidden", s.Name).
+			WithHint("the logged-in user may not do this; log in as another user with `luanette upstream login %s`", s.Name)
 	}
 	have, err := l.load(ctx, s)
 	if err != nil {
@@ -72,8 +72,8 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 		return have.Access, nil
 	}
 	if c.wantsNoMoreThan(have.Scopes) {
-		return "", fault.New(fault.Denied, "upstream %s wants %s, which it was granted already", s.Name, harmless(strings.Join(c.Scopes, " "))).
-			WithHint("another login does not help; ask whoever runs the server")
+		return "", fault.New(fault.Denied, "upstream %s requires %s, which the token already has", s.Name, printable(strings.Join(c.Scopes, " "))).
+			WithHint("another login does not help; ask the operator of the server")
 	}
 	if r.renewable(s, have) {
 		token, err := l.renew(ctx, s, r.Token, &c)
@@ -81,34 +81,35 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 			return token, err
 		}
 	}
-	if err := l.hear(ctx, s, c); err != nil {
+	if err := l.storeChallenge(ctx, s, c); err != nil {
 		return "", err
 	}
-	return "", l.wanting(s, c)
+	return "", l.loginNeeded(s, c)
 }
 
-// renewable tells whether a token can be had without a person.
+// renewable reports whether a token can be obtained without a person.
 func (r Refusal) renewable(s Server, have login) bool {
 	return r.Status == 401 && have.Refresh != "" || s.Settings.Grant == GrantCredentials
 }
 
-// wantsNoMoreThan tells whether a server asks for scopes that it has granted.
+// wantsNoMoreThan reports whether a server requires only scopes that were already
+// granted.
 func (c Challenge) wantsNoMoreThan(granted []string) bool {
 	return c.Error == InsufficientScope && len(c.Scopes) > 0 && len(union(granted, c.Scopes)) == len(granted)
 }
 
-// wanting says that a person has to log in.
-func (l *Logins) wanting(s Server, c Challenge) error {
+// loginNeeded is the error that a person has to log in.
+func (l *Logins) loginNeeded(s Server, c Challenge) error {
 	if c.Error == InsufficientScope {
-		return fault.New(fault.NeedsAuth, "upstream %s wants to be allowed more: %s", s.Name, harmless(strings.Join(c.Scopes, " "))).
-			WithHint("agree to it with `luanette upstream login %s`", s.Name)
+		return fault.New(fault.NeedsAuth, "upstream %s requires more scopes: %s", s.Name, printable(strings.Join(c.Scopes, " "))).
+			WithHint("grant them with `luanette upstream login %s`", s.Name)
 	}
-	return fault.New(fault.NeedsAuth, "upstream %s wants a login", s.Name).
+	return fault.New(fault.NeedsAuth, "upstream %s requires a login", s.Name).
 		WithHint("log in with `luanette upstream login %s`", s.Name)
 }
 
-// renew replaces the token used by another. One caller does it, on one node; the
-// others wait and take what came of it.
+// renew replaces the token used. One caller on one node renews it; the others wait for
+// the result.
 func (l *Logins) renew(ctx context.Context, s Server, used string, c *Challenge) (string, error) {
 	done, err := l.turn(ctx, s.key())
 	if err != nil {
@@ -124,10 +125,10 @@ func (l *Logins) renew(ctx context.Context, s Server, used string, c *Challenge)
 			return have.Access, nil
 		}
 		if have.Access == "" && s.Settings.Grant == GrantCredentials {
-			return l.present(ctx, s, login{}, c)
+			return l.clientCredentials(ctx, s, login{}, c)
 		}
 		if have.Access == "" {
-			return "", l.wanting(s, Challenge{})
+			return "", l.loginNeeded(s, Challenge{})
 		}
 		ours, err := l.claim(ctx, s, have)
 		if err != nil {
@@ -139,16 +140,16 @@ func (l *Logins) renew(ctx context.Context, s Server, used string, c *Challenge)
 			}
 			continue
 		}
-		// Whoever waits may give up; what the server answers must not be lost.
+		// The caller may give up, but the server's response must not be lost.
 		ctx := context.WithoutCancel(ctx)
 		if s.Settings.Grant == GrantCredentials {
-			return l.present(ctx, s, have, c)
+			return l.clientCredentials(ctx, s, have, c)
 		}
 		return l.refresh(ctx, s, have)
 	}
 }
 
-// refresh trades the refresh token for new ones.
+// refresh exchanges the refresh token for new tokens.
 func (l *Logins) refresh(ctx context.Context, s Server, have login) (string, error) {
 	f, err := l.fetcher(s)
 	if err != nil {
@@ -165,7 +166,7 @@ func (l *Logins) refresh(ctx context.Context, s Server, have login) (string, err
 			return "", err
 		}
 		l.options.Log.InfoContext(ctx, "login has ended", "upstream", s.Name, "issuer", have.Issuer, "error", no)
-		return "", l.wanting(s, Challenge{})
+		return "", l.loginNeeded(s, Challenge{})
 	}
 	if err != nil {
 		l.unclaim(ctx, s, have)
@@ -181,8 +182,9 @@ func (l *Logins) refresh(ctx context.Context, s Server, have login) (string, err
 	return got.Access, l.save(ctx, s, &have)
 }
 
-// present gets a token with credentials of our own, which takes nobody's consent.
-func (l *Logins) present(ctx context.Context, s Server, have login, c *Challenge) (string, error) {
+// clientCredentials gets a token with the client's own credentials, which needs no
+// consent.
+func (l *Logins) clientCredentials(ctx context.Context, s Server, have login, c *Challenge) (string, error) {
 	f, err := l.fetcher(s)
 	if err != nil {
 		return "", err
@@ -216,12 +218,12 @@ func (l *Logins) present(ctx context.Context, s Server, have login, c *Challenge
 			l.unclaim(ctx, s, have)
 		}
 		return "", fault.Wrap(fault.NeedsAuth, err, "log in to %s", s.Name).
-			WithHint("look at upstreams.%s.oauth in luanette.toml", s.Name)
+			WithHint("check upstreams.%s.oauth in luanette.toml", s.Name)
 	}
 	return got.Access, l.keep(ctx, p, got)
 }
 
-// claim makes us the one who renews a login, among all nodes.
+// claim acquires the lease for renewing a login, among all nodes.
 func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) {
 	now, n := l.options.Clock.Now(), int64(0)
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
@@ -237,7 +239,7 @@ func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) 
 	return n == 1, err
 }
 
-// unclaim lets others try after it came to nothing.
+// unclaim releases the lease after a failure, so that others can try.
 func (l *Logins) unclaim(ctx context.Context, s Server, have login) {
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = 0 WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4`,
@@ -249,7 +251,7 @@ func (l *Logins) unclaim(ctx context.Context, s Server, have login) {
 	}
 }
 
-// turn waits until nobody else in this process renews the login.
+// turn waits until no other caller in this process renews the login.
 func (l *Logins) turn(ctx context.Context, key Key) (done func(), err error) {
 	l.mu.Lock()
 	lock, ok := l.turns[key]

@@ -16,7 +16,7 @@ import (
 
 const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
 
-// tokens are what an authorization server gives.
+// tokens is the response of a token endpoint.
 type tokens struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
@@ -24,7 +24,7 @@ type tokens struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// refused is an authorization server's no, by its code.
+// refused is the error response of an authorization server.
 type refused struct {
 	host, code, text string
 }
@@ -37,8 +37,8 @@ func (r *refused) Error() string {
 	return text
 }
 
-// refusal reads an error answer (RFC 6749, 5.2). What the server says is shown to
-// people, cleaned and cut; nothing we sent is in it.
+// refusal parses an error response (RFC 6749, 5.2). The text of the server is shown to
+// people, cleaned and shortened; it contains nothing that was sent.
 func refusal(host string, status int, body []byte) error {
 	var said struct {
 		Code string `json:"error"`
@@ -50,11 +50,12 @@ func refusal(host string, status int, body []byte) error {
 	if status >= 500 {
 		return fault.New(fault.Unavailable, "%s answered %d", host, status)
 	}
-	return &refused{host, harmless(said.Code), harmless(said.Text)}
+	return &refused{host, printable(said.Code), printable(said.Text)}
 }
 
-// harmless is text of others without what is not printed, and not at any length.
-func harmless(text string) string {
+// printable returns text of another server without unprintable characters, and
+// shortened.
+func printable(text string) string {
 	return redact.Cut(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -63,7 +64,7 @@ func harmless(text string) string {
 	}, text), 200)
 }
 
-// grant asks the token endpoint.
+// grant sends a token request.
 func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description, who client, form url.Values) (tokens, error) {
 	endpoint, err := f.parse(at.Token)
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description
 	if err != nil {
 		return tokens{}, err
 	}
-	if err := l.prove(request, s, at, who, form); err != nil {
+	if err := l.addClientAuth(request, s, at, who, form); err != nil {
 		return tokens{}, err
 	}
 	status, answer, err := f.post(request, form)
@@ -91,13 +92,13 @@ func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description
 		Seconds json.Number `json:"expires_in"`
 	}
 	if json.Unmarshal(answer, &got) != nil || got.Access == "" {
-		return tokens{}, fault.New(fault.Upstream, "%s answered without a token", endpoint.Host)
+		return tokens{}, fault.New(fault.Upstream, "the response of %s has no token", endpoint.Host)
 	}
 	if !strings.EqualFold(got.Kind, "Bearer") {
-		return tokens{}, fault.New(fault.Upstream, "%s gives tokens of kind %q, which we cannot use", endpoint.Host, harmless(got.Kind))
+		return tokens{}, fault.New(fault.Upstream, "%s issues tokens of the unsupported type %q", endpoint.Host, printable(got.Kind))
 	}
 	if strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return tokens{}, fault.New(fault.Upstream, "%s answered with a token that no header can carry", endpoint.Host)
+		return tokens{}, fault.New(fault.Upstream, "%s issued a token that is not valid in a header", endpoint.Host)
 	}
 	t := tokens{Access: got.Access, Refresh: got.Refresh, Scopes: strings.Fields(form.Get("scope"))}
 	if got.Scope != nil {
@@ -119,8 +120,8 @@ func (f *fetcher) post(request *http.Request, form url.Values) (status int, body
 	return f.do(request)
 }
 
-// prove adds to a request at the token endpoint who we are.
-func (l *Logins) prove(request *http.Request, s Server, at description, who client, form url.Values) error {
+// addClientAuth adds the client authentication to a token request.
+func (l *Logins) addClientAuth(request *http.Request, s Server, at description, who client, form url.Values) error {
 	known := who.Secret
 	if who.Configured && who.Auth != authNone {
 		reference := s.Settings.ClientSecret

@@ -1,6 +1,6 @@
-// Package backoff says how long to wait before trying again. A Policy is a pure
-// function from the number of failures to a delay: it starts no timer and keeps
-// no state, so whoever retries owns the counting and the clock.
+// Package backoff computes how long to wait before a retry. A Policy is a pure
+// function from the number of failures to a delay. It starts no timer and has no
+// state: the caller counts the failures and waits.
 package backoff
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a zero Policy does: 100 ms, doubling to 3 s.
+// The defaults of a zero Policy: 100 ms, doubling to 3 s.
 const (
 	DefaultFirst = 100 * time.Millisecond
 	DefaultMax   = 3 * time.Second
@@ -19,24 +19,23 @@ const (
 type Policy struct {
 	// First is the delay before the first retry; zero or less means DefaultFirst.
 	First time.Duration
-	// Max bounds every delay, jitter included; zero or less means DefaultMax, or
-	// First where that is longer.
+	// Max limits every delay, jitter included; zero or less means DefaultMax, or First
+	// if that is longer.
 	Max time.Duration
-	// Jitter is the share of each delay, from 0 to 1, that is left to chance: the
-	// wait is between (1-Jitter) and 1 times the delay, so it never passes Max.
-	// Zero, the default, makes every delay exact.
+	// Jitter is the random share of each delay, from 0 to 1: the wait is between
+	// (1-Jitter) and 1 times the delay, so it never exceeds Max. Zero, the default,
+	// makes every delay exact.
 	Jitter float64
 }
 
-// Delay is how long to wait after the attempt-th failure in a row, counting from
-// one. Anything below one counts as one; however large the attempt, the result
-// stays within (0, Max].
+// Delay returns how long to wait after the attempt-th consecutive failure, counting
+// from one. Anything below one counts as one. The result is always within (0, Max].
 func (p Policy) Delay(attempt int) time.Duration {
 	return p.spread(p.exact(attempt), rand.Float64)
 }
 
-// exact is the delay before jitter. It stops doubling at the bound, which keeps
-// it from overflowing and makes it cheap for any attempt.
+// exact returns the delay before jitter. It stops doubling at the limit, so it cannot
+// overflow and is cheap for any attempt.
 func (p Policy) exact(attempt int) time.Duration {
 	first, bound := p.bounds()
 	delay := first
@@ -60,7 +59,7 @@ func (p Policy) bounds() (first, bound time.Duration) {
 	return min(first, bound), bound
 }
 
-// spread takes off up to Jitter's share of delay; chance gives a number in [0, 1).
+// spread subtracts up to Jitter's share from delay; chance returns a number in [0, 1).
 func (p Policy) spread(delay time.Duration, chance func() float64) time.Duration {
 	share := min(max(p.Jitter, 0), 1)
 	if share == 0 {

@@ -1,6 +1,6 @@
-// Package clock is time as something one is handed. Code that waits takes a
-// Clock: Real in the program, a Virtual one where time must be told what to do,
-// as in tests and in the replay of a journal.
+// Package clock has an interface to time. Code that waits takes a Clock: Real in the
+// program, and a Virtual one where time must be controlled, as in tests and in the
+// replay of a journal.
 package clock
 
 import (
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Clock tells the time and waits for it to pass. It is safe for concurrent use.
+// Clock returns the time and waits for it to pass. It is safe for concurrent use.
 type Clock interface {
-	// Now is the current time.
+	// Now returns the current time.
 	Now() time.Time
 	// Sleep waits until d has passed or ctx is done, and returns ctx's cause in
 	// the latter case. It returns at once when d is zero or less, unless ctx is
@@ -21,7 +21,7 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// Real is the machine's clock.
+// Real returns the machine's clock.
 func Real() Clock { return machine{} }
 
 type machine struct{}

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Virtual is a clock that moves only when it is told to.
+// Virtual is a clock that moves only when Advance is called.
 type Virtual struct {
 	mu      sync.Mutex
 	now     time.Time
-	next    uint64 // arrival number of the next alarm: equal times ring in order of arrival
+	next    uint64 // number of the next alarm: alarms at the same time fire in order of creation
 	alarms  alarms
 	arrived chan struct{} // closed and replaced whenever an alarm is set
 }
 
-// NewVirtual makes a clock that stands at start.
+// NewVirtual returns a clock set to start.
 func NewVirtual(start time.Time) *Virtual {
 	return &Virtual{now: start, arrived: make(chan struct{})}
 }
 
-// Now is the time the clock stands at.
+// Now returns the clock's time.
 func (v *Virtual) Now() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.now
 }
 
-// Advance moves the clock by d, waking whoever sleeps until then in the order
-// of their times. While one is woken the clock stands at exactly that time; the
-// sleepers run on concurrently, and what they set anew for a time within d may
-// or may not ring in the same Advance. A negative d is ignored.
+// Advance moves the clock by d and fires the alarms up to then in the order of their
+// times. While an alarm fires, the clock shows exactly its time. The callers that are
+// woken run concurrently; an alarm that they set for a time within d may or may not
+// fire in the same Advance. A negative d is ignored.
 func (v *Virtual) Advance(d time.Duration) {
 	v.mu.Lock()
 	target := v.now.Add(max(d, 0))
@@ -67,8 +67,8 @@ func (v *Virtual) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// AfterFunc calls f in a goroutine of its own when the clock has moved by d; at
-// once when d is zero or less.
+// AfterFunc calls f in a goroutine of its own when the clock has moved by d, or at
+// once if d is zero or less.
 func (v *Virtual) AfterFunc(d time.Duration, f func()) func() bool {
 	if d <= 0 {
 		go f()
@@ -77,8 +77,8 @@ func (v *Virtual) AfterFunc(d time.Duration, f func()) func() bool {
 	return v.set(d, func() { go f() })
 }
 
-// AwaitSleepers waits until at least n sleepers and pending functions stand
-// before the clock, so that a test can Advance knowing they are there.
+// AwaitSleepers waits until at least n sleepers and functions are pending, so that a
+// test can call Advance afterwards.
 func (v *Virtual) AwaitSleepers(ctx context.Context, n int) error {
 	for {
 		v.mu.Lock()
@@ -116,7 +116,8 @@ func (v *Virtual) unset(a *alarm) bool {
 	return true
 }
 
-// alarm is one call due at a time. place is its index in the heap, -1 once gone.
+// alarm is a call due at a time. place is its index in the heap, or -1 after it was
+// removed.
 type alarm struct {
 	at    time.Time
 	order uint64

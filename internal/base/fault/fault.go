@@ -12,26 +12,27 @@ import (
 // Code classifies a fault for programs. Every code has a page in docs/errors.
 type Code string
 
-// The codes. A new one needs a page docs/errors/<code>.md with its cause and its cure.
+// The codes. A new one needs a page docs/errors/<code>.md with its cause and its
+// solution.
 const (
-	InvalidParams Code = "invalid_params"    // the caller's arguments do not fit
-	ToolNotFound  Code = "tool_not_found"    // no tool of that name
+	InvalidParams Code = "invalid_params"    // the caller's arguments are not valid
+	ToolNotFound  Code = "tool_not_found"    // no tool of this name
 	NotFound      Code = "not_found"         // no such script, job, session, upstream …
-	Conflict      Code = "conflict"          // the thing exists already, or changed meanwhile
-	Unavailable   Code = "unavailable"       // an upstream or backend is away; trying again may help
-	NeedsAuth     Code = "needs_auth"        // the other side wants credentials we do not have
-	Denied        Code = "permission_denied" // policy forbids it; trying again will not help
-	Limit         Code = "limit_exceeded"    // a budget, quota or size was used up
+	Conflict      Code = "conflict"          // it exists already, or has changed meanwhile
+	Unavailable   Code = "unavailable"       // an upstream or backend is unreachable; a retry may help
+	NeedsAuth     Code = "needs_auth"        // the other side requires credentials that are missing
+	Denied        Code = "permission_denied" // a policy forbids it; a retry does not help
+	Limit         Code = "limit_exceeded"    // a budget, quota or size limit was reached
 	Timeout       Code = "timeout"           // it took longer than allowed
-	Cancelled     Code = "cancelled"         // somebody called it off
-	Upstream      Code = "upstream_error"    // the other side answered with an error or with nonsense
+	Cancelled     Code = "cancelled"         // the caller or a person cancelled it
+	Upstream      Code = "upstream_error"    // the other side returned an error or an invalid response
 	Script        Code = "script_error"      // a script failed: syntax, runtime or contract
 	Config        Code = "invalid_config"    // a configuration file, variable or flag is wrong
-	Internal      Code = "internal_error"    // our own mistake
+	Internal      Code = "internal_error"    // a bug in this program
 )
 
-// Error is the error type. Msg reads "what we were doing", lower case,
-// no full stop; Hint says what to do about it; Details is for programs.
+// Error is the error type. Msg says what was being done, in lower case without a full
+// stop. Hint says what to do about it. Details is for programs.
 type Error struct {
 	Code    Code
 	Msg     string
@@ -40,24 +41,25 @@ type Error struct {
 	Err     error
 }
 
-// New makes a fault with no cause.
+// New returns a fault without a cause.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Wrap says what we were doing when err happened. It keeps the cause for errors.Is.
+// Wrap returns a fault that says what was being done when err happened. errors.Is
+// finds the cause.
 func Wrap(code Code, err error, format string, args ...any) *Error {
 	return &Error{Code: code, Msg: fmt.Sprintf(format, args...), Err: err}
 }
 
-// WithHint returns a copy that tells the reader what to do.
+// WithHint returns a copy with a hint that says what to do.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = fmt.Sprintf(format, args...)
 	return &c
 }
 
-// WithDetails returns a copy that carries v for programs.
+// WithDetails returns a copy with v as details for programs.
 func (e *Error) WithDetails(v any) *Error {
 	c := *e
 	if raw, err := json.Marshal(v); err == nil {
@@ -66,7 +68,7 @@ func (e *Error) WithDetails(v any) *Error {
 	return &c
 }
 
-// Error reads "doing: cause". The endpoint prints the hint.
+// Error returns "doing: cause", without the hint.
 func (e *Error) Error() string {
 	switch {
 	case e.Err == nil:
@@ -80,7 +82,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// MarshalJSON writes {code, message, hint?, details?}, the same at every endpoint.
+// MarshalJSON writes {code, message, hint?, details?}, which all endpoints use.
 func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code    Code            `json:"code"`
@@ -90,15 +92,15 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	}{e.Code, e.Error(), HintOf(e), e.Details})
 }
 
-// From gives any error the one shape: the first fault in its chain decides code,
-// hint and details, while the message stays the whole chain's.
+// From converts any error to a fault. The first fault in its chain determines code,
+// hint and details; the message is that of the whole chain.
 func From(err error) *Error {
 	if err == nil {
 		return nil
 	}
 	var f *Error
 	if errors.As(err, &f) {
-		if error(f) == err { //nolint:errorlint // asks whether err itself is the fault, not one within it
+		if error(f) == err { //nolint:errorlint // whether err itself is the fault, not one in its chain
 			return f
 		}
 		return &Error{Code: f.Code, Hint: f.Hint, Details: f.Details, Err: err}
@@ -106,8 +108,8 @@ func From(err error) *Error {
 	return &Error{Code: CodeOf(err), Err: err}
 }
 
-// CodeOf tells the code of err: its fault's, or what a context says of itself,
-// or internal_error.
+// CodeOf returns the code of err: that of its fault, or timeout or cancelled for the
+// error of a context, or internal_error.
 func CodeOf(err error) Code {
 	var f *Error
 	switch {
@@ -122,7 +124,7 @@ func CodeOf(err error) Code {
 	}
 }
 
-// HintOf finds the first hint in err's chain, or "".
+// HintOf returns the first hint in err's chain, or "".
 func HintOf(err error) string {
 	for err != nil {
 		var f *Error

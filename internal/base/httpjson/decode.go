@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 )
 
-// Decode reads text into what into points to. An error is an invalid_params fault
-// that names the field.
+// Decode parses text into the value that into points to. An error is an invalid_params
+// fault that names the field.
 func Decode(text []byte, into any) error {
 	if err := json.Unmarshal(text, into); err != nil {
 		var known *fault.Error
@@ -26,7 +26,7 @@ func Decode(text []byte, into any) error {
 	return check(text, reflect.TypeOf(into), "")
 }
 
-// wanted says what is expected.
+// wanted describes the expected type.
 func wanted(t reflect.Type) string {
 	t = bare(t)
 	switch t.Kind() {
@@ -39,8 +39,8 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// check looks for fields in text that a value of type t has no place for; path is
-// where the text stands.
+// check looks for fields in text that type t does not have; path is the position of
+// the text.
 func check(text []byte, t reflect.Type, path string) error {
 	t = bare(t)
 	switch t.Kind() {
@@ -62,8 +62,8 @@ func check(text []byte, t reflect.Type, path string) error {
 	return nil
 }
 
-// parts are what a text consists of. One that is written another way, which its type
-// knows to read, has none.
+// parts returns the elements of an array or object. A value that its type decodes
+// itself, in another form, has none.
 func parts[P any](text []byte) (p P) {
 	if json.Unmarshal(text, &p) != nil {
 		var none P
@@ -90,7 +90,7 @@ func checkFields(text []byte, t reflect.Type, path string) error {
 	return nil
 }
 
-// unknown says that a field is none.
+// unknown returns the error for an unknown field.
 func unknown(path, name string, known []string) error {
 	f := fault.New(fault.InvalidParams, "unknown field %q", path)
 	if near := suggest.Names(name, known, 1); len(near) > 0 {
@@ -106,7 +106,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// bare is a type without the pointers to it.
+// bare returns a type without pointers.
 func bare(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -114,7 +114,7 @@ func bare(t reflect.Type) reflect.Type {
 	return t
 }
 
-// fields are those of a struct that JSON has, by their names in small letters, as
+// fields returns the JSON fields of a struct by their names in lower case, as
 // encoding/json compares them.
 func fields(t reflect.Type) map[string]reflect.Type {
 	found := map[string]reflect.Type{}
@@ -124,7 +124,7 @@ func fields(t reflect.Type) map[string]reflect.Type {
 	return found
 }
 
-// names are theirs as they are written, in order.
+// names returns the names of the fields as they are written, sorted.
 func names(t reflect.Type) (list []string) {
 	for name := range walk(t) {
 		list = append(list, name)
@@ -132,7 +132,7 @@ func names(t reflect.Type) (list []string) {
 	return list
 }
 
-// walk ranges over a struct's fields, those of structs it embeds among them.
+// walk iterates over the fields of a struct, including those of embedded structs.
 func walk(t reflect.Type) func(yield func(string, reflect.Type) bool) {
 	return func(yield func(string, reflect.Type) bool) {
 		for i := range t.NumField() {

@@ -1,6 +1,6 @@
-// Package httpjson reads and writes the JSON bodies of our own HTTP endpoints:
-// errors in one shape, and unknown fields in a request refused by name. What a
-// standard defines is read with encoding/json, where unknown fields are ignored.
+// Package httpjson reads and writes the JSON bodies of our own HTTP endpoints. Errors
+// have one form, and unknown fields in a request are refused by name. Bodies that a
+// standard defines are read with encoding/json, which ignores unknown fields.
 package httpjson
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// JSON answers with a body.
+// JSON writes a response with a JSON body.
 func JSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
-// Error answers with what went wrong and what to do about it.
+// Error writes an error response with the message, the code and the hint.
 func Error(w http.ResponseWriter, status int, err error) {
 	body := map[string]string{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
 	if hint := fault.HintOf(err); hint != "" {

@@ -21,7 +21,7 @@ type limits struct {
 	idle        time.Duration // between two requests on a connection
 	pause       time.Duration // between two reads of a request's body
 	body        time.Duration // for the whole body
-	write       time.Duration // for the client to take a piece of a response
+	write       time.Duration // for the client to read a piece of a response
 }
 
 var defaultLimits = limits{

@@ -52,7 +52,7 @@ type limitedListener struct {
 	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
-	write  time.Duration // for the client to take a piece of what is written
+	write  time.Duration // for the client to read a piece of what is written
 }
 
 func limitConnections(inner net.Listener, most int, write time.Duration) *limitedListener {
@@ -86,7 +86,7 @@ type limitedConn struct {
 	listener *limitedListener
 }
 
-// writePiece is how much the client has to take within the write limit.
+// writePiece is how many bytes the client has to read within the write limit.
 const writePiece = 64 << 10
 
 func (c *limitedConn) Write(p []byte) (written int, err error) {

@@ -10,19 +10,19 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Browsers decides which requests may come from a person's browser. A page
-// somewhere on the internet can make it send requests to this machine, under a
-// name that was made to point here; those must not get through.
+// Browsers decides which requests from browsers are served. A page on the internet can
+// make a browser send requests to this machine, under a name that resolves to it. Such
+// requests must be refused.
 type Browsers struct {
-	// Origins are allowed besides the server's own and, on loopback, other
+	// Origins are allowed in addition to the server's own and, on loopback, other
 	// loopback ones; "*" allows all.
 	Origins []string
-	// Hosts are names this server may be called by besides loopback ones when it
-	// listens on loopback.
+	// Hosts are the names of this server in addition to loopback ones when it listens
+	// on loopback.
 	Hosts []string
 }
 
-// Served tells whether the request's Host is one of ours.
+// Served reports whether the request's Host is one of ours.
 func (b Browsers) Served(r *http.Request) bool {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || !isLocal(local) {
 		return true
@@ -33,7 +33,7 @@ func (b Browsers) Served(r *http.Request) bool {
 	})
 }
 
-// Allowed tells whether pages of an origin may use this server.
+// Allowed reports whether pages of an origin may use this server.
 func (b Browsers) Allowed(r *http.Request, origin string) bool {
 	if slices.Contains(b.Origins, "*") || slices.ContainsFunc(b.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
 		return true
@@ -45,18 +45,18 @@ func (b Browsers) Allowed(r *http.Request, origin string) bool {
 	return strings.EqualFold(u.Host, r.Host) || IsLoopback(u.Hostname()) && IsLoopback(hostOf(r.Host))
 }
 
-// Refusal is why a request is not to be answered, or nil: its Host is not one of
-// ours, or a page made it that may not use this server.
+// Refusal returns why a request must be refused, or nil: its Host is not one of ours,
+// or it comes from a page that may not use this server.
 func (b Browsers) Refusal(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if b.Served(r) && (origin == "" || b.Allowed(r, origin)) {
 		return nil
 	}
-	return fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
+	return fault.New(fault.Denied, "requests for %q from %q are refused", r.Host, origin).
 		WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
 }
 
-// isLocal tells whether an address can be reached from this machine only.
+// isLocal reports whether an address can be reached from this machine only.
 func isLocal(a net.Addr) bool {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		return tcp.IP.IsLoopback()
@@ -71,7 +71,7 @@ func hostOf(hostport string) string {
 	return strings.Trim(hostport, "[]")
 }
 
-// IsLoopback tells whether a host name or address is this machine's own.
+// IsLoopback reports whether a host name or address is a loopback one.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

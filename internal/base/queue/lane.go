@@ -11,7 +11,7 @@ import (
 // DefaultLaneDepth is how many callers may wait in one lane.
 const DefaultLaneDepth = 50
 
-// LaneOptions are the choices for a set of lanes. The zero value is ready to use.
+// LaneOptions are the options of a set of lanes. The zero value is ready to use.
 type LaneOptions struct {
 	// Depth is how many callers may wait per key while one runs. Zero means
 	// DefaultLaneDepth; below zero a busy lane refuses at once.
@@ -121,7 +121,7 @@ func (l *Lanes) leave(key string) {
 }
 
 func tooDeep(depth int) error {
-	return fault.New(fault.Limit, "%d calls are waiting in line already", depth).
+	return fault.New(fault.Limit, "%d calls are already waiting in the queue", depth).
 		WithHint("wait until an earlier call has finished, then try again").
 		WithDetails(map[string]int{"depth": depth})
 }
@@ -134,5 +134,5 @@ func calledOff(ctx context.Context) error {
 	if code == fault.Internal {
 		code = fault.CodeOf(ctx.Err())
 	}
-	return fault.Wrap(code, cause, "wait in line")
+	return fault.Wrap(code, cause, "wait in the queue")
 }

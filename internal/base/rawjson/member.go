@@ -7,34 +7,34 @@ import "errors"
 // Members iterates over the members of an object. Next moves to the next one.
 type Members struct {
 	text       text
-	known      bool   // the text was checked before: what is skipped is not checked again
-	pos        int    // up to where the walk has come
-	start, end int    // where the member stands, from its key's quote to the end of its value
+	known      bool   // the text is known to be valid and is not checked again
+	pos        int    // the current position
+	start, end int    // the position of the member, from its key's quote to the end of its value
 	Key        []byte // with its quotes
 	Value      []byte
-	Closed     bool  // the walk has passed the closing brace
-	Err        error // why there is no next, unless the walk is at its end
+	Closed     bool  // the closing brace was read
+	Err        error // why the iteration stopped, unless it reached the end
 }
 
-var errNoObject = errors.New("no object")
+var errNoObject = errors.New("not an object")
 
-// Walk begins a walk through an object that was checked before. In anything else
-// there is none.
+// Walk iterates over the members of a valid object. Anything else has no members.
 func Walk(object []byte) (m Members) {
 	m.text, m.known = object, true
 	m.begin()
 	return m
 }
 
-// WalkChecked iterates over the members of text that nobody has checked yet, and
-// checks it on the way: see End.
+// WalkChecked iterates over the members of text that was not validated yet, and
+// validates it on the way: see End.
 func WalkChecked(object []byte) (m Members) {
 	m.text = object
 	m.begin()
 	return m
 }
 
-// End is the error that ended the iteration, or what is wrong behind the object.
+// End returns the error that ended the iteration, or the error of the text behind the
+// object.
 func (m *Members) End() error {
 	if m.Err != nil {
 		return m.Err
@@ -42,7 +42,7 @@ func (m *Members) End() error {
 	return m.text.end(m.pos)
 }
 
-// begin passes over the opening brace.
+// begin skips the opening brace.
 func (m *Members) begin() {
 	m.pos = m.text.space(0)
 	if m.text.at(m.pos) != '{' {
@@ -71,7 +71,7 @@ func (m *Members) Next() bool {
 	return m.Err == nil
 }
 
-// member reads the one that begins at i.
+// member reads the member at i.
 func (m *Members) member(i int) error {
 	if m.text.at(i) != '"' {
 		return m.text.unexpected(i, "a string")
@@ -99,5 +99,5 @@ func (m *Members) skip(i int) (int, error) {
 	return m.text.value(i, 1)
 }
 
-// Name is what the key says.
+// Name returns the decoded key.
 func (m *Members) Name() []byte { return Unquote(m.Key) }

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// The functions here read and edit a JSON object as text. What they do not touch
-// keeps its bytes: order, spacing, big integers, unknown keys. They take text
-// that was parsed before; given anything but an object, reading finds nothing
-// and deleting changes nothing.
+// The functions here read and edit a JSON object as text. The rest keeps its bytes:
+// order, spacing, big integers, unknown keys. They expect valid text. Given anything
+// but an object, reading finds nothing and deleting changes nothing.
 
-// Get finds the value of key. Of repeated keys the last one counts, as in
-// encoding/json and in JavaScript.
+// Get returns the value of key. The last of repeated keys counts, as in encoding/json
+// and in JavaScript.
 func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 	var found json.RawMessage
 	for m := Walk(object); m.Next(); {
@@ -23,18 +22,18 @@ func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 	return found, found != nil
 }
 
-// Lacks tells that there is surely no key with this prefix in an object,
-// nor in what it holds. It may fail to see that, but costs next to nothing. Names it
-// is asked for have nothing in them that must be escaped.
+// Lacks reports that an object and its values certainly have no key with this prefix.
+// It may return false although there is none, but is very cheap. The prefix must not
+// contain characters that JSON escapes.
 func Lacks(object json.RawMessage, prefix string) bool {
 	if mentions(object, prefix) || bytes.Contains(object, []byte(`\u`)) {
 		return false
 	}
-	return !strings.Contains(prefix, "/") || !bytes.Contains(object, []byte(`\/`)) // as some write every slash
+	return !strings.Contains(prefix, "/") || !bytes.Contains(object, []byte(`\/`)) // some encoders escape every slash
 }
 
-// mentions looks for a name by a byte of it that prose seldom has, as names have
-// capitals where words meet; where the text has many of those, by all of it.
+// mentions searches for a name by a rare byte in it, such as a capital letter; if the
+// text has many of those, by the whole name.
 func mentions(text []byte, name string) bool {
 	rare := strings.IndexFunc(name, func(r rune) bool { return r < 'a' && r != '"' })
 	for tries := 0; rare >= 0 && rare < len(text); tries++ {
@@ -52,7 +51,7 @@ func mentions(text []byte, name string) bool {
 	return bytes.Contains(text, []byte(name))
 }
 
-// GetText finds the string value of key.
+// GetText returns the string value of key.
 func GetText(object json.RawMessage, key string) (string, bool) {
 	raw, ok := Get(object, key)
 	if !ok {
@@ -61,7 +60,7 @@ func GetText(object json.RawMessage, key string) (string, bool) {
 	return Text(raw)
 }
 
-// Text is what a JSON string says; ok is false for any other value.
+// Text decodes a JSON string; ok is false for any other value.
 func Text(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -69,7 +68,7 @@ func Text(raw json.RawMessage) (text string, ok bool) {
 	return string(Unquote(raw)), true
 }
 
-// GetBool finds the boolean value of key; anything else is false.
+// GetBool returns the boolean value of key; anything else is false.
 func GetBool(object json.RawMessage, key string) bool {
 	if Lacks(object, key) {
 		return false
@@ -78,7 +77,7 @@ func GetBool(object json.RawMessage, key string) bool {
 	return string(raw) == "true"
 }
 
-// Each calls do for every member in order, until it returns false.
+// Each calls do for every member in order, until do returns false.
 func Each(object json.RawMessage, do func(key string, value json.RawMessage) bool) {
 	for m := Walk(object); m.Next(); {
 		if !do(string(m.Name()), m.Value) {
@@ -87,7 +86,7 @@ func Each(object json.RawMessage, do func(key string, value json.RawMessage) boo
 	}
 }
 
-// Items takes an array apart. ok is false when raw is none.
+// Items returns the elements of an array. ok is false if raw is not an array.
 func Items(raw json.RawMessage) (items []json.RawMessage, ok bool) {
 	t := text(raw)
 	i := t.space(0)
@@ -115,23 +114,22 @@ func Items(raw json.RawMessage) (items []json.RawMessage, ok bool) {
 	}
 }
 
-// IsObject tells whether raw is an object.
+// IsObject reports whether raw is an object.
 func IsObject(raw json.RawMessage) bool {
 	t := text(raw)
 	return t.at(t.space(0)) == '{'
 }
 
-// IsNull tells whether raw is null or nothing at all.
+// IsNull reports whether raw is null or empty.
 func IsNull(raw json.RawMessage) bool {
 	trimmed := bytes.TrimSpace(raw)
 	return len(trimmed) == 0 || string(trimmed) == "null"
 }
 
-// Set returns object with key set to value: in its place when it was there,
-// else at the end. Anything but an object becomes a new one. object itself is
-// not changed.
+// Set returns object with key set to value: in place if the key exists, else at the
+// end. Anything but an object becomes a new one. object itself is not changed.
 func Set(object json.RawMessage, key string, value json.RawMessage) json.RawMessage {
-	var at Members // the last member of that key
+	var at Members // the last member with this key
 	hits, empty := 0, true
 	m := Walk(object)
 	for m.Next() {
@@ -162,9 +160,9 @@ func Set(object json.RawMessage, key string, value json.RawMessage) json.RawMess
 	return append(out, object[brace:]...)
 }
 
-// Extend returns object with members at its end, which are text as it stands
-// between braces. It does not look whether a key is there already, as Set does.
-// Anything but an object becomes a new one.
+// Extend returns object with members appended, which are text as between braces.
+// Unlike Set it does not check whether a key exists already. Anything but an object
+// becomes a new one.
 func Extend(object json.RawMessage, members []byte) json.RawMessage {
 	text := bytes.TrimRight(object, " \t\r\n")
 	if len(members) == 0 {
@@ -182,9 +180,9 @@ func Extend(object json.RawMessage, members []byte) json.RawMessage {
 	return append(append(out, members...), '}')
 }
 
-// AppendMembers writes the members of object after an opening brace, without those
-// drop says yes to, and leaves the closing brace to whoever adds more. Anything but
-// an object has none.
+// AppendMembers writes the members of object after an opening brace, except those for
+// which drop returns true. The caller writes the closing brace. Anything but an object
+// has no members.
 func AppendMembers(out []byte, object json.RawMessage, drop func(key []byte) bool) []byte {
 	out = append(out, '{')
 	first := len(out)
@@ -200,8 +198,7 @@ func AppendMembers(out []byte, object json.RawMessage, drop func(key []byte) boo
 	return out
 }
 
-// AppendKey begins a member of an object that is being written. What follows is its
-// value.
+// AppendKey writes the key of a member and the colon. The caller writes the value.
 func AppendKey(out []byte, key string) []byte {
 	if out[len(out)-1] != '{' {
 		out = append(out, ',')
@@ -219,16 +216,16 @@ func Delete(object json.RawMessage, key string) json.RawMessage {
 	return DeleteFunc(object, func(k []byte) bool { return string(k) == key })
 }
 
-// DeleteFunc returns object without the keys drop says yes to; the same slice
-// when there are none.
+// DeleteFunc returns object without the keys for which drop returns true; it is the
+// same slice if there are none.
 func DeleteFunc(object json.RawMessage, drop func(key []byte) bool) json.RawMessage {
 	return Without(object, func(key, _ []byte) bool { return drop(key) })
 }
 
-// Without is DeleteFunc for those who look at the value too.
+// Without is DeleteFunc with a function that gets the value too.
 func Without(object []byte, drop func(key, value []byte) bool) []byte {
-	var out []byte // nil as long as nothing is dropped
-	kept := 0      // up to here the members before the first that is
+	var out []byte // nil until a member is dropped
+	kept := 0      // end of the members copied so far
 	m := Walk(object)
 	for m.Next() {
 		switch dropped := drop(m.Name(), m.Value); {
@@ -250,7 +247,7 @@ func Without(object []byte, drop func(key, value []byte) bool) []byte {
 	return append(out, '}')
 }
 
-// IsEmptyObject tells whether raw is an object without members, or nothing.
+// IsEmptyObject reports whether raw is an object without members, or empty.
 func IsEmptyObject(raw json.RawMessage) bool {
 	t := text(raw)
 	i := t.space(0)

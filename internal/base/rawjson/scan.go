@@ -8,8 +8,8 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deeply arrays and objects may nest in one message, the same as
-// in encoding/json. What nests deeper is refused; Depth tells for stricter readers.
+// MaxDepth is how deeply arrays and objects may nest in one message, the same as in
+// encoding/json. Deeper text is refused. Callers with a stricter limit use Depth.
 const MaxDepth = 10_000
 
 var (
@@ -17,10 +17,10 @@ var (
 	errDepth = fmt.Errorf("JSON nested deeper than %d", MaxDepth)
 )
 
-// text is JSON. Its methods walk it without building anything: they skip what begins
-// at a position and return the one behind it, from which raw parts are cut. They
-// check the grammar strictly, all but those that say the text is known, which was
-// checked before.
+// text is JSON. Its methods scan it without building anything: they skip the element
+// at a position and return the position behind it, so that callers can slice raw
+// parts. They check the grammar strictly, except the known* methods, which expect
+// valid text.
 type text []byte
 
 // space skips space.
@@ -31,7 +31,7 @@ func (t text) space(i int) int {
 	return i
 }
 
-// at is the byte there, or 0 at the end.
+// at returns the byte at i, or 0 at the end.
 func (t text) at(i int) byte {
 	if i < len(t) {
 		return t[i]
@@ -46,7 +46,7 @@ func (t text) unexpected(i int, want string) error {
 	return fmt.Errorf("unexpected %q at byte %d, want %s", t[i], i, want)
 }
 
-// value skips a value that stands within so many others.
+// value skips a value at the given nesting depth.
 func (t text) value(i, depth int) (int, error) {
 	if c := t.at(i); c != '{' && c != '[' {
 		return t.scalar(i, c)
@@ -54,7 +54,7 @@ func (t text) value(i, depth int) (int, error) {
 	return t.nested(i, depth)
 }
 
-// scalar skips a value that begins with c and holds no others.
+// scalar skips a value that begins with c and is not an array or object.
 func (t text) scalar(i int, c byte) (int, error) {
 	switch c {
 	case '"':
@@ -71,10 +71,10 @@ func (t text) scalar(i int, c byte) (int, error) {
 	return i, t.unexpected(i, "a value")
 }
 
-// nested skips an array or object. It does not call itself, however deep that nests.
+// nested skips an array or object. It is not recursive.
 func (t text) nested(i, depth int) (_ int, err error) {
 	var buffer [64]byte
-	open := buffer[:0] // the brackets still to come, which close what was opened
+	open := buffer[:0] // the closing brackets that are still expected
 	for {
 		opened := false
 		switch c := t.at(i); c {
@@ -84,7 +84,7 @@ func (t text) nested(i, depth int) (_ int, err error) {
 			if depth+len(open) >= MaxDepth {
 				return i, errDepth
 			}
-			open = append(open, c+2) // in ASCII the closing one is the next but one
+			open = append(open, c+2) // in ASCII the closing bracket is two after the opening one
 			i = t.space(i + 1)
 			opened = t.at(i) != c+2
 		default:
@@ -106,8 +106,8 @@ func (t text) nested(i, depth int) (_ int, err error) {
 	}
 }
 
-// close skips the brackets that close behind a value, and the comma where another
-// follows. It returns those that are still to come.
+// close skips the closing brackets behind a value, and a comma. It returns the
+// brackets that are still expected.
 func (t text) close(i int, open []byte) (int, []byte, error) {
 	for len(open) > 0 {
 		i = t.space(i)
@@ -127,7 +127,7 @@ func (t text) close(i int, open []byte) (int, []byte, error) {
 	return i, open, nil
 }
 
-// key skips a key and goes on to its value.
+// key skips a key and the colon.
 func (t text) key(i int) (_ int, err error) {
 	if t.at(i) != '"' {
 		return i, t.unexpected(i, "a string")
@@ -138,7 +138,7 @@ func (t text) key(i int) (_ int, err error) {
 	return t.colon(i)
 }
 
-// colon goes on from a key to its value.
+// colon skips the colon behind a key.
 func (t text) colon(i int) (int, error) {
 	if i = t.space(i); t.at(i) != ':' {
 		return i, t.unexpected(i, "a colon")
@@ -146,7 +146,7 @@ func (t text) colon(i int) (int, error) {
 	return t.space(i + 1), nil
 }
 
-// quoted skips a string, whose quote is at i, eight bytes at a time where it can.
+// quoted skips a string whose quote is at i, eight bytes at a time if possible.
 func (t text) quoted(i int) (_ int, err error) {
 	for i++; ; i++ {
 		for i+8 <= len(t) {
@@ -170,15 +170,15 @@ func (t text) quoted(i int) (_ int, err error) {
 	}
 }
 
-// special sets the high bit of the first byte of a word that is a quote, a backslash
-// or a control character, and perhaps those of bytes after it.
+// special sets the high bit of the first byte in a word that is a quote, a backslash
+// or a control character, and possibly those of bytes after it.
 func special(word uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, slash := word^ones*'"', word^ones*'\\'
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (word-ones*0x20)&^word) & highs
 }
 
-// escape goes from a backslash to the last byte of what it stands for.
+// escape returns the position of the last byte of the escape sequence at a backslash.
 func (t text) escape(i int) (int, error) {
 	i++
 	switch t.at(i) {
@@ -238,7 +238,7 @@ func (t text) literal(i int, word string) (int, error) {
 	return i + len(word), nil
 }
 
-// end says that nothing but space may follow.
+// end checks that only space follows.
 func (t text) end(i int) error {
 	if i = t.space(i); i < len(t) {
 		return t.unexpected(i, "the end")
@@ -246,7 +246,7 @@ func (t text) end(i int) error {
 	return nil
 }
 
-// knownValue is value for a text that is known.
+// knownValue is value for valid text.
 func (t text) knownValue(i int) (int, error) {
 	switch c := t.at(i); c {
 	case '{', '[':
@@ -287,7 +287,7 @@ func (t text) knownQuoted(i int) (int, error) {
 		}
 		i += at
 		slashes := 0
-		for t[i-1-slashes] == '\\' { // never beyond the quote it begins with
+		for t[i-1-slashes] == '\\' { // stops at the opening quote at the latest
 			slashes++
 		}
 		if slashes%2 == 0 {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Flatten makes valid JSON a single line, in place: a line end inside JSON can
-// only be space between tokens, so it becomes a blank.
+// Flatten turns valid JSON into a single line, in place. A newline in JSON can only be
+// space between tokens, so it becomes a blank.
 func Flatten(text []byte) {
 	for _, end := range [2]byte{'\n', '\r'} {
 		for i := bytes.IndexByte(text, end); i >= 0; {
@@ -22,8 +22,8 @@ func Flatten(text []byte) {
 	}
 }
 
-// AppendText writes s as a JSON string. Invalid UTF-8 becomes U+FFFD; nothing
-// but what JSON demands is escaped.
+// AppendText writes s as a JSON string. Invalid UTF-8 becomes U+FFFD. Only characters
+// that JSON requires to be escaped are escaped.
 func AppendText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for s != "" {
@@ -39,7 +39,7 @@ func AppendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// isPlain tells the bytes that stand for themselves in every string.
+// isPlain reports whether a byte needs no escape in a string.
 func isPlain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf }
 
 // appendRune writes the first rune of s, which is not plain, and returns the rest.
@@ -59,7 +59,7 @@ func appendRune(dst []byte, s string) ([]byte, string) {
 	return dst, s[1:]
 }
 
-// Unquote is what a quoted string says, without a copy where nothing is escaped.
+// Unquote decodes a quoted string, without a copy if nothing is escaped.
 func Unquote(quoted []byte) []byte {
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -72,8 +72,8 @@ func Unquote(quoted []byte) []byte {
 	return []byte(text)
 }
 
-// Number is what a JSON number says; ok is false for any other value and for one
-// that no float64 can hold.
+// Number decodes a JSON number; ok is false for any other value and for one that does
+// not fit a float64.
 func Number(raw json.RawMessage) (n float64, ok bool) {
 	if len(raw) == 0 || raw[0] != '-' && !isDigit(raw[0]) {
 		return 0, false
@@ -82,7 +82,7 @@ func Number(raw json.RawMessage) (n float64, ok bool) {
 	return n, err == nil
 }
 
-// First is the first byte of text that is not space, or 0 when there is none.
+// First returns the first byte of text that is not space, or 0 if there is none.
 func First(data []byte) byte {
 	t := text(data)
 	return t.at(t.space(0))

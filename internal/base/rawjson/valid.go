@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Valid tells whether data is one JSON value within MaxDepth, and why not.
+// Valid returns nil if data is one JSON value within MaxDepth, else why it is not.
 func Valid(data []byte) error {
 	t := text(data)
 	end, err := t.value(t.space(0), 0)
@@ -18,7 +18,7 @@ func Valid(data []byte) error {
 	return nil
 }
 
-// Depth is how deeply the arrays and objects of a valid value nest.
+// Depth returns how deeply the arrays and objects of a valid value nest.
 func Depth(value json.RawMessage) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(value); i++ {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// longestCommand bounds what is shown of a command line.
+// longestCommand limits the length of a command line.
 const longestCommand = 300
 
-// Command writes a command line for people: without the values of flags and
-// settings that sound secret, credentials in URLs, and words that look like keys.
+// Command formats a command line for people, without the values of flags and settings
+// with secret names, credentials in URLs, and words that look like keys.
 func Command(name string, args []string) string {
 	words := []string{quoted(name)}
 	for _, arg := range Args(args) {
@@ -19,7 +19,7 @@ func Command(name string, args []string) string {
 	return Cut(strings.Join(words, " "), longestCommand)
 }
 
-// Args are a command's arguments without what is secret in them.
+// Args returns a command's arguments without secrets.
 func Args(args []string) []string {
 	shown := make([]string, len(args))
 	hideNext := false
@@ -38,10 +38,10 @@ func Args(args []string) []string {
 	return shown
 }
 
-// setting is "key=value" or "Key: value", a flag or not.
+// setting matches "key=value" or "Key: value", as a flag or not.
 var setting = regexp.MustCompile(`^(-*[A-Za-z][\w.-]*)(=|:\s+)(.+)$`)
 
-// word hides what is secret in one argument.
+// word hides the secrets in one argument.
 func word(arg string) string {
 	if m := setting.FindStringSubmatch(arg); m != nil {
 		if Secret(m[1]) {
@@ -58,7 +58,7 @@ func word(arg string) string {
 	return arg
 }
 
-// address is a URL without password and query.
+// address returns a URL without password and query.
 func address(u *url.URL) string {
 	if u.RawQuery != "" {
 		u.RawQuery = "…"
@@ -67,7 +67,7 @@ func address(u *url.URL) string {
 	return u.Redacted()
 }
 
-// keyPrefixes begin the keys of well-known services.
+// keyPrefixes are the prefixes of keys of well-known services.
 var keyPrefixes = []string{"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-", "AKIA", "AIza", "eyJ", "npm_", "hf_", "Bearer "}
 
 var (
@@ -75,8 +75,8 @@ var (
 	letters  = regexp.MustCompile(`[A-Za-z]`)
 )
 
-// looksLikeKey tells words that nobody writes by hand: a known beginning, or many
-// letters and digits without a break.
+// looksLikeKey reports whether a word looks generated: it has a known prefix, or is a
+// long run of letters and digits.
 func looksLikeKey(word string) bool {
 	for _, prefix := range keyPrefixes {
 		if strings.HasPrefix(word, prefix) && len(word) > len(prefix)+8 {
@@ -88,7 +88,7 @@ func looksLikeKey(word string) bool {
 	return keyShape.MatchString(word) && !isPath && !isName
 }
 
-// quoted puts words with spaces in them into quotation marks.
+// quoted quotes words that contain spaces.
 func quoted(word string) string {
 	if word == "" || strings.ContainsAny(word, " \t\n\"'") {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

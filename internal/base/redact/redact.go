@@ -1,5 +1,5 @@
-// Package redact shows data to people who read traces and logs: without what
-// sounds secret, and not at any length.
+// Package redact formats data for traces and logs, without secrets and with limited
+// length.
 package redact
 
 import (
@@ -11,24 +11,24 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a span shows of a call's arguments.
+// Limits for the arguments of a call in a span.
 const (
-	longestShown  = 2048     // of the whole
+	longestShown  = 2048     // of all arguments
 	longestValue  = 256      // of one string
-	longestParsed = 32 << 10 // longer arguments are told by their size only
+	longestParsed = 32 << 10 // of longer arguments only the size is shown
 
-	// Hidden stands for a secret.
+	// Hidden is shown in place of a secret.
 	Hidden = "[redacted]"
 )
 
-// secretWords mark a key whose value nobody should read in a trace.
+// secretWords are the parts of a key that mark its value as secret.
 var secretWords = []string{
 	"password", "passwd", "passphrase", "secret", "token", "apikey", "authorization", "credential",
 	"cookie", "privatekey", "bearer", "signature",
 }
 
-// JSON writes arguments for people: without the values of keys that sound
-// secret, and not at any length.
+// JSON formats arguments for people, without the values of keys that look secret, and
+// with limited length.
 func JSON(args json.RawMessage) string {
 	switch {
 	case len(args) == 0:
@@ -53,8 +53,9 @@ func JSON(args json.RawMessage) string {
 	return Cut(strings.TrimSuffix(out.String(), "\n"), longestShown)
 }
 
-// isPlain tells whether JSON can be shown as it is: it is short and compact, has neither
-// escapes nor long strings, and no key in it sounds secret. Most arguments are like that.
+// isPlain reports whether JSON can be shown unchanged: it is short and compact, has no
+// escapes and no long strings, and no key in it looks secret. Most arguments are like
+// that.
 func isPlain(args []byte) bool {
 	if len(args) > longestShown {
 		return false
@@ -96,7 +97,7 @@ func veiled(value any) any {
 	return value
 }
 
-// harmless values keep no secret: max_tokens is a number.
+// harmless reports whether a value cannot be a secret: max_tokens is a number.
 func harmless(value any) bool {
 	switch value.(type) {
 	case json.Number, bool, nil:
@@ -106,16 +107,16 @@ func harmless(value any) bool {
 	}
 }
 
-// separators are left out before a key is compared.
+// separators are removed before a key is compared.
 var separators = strings.NewReplacer("_", "", "-", "", ".", "")
 
-// Secret tells whether the value under a key is one nobody should read.
+// Secret reports whether the value of a key is secret.
 func Secret(key string) bool {
 	plain := separators.Replace(strings.ToLower(key))
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
 }
 
-// Cut shortens text to about limit bytes, never inside a character.
+// Cut shortens text to about limit bytes, at a character boundary.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Box encrypts stored values with AES-GCM. Each value is bound to what it is about, so
-// that one row of a table cannot be passed off as another.
+// Box encrypts stored values with AES-GCM. Each value is bound to its subject, so that
+// one row of a table cannot be used as another.
 type Box struct {
 	Key          func() (Text, error)
 	RecoveryHint string // what to do when the key is lost: "log in again with …"
@@ -42,7 +42,7 @@ func (b Box) cipher() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Seal encrypts v as JSON. about is the kind of value, then whose it is.
+// Seal encrypts v as JSON. about is the kind of value, followed by its owner.
 func (b Box) Seal(v any, about ...string) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -69,7 +69,7 @@ func (b Box) Open(sealed []byte, v any, about ...string) error {
 	return json.Unmarshal(plain, v)
 }
 
-// bound joins words with their lengths, so that different lists never give the same
+// bound joins strings with their lengths, so that different lists never give the same
 // bytes.
 func bound(words []string) []byte {
 	var out []byte

@@ -32,7 +32,7 @@ func FromKeyring(service, name string) (Text, error) {
 			return Text{}, fault.New(fault.Config, "the keyring has no %s/%s", service, name).
 				WithHint("store it; on Linux: secret-tool store --label=luanette service %s username %s", service, name)
 		case a.err != nil:
-			return Text{}, fault.Wrap(fault.Config, a.err, "ask the keyring").
+			return Text{}, fault.Wrap(fault.Config, a.err, "read the keyring").
 				WithHint("a server without a desktop has none: use ${env:NAME} or ${file:PATH}")
 		}
 		return New(a.value), nil

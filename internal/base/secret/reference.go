@@ -96,13 +96,13 @@ func (f Finder) file(path string) (string, error) {
 	return value, nil
 }
 
-// IsReference tells whether text refers to a secret.
+// IsReference reports whether text is a reference to a secret.
 func IsReference(text string) bool { return reference.MatchString(text) }
 
 var onlyReferences = regexp.MustCompile(`^(?:Bearer |Basic |Token )?(?:\$\{(?:env|file|keyring):[^}]*\})+$`)
 
-// Shown is a configured secret as it may be shown: references as they are, anything
-// else hidden.
+// Shown returns a configured secret for display: references unchanged, anything else
+// hidden.
 func Shown(text string) string {
 	if text == "" || onlyReferences.MatchString(text) {
 		return text

@@ -19,7 +19,7 @@ type Text struct {
 	value *string
 }
 
-// New makes a secret of s.
+// New returns s as a secret.
 func New(s string) Text {
 	if s == "" {
 		return Text{}
@@ -35,10 +35,10 @@ func (t Text) Reveal() string {
 	return *t.value
 }
 
-// IsZero tells whether there is no secret.
+// IsZero reports whether there is no secret.
 func (t Text) IsZero() bool { return t.value == nil }
 
-// String is Hidden, or "" where there is nothing to hide.
+// String returns Hidden, or "" if there is no secret.
 func (t Text) String() string {
 	if t.IsZero() {
 		return ""

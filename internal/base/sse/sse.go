@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// MaxEvent is the default limit of one event: 16 MiB.
+// MaxEvent is the default size limit of one event: 16 MiB.
 const MaxEvent = 16 << 20
 
-// ErrTooLarge says that an event passed the limit of its reader.
+// ErrTooLarge is returned for an event that exceeds the limit of its reader.
 var ErrTooLarge = errors.New("message too large")
 
 // Event is one server-sent event.
 type Event struct {
 	Name  string        // empty means "message"
 	ID    string        // the stream's last event id as of this event
-	Retry time.Duration // zero: not said
+	Retry time.Duration // zero: not set
 	Data  []byte
 }
 
@@ -35,7 +35,8 @@ type Reader struct {
 	started bool
 }
 
-// NewReader reads events of up to max bytes; zero or less means MaxEvent.
+// NewReader returns a reader of events of up to max bytes; zero or less means
+// MaxEvent.
 func NewReader(in io.Reader, max int) *Reader {
 	if max <= 0 {
 		max = MaxEvent
@@ -43,16 +44,16 @@ func NewReader(in io.Reader, max int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, 4<<10), max: max}
 }
 
-// LastID is the id to resume after.
+// LastID returns the id to resume after.
 func (r *Reader) LastID() string { return r.lastID }
 
-// Retry is how long the server asked to wait before reconnecting; zero when it
+// Retry returns how long the server asked to wait before reconnecting, or zero if it
 // did not.
 func (r *Reader) Retry() time.Duration { return r.retry }
 
-// Next reads the next event that has data. Its Data belongs to the caller. At
-// the end of the stream it returns io.EOF, also when the stream ends inside an
-// event, which then is dropped as the standard demands. ErrTooLarge is final.
+// Next reads the next event that has data. Its Data belongs to the caller. At the end
+// of the stream it returns io.EOF. An incomplete event at the end is dropped, as the
+// standard requires. ErrTooLarge is final.
 func (r *Reader) Next() (Event, error) {
 	var e Event
 	hasData := false
@@ -102,8 +103,8 @@ func splitField(line []byte) (field, value []byte) {
 	return field, value
 }
 
-// line reads up to \n, \r or \r\n and returns it without its end. The slice is
-// good until the next call.
+// line reads up to \n, \r or \r\n and returns the line without its end. The slice is
+// valid until the next call.
 func (r *Reader) line(budget int) ([]byte, error) {
 	var long []byte
 	for {
@@ -129,14 +130,14 @@ func (r *Reader) line(budget int) ([]byte, error) {
 			long = append(long, take...)
 			take = long
 		}
-		// The bytes stay in the buffer until the next fill, so take is still good.
+		// The bytes stay in the buffer until the next fill, so take is still valid.
 		r.skip(end + 1)
 		return take, nil
 	}
 }
 
-// window is what is buffered, filled when it was empty, past a byte order mark
-// and past the second half of a \r\n.
+// window returns the buffered bytes, and fills an empty buffer. It skips a byte order
+// mark and the second half of a \r\n.
 func (r *Reader) window() ([]byte, error) {
 	if !r.started {
 		r.started = true
@@ -160,7 +161,7 @@ func (r *Reader) window() ([]byte, error) {
 	}
 }
 
-// skip passes over n bytes; should they not come, the next read says why.
+// skip skips n bytes; the next read returns an error if there are fewer.
 func (r *Reader) skip(n int) { _, _ = r.in.Discard(n) }
 
 func lineEnd(window []byte) int {
@@ -174,8 +175,8 @@ func lineEnd(window []byte) int {
 	return end
 }
 
-// Append writes an event. Line ends inside Data become further data lines;
-// those inside Name and ID, which would forge fields, are dropped.
+// Append writes an event. Newlines inside Data become further data lines. Those inside
+// Name and ID, which would inject fields, are dropped.
 func Append(dst []byte, e Event) []byte {
 	if e.Name != "" {
 		dst = appendField(dst, "event: ", e.Name)
@@ -200,7 +201,7 @@ func Append(dst []byte, e Event) []byte {
 	}
 }
 
-// AppendComment writes a comment, which keeps a silent stream alive.
+// AppendComment writes a comment, which keeps an idle stream open.
 func AppendComment(dst []byte, text string) []byte {
 	return append(appendField(dst, ": ", text), '\n')
 }

@@ -1,5 +1,4 @@
-// Package suggest finds what somebody probably meant: the known names closest to
-// a mistyped one.
+// Package suggest finds the known names that are closest to a mistyped one.
 package suggest
 
 import (
@@ -7,9 +6,9 @@ import (
 	"strings"
 )
 
-// Names returns at most limit of the known names that want may be a slip of,
-// closest first and in alphabetical order among equals. A name qualifies when it
-// is a few edits away for its length, or when one contains the other.
+// Names returns at most limit of the known names that are similar to want, closest
+// first and in alphabetical order among equals. A name is similar if it differs by a
+// few edits for its length, or if one contains the other.
 func Names(want string, known []string, limit int) []string {
 	type candidate struct {
 		name string
@@ -35,8 +34,8 @@ func Names(want string, known []string, limit int) []string {
 	return names
 }
 
-// slip tells how far apart two names are, and whether that is near enough to be
-// worth suggesting.
+// slip returns the distance of two names, and whether it is small enough for a
+// suggestion.
 func slip(want, name string) (cost int, near bool) {
 	if want == "" || name == "" {
 		return 0, false
@@ -51,8 +50,8 @@ func slip(want, name string) (cost int, near bool) {
 	return 0, false
 }
 
-// distance counts the insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b, giving up past the limit.
+// distance counts the insertions, deletions, substitutions and swaps of neighbours
+// that turn a into b. It stops above the limit.
 func distance(a, b string, limit int) int {
 	if gap := len(a) - len(b); gap > limit || -gap > limit {
 		return limit + 1
@@ -83,7 +82,7 @@ func distance(a, b string, limit int) int {
 	return min(last[len(b)], limit+1)
 }
 
-// swapped tells whether two words end with the same two letters in another order.
+// swapped reports whether two words end with the same two letters in swapped order.
 func swapped(a, b string) bool {
 	i, j := len(a), len(b)
 	return i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1]

@@ -8,29 +8,29 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 )
 
-// DefaultKeep is how many recent events a bus keeps for replay.
+// DefaultKeep is how many recent events a bus stores for replay.
 const DefaultKeep = 1024
 
-// BusOptions are a bus's choices. The zero value is ready to use.
+// BusOptions are the options of a bus. The zero value is ready to use.
 type BusOptions struct {
-	Keep  int         // events kept for replay; zero means DefaultKeep, below zero none
+	Keep  int         // events stored for replay; zero means DefaultKeep, below zero none
 	Clock clock.Clock // stamps events; nil means the machine's
 }
 
-// Bus numbers events and hands them to subscriptions. It is safe for concurrent
-// use and starts no goroutines.
+// Bus numbers events and delivers them to subscriptions. It is safe for concurrent use
+// and starts no goroutines.
 type Bus struct {
 	clock clock.Clock
 
-	mu     sync.Mutex
-	seq    uint64
-	recent ring
-	subs   []*Subscription
-	heard  map[string][]*Subscription // audiences, since subs were last changed
-	closed bool
+	mu        sync.Mutex
+	seq       uint64
+	recent    ring
+	subs      []*Subscription
+	audiences map[string][]*Subscription // by event type; cleared when subs changes
+	closed    bool
 }
 
-// New makes a bus.
+// New returns a bus.
 func New(o BusOptions) *Bus {
 	if o.Keep == 0 {
 		o.Keep = DefaultKeep
@@ -41,32 +41,34 @@ func New(o BusOptions) *Bus {
 	return &Bus{clock: o.Clock, recent: ring{bound: max(o.Keep, 0)}}
 }
 
-// Publish gives p the next sequence number and hands it to everybody who asked
-// for its type. It never waits for them. A nil or closed bus drops p.
+// Publish gives p the next sequence number and delivers it to the subscriptions of its
+// type. It never waits for them. A nil or closed bus drops p.
 func (b *Bus) Publish(p Payload) {
 	if b != nil {
 		b.publish(Event{Type: p.EventType(), Data: p})
 	}
 }
 
-// HasSubscriber tells whether somebody listens for events of a type, for those who would
-// have work with making one. What is published all the same is kept for later.
+// HasSubscriber reports whether there is a subscription for events of a type, so that
+// a caller can skip building an event. Events that are published anyway are stored for
+// replay.
 func (b *Bus) HasSubscriber(kind string) bool {
 	if b == nil {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.audience(kind), func(s *Subscription) bool { return s.agrees(kind) })
+	return slices.ContainsFunc(b.audience(kind), func(s *Subscription) bool { return s.wanted(kind) })
 }
 
-// kindsHeard bounds for how many types audiences are known: some are made up by scripts.
-const kindsHeard = 1000
+// maxAudiences limits for how many types the audience is cached, because scripts can
+// make up types.
+const maxAudiences = 1000
 
-// audience is who listens for events of a type, which is asked far more often than it
-// changes; mu is held.
+// audience returns the subscriptions for events of a type. It is cached, because it is
+// called far more often than it changes; mu is held.
 func (b *Bus) audience(kind string) []*Subscription {
-	listeners, known := b.heard[kind]
+	listeners, known := b.audiences[kind]
 	if known {
 		return listeners
 	}
@@ -75,14 +77,14 @@ func (b *Bus) audience(kind string) []*Subscription {
 			listeners = append(listeners, s)
 		}
 	}
-	if b.heard == nil || len(b.heard) >= kindsHeard {
-		b.heard = make(map[string][]*Subscription)
+	if b.audiences == nil || len(b.audiences) >= maxAudiences {
+		b.audiences = make(map[string][]*Subscription)
 	}
-	b.heard[strings.Clone(kind)] = listeners
+	b.audiences[strings.Clone(kind)] = listeners
 	return listeners
 }
 
-// Relay publishes what another node did, for those who asked for that too.
+// Relay publishes an event of another node to the subscriptions with IncludeRemote.
 func (b *Bus) Relay(node string, p Remote) {
 	b.publish(Event{Type: p.Type, Data: p, Node: node})
 }
@@ -101,17 +103,17 @@ func (b *Bus) publish(e Event) {
 	}
 }
 
-// Last is the sequence number of the newest event; zero before the first. Taken
-// before a snapshot of some state and given as After, it makes a subscription
-// that misses nothing which happened since the snapshot.
+// Last returns the sequence number of the newest event, or zero before the first. A
+// caller that takes it before a snapshot of some state and passes it as After misses
+// nothing that happened since the snapshot.
 func (b *Bus) Last() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.seq
 }
 
-// Subscribe starts a subscription. The caller closes it. On a closed bus it
-// ends at once, after what After replays.
+// Subscribe starts a subscription. The caller closes it. On a closed bus the
+// subscription ends at once, after the replay.
 func (b *Bus) Subscribe(o Options) *Subscription {
 	s := newSubscription(b, o)
 	b.mu.Lock()
@@ -120,12 +122,12 @@ func (b *Bus) Subscribe(o Options) *Subscription {
 	if b.closed {
 		s.end()
 	} else {
-		b.subs, b.heard = append(b.subs, s), nil
+		b.subs, b.audiences = append(b.subs, s), nil
 	}
 	return s
 }
 
-// replay hands s what was published after the event numbered after.
+// replay delivers to s the events after the sequence number after.
 func (b *Bus) replay(s *Subscription, after uint64) {
 	if after == 0 || after == b.seq {
 		return
@@ -147,7 +149,7 @@ func (b *Bus) replay(s *Subscription, after uint64) {
 	}
 }
 
-// Close ends all subscriptions, once their readers have read what is queued.
+// Close ends all subscriptions after their readers have read the queued events.
 func (b *Bus) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,13 +157,13 @@ func (b *Bus) Close() {
 	for _, s := range b.subs {
 		s.end()
 	}
-	b.subs, b.heard = nil, nil
+	b.subs, b.audiences = nil, nil
 }
 
 func (b *Bus) remove(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.subs, s); i >= 0 {
-		b.subs, b.heard = slices.Delete(b.subs, i, i+1), nil
+		b.subs, b.audiences = slices.Delete(b.subs, i, i+1), nil
 	}
 }

@@ -1,9 +1,8 @@
 // Package event is a typed bus for what happens in the program. Packages publish
 // small structs; logs, the HUD, notifications and waiting calls subscribe.
 //
-// Publishing never waits for anybody, whatever subscribers do, and all
-// subscribers see events in the one order of their sequence numbers. Each
-// subscription chooses one of two promises:
+// Publishing never waits for subscribers, and all subscribers see events in the order
+// of their sequence numbers. Each subscription chooses one of two modes:
 //
 //   - Every (must-deliver-bounded): each event in order, up to Options.Buffer
 //     unread ones. Past that bound the oldest unread are dropped, and in their
@@ -13,8 +12,8 @@
 //     already superseded when it was read. More than Options.Buffer different
 //     unread ones are dropped as above.
 //
-// The bus keeps the most recent events, so that a reader that was away can
-// carry on from the last sequence number it saw (Options.After).
+// The bus stores the most recent events, so that a reader that was disconnected can
+// continue after the last sequence number it saw (Options.After).
 //
 // Locks: the bus's lock may be held while a subscription's is taken, never the
 // other way round.
@@ -27,62 +26,62 @@ import (
 	"time"
 )
 
-// Payload is something that can be published. Its type is dotted words, the
-// package first: "upstream.connected". A payload is shared by all subscribers and
-// must not be changed once published.
+// Payload is the data of an event. Its type is dotted words, the package first:
+// "upstream.connected". A payload is shared by all subscribers and must not be changed
+// after it was published.
 type Payload interface {
 	EventType() string
 }
 
-// Keyed is a payload about one of several like things: the upstream's name, the
-// job's id. For Latest, events of one type with different keys do not replace
-// each other. EventKey is called while locks are held: it returns a field.
+// Keyed is a payload about one of several things of a kind; the key is the name of an
+// upstream or the id of a job. For Latest, events of one type with different keys do
+// not replace each other. EventKey is called while locks are held, so it must only
+// return a field.
 type Keyed interface {
 	Payload
 	EventKey() string
 }
 
-// Event is a published payload with its place in the order of things.
+// Event is a published payload with its sequence number.
 type Event struct {
 	Seq  uint64    `json:"seq"` // 1, 2, 3 … over the life of the bus
 	Time time.Time `json:"time"`
 	Type string    `json:"type"`
-	Data any       `json:"data"` // the Payload as it was published
-	// Node is where it happened, when that is another node than this.
+	Data any       `json:"data"` // the published Payload
+	// Node is the node where it happened, if that is another one.
 	Node string `json:"node,omitempty"`
 }
 
-// Remote is a payload that another node published, as it came over the wire.
+// Remote is a payload that another node published, as it was received.
 type Remote struct {
 	Type string
 	Key  string
 	Data json.RawMessage
 }
 
-// EventType is that of the payload.
+// EventType returns the type of the payload.
 func (r Remote) EventType() string { return r.Type }
 
-// EventKey is that of the payload.
+// EventKey returns the key of the payload.
 func (r Remote) EventKey() string { return r.Key }
 
-// MarshalJSON gives the payload as its node wrote it.
+// MarshalJSON returns the payload as its node wrote it.
 func (r Remote) MarshalJSON() ([]byte, error) { return r.Data, nil }
 
-// Missed stands in place of events that a subscription could not keep. Its
-// event bears the sequence number of the newest of them.
+// Missed replaces events that a subscription dropped. Its event has the sequence
+// number of the newest of them.
 type Missed struct {
-	// Count is how many events are missing: exact when the reader was too slow.
-	// When it asked for events older than the bus keeps, it counts those of all
-	// types; zero means that nobody can tell, because After was no number of
-	// this bus.
+	// Count is how many events are missing. It is exact if the reader was too slow. If
+	// the reader asked for events older than the bus stores, it counts those of all
+	// types. Zero means unknown, because After was not a number of this bus.
 	Count uint64 `json:"count"`
 }
 
 // EventType is "event.missed".
 func (Missed) EventType() string { return "event.missed" }
 
-// On ranges over the events of sub whose payload is a T, with the payload in
-// its own type, until sub or ctx ends. Others, Missed included, are skipped.
+// On iterates over the events of sub whose payload is a T, with the payload in its own
+// type, until sub or ctx ends. Other events, Missed included, are skipped.
 //
 //	for e, up := range event.On[upstream.Connected](ctx, sub) { … }
 func On[T Payload](ctx context.Context, sub *Subscription) iter.Seq2[Event, T] {

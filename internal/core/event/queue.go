@@ -2,29 +2,30 @@ package event
 
 import "container/list"
 
-// queue holds a subscription's unread events, at most a bound of them, in the
-// order of their sequence numbers.
+// queue holds the unread events of a subscription, up to a bound, in the order of
+// their sequence numbers.
 type queue interface {
-	// push adds e. When that passes the bound the oldest is dropped and returned.
+	// push adds e. If that exceeds the bound, the oldest event is dropped and
+	// returned.
 	push(e Event) (dropped Event, full bool)
-	// pop takes the oldest.
+	// pop removes and returns the oldest event.
 	pop() (Event, bool)
 	len() int
 	clear()
 }
 
-// ring is a queue of every event. It grows by doubling up to its bound, so that
-// a reader that keeps up costs little.
+// ring is a queue of every event. It grows by doubling up to its bound, so that it
+// stays small for a reader that keeps up.
 type ring struct {
 	bound int
 	slots []Event
-	head  int // index of the oldest
+	head  int // index of the oldest event
 	count int
 }
 
 func (r *ring) len() int { return r.count }
 
-// at is the i-th oldest.
+// at returns the i-th oldest event.
 func (r *ring) at(i int) Event { return r.slots[(r.head+i)%len(r.slots)] }
 
 func (r *ring) push(e Event) (dropped Event, full bool) {
@@ -47,7 +48,7 @@ func (r *ring) pop() (Event, bool) {
 		return Event{}, false
 	}
 	e := r.slots[r.head]
-	r.slots[r.head] = Event{} // lets go of the payload
+	r.slots[r.head] = Event{} // releases the payload
 	r.head = (r.head + 1) % len(r.slots)
 	r.count--
 	return e, true
@@ -71,7 +72,7 @@ type latest struct {
 	places map[topic]*list.Element
 }
 
-// topic is what an event is news about.
+// topic identifies what an event is about.
 type topic struct{ kind, key string }
 
 func newLatest(bound int) *latest {
@@ -98,7 +99,7 @@ func (l *latest) push(e Event) (dropped Event, full bool) {
 	if l.unread.Len() == l.bound {
 		dropped, full = l.pop()
 	}
-	unread := new(Event) // here rather than &e, so that replacing allocates nothing
+	unread := new(Event) // not &e, so that replacing allocates nothing
 	*unread = e
 	l.places[t] = l.unread.PushBack(unread)
 	return dropped, full

@@ -10,66 +10,66 @@ import (
 	"sync"
 )
 
-// DefaultBuffer is how many unread events a subscription keeps.
+// DefaultBuffer is how many unread events a subscription holds.
 const DefaultBuffer = 256
 
-// All, as Options.After, replays everything the bus still keeps.
+// All, as Options.After, replays all events that the bus stores.
 const All uint64 = math.MaxUint64
 
-// OtherBus, as After, is for a reader that saw the events of another bus: it is
-// told that it missed some, and then all events the bus still has.
+// OtherBus, as After, is for a reader that saw the events of another bus. It gets a
+// Missed event, and then all events that the bus stores.
 const OtherBus uint64 = math.MaxUint64 - 1
 
-// ErrClosed is what Next returns once the subscription or its bus is closed.
+// ErrClosed is returned by Next after the subscription or its bus was closed.
 var ErrClosed = errors.New("event subscription is closed")
 
-// Mode is the promise a subscription is given.
+// Mode says which events a subscription delivers.
 type Mode uint8
 
 const (
-	// Every delivers each event in order and counts what it had to drop.
+	// Every delivers each event in order and counts the dropped ones.
 	Every Mode = iota
 	// Latest delivers the newest event per type and key.
 	Latest
 )
 
-// Options say what a subscription wants to see.
+// Options are the options of a subscription.
 type Options struct {
 	// Types are exact ("job.finished") or a prefix ("upstream.*"). None means all.
 	Types []string
-	// Wants, if given, is asked about every type besides, now and later. It is called
-	// while locks are held.
+	// Wants, if not nil, must also return true for the type of an event. It is called
+	// for every event, while locks are held.
 	Wants func(kind string) bool
-	// Mode is the promise; Every by default.
+	// Mode is Every by default.
 	Mode Mode
-	// Buffer bounds the unread events; zero or less means DefaultBuffer.
+	// Buffer limits the unread events; zero or less means DefaultBuffer.
 	Buffer int
-	// After replays what the bus keeps of the events after this sequence number
-	// before any new one, without gap or repetition. Zero means new ones only, All
-	// everything kept. When some are no longer kept the first event is a Missed;
-	// so it is for a number this bus has not reached, which some earlier bus gave
-	// out, and then all that is kept follows.
+	// After replays the stored events after this sequence number before any new one,
+	// without gap or repetition. Zero means new events only, All means all stored
+	// ones. If some are no longer stored, the first event is a Missed. A number that
+	// this bus has not reached comes from an earlier bus: the first event is a Missed
+	// then too, and all stored events follow.
 	After uint64
-	// IncludeRemote also gives what happens on other nodes. Those who act on events
-	// leave it: every node acts on its own.
+	// IncludeRemote also delivers the events of other nodes. Subscribers that act on
+	// events leave it unset, because every node acts on its own events.
 	IncludeRemote bool
 }
 
-// Subscription is one reader's place on the bus. Several goroutines may read it;
-// each event goes to one of them.
+// Subscription receives events of a bus. Several goroutines may read it; each event
+// goes to one of them.
 type Subscription struct {
-	bus   *Bus
-	types []string
-	some  func(kind string) bool // nil: all of types
-	all   bool                   // other nodes' too
-	wake  chan struct{}          // holds a token while something may be waiting to be read
-	done  chan struct{}          // closed when nothing more will come
+	bus    *Bus
+	types  []string
+	wants  func(kind string) bool // nil: all of types
+	remote bool                   // events of other nodes too
+	wake   chan struct{}          // has a token while there may be something to read
+	done   chan struct{}          // closed when no more events will come
 
 	mu     sync.Mutex
 	queue  queue
 	gap    bool   // events are missing before what is in the queue
 	missed uint64 // how many
-	upTo   Event  // the newest of them
+	upTo   Event  // the newest missed event
 	ended  bool
 }
 
@@ -78,7 +78,7 @@ func newSubscription(b *Bus, o Options) *Subscription {
 		o.Buffer = DefaultBuffer
 	}
 	s := &Subscription{
-		bus: b, types: o.Types, some: o.Wants, all: o.IncludeRemote,
+		bus: b, types: o.Types, wants: o.Wants, remote: o.IncludeRemote,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if o.Mode == Latest {
@@ -89,13 +89,13 @@ func newSubscription(b *Bus, o Options) *Subscription {
 	return s
 }
 
-// Want adds types to those the subscription asked for, from now on. One that
-// asked for none sees all types already.
+// Want adds types to those of the subscription, from now on. A subscription without
+// types gets all types already.
 func (s *Subscription) Want(types ...string) {
-	s.bus.mu.Lock() // which offer is called under
+	s.bus.mu.Lock() // offer is called with this lock held
 	defer s.bus.mu.Unlock()
 	if len(s.types) > 0 {
-		s.types, s.bus.heard = slices.Concat(s.types, types), nil
+		s.types, s.bus.audiences = slices.Concat(s.types, types), nil
 	}
 }
 
@@ -119,18 +119,18 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Poll is Next without waiting: it tells whether an event was there.
+// Poll is Next without waiting. It reports whether there was an event.
 func (s *Subscription) Poll() (Event, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.take()
 	if ok && s.queue.len() > 0 {
-		s.signal() // there is more, and another reader may have lost its token to us
+		s.signal() // there is more, and another reader may have lost its token to this one
 	}
 	return e, ok
 }
 
-// All ranges over the events until the subscription is closed or ctx is done.
+// All iterates over the events until the subscription is closed or ctx is done.
 func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {
@@ -142,18 +142,18 @@ func (s *Subscription) All(ctx context.Context) iter.Seq[Event] {
 	}
 }
 
-// Close ends the subscription and drops what was not read. It may be called
-// more than once and while others wait in Next.
+// Close ends the subscription and drops unread events. It may be called more than once
+// and while other goroutines wait in Next.
 func (s *Subscription) Close() {
 	s.bus.remove(s)
 	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.clear()
-	s.forgive()
+	s.clearGap()
 }
 
-// end says that nothing more will come.
+// end marks that no more events will come.
 func (s *Subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,9 +163,9 @@ func (s *Subscription) end() {
 	}
 }
 
-// offer queues e, whose type is listened for, if it is wanted.
+// offer queues e, whose type is subscribed to, if it is wanted.
 func (s *Subscription) offer(e Event) {
-	if !s.agrees(e.Type) || e.Node != "" && !s.all {
+	if !s.wanted(e.Type) || e.Node != "" && !s.remote {
 		return
 	}
 	s.mu.Lock()
@@ -179,7 +179,7 @@ func (s *Subscription) offer(e Event) {
 	s.signal()
 }
 
-// skip tells the reader that n events up to the one given are not to be had.
+// skip records that n events up to the given one are missing.
 func (s *Subscription) skip(n uint64, upTo Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,12 +197,12 @@ func (s *Subscription) take() (Event, bool) {
 	}
 	m := Missed{Count: s.missed}
 	e := Event{Seq: s.upTo.Seq, Time: s.upTo.Time, Type: m.EventType(), Data: m}
-	s.forgive()
+	s.clearGap()
 	return e, true
 }
 
-// forgive forgets the gap: it was told, or nobody will ask.
-func (s *Subscription) forgive() { s.gap, s.missed, s.upTo = false, 0, Event{} }
+// clearGap clears the gap after it was delivered, or when the subscription ends.
+func (s *Subscription) clearGap() { s.gap, s.missed, s.upTo = false, 0, Event{} }
 
 func (s *Subscription) signal() {
 	select {
@@ -211,8 +211,8 @@ func (s *Subscription) signal() {
 	}
 }
 
-// listens tells whether events of a type were asked for. That some of another node's
-// were missed is told in any case: nobody knows which.
+// listens reports whether events of a type are subscribed to. Missed events of another
+// node are always delivered, because the types of the missed events are unknown.
 func (s *Subscription) listens(kind string) bool {
 	if len(s.types) == 0 || isMissed(kind) {
 		return true
@@ -225,9 +225,9 @@ func (s *Subscription) listens(kind string) bool {
 	return false
 }
 
-// agrees tells whether those of a type that is listened for are wanted now.
-func (s *Subscription) agrees(kind string) bool {
-	return s.some == nil || isMissed(kind) || s.some(kind)
+// wanted reports whether events of a subscribed type are wanted now.
+func (s *Subscription) wanted(kind string) bool {
+	return s.wants == nil || isMissed(kind) || s.wants(kind)
 }
 
 func isMissed(kind string) bool { return kind == Missed{}.EventType() }

@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Exceeded is a limit that was reached, and when to try again.
+// Exceeded describes a limit that was reached, and when to try again.
 type Exceeded struct {
 	What  string        // what is limited: requests, tool calls
 	Of    string        // whose limit it is: the key web, the user ada, the upstream fs
@@ -18,7 +18,7 @@ type Exceeded struct {
 	After time.Duration // when to try again
 }
 
-// Fault is the error for the caller.
+// Fault returns the error for the caller.
 func (x Exceeded) Fault() *fault.Error {
 	after := x.After.Round(time.Second)
 	if x.After < time.Second {
@@ -41,7 +41,7 @@ type details struct {
 	RetryAfterMS int64  `json:"retry_after_ms"`
 }
 
-// RetryAfter is the delay after which a refused request may be retried.
+// RetryAfter returns the delay after which a refused request may be retried.
 func RetryAfter(err error) (time.Duration, bool) {
 	for f := (*fault.Error)(nil); errors.As(err, &f); err = errors.Unwrap(f) {
 		var d details
@@ -52,7 +52,8 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// RetryHeader is the value of the header Retry-After: whole seconds, at least one.
+// RetryHeader returns the value of the Retry-After header: whole seconds, at least
+// one.
 func RetryHeader(after time.Duration) string {
 	return fmt.Sprint(max(1, int64((after+time.Second-1)/time.Second)))
 }

@@ -34,8 +34,8 @@ type Limits struct {
 // LocalID is the ID of the local owner.
 const LocalID = "local"
 
-// Local is the owner of the machine, who may do everything: the command line, stdio,
-// startup scripts, and every caller as long as no key exists.
+// Local returns the owner of the machine, who may do everything: the command line,
+// stdio, startup scripts, and every caller as long as no key exists.
 func Local() Principal { return Principal{ID: LocalID, Name: "local", Scopes: []Scope{Admin}} }
 
 type principalKey struct{}
@@ -56,14 +56,14 @@ func Of(ctx context.Context) Principal {
 	return Local()
 }
 
-// Anonymous is a caller without a key or token where one is needed. It may use only
-// what needs no scope.
+// Anonymous returns a caller without a key or token where one is needed. It may use
+// only what needs no scope.
 func Anonymous() Principal { return Principal{ID: "nobody", Name: "nobody"} }
 
-// Admin tells whether it may do everything, for all organisations.
+// Admin reports whether it may do everything, for all organisations.
 func (p Principal) Admin() bool { return p.Org == "" && slices.Contains(p.Scopes, Admin) }
 
-// May tells whether it has a scope for an organisation; an empty org means no
+// May reports whether it has a scope for an organisation; an empty org means no
 // particular one.
 func (p Principal) May(scope Scope, org string) bool {
 	if p.Org != "" && org != "" && p.Org != org {
@@ -83,7 +83,7 @@ func (p Principal) May(scope Scope, org string) bool {
 	}
 }
 
-// Title is its name in messages: "the key web".
+// Title returns its name in messages: "the key web".
 func (p Principal) Title() string {
 	if strings.HasPrefix(p.ID, "key:") {
 		return "the key " + p.Name
@@ -91,15 +91,15 @@ func (p Principal) Title() string {
 	return cmp.Or(p.Name, p.ID)
 }
 
-// Owns tells whether it may use what the principal with that ID created.
+// Owns reports whether it may use what the principal with that ID created.
 func (p Principal) Owns(id string) bool { return p.ID == cmp.Or(id, LocalID) || p.Admin() }
 
-// Restricted tells whether some tools are hidden from it.
+// Restricted reports whether some tools are hidden from it.
 func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 }
 
-// CanSee tells whether it can see a tool. Built-in tools have no namespace and are
+// CanSee reports whether it can see a tool. Built-in tools have no namespace and are
 // visible unless Tools excludes them, because the tools they reach are restricted too.
-// With an empty name it tells whether any tool of the namespace may be visible.
+// With an empty name it reports whether any tool of the namespace may be visible.
 func (p Principal) CanSee(space, name string) bool {
 	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {
 		return false
@@ -107,8 +107,8 @@ func (p Principal) CanSee(space, name string) bool {
 	return len(p.Tools) == 0 || slices.ContainsFunc(p.Tools, func(pattern string) bool { return names(pattern, space, name) })
 }
 
-// names tells whether a pattern such as "fs.read_*" matches a tool. A pattern without a
-// dot matches built-in tools, except that "*" matches all.
+// names reports whether a pattern such as "fs.read_*" matches a tool. A pattern
+// without a dot matches built-in tools, except that "*" matches all.
 func names(pattern, space, name string) bool {
 	if pattern == "*" {
 		return true
@@ -120,7 +120,8 @@ func names(pattern, space, name string) bool {
 	return space != "" && Matches(of, space) && (name == "" || Matches(its, name))
 }
 
-// Matches compares a name with a pattern in which * stands for any characters.
+// Matches reports whether a name matches a pattern in which * stands for any
+// characters.
 func Matches(pattern, name string) bool {
 	first, rest, starred := strings.Cut(pattern, "*")
 	if !starred {

@@ -12,14 +12,14 @@ const (
 	Read  Scope = "read"
 )
 
-// Scopes lists them all, the strongest first.
+// Scopes lists all scopes, the strongest first.
 var Scopes = []Scope{Admin, Org, Chat, MCP, Read}
 
 // DefaultScopes are the scopes of a key that is created without any: all but those for
 // administration.
 var DefaultScopes = []Scope{Chat, MCP, Read}
 
-// Description is what a scope allows.
+// Description returns what a scope allows.
 func (s Scope) Description() string {
 	return map[Scope]string{
 		Admin: "everything: keys, upstreams, approvals, and what others made",

@@ -49,9 +49,9 @@ func (v View) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// Value is the result as one JSON value, for scripts: the structured content if there
-// is any, else the text if it is JSON, else the text as a string; with blocks that are
-// not text, the list of blocks.
+// Value returns the result as one JSON value, for scripts: the structured content if
+// there is any, else the text if it is JSON, else the text as a string; with blocks
+// that are not text, the list of blocks.
 func (v View) Value() json.RawMessage {
 	if len(v.Structured) > 0 && !bytes.Equal(v.Structured, []byte("null")) {
 		return v.Structured
@@ -80,8 +80,8 @@ func (v View) Value() json.RawMessage {
 	return quoted
 }
 
-// Output makes a successful result of a text for people and, if data is not nil, the
-// same as data for programs.
+// Output returns a successful result with a text for people and, if data is not nil,
+// the same as data for programs.
 func Output(text string, data any) (Result, error) {
 	v := View{Content: []json.RawMessage{textBlock(text)}}
 	if data != nil {
@@ -99,8 +99,8 @@ func Output(text string, data any) (Result, error) {
 // if the tool failed.
 const ErrorKey = "luanette/error"
 
-// Failure makes the result of a tool that ran and failed, in the form of all endpoints:
-// message and hint as text, the fault as data in _meta.
+// Failure returns the result of a tool that ran and failed, in the form of all
+// endpoints: message and hint as text, the fault as data in _meta.
 func Failure(err error) Result {
 	f := fault.From(err)
 	text := string(f.Code) + ": " + f.Error()
@@ -115,7 +115,7 @@ func Failure(err error) Result {
 	return r
 }
 
-// Failed makes the result of a tool that ran and failed with this text.
+// Failed returns the result of a tool that ran and failed with this text.
 func Failed(text string) Result {
 	r, _ := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}.result() // valid JSON always encodes
 	return r
@@ -134,8 +134,8 @@ func textBlock(text string) json.RawMessage {
 	return raw
 }
 
-// Encode is JSON without the escapes for HTML: < stays one byte, which is easier to
-// read and costs models fewer tokens.
+// Encode returns JSON without the escapes for HTML: < stays one byte, which is easier
+// to read and costs models fewer tokens.
 func Encode(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

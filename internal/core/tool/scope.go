@@ -6,10 +6,10 @@ import "context"
 // a tool that calls tools cannot reach further than its caller. It must be safe for
 // concurrent use.
 type Scope struct {
-	// Allows tells whether a tool exists for this caller. A Ref without a name stands
-	// for a namespace: whether any tool in it may exist.
+	// Allows reports whether a tool exists for this caller. A Ref without a name
+	// stands for a namespace: whether any tool in it may exist.
 	Allows func(Ref) bool
-	// Admit is asked before every call of a tool that exists; its error refuses the
+	// Admit is called before every call of a tool that exists; its error refuses the
 	// call. nil admits all.
 	Admit func(Ref) error
 	// HideArgs excludes arguments from traces: they are private.
@@ -27,13 +27,13 @@ func WithScope(ctx context.Context, s *Scope) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// ScopeOf is the scope of ctx, or nil: everything is allowed.
+// ScopeOf returns the scope of ctx, or nil: everything is allowed.
 func ScopeOf(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
 }
 
-// and is what both allow.
+// and returns a scope that allows what both allow.
 func (s *Scope) and(inner *Scope) *Scope {
 	return &Scope{
 		Allows: func(r Ref) bool { return s.Allows(r) && inner.Allows(r) },

@@ -15,17 +15,17 @@ type Step struct {
 	// Before may change the invocation and returns the context for what follows. Its
 	// error refuses the call: neither later steps nor the tool see it. May be nil.
 	Before func(ctx context.Context, i *Invocation) (context.Context, error)
-	// After sees how the call ended, and may change that. It runs for every step whose
-	// Before succeeded, also when a later step refused the call. May be nil.
+	// After gets the outcome of the call, and may change it. It runs for every step
+	// whose Before succeeded, also when a later step refused the call. May be nil.
 	After func(ctx context.Context, i *Invocation)
 }
 
-// Invocation is one call on its way through the steps. A step must not keep it after
-// the call has ended: the memory is used again.
+// Invocation is one call on its way through the steps. A step must not retain it after
+// the call has ended, because the memory is reused.
 type Invocation struct {
 	Info *Info // the tool's definition; only Ref is set while its owner has not listed it
 	Call Call  // as the tool gets it
-	// Args are the caller's arguments, whatever steps have made of those in Call.
+	// Args are the caller's arguments, even if steps have changed those in Call.
 	Args json.RawMessage
 	// Relayed calls go to the upstream as the client wrote them, as Params. Steps that
 	// change arguments change Params too; arguments are not checked.
@@ -40,13 +40,13 @@ type Invocation struct {
 	Denied bool
 	Rule   string
 
-	// Answered tells that a step has set Result in place of the tool's: the call goes
-	// no further.
+	// Answered means that a step has set Result in place of the tool's; the tool is
+	// not called.
 	Answered bool
 	Result   Result
 	Err      error
 
-	// Release gives back the place that the call holds within its principal's quota; nil:
+	// Release returns the slot that the call holds within its principal's quota; nil:
 	// it holds none.
 	Release func()
 

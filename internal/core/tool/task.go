@@ -31,7 +31,7 @@ const (
 	TaskCancelled     TaskState = "cancelled"
 )
 
-// Final tells whether the state does not change any more.
+// Final reports whether the state does not change any more.
 func (s TaskState) Final() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCancelled
 }

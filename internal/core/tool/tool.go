@@ -18,7 +18,7 @@ type Ref struct {
 	Name  string
 }
 
-// String is "space.name", or "name" for our own tools.
+// String returns "space.name", or "name" for our own tools.
 func (r Ref) String() string {
 	if r.Space == "" {
 		return r.Name
@@ -34,7 +34,7 @@ type Info struct {
 	Input       json.RawMessage // JSON Schema of the arguments; always an object schema
 	Output      json.RawMessage // JSON Schema of the structured result, or nil
 	Hints       Hints
-	Raw         json.RawMessage // the definition as the upstream wrote it; nil: none
+	Raw         json.RawMessage // the definition as the upstream sent it; nil: none
 	Stale       bool            // from a cache: the upstream is disconnected
 	RunsScript  bool            // runs a script here; called by a script, its effects count as those of the caller
 
@@ -44,7 +44,7 @@ type Info struct {
 	Flags []string // codes of what the scanner found in the definition
 }
 
-// Same tells whether two definitions are equal, except for Stale.
+// Same reports whether two definitions are equal, except for Stale.
 func (i *Info) Same(other *Info) bool {
 	return i.Ref == other.Ref && i.Original == other.Original && i.Priority == other.Priority &&
 		i.Title == other.Title && i.Description == other.Description && i.Hints == other.Hints &&
@@ -61,10 +61,10 @@ type Hints struct {
 	ClosedWorld    bool
 }
 
-// Repeatable tells whether a call with an unknown outcome may be repeated.
+// Repeatable reports whether a call with an unknown outcome may be repeated.
 func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
 
-// Annotations are Hints as MCP writes them.
+// Annotations are Hints in the form of MCP.
 type Annotations struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`
@@ -72,7 +72,7 @@ type Annotations struct {
 	OpenWorld   bool `json:"openWorldHint"`
 }
 
-// Annotations returns h as MCP writes it.
+// Annotations returns h in the form of MCP.
 func (h Hints) Annotations() Annotations {
 	return Annotations{
 		ReadOnly: h.ReadOnly, Destructive: !h.ReadOnly && !h.NonDestructive,
@@ -88,8 +88,8 @@ type Call struct {
 	Caller *Caller         // the caller while the call runs; nil: it cannot be notified or asked
 }
 
-// Caller is who made the call, for notifications and questions while it runs. A
-// function that is nil is not supported.
+// Caller is the caller of a tool, for notifications and questions while the call runs.
+// A function that is nil is not supported.
 type Caller struct {
 	ID           string          // stable per user or connection, for pooling and fairness
 	User         string          // the authenticated user; "" if there is only one

@@ -12,12 +12,12 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-var errGivenUp = errors.New("the collector did not take it in time")
+var errGivenUp = errors.New("the collector did not accept it in time")
 
-// exportDelivery is the sending of one signal. It keeps errors from the SDK, which
-// would hand each of them to a global handler that prints it, and complains
-// instead; the records are lost either way. And it can be given up, so that an
-// export which hangs does not outlive Shutdown.
+// exportDelivery sends one signal. It logs errors as warnings instead of returning
+// them to the SDK, which would pass each of them to a global handler that prints it.
+// The records are lost either way. A delivery can be given up, so that a hanging
+// export does not outlive Shutdown.
 type exportDelivery struct {
 	signal   string
 	complain *exportWarnings
@@ -29,7 +29,7 @@ func newDelivery(signal string, complain *exportWarnings) *exportDelivery {
 	return &exportDelivery{signal: signal, complain: complain, up: make(chan struct{})}
 }
 
-// try sends, unless and until the delivery is given up.
+// try sends, unless the delivery is given up.
 func (d *exportDelivery) try(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -45,16 +45,16 @@ func (d *exportDelivery) try(ctx context.Context, send func(context.Context) err
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	if err != nil {
-		d.complain.about(d.signal, err)
+		d.complain.warn(d.signal, err)
 	}
 	cancel(nil)
 	watch.Wait()
 	return nil
 }
 
-// end runs the shutdown of an SDK provider to its end. The provider is not told
-// of ctx, because it would leave its work to goroutines when ctx is done;
-// instead the delivery is given up then, and all that remains fails at once.
+// end runs the shutdown of an SDK provider to its end. The provider does not get ctx,
+// because it would leave its work to goroutines when ctx is done. Instead the delivery
+// is given up then, and the remaining exports fail at once.
 func (d *exportDelivery) end(ctx context.Context, shutdown func(context.Context) error) error {
 	stop := context.AfterFunc(ctx, func() { d.once.Do(func() { close(d.up) }) })
 	defer stop()

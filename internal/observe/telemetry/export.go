@@ -23,7 +23,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// providers make traces, metrics and logs. Without an exporter meters does nothing
+// providers create traces, metrics and logs. Without an exporter, meters does nothing
 // and logs is nil.
 type providers struct {
 	recent    *Traces
@@ -33,7 +33,7 @@ type providers struct {
 	shutdowns []func(context.Context) error
 }
 
-// build makes the providers. If one fails, those made before are shut down.
+// build creates the providers. If one fails, those created before are shut down.
 func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *exportWarnings) (_ *providers, err error) {
 	built := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
 	if recent != nil {
@@ -166,7 +166,7 @@ func newResource(ctx context.Context, o Options, complain *exportWarnings) *reso
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
 		resource.WithAttributes(self...), resource.WithFromEnv())
 	if err != nil {
-		complain.about("resource", err) // res has what was detected
+		complain.warn("resource", err) // res has the attributes that were detected
 	}
 	return res
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// newConsole makes the handler that writes for people or for log collectors.
+// newConsole returns the handler that writes for people or for log collectors.
 func newConsole(o Options, level slog.Leveler) (slog.Handler, error) {
 	out := o.Stderr
 	if out == nil {
@@ -32,8 +32,8 @@ func newConsole(o Options, level slog.Leveler) (slog.Handler, error) {
 	}
 }
 
-// newHandler writes to console with trace ids and, unless exported is nil, to the
-// collector as well. The console's level holds for both.
+// newHandler returns a handler that writes to console with trace ids and, unless
+// exported is nil, to the collector as well. The console's level applies to both.
 func newHandler(console slog.Handler, exported log.LoggerProvider) slog.Handler {
 	h := newTraced(console)
 	if exported == nil {
@@ -42,11 +42,11 @@ func newHandler(console slog.Handler, exported log.LoggerProvider) slog.Handler 
 	return both{h, otelslog.NewHandler("luanette", otelslog.WithLoggerProvider(exported))}
 }
 
-// traced adds the trace_id and span_id of a record's context, at the top level
-// whatever groups are open.
+// traced adds the trace_id and span_id of a record's context at the top level, even if
+// groups are open.
 type traced struct {
-	root slog.Handler // before any group or attribute
-	next slog.Handler // root with all of them
+	root slog.Handler // without groups and attributes
+	next slog.Handler // root with all groups and attributes
 	with []func(slog.Handler) slog.Handler
 	deep bool // a group is open
 }
@@ -87,7 +87,7 @@ func (t *traced) and(deep bool, with func(slog.Handler) slog.Handler) slog.Handl
 	return &traced{root: t.root, next: with(t.next), with: append(slices.Clip(t.with), with), deep: deep}
 }
 
-// both hands records to two handlers; the first decides which are wanted.
+// both passes records to two handlers; the first decides which are enabled.
 type both struct{ first, second slog.Handler }
 
 func (b both) Enabled(ctx context.Context, level slog.Level) bool { return b.first.Enabled(ctx, level) }

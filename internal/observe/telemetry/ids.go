@@ -9,17 +9,17 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// idProvider serves when nothing is exported: its spans record nothing but have
-// real ids, so that log lines, scripts and upstreams can still tell which
-// requests belong together. Where there is a span already it is kept, for one of
-// ours in between would be missing from everybody's traces.
+// idProvider is used when nothing is exported. Its spans record nothing but have real
+// ids, so that log lines, scripts and upstreams can still correlate requests. If the
+// context already has a span, that one is used: a span of ours would be missing in
+// every trace viewer.
 type idProvider struct{ noop.TracerProvider }
 
 func (idProvider) Tracer(string, ...trace.TracerOption) trace.Tracer { return idTracer{} }
 
 type idTracer struct{ noop.Tracer }
 
-// Start stays in the span of ctx, or begins a trace.
+// Start returns the span of ctx, or begins a trace.
 func (idTracer) Start(ctx context.Context, _ string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	root := len(options) > 0 && isRoot(options)
 	if !root && trace.SpanContextFromContext(ctx).IsValid() {

@@ -1,15 +1,15 @@
 package telemetry
 
-// Attribute keys that more than one place uses, in logs and in spans, so that
-// one search finds all that was said about a thing.
+// Attribute keys that several packages use, in logs and in spans, so that one search
+// finds all entries about a thing.
 const (
 	KeyTraceID  = "trace_id"
 	KeySpanID   = "span_id"
 	KeyError    = "error"
-	KeyTool     = "tool"     // as people write it: space.name
+	KeyTool     = "tool"     // in the form space.name
 	KeyUpstream = "upstream" // its namespace
 	KeyScript   = "script"   // its hash
 	KeyJob      = "job"      // its id
-	KeySession  = "session"  // never the whole handle: it is a secret
+	KeySession  = "session"  // shortened: the whole handle is a secret
 	KeyTook     = "took"     // a duration
 )

@@ -7,15 +7,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// newMemoryProvider makes spans that are not exported, only stored in memory.
+// newMemoryProvider returns a provider of spans that are only stored in memory.
 func newMemoryProvider(recent *Traces) *sdktrace.TracerProvider {
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeCountLimit, limits.EventCountLimit = maxAttributes, maxEvents
 	return sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
 }
 
-// recordOnly records every span without the sampled flag: the flag would promise
-// upstreams that the span is exported.
+// recordOnly records every span without the sampled flag, because the flag would
+// promise upstreams that the span is exported.
 type recordOnly struct{}
 
 func (recordOnly) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -34,7 +34,7 @@ func (p memoryProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), name: s.Name(), kind: s.SpanKind(),
 		start: s.StartTime(), took: s.EndTime().Sub(s.StartTime()), attributes: s.Attributes(),
 	}
-	if s.Parent().IsRemote() && !s.SpanContext().IsSampled() { // the caller's span is nowhere to be found
+	if s.Parent().IsRemote() && !s.SpanContext().IsSampled() { // the caller's span is not exported either
 		stored.parent = trace.SpanID{}
 	}
 	stored.failed, stored.failure = failure(s.Status().Code, s.Status().Description)

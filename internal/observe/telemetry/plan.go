@@ -9,11 +9,11 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// signal is one of the three things that are exported, with the words that
-// differ between them.
+// signal is one of the three exported signals, with the names that differ between
+// them.
 type signal struct {
 	env  string // as in OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
-	path string // where HTTP collectors take it
+	path string // path at HTTP collectors
 }
 
 var (
@@ -27,7 +27,7 @@ type plan struct {
 	traces, metrics, logs route
 }
 
-// route is the way of one signal. The zero value is none.
+// route is how one signal is exported. The zero value means not at all.
 type route struct {
 	protocol string // "grpc", "http/protobuf" or "" for none
 	endpoint string // a URL, or "" where the exporter reads the OTEL_* variables itself
@@ -35,10 +35,10 @@ type route struct {
 
 func (r route) none() bool { return r.protocol == "" }
 
-// planExport decides by the endpoint and the OTEL_* variables. The exporters
-// read most of those themselves; here is only what the specification leaves to
-// whoever chooses them. (The contrib package that does the same can write to
-// standard output, which belongs to protocols, and reports errors globally.)
+// planExport decides by the endpoint and the OTEL_* variables. The exporters read most
+// variables themselves; this function reads only those that select the exporter. (The
+// contrib package for this can write to standard output, which is reserved for
+// protocols, and reports errors globally.)
 func planExport(endpoint string) (p plan, err error) {
 	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
 		return plan{}, nil
@@ -81,8 +81,8 @@ func routeOf(s signal, endpoint string) (route, error) {
 	return route{protocol: protocol, endpoint: endpoint}, nil
 }
 
-// chosenExporter tells whether s is exported: when its exporter is named, or, when
-// none is, if there is a place to send it to.
+// chosenExporter reports whether s is exported: if its exporter is set, or, if none is
+// set, whether there is an endpoint.
 func chosenExporter(s signal, endpoint string) (bool, error) {
 	variable := "OTEL_" + s.env + "_EXPORTER"
 	switch name := env(variable); name {
@@ -95,11 +95,11 @@ func chosenExporter(s signal, endpoint string) (bool, error) {
 			env("OTEL_EXPORTER_OTLP_"+s.env+"_ENDPOINT") != "", nil
 	default:
 		return false, fault.New(fault.Config, "%s: unknown exporter %q", variable, name).
-			WithHint("use otlp or none; standard output belongs to protocols, so there is no console exporter")
+			WithHint("use otlp or none; standard output is reserved for protocols, so there is no console exporter")
 	}
 }
 
-// protocolOf is the protocol that a variable asks for, if any, and which does.
+// protocolOf returns the protocol that a variable sets, if any, and the variable.
 func protocolOf(s signal) (protocol, variable string) {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_" + s.env + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := env(variable); protocol != "" {
@@ -109,8 +109,8 @@ func protocolOf(s signal) (protocol, variable string) {
 	return "", ""
 }
 
-// parseEndpoint reads Options.Endpoint: its http or https URL, and the protocol
-// that it looks like.
+// parseEndpoint parses Options.Endpoint. It returns the http or https URL, and the
+// protocol that the endpoint implies.
 func parseEndpoint(endpoint string) (base *url.URL, protocol string, err error) {
 	text := endpoint
 	if !strings.Contains(text, "://") {
@@ -135,7 +135,7 @@ func parseEndpoint(endpoint string) (base *url.URL, protocol string, err error) 
 	if u.Port() == "" && protocol == "grpc" {
 		u.Host = net.JoinHostPort(u.Hostname(), "4317")
 	}
-	if _, err := url.Parse(u.String()); err != nil { // what passed for a host may be none
+	if _, err := url.Parse(u.String()); err != nil { // the host may still be invalid
 		return nil, "", badEndpoint(endpoint)
 	}
 	return u, protocol, nil
@@ -146,6 +146,6 @@ func badEndpoint(endpoint string) error {
 		WithHint("use http://host:4318 for HTTP, or grpc://host:4317 for gRPC")
 }
 
-// env looks into the process itself, because the exporters do: a variable that
-// only one of us sees would be worse.
+// env reads the environment of the process, because the exporters do. Reading it from
+// elsewhere could give other values than theirs.
 func env(name string) string { return os.Getenv(name) } //nolint:forbidigo // see above

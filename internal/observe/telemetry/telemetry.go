@@ -1,13 +1,11 @@
-// Package telemetry lets the program be watched: OpenTelemetry traces, metrics
-// and logs over OTLP, and logs for people on standard error.
-//
-// Nothing is exported unless the standard OTEL_* variables or Options.Endpoint
-// ask for it; then spans and instruments are real, otherwise they do nothing. A
-// collector that is away never holds anything up: what it does not take in time
-// is dropped, and a line on standard error says so, at most one per minute.
-//
-// There is no global state: the providers belong to the Telemetry, not to the
-// otel package, so several of them live side by side in one process.
+// Package telemetry sets up OpenTelemetry traces, metrics and logs over OTLP, and logs
+// for people on standard error.
+// || Nothing is exported unless the standard OTEL_* variables or Options.Endpoint are
+// set. Without them, spans and instruments do nothing. An unreachable collector never
+// blocks the program: records that it does not accept in time are dropped, and a line
+// on standard error says so, at most one per minute.
+// || There is no global state: the providers belong to the Telemetry, not to the otel
+// package, so one process can have several.
 package telemetry
 
 import (
@@ -28,34 +26,32 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// shutdownLimit is the longest that Shutdown lets a collector take. Tests let theirs
-// take longer.
+// shutdownLimit is how long Shutdown waits for a collector. Tests set a longer time.
 var shutdownLimit = 2 * time.Second
 
-// Options say who we are and where things go.
+// Options are the options of Setup.
 type Options struct {
 	Service string // service.name, unless OTEL_SERVICE_NAME gives another; empty means "luanette"
 	Version string // service.version; may be empty
 	// Environment is deployment.environment.name, such as "production"; may be empty.
 	Environment string
 
-	// Endpoint is a collector, for all three signals; empty leaves it to the OTEL_*
-	// variables. http(s)://host:port speaks HTTP, grpc://host:port or host:port
-	// gRPC, as does port 4317; OTEL_EXPORTER_OTLP_PROTOCOL overrides.
+	// Endpoint is a collector for all three signals; empty: the OTEL_* variables
+	// apply. http(s)://host:port uses HTTP. grpc://host:port, host:port and port 4317
+	// use gRPC. OTEL_EXPORTER_OTLP_PROTOCOL overrides the protocol.
 	Endpoint string
 
-	LogLevel  slog.Level // below it nothing is logged; the zero value is info
+	LogLevel  slog.Level // the lowest level that is logged; the zero value is info
 	LogFormat string     // "text" (the default) or "json"
-	Stderr    io.Writer  // where logs are written; nil means nowhere
+	Stderr    io.Writer  // where logs are written; nil discards
 
-	// Tap gets every record that is logged, beside Stderr and the collector; nil
-	// means nobody does.
+	// Tap also gets every record that is logged; may be nil.
 	Tap slog.Handler
-	// RecentTraces is how many traces are kept in memory; zero keeps none.
+	// RecentTraces is how many traces are stored in memory; zero means none.
 	RecentTraces int
 }
 
-// Telemetry is what Setup has built. Whoever set it up shuts it down.
+// Telemetry is the result of Setup. The caller of Setup shuts it down.
 type Telemetry struct {
 	logger    *slog.Logger
 	tracers   trace.TracerProvider
@@ -66,8 +62,8 @@ type Telemetry struct {
 	level     *slog.LevelVar
 }
 
-// Setup builds the exporters that are asked for and the logger. It does not
-// connect to anything yet, so a collector may come later.
+// Setup creates the configured exporters and the logger. It does not connect yet, so a
+// collector may start later.
 func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	level := new(slog.LevelVar)
 	level.Set(o.LogLevel)
@@ -99,30 +95,29 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	}, nil
 }
 
-// SetLevel changes below which level nothing is logged.
+// SetLevel sets the lowest level that is logged.
 func (t *Telemetry) SetLevel(level slog.Level) { t.level.Set(level) }
 
-// Logger writes to Options.Stderr and, when logs are exported, to the collector.
-// Records logged with a context carry its trace_id and span_id.
+// Logger returns a logger that writes to Options.Stderr and, if logs are exported, to
+// the collector. Records logged with a context have its trace_id and span_id.
 func (t *Telemetry) Logger() *slog.Logger { return t.logger }
 
-// Exporting tells whether anything is sent to a collector.
+// Exporting reports whether anything is sent to a collector.
 func (t *Telemetry) Exporting() bool { return t.exporting }
 
-// Traces are the latest ones, kept in memory; nil unless Options.RecentTraces
-// asked for them.
+// Traces returns the latest traces in memory; nil if Options.RecentTraces is zero.
 func (t *Telemetry) Traces() *Traces { return t.recent }
 
-// Tracer makes spans in the name of a package.
+// Tracer returns a tracer with the name of a package.
 func (t *Telemetry) Tracer(name string) trace.Tracer { return t.tracers.Tracer(name) }
 
-// Meter makes instruments in the name of a package.
+// Meter returns a meter with the name of a package.
 func (t *Telemetry) Meter(name string) metric.Meter { return t.meters.Meter(name) }
 
-// Handler traces and measures the requests that next serves; the trace of a
-// caller that sends one is continued. Spans are named by method and route. While
-// nothing is exported a request has no span of its own, for nobody would see more
-// in it than in those of what it asks for.
+// Handler traces and measures the requests that next serves. It continues the trace of
+// the caller, if the request has one. Spans are named by method and route. While
+// nothing is exported, a request has no span of its own, because the spans of its
+// calls already show everything.
 func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	if t.exporting {
 		return otelhttp.NewHandler(next, "http", t.http()...)
@@ -135,8 +130,8 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Transport traces and measures requests made through base, and tells the other
-// side which trace they belong to. A nil base means http.DefaultTransport.
+// Transport traces and measures requests made through base, and propagates the trace
+// to the other side. A nil base means http.DefaultTransport.
 func (t *Telemetry) Transport(base http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(base, t.http()...)
 }
@@ -149,14 +144,14 @@ func (t *Telemetry) http() []otelhttp.Option {
 	}
 }
 
-// Shutdown delivers what is still held back and stops exporting. It takes at
-// most two seconds, or less if ctx ends sooner. A collector that does not take
-// the rest is complained about like any other time; it is no error of ours.
+// Shutdown sends the remaining records and stops exporting. It takes at most two
+// seconds, or less if ctx ends sooner. If a collector does not accept the rest, a
+// warning is logged; Shutdown returns no error for it.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownLimit)
 	defer cancel()
 	errs := make([]error, len(t.shutdowns))
-	var all sync.WaitGroup // side by side, so that a dead collector costs its time once
+	var all sync.WaitGroup // in parallel, so that an unreachable collector delays it once
 	for i, stop := range t.shutdowns {
 		all.Go(func() { errs[i] = stop(ctx) })
 	}

@@ -7,16 +7,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxTools is how many tools a trace names.
+// maxTools limits how many tools are listed for a trace.
 const maxTools = 20
 
-// called are the tools that were called in a trace, by their full names, in the
-// order they were first called in. The one that the request itself named is left
-// out unless it has another name here: the trace bears it.
-func called(k *storedTrace) (names []string) {
-	named := map[trace.SpanID]bool{} // spans whose tool was named
+// calledTools returns the full names of the tools that were called in a trace, in the
+// order of their first call. The tool that the request itself names is omitted unless
+// its full name differs, because it is the name of the trace.
+func calledTools(k *storedTrace) (names []string) {
+	named := map[trace.SpanID]bool{} // spans whose tool is already listed
 	for _, s := range k.sorted() {
-		tool, space := s.about()
+		tool, space := s.toolName()
 		if tool == "" || s.kind == trace.SpanKindServer && space == "" || s.kind == trace.SpanKindClient && named[s.parent] {
 			continue
 		}
@@ -31,8 +31,8 @@ func called(k *storedTrace) (names []string) {
 	return names[:min(len(names), maxTools)]
 }
 
-// about is the tool that a storedSpan is about, and whose it is.
-func (s *storedSpan) about() (tool, space string) {
+// toolName returns the tool of a span, and its namespace.
+func (s *storedSpan) toolName() (tool, space string) {
 	var namespace, upstream string
 	for _, a := range s.attributes {
 		switch a.Key {

@@ -8,9 +8,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// storedTrace is a trace in the memory of Traces, where another takes its place later. It
-// is written out, as a Trace, when somebody looks: every request makes spans, and few
-// of them are ever looked at.
+// storedTrace is a trace in the ring of Traces; a later trace reuses its memory. It is
+// converted to a Trace only when it is read, because every request makes spans and few
+// of them are ever read.
 type storedTrace struct {
 	id     trace.TraceID
 	name   string
@@ -21,7 +21,7 @@ type storedTrace struct {
 	spans  []*storedSpan
 }
 
-// storedSpan is a span that is storedTrace.
+// storedSpan is a span of a storedTrace.
 type storedSpan struct {
 	id, parent trace.SpanID
 	name       string
@@ -34,8 +34,8 @@ type storedSpan struct {
 	events     []SpanEvent
 }
 
-// begin puts a trace in the place of another, of which nothing stays but the room for
-// as many spans as most have.
+// begin reuses k for another trace. It keeps only the capacity for the spans of a
+// usual trace.
 func (k *storedTrace) begin(id trace.TraceID, first *storedSpan) {
 	const most = 8
 	spans := k.spans[:0]
@@ -46,12 +46,12 @@ func (k *storedTrace) begin(id trace.TraceID, first *storedSpan) {
 	*k = storedTrace{id: id, name: first.name, start: first.start, spans: spans}
 }
 
-// take adds a storedSpan that has ended.
+// take adds a span that has ended.
 func (k *storedTrace) take(s *storedSpan) {
 	k.count++
 	k.failed = k.failed || s.failed
 	end := k.start.Add(k.took)
-	if !s.start.After(k.start) { // who encloses the others began before them and ends last
+	if !s.start.After(k.start) { // the outermost span begins first and ends last
 		k.name, k.start = s.name, s.start
 	}
 	if own := s.start.Add(s.took); own.After(end) {
@@ -63,20 +63,20 @@ func (k *storedTrace) take(s *storedSpan) {
 	}
 }
 
-// sorted are the spans in the order they began.
+// sorted returns the spans in the order they began.
 func (k *storedTrace) sorted() []*storedSpan {
 	return slices.SortedStableFunc(slices.Values(k.spans), func(a, b *storedSpan) int { return a.start.Compare(b.start) })
 }
 
-// head is the trace without its spans.
+// head returns the trace without its spans.
 func (k *storedTrace) head() Trace {
 	return Trace{
 		ID: k.id.String(), Name: k.name, Start: k.start, Duration: k.took,
-		Failed: k.failed, Count: k.count, Tools: called(k),
+		Failed: k.failed, Count: k.count, Tools: calledTools(k),
 	}
 }
 
-// whole is the trace.
+// whole returns the trace with its spans.
 func (k *storedTrace) whole() Trace {
 	t := k.head()
 	for _, s := range k.sorted() {

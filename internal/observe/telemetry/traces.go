@@ -10,27 +10,27 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Bounds of what Traces keeps of one trace. A busy one loses its latest spans,
-// never its first, which tell what it was about.
+// Limits for one trace. A long trace loses its latest spans, but not its first, which
+// say what it is about.
 const (
 	maxSpans      = 400
 	maxEvents     = 50
-	maxText       = 2 << 10 // of one attribute's value
+	maxText       = 2 << 10 // of the value of one attribute
 	maxAttributes = 64
 )
 
-// Traces are the latest traces, kept in memory so that one request can be looked
-// at without a collector. It is safe for concurrent use; a nil one keeps nothing.
+// Traces stores the latest traces in memory, so that a request can be inspected
+// without a collector. It is safe for concurrent use; a nil one stores nothing.
 type Traces struct {
 	mu     sync.Mutex
-	ended  []ended // the latest spans, which are not in the ring yet
+	ended  []ended // the latest spans, not yet in the ring
 	ring   []storedTrace
-	next   int                   // the place of the oldest, once the ring is full
-	places map[trace.TraceID]int // in the ring
+	next   int                   // index of the oldest trace, once the ring is full
+	places map[trace.TraceID]int // index in the ring
 	keep   int
 }
 
-// newTraces keeps the given number of traces, or none.
+// newTraces returns a store for the given number of traces, or nil.
 func newTraces(keep int) *Traces {
 	if keep <= 0 {
 		return nil
@@ -38,29 +38,29 @@ func newTraces(keep int) *Traces {
 	return &Traces{ended: make([]ended, 0, endedAtOnce), places: make(map[trace.TraceID]int), keep: keep}
 }
 
-// endedAtOnce is how many spans are put into the ring together. Each by itself would
-// find nothing of it in the processor's caches.
+// endedAtOnce is how many spans are moved into the ring together. Moving each one
+// alone would miss the processor's caches.
 const endedAtOnce = 64
 
-// ended is a span that has ended, and the trace it is of.
+// ended is a span that has ended, and the id of its trace.
 type ended struct {
 	of   trace.TraceID
 	span *storedSpan
 }
 
-// Trace is what one request made us do.
+// Trace describes the work of one request.
 type Trace struct {
 	ID       string        `json:"trace_id"`
-	Name     string        `json:"name"` // of the span that all others are under
+	Name     string        `json:"name"` // of the root span
 	Start    time.Time     `json:"start"`
 	Duration time.Duration `json:"duration_ns"`
 	Failed   bool          `json:"failed"`
-	Count    int           `json:"span_count"`      // those no longer kept included
-	Tools    []string      `json:"tools,omitempty"` // that were called on the way, each once
+	Count    int           `json:"span_count"`      // spans that are no longer stored included
+	Tools    []string      `json:"tools,omitempty"` // the called tools, each once
 	Spans    []Span        `json:"spans,omitempty"`
 }
 
-// Span is one step of a trace.
+// Span is one operation of a trace.
 type Span struct {
 	ID         string            `json:"span_id"`
 	Parent     string            `json:"parent_id,omitempty"`
@@ -74,7 +74,7 @@ type Span struct {
 	Events     []SpanEvent       `json:"events,omitempty"`
 }
 
-// SpanEvent is something that happened in the course of a span.
+// SpanEvent is an event within a span.
 type SpanEvent struct {
 	Name       string            `json:"name"`
 	Time       time.Time         `json:"time"`
@@ -113,7 +113,7 @@ func (t *Traces) Get(id string) (Trace, bool) {
 	return t.ring[place].whole(), true
 }
 
-// add keeps a span that has ended, which nobody changes any more.
+// add stores a span that has ended; it must not change any more.
 func (t *Traces) add(id trace.TraceID, s *storedSpan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,12 +122,12 @@ func (t *Traces) add(id trace.TraceID, s *storedSpan) {
 	}
 }
 
-// gather puts the latest spans into the ring; mu is held.
+// gather moves the latest spans into the ring; mu is held.
 func (t *Traces) gather() {
 	for _, e := range t.ended {
 		place, found := t.places[e.of]
 		if !found {
-			place = t.makeRoom()
+			place = t.nextPlace()
 			t.places[e.of] = place
 			t.ring[place].begin(e.of, e.span)
 		}
@@ -137,8 +137,8 @@ func (t *Traces) gather() {
 	t.ended = t.ended[:0]
 }
 
-// makeRoom is the place of a new trace, which was the oldest's.
-func (t *Traces) makeRoom() (place int) {
+// nextPlace returns the index for a new trace. It replaces the oldest one.
+func (t *Traces) nextPlace() (place int) {
 	if len(t.ring) < t.keep {
 		t.ring = append(t.ring, storedTrace{})
 		return len(t.ring) - 1
@@ -148,7 +148,7 @@ func (t *Traces) makeRoom() (place int) {
 	return place
 }
 
-// texts are attributes as people read them.
+// texts returns attributes as strings.
 func texts(attributes []attribute.KeyValue) map[string]string {
 	if len(attributes) == 0 {
 		return nil
@@ -164,7 +164,7 @@ func texts(attributes []attribute.KeyValue) map[string]string {
 	return texts
 }
 
-// failure is what a status says of a failed span.
+// failure reports whether a status is an error, and its text.
 func failure(code codes.Code, description string) (failed bool, text string) {
 	if code != codes.Error {
 		return false, ""

@@ -8,36 +8,37 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 )
 
-// complaintEvery is how often a failing export is mentioned.
-const complaintEvery = time.Minute
+// warnInterval is how often a failing export is logged.
+const warnInterval = time.Minute
 
-// exportWarnings says on the console, and there only, that a collector does not take
-// what we send: once, then at most every minute.
+// exportWarnings logs failing exports, only on the console: the first at once, then at
+// most one per minute.
 type exportWarnings struct {
 	log   *slog.Logger
 	clock clock.Clock
 
-	mu      sync.Mutex
-	next    time.Time // not before
-	swallow int       // since the last one
+	mu         sync.Mutex
+	next       time.Time // no warning before this time
+	suppressed int       // warnings suppressed since the last one
 }
 
-// about complains that a signal was not delivered.
-func (c *exportWarnings) about(signal string, err error) {
-	if swallowed, now := c.due(); now {
-		c.log.Warn("telemetry is not delivered", "signal", signal, KeyError, err, "unmentioned", swallowed)
+// warn logs that a signal was not delivered.
+func (c *exportWarnings) warn(signal string, err error) {
+	if suppressed, now := c.due(); now {
+		c.log.Warn("telemetry is not delivered", "signal", signal, KeyError, err, "unmentioned", suppressed)
 	}
 }
 
-// due tells whether it is time to complain, and how many were not since.
-func (c *exportWarnings) due() (swallowed int, now bool) {
+// due reports whether a warning may be logged now, and how many were suppressed since
+// the last one.
+func (c *exportWarnings) due() (suppressed int, now bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.clock.Now()
 	if t.Before(c.next) {
-		c.swallow++
+		c.suppressed++
 		return 0, false
 	}
-	swallowed, c.swallow, c.next = c.swallow, 0, t.Add(complaintEvery)
-	return swallowed, true
+	suppressed, c.suppressed, c.next = c.suppressed, 0, t.Add(warnInterval)
+	return suppressed, true
 }

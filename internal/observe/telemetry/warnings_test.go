@@ -17,7 +17,7 @@ func TestComplaintsAreRare(t *testing.T) {
 	v := clock.NewVirtual(time.Unix(0, 0))
 	c := &exportWarnings{log: slog.New(slog.NewTextHandler(&out, nil)), clock: v}
 	for range 5 * 60 { // one failure a second for five minutes
-		c.about("traces", errors.New("connection refused"))
+		c.warn("traces", errors.New("connection refused"))
 		v.Advance(time.Second)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

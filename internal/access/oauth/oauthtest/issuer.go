@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// Issuer is an authorization server that makes JSON Web Tokens, as far as it concerns
-// those who take them.
+// Issuer is an authorization server that issues JSON Web Tokens, with the endpoints
+// that a resource server needs.
 type Issuer struct {
 	URL         string
-	Failing     atomic.Bool  // it answers with errors
-	KeyRequests atomic.Int32 // how often it told its keys
+	Failing     atomic.Bool  // every response is an error
+	KeyRequests atomic.Int32 // how often its keys were requested
 	key         *rsa.PrivateKey
 }
 
-// NewIssuer starts one that is closed with the test.
+// NewIssuer starts an issuer that is closed with the test.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -42,7 +42,7 @@ func NewIssuer(t testing.TB) *Issuer {
 	return m
 }
 
-// Keys is where its public keys are.
+// Keys returns the address of its public keys.
 func (m *Issuer) Keys() string { return m.URL + "/keys" }
 
 func (m *Issuer) serve(w http.ResponseWriter, r *http.Request) {
@@ -63,21 +63,21 @@ func (m *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(said) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(said) // the client may have disconnected
 }
 
-// Claims are what a token says.
+// Claims are the claims of a token.
 type Claims map[string]any
 
-// Token makes one for the audience, of ada, with the scope mcp, for an hour; claims
-// are said instead, or beside that.
+// Token returns a token for the audience, with the subject ada and the scope mcp,
+// valid for an hour; claims override or extend that.
 func (m *Issuer) Token(t testing.TB, audience string, claims Claims) string {
 	t.Helper()
 	return m.Signed(t, Claims{"alg": "RS256", "kid": "1", "typ": "JWT"}, m.claims(audience, claims))
 }
 
-// Forged is one that it did not sign, but somebody who knows its public key: with the
-// algorithm none, or HS256.
+// Forged returns a token that the issuer did not sign, with the algorithm none or
+// HS256. Only its public key is needed to make one.
 func (m *Issuer) Forged(t testing.TB, algorithm, audience string, claims Claims) string {
 	t.Helper()
 	return m.Signed(t, Claims{"alg": algorithm, "kid": "1"}, m.claims(audience, claims))
@@ -89,7 +89,8 @@ func (m *Issuer) claims(audience string, claims Claims) Claims {
 	return all
 }
 
-// Signed is a token with a header of one's own, signed as that says.
+// Signed returns a token with the given header, signed with the algorithm of the
+// header.
 func (m *Issuer) Signed(t testing.TB, header, claims Claims) string {
 	t.Helper()
 	text := part(t, header) + "." + part(t, claims)
@@ -101,7 +102,7 @@ func (m *Issuer) Signed(t testing.TB, header, claims Claims) string {
 		if signature, err = rsa.SignPKCS1v15(rand.Reader, m.key, crypto.SHA256, digest[:]); err != nil {
 			t.Fatal(err)
 		}
-	case "HS256": // with the public key as the shared one, the classic mistake
+	case "HS256": // signed with the public key as the shared secret, a common attack
 		public, err := x509.MarshalPKIXPublicKey(&m.key.PublicKey)
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package oauthtest is a tool server behind a login, with the authorization
-// server that gives it: a strict one, which notes every mistake of its clients.
+// Package oauthtest has a tool server that requires a login, and its authorization
+// server. The authorization server is strict and records every mistake of its clients.
 package oauthtest
 
 import (
@@ -17,20 +17,21 @@ import (
 	"testing"
 )
 
-// Site is both servers. Its fields are set before it is used, or under Change.
+// Site is both servers. Its fields are set before it is used, or within Change.
 type Site struct {
 	Resource *httptest.Server // the tool server, at /mcp
 	Issuer   *httptest.Server
 
-	Inner     http.Handler // behind the login
-	Scopes    []string     // that a request needs
-	ExpiresIn int          // seconds; 0 says nothing
-	Iss       string       // in the answer of the browser; "-" leaves it out
-	// Metadata may change what the authorization server says of itself; Protected
-	// what the tool server does.
+	Inner     http.Handler // serves requests with a valid token
+	Scopes    []string     // the scopes that a request needs
+	ExpiresIn int          // seconds; 0 omits it
+	Iss       string       // iss in the redirect; "-" omits it
+	// Metadata may change the metadata of the authorization server, and Protected that
+	// of the tool server.
 	Metadata  func(map[string]any)
 	Protected func(map[string]any)
-	// Secret, when set, is what a client has to know; then nobody is registered.
+	// Secret, if set, is the required client secret; clients cannot be registered
+	// then.
 	Secret string
 
 	mu        sync.Mutex
@@ -39,8 +40,8 @@ type Site struct {
 	codes     map[string]request
 	access    map[string]grant
 	refresh   map[string]grant
-	spent     map[string]bool // refresh tokens that were used
-	devices   map[string]bool // whether somebody agreed
+	spent     map[string]bool // used refresh tokens
+	devices   map[string]bool // whether the login was confirmed
 	refreshes int
 }
 
@@ -75,38 +76,38 @@ func New(t testing.TB, inner http.Handler) *Site {
 	return s
 }
 
-// URL is the tool server's.
+// URL is the address of the tool server.
 func (s *Site) URL() string { return s.Resource.URL + "/mcp" }
 
-// Change alters the site while it runs.
+// Change changes the site while it runs.
 func (s *Site) Change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// Mistakes are those of its clients so far.
+// Mistakes returns the mistakes of its clients so far.
 func (s *Site) Mistakes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.mistakes)
 }
 
-// Refreshes is how often a refresh token was taken.
+// Refreshes returns how often a refresh token was used.
 func (s *Site) Refreshes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refreshes
 }
 
-// Expire ends all access tokens; Revoke the refresh tokens too.
+// Expire ends all access tokens. Revoke ends the refresh tokens too.
 func (s *Site) Expire() { s.Change(func() { clear(s.access) }) }
 
 // Revoke ends all tokens.
 func (s *Site) Revoke() { s.Change(func() { clear(s.access); clear(s.refresh) }) }
 
-// Agree is a person who follows the link in a browser; it returns where the
-// browser is sent to.
+// Agree confirms a login as a person in a browser does. It returns the address of the
+// redirect.
 func (s *Site) Agree(t testing.TB, link string) *url.URL {
 	t.Helper()
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(get(t, link))
@@ -124,7 +125,7 @@ func (s *Site) Agree(t testing.TB, link string) *url.URL {
 	return back
 }
 
-// AgreeOnDevice is a person who types in the code.
+// AgreeOnDevice confirms a device login with its code.
 func (s *Site) AgreeOnDevice() {
 	s.Change(func() {
 		for code := range s.devices {
@@ -240,7 +241,7 @@ func (s *Site) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client is who asks for a token; "" when he did not prove it.
+// client returns the client that requests a token, or "" if it is not authenticated.
 func (s *Site) client(r *http.Request) string {
 	if s.Secret == "" {
 		return r.PostForm.Get("client_id")
@@ -300,8 +301,8 @@ func (s *Site) byCode(w http.ResponseWriter, client string, form url.Values) {
 	}
 }
 
-// byRefresh takes each refresh token once. The second use ends the whole family,
-// for somebody must have stolen it.
+// byRefresh accepts each refresh token once. The second use revokes all tokens of the
+// login, because the token may be stolen.
 func (s *Site) byRefresh(w http.ResponseWriter, client, token string) {
 	had, known := s.refresh[token]
 	delete(s.refresh, token)
@@ -352,7 +353,7 @@ func (s *Site) device(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// guard lets requests with a good token through.
+// guard serves requests with a valid token.
 func (s *Site) guard(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()

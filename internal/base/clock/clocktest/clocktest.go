@@ -1,5 +1,6 @@
-// Package clocktest waits, in tests, for what nothing tells of: another process,
-// another node, the kernel. Where there is a signal a test waits for that instead.
+// Package clocktest helps tests wait for events without a notification: in another
+// process, on another node, in the kernel. Where there is a signal, a test waits for
+// that instead.
 package clocktest
 
 import (
@@ -11,20 +12,21 @@ import (
 )
 
 const (
-	// Timeout is far longer than anything takes that happens at all.
+	// Timeout is far longer than any successful wait takes.
 	Timeout = time.Minute
 	turn    = 5 * time.Millisecond
 )
 
-// SetParallel has six tests run beside each other unless -parallel says otherwise, where most
-// of the time they wait, for other processes and for each other. TestMain calls it.
+// SetParallel runs six tests in parallel unless -parallel is set, for packages whose
+// tests mostly wait for other processes and for each other. TestMain calls it.
 func SetParallel() {
-	if err := flag.Set("test.parallel", "6"); err != nil { // before what the command line says
+	if err := flag.Set("test.parallel", "6"); err != nil { // the command line is parsed later and overrides it
 		panic(err)
 	}
 }
 
-// Poll looks again and again until it holds; false says that ctx ended before.
+// Poll calls holds repeatedly until it returns true. It returns false if ctx ended
+// first.
 func Poll(ctx context.Context, holds func() bool) bool {
 	tick := time.NewTicker(turn)
 	defer tick.Stop()
@@ -38,8 +40,8 @@ func Poll(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// Await looks until it holds. A test that waits too long fails with what state
-// says, or without one with what everybody is doing.
+// Await polls until the condition holds. On a timeout the test fails with the result
+// of state, or with the stacks of all goroutines if state is nil.
 func Await(t testing.TB, holds func() bool, state ...func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Timeout)

@@ -7,18 +7,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Settled is m for goleak.VerifyTestMain, which looks for less than half a second:
-// goroutines that are about to end when the tests have passed may get to that later.
+// Settled wraps m for goleak.VerifyTestMain, which waits for less than half a second.
+// Goroutines that are about to end after the tests may take longer.
 func Settled(m *testing.M, options ...goleak.Option) goleak.TestingM {
 	return settled{m, func() error { return goleak.Find(options...) }}
 }
 
 type settled struct {
 	m    goleak.TestingM
-	left func() error // who of those that the tests began is still there
+	left func() error // reports the goroutines of the tests that still run
 }
 
-// Run runs the tests, and waits for what they began.
+// Run runs the tests, and waits until their goroutines have ended.
 func (s settled) Run() int {
 	code := s.m.Run()
 	if code == 0 {

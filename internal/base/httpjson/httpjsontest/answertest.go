@@ -1,4 +1,4 @@
-// Package httpjsontest asks servers over HTTP, in tests.
+// Package httpjsontest sends HTTP requests in tests.
 package httpjsontest
 
 import (
@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Open sends a request and returns the answer, whose body is closed when the test is
-// over. Headers are names and values in turn, without those of an empty value; Host
-// is who is asked for. A body is JSON unless they say otherwise.
+// Open sends a request and returns the response. Its body is closed at the end of the
+// test. headers alternates names and values; those with an empty value are omitted,
+// and Host sets the host. A body is JSON unless the headers say otherwise.
 func Open(t testing.TB, method, url, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -33,11 +33,11 @@ func Open(t testing.TB, method, url, body string, headers ...string) *http.Respo
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = answer.Body.Close() }) // it was only read
+	t.Cleanup(func() { _ = answer.Body.Close() }) // the body was only read
 	return answer
 }
 
-// Read is Open, with all of the body.
+// Read is Open that also returns the whole body.
 func Read(t testing.TB, method, url, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	answer := Open(t, method, url, body, headers...)
@@ -48,7 +48,7 @@ func Read(t testing.TB, method, url, body string, headers ...string) (*http.Resp
 	return answer, string(text)
 }
 
-// Bearer is the header of who has a token; "" is nobody.
+// Bearer returns the header for a token; "" means no token.
 func Bearer(token string) (name, value string) {
 	if token == "" {
 		return "Authorization", ""

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// PrivateServer is a server in a private network: nobody from outside may reach it.
+// PrivateServer is a server in a private network, which must not be reached from
+// outside.
 type PrivateServer struct {
 	Addr netip.Addr
 	Port string
@@ -19,8 +20,9 @@ type PrivateServer struct {
 	visited []string
 }
 
-// NewPrivateServer starts one at a private address of this machine. Where it has none,
-// nobody is there; that an address like it was refused still shows.
+// NewPrivateServer starts a server at a private address of this machine. If the
+// machine has none, no server runs, but the refusal of such an address can still be
+// tested.
 func NewPrivateServer(t testing.TB) *PrivateServer {
 	t.Helper()
 	i := &PrivateServer{Addr: netip.MustParseAddr("10.255.255.254"), Port: "9"}
@@ -68,12 +70,12 @@ func (i *PrivateServer) add(what string) {
 	i.visited = append(i.visited, what)
 }
 
-// Requests is all that reached it.
+// Requests returns all requests that reached it.
 func (i *PrivateServer) Requests() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return strings.Join(i.visited, ", ")
 }
 
-// At is where a name stands for it.
+// At returns the server's URL under a name.
 func (i *PrivateServer) At(name string) string { return net.JoinHostPort(name, i.Port) }

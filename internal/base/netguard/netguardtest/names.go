@@ -1,5 +1,5 @@
-// Package netguardtest has names lead where a test says, and gives it addresses: of its
-// own, and one that must not be reached.
+// Package netguardtest controls name resolution in tests, and reserves addresses,
+// among them one that must not be reached.
 package netguardtest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Names answers whatever this program looks up. Names that it was not told of do
-// not exist, so that nothing is ever asked outside.
+// Names answers all DNS lookups of this program. Other names do not exist, so no
+// lookup leaves the machine.
 type Names struct {
 	server net.PacketConn
 
@@ -21,12 +21,12 @@ type Names struct {
 	answers map[string]func() netip.Addr // by name
 }
 
-// InterceptDNS has every name looked up here from now on. It is for a variable of a
-// test's package: nobody may look up anything meanwhile.
+// InterceptDNS answers all lookups from now on. Call it to initialize a package
+// variable of a test, because no lookup may run at the same time.
 func InterceptDNS() *Names {
 	server, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", "127.0.0.1:0")
 	if err != nil {
-		panic(fmt.Sprintf("listen for questions about names: %v", err))
+		panic(fmt.Sprintf("listen for DNS queries: %v", err))
 	}
 	n := &Names{server: server, answers: map[string]func() netip.Addr{}}
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -36,7 +36,7 @@ func InterceptDNS() *Names {
 	return n
 }
 
-// Add makes a new name, which leads where to says each time that it is looked up.
+// Add returns a new name, which resolves to the result of to each time.
 func (n *Names) Add(to func() netip.Addr) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -58,7 +58,7 @@ func (n *Names) serve() {
 	}
 }
 
-// Of messages of the domain name system (RFC 1035).
+// Constants of DNS messages (RFC 1035).
 const (
 	headerSize = 12
 	typeA      = 1
@@ -67,8 +67,8 @@ const (
 	noSuchName = 0x8183
 )
 
-// reply is the question, with the address as its answer where it is of the kind
-// that was asked for.
+// reply returns the response to a query. It has the address if that is of the
+// requested type.
 func (n *Names) reply(query []byte) []byte {
 	name, end := readName(query)
 	if end+4 > len(query) {
@@ -90,14 +90,14 @@ func (n *Names) reply(query []byte) []byte {
 		return reply
 	}
 	binary.BigEndian.PutUint16(reply[6:], 1)
-	reply = append(reply, 0xc0, headerSize) // the name that was asked for
+	reply = append(reply, 0xc0, headerSize) // the name in the query
 	reply = binary.BigEndian.AppendUint16(reply, kind)
-	reply = append(reply, 0, 1, 0, 0, 0, 0) // of the internet, to be kept no second
+	reply = append(reply, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
 	reply = binary.BigEndian.AppendUint16(reply, uint16(address.BitLen()/8))
 	return append(reply, address.AsSlice()...)
 }
 
-// readName is the name that a message asks for, and where it ends.
+// readName returns the name in a query, and where it ends.
 func readName(query []byte) (name string, end int) {
 	var labels []string
 	for end = headerSize; end < len(query) && query[end] != 0; end += int(query[end]) + 1 {

@@ -8,22 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// Anonymous is given these ports unasked: they are below those of connections and of
-// whoever listens on any port.
+// The system assigns no ports of this range by itself: they are below those of
+// outgoing connections and of listeners on port 0.
 const (
 	ownPort    = 18080
-	firstShare = 20000 // from here on every process has a share
+	firstShare = 20000 // each process has a share from here on
 	shareSize  = 16
 	shares     = 700
 )
 
 var addresses, ports atomic.Int64
 
-// ReservedAddress is one that nobody else uses while its owner is away from it: on a
-// loopback address of its own where the system has more than the usual one.
+// ReservedAddress returns an address that no other process uses while its owner does
+// not listen on it. It is a separate loopback address if the system has several.
 func ReservedAddress() string {
 	for range 100 {
-		n, pid := int(addresses.Add(1)), os.Getpid() // 62,500 processes have some of their own
+		n, pid := int(addresses.Add(1)), os.Getpid() // enough for 62,500 processes
 		address := fmt.Sprintf("127.%d.%d.%d:%d", 1+pid/250%250, 1+pid%250, 1+n%250, ownPort+n/250)
 		if isFree(address) {
 			return address
@@ -32,7 +32,7 @@ func ReservedAddress() string {
 	return net.JoinHostPort("127.0.0.1", ReservedPort())
 }
 
-// ReservedPort is a port for a program that cannot be told an address.
+// ReservedPort returns a port, for a program whose address cannot be set.
 func ReservedPort() string {
 	first := firstShare + os.Getpid()%shares*shareSize
 	for range shareSize {

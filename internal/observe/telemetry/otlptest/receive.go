@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The same three services, once for gRPC and once for HTTP.
+// The three services, for gRPC and for HTTP.
 
 type traceService struct {
 	collecttraces.UnimplementedTraceServiceServer
@@ -65,7 +65,7 @@ type message[T any] interface {
 	proto.Message
 }
 
-// receive makes an HTTP handler of a service's one method.
+// receive returns an HTTP handler of a service's one method.
 func receive[T any, P message[T], R proto.Message](export func(context.Context, P) (R, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request := P(new(T))
@@ -84,7 +84,7 @@ func receive[T any, P message[T], R proto.Message](export func(context.Context, 
 			return
 		}
 		w.Header().Set("Content-Type", "application/x-protobuf")
-		_, _ = w.Write(raw) // a client that is gone needs no answer
+		_, _ = w.Write(raw) // the client may have disconnected
 	})
 }
 

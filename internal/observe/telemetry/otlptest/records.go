@@ -10,7 +10,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Span is a span that arrived. Ids are hex; ParentID is empty for a root.
+// Span is a received span. Ids are hex; ParentID is empty for a root.
 type Span struct {
 	Name       string
 	TraceID    string
@@ -26,7 +26,7 @@ type Span struct {
 	Resource   map[string]any
 }
 
-// Metric is a metric that arrived, with its points of that moment.
+// Metric is a received metric, with its points at that time.
 type Metric struct {
 	Name     string
 	Unit     string
@@ -35,15 +35,15 @@ type Metric struct {
 	Resource map[string]any
 }
 
-// Point is one value of a metric. Value is the sum of a histogram's values, of
-// which there were Count.
+// Point is one value of a metric. For a histogram, Value is the sum and Count the
+// number of its values.
 type Point struct {
 	Attributes map[string]any
 	Value      float64
 	Count      uint64
 }
 
-// Log is a log record that arrived. Ids are hex, empty outside of a trace.
+// Log is a received log record. Ids are hex, and empty outside of a trace.
 type Log struct {
 	Body       string
 	Severity   string
@@ -151,7 +151,7 @@ func attributes(pairs []*commonpb.KeyValue) map[string]any {
 	return m
 }
 
-// plain is v as a string, bool, int64, float64, []byte, []any, map[string]any or
+// plain converts v to a string, bool, int64, float64, []byte, []any, map[string]any or
 // nil.
 func plain(v *commonpb.AnyValue) any {
 	switch v := v.GetValue().(type) {

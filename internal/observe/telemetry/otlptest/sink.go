@@ -1,5 +1,5 @@
-// Package otlptest is a collector for tests: it takes OTLP over HTTP and gRPC on
-// loopback addresses and hands out what arrived, in plain Go values.
+// Package otlptest is a collector for tests. It receives OTLP over HTTP and gRPC on
+// loopback addresses and returns the records as plain Go values.
 package otlptest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// awaitTimeout is how long Await waits: far longer than any
-// delivery takes, so that only a lost one fails a test.
+// awaitTimeout is how long Await waits: far longer than any delivery takes, so that a
+// test fails only if one is lost.
 const awaitTimeout = 30 * time.Second
 
 // Sink is a running collector.
@@ -32,7 +32,7 @@ type Sink struct {
 	changed chan struct{} // closed and replaced when something arrives
 }
 
-// Start starts a collector that stops when the test is over.
+// Start starts a collector that stops at the end of the test.
 func Start(t testing.TB) *Sink {
 	t.Helper()
 	s := &Sink{changed: make(chan struct{})}
@@ -56,29 +56,29 @@ func Start(t testing.TB) *Sink {
 	return s
 }
 
-// Spans returns the spans that have arrived, in order of arrival.
+// Spans returns the received spans, in order of arrival.
 func (s *Sink) Spans() []Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.spans)
 }
 
-// Metrics returns the metrics that have arrived, in order of arrival.
+// Metrics returns the received metrics, in order of arrival.
 func (s *Sink) Metrics() []Metric {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.metrics)
 }
 
-// Logs returns the log records that have arrived, in order of arrival.
+// Logs returns the received log records, in order of arrival.
 func (s *Sink) Logs() []Log {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.logs)
 }
 
-// AwaitSpan waits for a span of that name. Batches leave the program every few
-// seconds, or at once on Shutdown.
+// AwaitSpan waits for a span of that name. The program sends batches every few
+// seconds, and at Shutdown.
 func (s *Sink) AwaitSpan(t testing.TB, name string) Span {
 	t.Helper()
 	return await(t, s, s.Spans, "span", name, func(v Span) string { return v.Name })
@@ -129,7 +129,7 @@ func (s *Sink) change() <-chan struct{} {
 	return s.changed
 }
 
-// add keeps what arrived and wakes who waits for it.
+// add stores received records and wakes the waiting callers.
 func (s *Sink) add(spans []Span, metrics []Metric, logs []Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package params puts the parameters of calls and scripts on spans: one attribute
-// each, flattened, bounded, and without what sounds secret.
+// Package params sets the parameters of calls and scripts as span attributes: one
+// attribute each, flattened, limited, and without values of keys that look secret.
 package params
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
-// Bounds of what one span shows.
+// Limits for one span.
 const (
 	most         = 32       // attributes
-	deepest      = 4        // objects in objects
-	longestKey   = 128      // of an attribute, its beginning included
+	deepest      = 4        // levels of nested objects
+	longestKey   = 128      // of an attribute, its prefix included
 	longestValue = 200      // of a string or of JSON
-	longestAll   = 64 << 10 // parameters that are read at all
+	longestAll   = 64 << 10 // longer parameters are not parsed
 )
 
-// Attributes are the members of a JSON object as attributes "prefix.name", those
-// of objects in it as "prefix.name.inner". Scalars keep their type, lists are JSON.
-// What is left out is counted in "prefix.omitted".
+// Attributes returns the members of a JSON object as attributes "prefix.name", and
+// those of nested objects as "prefix.name.inner". Scalars keep their type, lists are
+// JSON. "prefix.omitted" counts the attributes that were left out.
 func Attributes(prefix string, object json.RawMessage) []attribute.KeyValue {
 	if !rawjson.IsObject(object) {
 		return nil
@@ -60,8 +60,8 @@ func (f *flattening) object(prefix string, object json.RawMessage, depth int) {
 	})
 }
 
-// one keeps the kind of plain values; others are JSON. A number or a boolean keeps
-// no secret: max_tokens is a number.
+// one keeps the type of scalars; other values are JSON. Numbers and booleans are never
+// secret: max_tokens is a number.
 func one(key, name string, raw json.RawMessage) attribute.KeyValue {
 	switch string(raw) {
 	case "true", "false":
