@@ -26,7 +26,7 @@ func (h *hand) move(d time.Duration) { h.mu.Lock(); defer h.mu.Unlock(); h.at = 
 
 func newHand() *hand { return &hand{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
 
-// opened is a store, and rings on it as the nodes of one house have them.
+// opened opens a store and a second one on the same database, like two nodes.
 func opened(t *testing.T, o apikey.Options) (*apikey.Store, func() *apikey.Store) {
 	t.Helper()
 	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
@@ -56,7 +56,7 @@ func create(t *testing.T, r *apikey.Store, k apikey.Key) string {
 	return token
 }
 
-func TestKeyFromBirthToEnd(t *testing.T) {
+func TestKeyLifecycle(t *testing.T) {
 	t.Parallel()
 	ring, _ := opened(t, apikey.Options{})
 	ctx := t.Context()
@@ -98,8 +98,8 @@ func TestKeyFromBirthToEnd(t *testing.T) {
 	}
 }
 
-// Whoever reads the database finds no token in it.
-func TestTokensAreNotKept(t *testing.T) {
+// TestTokensAreNotStored checks that the database contains no token.
+func TestTokensAreNotStored(t *testing.T) {
 	t.Parallel()
 	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "keys.db"), db.Options{})
 	if err != nil {
@@ -153,8 +153,8 @@ func TestKeysExpire(t *testing.T) {
 	}
 }
 
-// What one node does, another learns: at the latest after a second, and at once
-// when it is told.
+// TestNodesShareKeys checks that another node sees a change after a second at the
+// latest, and at once when it is notified.
 func TestNodesShareKeys(t *testing.T) {
 	t.Parallel()
 	one, another := opened(t, apikey.Options{})
@@ -181,9 +181,9 @@ func TestNodesShareKeys(t *testing.T) {
 	}
 }
 
-// Where nodes can tell each other nobody has to look: neither of two that look once
-// an hour lets a revoked key in, nor a session that was ended.
-func TestNodesTellEachOtherOfKeys(t *testing.T) {
+// TestNodesNotifyEachOtherOfKeys checks that notified nodes refuse a revoked key and
+// an ended session, although they read the table only once an hour.
+func TestNodesNotifyEachOtherOfKeys(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
 	rings := [2]*apikey.Store{}
@@ -278,7 +278,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Budgets are counted over nodes and restarts, and begin anew with the day.
+// TestBudget checks that budgets are counted over nodes and restarts, and start again
+// each day.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	clock := newHand()
@@ -335,9 +336,9 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// A key that another process has just made is good at once; those who guess have the
-// table read so often in a second and no more.
-func TestKeysOfOthersAreGoodAtOnce(t *testing.T) {
+// TestNewKeysOfOtherProcesses checks that a key of another process is valid at once,
+// and that unknown keys cause only a limited number of reads per second.
+func TestNewKeysOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	clock := newHand()
 	ring, another := opened(t, apikey.Options{MaxAge: time.Hour, Now: clock.now})

@@ -6,11 +6,11 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one.
+// TestOnPostgres runs all tests with a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestQuestionsAreKeptAsTheyWereAsked, TestAnswersThatAreNone, TestAnAnswerIsUsedUp, TestWhatIsRemembered,
-		TestANoCountsBeforeAYesUntilForgotten, TestQuestionsExpire, TestWithdrawnQuestions, TestDecidedElsewhere, TestPolicies,
+		TestRequestsAreStoredUnchanged, TestInvalidDecisions, TestADecisionIsUsedUp, TestRememberedDecisions,
+		TestDenyTakesPrecedenceUntilForgotten, TestRequestsExpire, TestWithdrawnRequests, TestDecidedElsewhere, TestPolicies,
 	)
 }

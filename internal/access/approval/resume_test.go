@@ -32,8 +32,8 @@ func past(t *testing.T, l host.ResumeStore) string {
 	return fmt.Sprintf("%s", records)
 }
 
-// A run whose process falls silent is gone on with by another, from what is
-// recorded; the silent one can do nothing more.
+// TestARunIsTakenOver checks that another process continues a run from its records
+// when the lease has expired, and that the first process can record nothing more.
 func TestARunIsTakenOver(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -43,7 +43,7 @@ func TestARunIsTakenOver(t *testing.T) {
 	old := dying.ResumeStore(id)
 	record(t, old, "one", "two")
 
-	found := b.watch(t, next) // it has looked, and left the run alone
+	found := b.watch(t, next) // it has checked, and did not take the run
 	if len(found) > 0 {
 		t.Fatal("taken over from a process that lives")
 	}
@@ -74,8 +74,9 @@ func TestARunIsTakenOver(t *testing.T) {
 	}
 }
 
-// A process that lives keeps its runs, however long they take.
-func TestARunIsKeptByWhoLives(t *testing.T) {
+// TestARunningProcessKeepsItsRuns checks that a process that renews its leases keeps
+// its runs, however long they take.
+func TestARunningProcessKeepsItsRuns(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	busy, next := b.open(t), b.open(t)
@@ -94,8 +95,8 @@ func TestARunIsKeptByWhoLives(t *testing.T) {
 	record(t, busy.ResumeStore(id), "still here")
 }
 
-// A run that asked again stands there, though the process died before it could
-// say so: it is not gone on with from where it asked first.
+// TestARunThatAskedAgain checks that a run with a later pending request is not
+// continued from its first one, although its process died.
 func TestARunThatAskedAgain(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -115,7 +116,8 @@ func TestARunThatAskedAgain(t *testing.T) {
 	}
 }
 
-// A closed store records nothing more: the next process continues.
+// TestAClosedStore checks that a closed store records nothing more, and that the next
+// process continues.
 func TestAClosedStore(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t).open(t)
@@ -126,7 +128,8 @@ func TestAClosedStore(t *testing.T) {
 	wantCode(t, o.ResumeStore(id).Finish(t.Context(), nil), fault.Unavailable)
 }
 
-// What a run did that was approved is recorded, however long the database is away.
+// TestARecordWaitsForTheDatabase checks that the steps of an approved run are
+// recorded, however long the database is unreachable.
 func TestARecordWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
-// fixture is a database with offices over it, as several processes have them.
+// fixture is a database with several stores, like several processes have.
 type fixture struct {
 	db   *db.DB
 	time *clock.Virtual
@@ -35,7 +35,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{d, clock.NewVirtual(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), bus}
 }
 
-// open opens a store whose policy asks about everything.
+// open opens a store whose policy requires approval for everything.
 func (b *fixture) open(t *testing.T) *approval.Store {
 	t.Helper()
 	o, err := approval.Open(t.Context(), b.db, approval.Options{
@@ -47,8 +47,7 @@ func (b *fixture) open(t *testing.T) *approval.Store {
 	return o
 }
 
-// watch runs Watch until the test is over, and returns what
-// it finds to be gone on with.
+// watch runs Watch until the end of the test, and returns the runs to take over.
 func (b *fixture) watch(t *testing.T, o *approval.Store) <-chan approval.Approval {
 	t.Helper()
 	found := make(chan approval.Approval, 10)
@@ -63,7 +62,7 @@ func (b *fixture) watch(t *testing.T, o *approval.Store) <-chan approval.Approva
 	return found
 }
 
-// looked waits until so many offices have looked, and wait for the next time.
+// looked waits until so many stores have run their checks and wait for the next time.
 func (b *fixture) looked(t *testing.T, offices int) {
 	t.Helper()
 	if err := b.time.AwaitSleepers(t.Context(), offices); err != nil {
@@ -112,7 +111,7 @@ func get(t *testing.T, o *approval.Store, id string) approval.Approval {
 	return a
 }
 
-// verdict is the decision about an effect of a run.
+// verdict returns the decision about an effect of a run.
 func verdict(t *testing.T, o *approval.Store, run string, e host.Effect, past ...host.Step) host.Decision {
 	t.Helper()
 	judge, err := o.Approver(t.Context(), host.RunInfo{Key: run, Hash: "hash-of-" + run}, past)
@@ -133,7 +132,7 @@ func wantCode(t *testing.T, err error, code fault.Code) {
 	}
 }
 
-func TestQuestionsAreKeptAsTheyWereAsked(t *testing.T) {
+func TestRequestsAreStoredUnchanged(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	heard := b.bus.Subscribe(event.Options{Types: []string{"approval.*"}})
@@ -159,11 +158,11 @@ func TestQuestionsAreKeptAsTheyWereAsked(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidDecisions(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t).open(t)
 	id := ask(t, o, paused("run:1", "ann", "x"))
-	_, err := o.Decide(t.Context(), "bob", id, host.Answer{Allow: true}) // not bob's to decide, nor to know of
+	_, err := o.Decide(t.Context(), "bob", id, host.Answer{Allow: true}) // bob may neither decide it nor see it
 	wantCode(t, err, fault.NotFound)
 	_, err = o.Decide(t.Context(), "ann", id, host.Answer{Allow: true, Remember: "for ever"})
 	wantCode(t, err, fault.InvalidParams)
@@ -179,16 +178,16 @@ func TestAnswersThatAreNone(t *testing.T) {
 	if err := o.Answer(t.Context(), id, host.Answer{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = o.Decide(t.Context(), "ann", id, host.Answer{Allow: true}) // a no stays a no
+	_, err = o.Decide(t.Context(), "ann", id, host.Answer{Allow: true}) // a denial is final
 	wantCode(t, err, fault.Conflict)
 	if !strings.Contains(err.Error(), "denied already") || verdict(t, o, "run:1", pay("x")) != host.Deny {
 		t.Errorf("after all: %v", err)
 	}
 }
 
-// An answer allows what the plan showed, each entry once, less what the journal
-// shows to be done.
-func TestAnAnswerIsUsedUp(t *testing.T) {
+// TestADecisionIsUsedUp checks that a decision allows each entry of the plan once,
+// less the steps in the journal.
+func TestADecisionIsUsedUp(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t).open(t)
 	decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true})
@@ -219,7 +218,7 @@ func TestAnAnswerIsUsedUp(t *testing.T) {
 	}
 }
 
-func TestWhatIsRemembered(t *testing.T) {
+func TestRememberedDecisions(t *testing.T) {
 	t.Parallel()
 	other := host.Effect{Name: "mcp.call", Kind: host.Write, Args: []host.Value{"bank", "lend", "ann"}}
 	for scope, want := range map[string][3]host.Decision{ // the tool in another run, its namespace, the same script
@@ -237,7 +236,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-func TestANoCountsBeforeAYesUntilForgotten(t *testing.T) {
+func TestDenyTakesPrecedenceUntilForgotten(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	o := b.open(t)
@@ -260,9 +259,9 @@ func TestANoCountsBeforeAYesUntilForgotten(t *testing.T) {
 	wantCode(t, o.Forget(t.Context(), rules[1].ID), fault.NotFound)
 }
 
-// No answer in time is a no, and the run is told. What was decided is forgotten
-// after a while.
-func TestQuestionsExpire(t *testing.T) {
+// TestRequestsExpire checks that a request without a decision is denied and its run
+// notified, and that old decisions are deleted.
+func TestRequestsExpire(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	o := b.open(t)
@@ -288,13 +287,13 @@ func TestQuestionsExpire(t *testing.T) {
 	b.looked(t, 1)
 	b.time.Advance(25 * time.Hour)
 	b.looked(t, 1)
-	b.time.Advance(time.Hour) // it may have looked while those hours went by
+	b.time.Advance(time.Hour) // Watch may have run during those hours
 	b.looked(t, 1)
 	_, err := o.Get(t.Context(), "", id)
 	wantCode(t, err, fault.NotFound)
 }
 
-func TestWithdrawnQuestions(t *testing.T) {
+func TestWithdrawnRequests(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t).open(t)
 	p := paused("job:7", "", "ann")
@@ -321,7 +320,8 @@ func TestWithdrawnQuestions(t *testing.T) {
 	}
 }
 
-// Who waits in one process hears what was decided in another.
+// TestDecidedElsewhere checks that a waiting caller is notified of a decision of
+// another process.
 func TestDecidedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

@@ -18,7 +18,7 @@ import (
 
 const hub = "https://hub.example/mcp"
 
-// request shows a token.
+// request returns a request with a token.
 func request(ctx context.Context, token string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -104,8 +104,8 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
-// Clocks differ: what expired a moment ago is good yet, and nobody is let in only to
-// be cut off.
+// TestClockSkew checks that a token that has just expired is still valid, and that its
+// principal does not expire at once.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)
@@ -124,8 +124,9 @@ func TestClockSkew(t *testing.T) {
 	}
 }
 
-// An issuer that is away makes a token no worse: nobody is sent to log in again.
-func TestIssuerAway(t *testing.T) {
+// TestUnreachableIssuer checks that a client is not sent to log in again when its
+// issuer is unreachable.
+func TestUnreachableIssuer(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)
 	m.Failing.Store(true)
@@ -155,9 +156,9 @@ func TestIssuerAway(t *testing.T) {
 	}
 }
 
-// Whoever sends tokens that name keys nobody has does not make us ask their issuer each
-// time.
-func TestUnknownKeysAskSeldom(t *testing.T) {
+// TestUnknownKeysAreFetchedSeldom checks that tokens with unknown keys do not cause a
+// request to their issuer each time.
+func TestUnknownKeysAreFetchedSeldom(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Keys: m.Keys()}}, http.DefaultClient)
@@ -173,8 +174,8 @@ func TestUnknownKeysAskSeldom(t *testing.T) {
 	}
 }
 
-// An issuer that does not answer holds up nobody but those with its tokens, who wait
-// no longer than they want, and is asked once for all of them.
+// TestSlowIssuer checks that a slow issuer delays only callers with its tokens, for no
+// longer than their contexts allow, and gets one request for all of them.
 func TestSlowIssuer(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)

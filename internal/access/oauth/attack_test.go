@@ -15,11 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 )
 
-// names are all that these tests can look up.
+// names are the only names that these tests can resolve.
 var names = netguardtest.InterceptDNS()
 
-// TestAttackOAuthURLs has servers name addresses that are a trap for whoever
-// opens or asks them.
+// TestAttackOAuthURLs checks that dangerous addresses in metadata are refused.
 func TestAttackOAuthURLs(t *testing.T) {
 	t.Parallel()
 	for _, trap := range []string{
@@ -41,7 +40,7 @@ func TestAttackOAuthURLs(t *testing.T) {
 	}
 }
 
-// TestAttackOAuthMixUp has the metadata tell of another server or issuer than it is of.
+// TestAttackOAuthMixUp checks that metadata of another server or issuer is refused.
 func TestAttackOAuthMixUp(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -61,8 +60,9 @@ func TestAttackOAuthMixUp(t *testing.T) {
 	}
 }
 
-// TestAttackOAuthDiscovery follows a public tool server's metadata to places
-// inside: by name, by a name that is resolved anew, and by redirect.
+// TestAttackOAuthDiscovery checks that the metadata of a public tool server cannot
+// lead into a private network: by name, by a name that changes its address, and by
+// redirect.
 func TestAttackOAuthDiscovery(t *testing.T) {
 	t.Parallel()
 	var visited atomic.Bool
@@ -87,7 +87,7 @@ func TestAttackOAuthDiscovery(t *testing.T) {
 	}
 }
 
-// TestAttackGiantMetadata has an authorization server talk without end.
+// TestAttackGiantMetadata checks that endless metadata is refused.
 func TestAttackGiantMetadata(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -103,8 +103,8 @@ func TestAttackGiantMetadata(t *testing.T) {
 	}
 }
 
-// TestAttackPKCEDowngrade has an authorization server say that it can do less, at
-// once and after a login that went well.
+// TestAttackPKCEDowngrade checks that a server without PKCE is refused, at the first
+// login and after a successful one.
 func TestAttackPKCEDowngrade(t *testing.T) {
 	t.Parallel()
 	for _, methods := range []any{nil, []string{}, []string{"plain"}, []string{"s256"}, "S256", []any{map[string]any{"S256": true}}} {
@@ -119,8 +119,8 @@ func TestAttackPKCEDowngrade(t *testing.T) {
 	}
 }
 
-// TestAttackCodeInjection has a browser come back with the code of somebody else's
-// login, at the same server and at another one.
+// TestAttackCodeInjection checks that the code of another person's login is refused,
+// at the same server and at another one.
 func TestAttackCodeInjection(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -147,7 +147,7 @@ func TestAttackCodeInjection(t *testing.T) {
 	}
 }
 
-// TestAttackStateAtOnce has an answer come back many times at once, to two nodes.
+// TestAttackStateAtOnce sends the same response many times at once, to two nodes.
 func TestAttackStateAtOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -175,8 +175,8 @@ func TestAttackStateAtOnce(t *testing.T) {
 	r.blameless(t)
 }
 
-// TestAttackRedirectPort logs in from another port than before: whoever listens
-// where we once did gets no code, since each address is registered by itself.
+// TestAttackRedirectPort logs in from another port than before. A listener on the old
+// port gets no code, because each address has its own registration.
 func TestAttackRedirectPort(t *testing.T) {
 	t.Parallel()
 	r := setup(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
-// FuzzParseChallenge reads headers as servers may write them. What is read can be
-// written down and read again.
+// FuzzParseChallenge parses any header. A parsed challenge can be written and parsed
+// again.
 func FuzzParseChallenge(f *testing.F) {
 	for _, seed := range []string{
 		`Bearer resource_metadata="https://tools.example/.well-known/oauth-protected-resource", scope="read write"`,
@@ -36,8 +36,8 @@ func FuzzParseChallenge(f *testing.F) {
 	})
 }
 
-// FuzzMetadata has tool and authorization servers say anything of themselves. A
-// login that begins all the same leads to an address that a browser may open.
+// FuzzMetadata uses any metadata of tool and authorization servers. A login that
+// starts nevertheless leads to an address that a browser may open.
 func FuzzMetadata(f *testing.F) {
 	f.Add(`{"resource":"RESOURCE/mcp","authorization_servers":["ISSUER"]}`,
 		`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token","registration_endpoint":"ISSUER/register","code_challenge_methods_supported":["S256"]}`)
@@ -62,7 +62,8 @@ func FuzzMetadata(f *testing.F) {
 	})
 }
 
-// said answers everything with a text, in which both servers can be named.
+// said returns a handler that always responds with a text, in which both servers can
+// be named.
 func said(text *atomic.Value, r *rig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/register") {

@@ -22,7 +22,7 @@ import (
 
 const redirect = "http://127.0.0.1:4711/oauth/callback"
 
-// rig is a site, and logins in a database of their own.
+// rig is a site, and logins in their own database.
 type rig struct {
 	*oauthtest.Site
 	logins *oauth.Logins
@@ -45,7 +45,7 @@ func setup(t testing.TB) *rig {
 	return r
 }
 
-// node is another program on the same database.
+// node returns logins of another process on the same database.
 func (r *rig) node(t testing.TB) *oauth.Logins {
 	t.Helper()
 	l, err := oauth.Open(t.Context(), r.store, oauth.Options{
@@ -58,7 +58,7 @@ func (r *rig) node(t testing.TB) *oauth.Logins {
 	return l
 }
 
-// login goes through the browser.
+// login logs in with the browser.
 func (r *rig) login(t *testing.T) string {
 	t.Helper()
 	begun, err := r.logins.Begin(t.Context(), r.server, redirect)
@@ -115,7 +115,7 @@ func TestLoginInABrowser(t *testing.T) {
 	r.blameless(t)
 }
 
-func TestStateCountsOnce(t *testing.T) {
+func TestStateIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	begun, err := r.logins.Begin(t.Context(), r.server, redirect)
@@ -145,7 +145,7 @@ func TestStateCountsOnce(t *testing.T) {
 	r.blameless(t)
 }
 
-func TestAnswersOfOthersAreRefused(t *testing.T) {
+func TestResponsesOfOtherIssuersAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, iss := range []string{"https://evil.example", "-"} {
 		r := setup(t)
@@ -181,8 +181,8 @@ func TestTokensAreRenewedAheadOfTime(t *testing.T) {
 	r.blameless(t)
 }
 
-// TestOneRenewsForAll has many callers on three nodes refused at the same time.
-// The site ends a login whose refresh token is used twice.
+// TestOneRenewsForAll refuses many callers on three nodes at the same time. The site
+// ends a login whose refresh token is used twice.
 func TestOneRenewsForAll(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -194,8 +194,8 @@ func TestOneRenewsForAll(t *testing.T) {
 	renewed := make(chan struct{})
 	first := sync.OnceFunc(func() { close(renewed) })
 	defer first()
-	go func() { // those who wait for another node look again and again
-		<-renewed // before that its claim would end sooner than a slow machine asks
+	go func() { // callers that wait for another node poll
+		<-renewed // before that, the claim would expire sooner than a slow machine sends its request
 		for r.clock.AwaitSleepers(ctx, 1) == nil {
 			r.clock.Advance(time.Millisecond)
 		}
@@ -224,7 +224,7 @@ func TestOneRenewsForAll(t *testing.T) {
 	r.blameless(t)
 }
 
-func TestALoginThatEnded(t *testing.T) {
+func TestEndedLogin(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	used := r.login(t)
@@ -263,7 +263,7 @@ func TestMoreScopes(t *testing.T) {
 	r.blameless(t)
 }
 
-func TestLoginOnAnotherDevice(t *testing.T) {
+func TestDeviceLogin(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	begun, wait, err := r.logins.Device(t.Context(), r.server)
@@ -277,7 +277,7 @@ func TestLoginOnAnotherDevice(t *testing.T) {
 		done <- wait(t.Context())
 	}()
 	agreed := false
-	for r.clock.AwaitSleepers(over, 1) == nil { // it waits before it asks again
+	for r.clock.AwaitSleepers(over, 1) == nil { // it waits before the next poll
 		if agreed {
 			r.AgreeOnDevice()
 		}
@@ -293,7 +293,7 @@ func TestLoginOnAnotherDevice(t *testing.T) {
 	r.blameless(t)
 }
 
-func TestCredentialsOfOurOwn(t *testing.T) {
+func TestClientCredentials(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	r.Secret = "s3cret"
@@ -314,8 +314,8 @@ func TestCredentialsOfOurOwn(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptInTheClear looks for tokens in every file of the database.
-func TestNothingIsKeptInTheClear(t *testing.T) {
+// TestNothingIsStoredInPlainText looks for tokens in every file of the database.
+func TestNothingIsStoredInPlainText(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	r := setup(t)
@@ -326,7 +326,7 @@ func TestNothingIsKeptInTheClear(t *testing.T) {
 	r.store = store
 	r.logins = r.node(t)
 	token := r.login(t)
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); err != nil { // one that waits
+	if _, err := r.logins.Begin(t.Context(), r.server, redirect); err != nil { // a pending login
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

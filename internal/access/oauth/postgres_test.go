@@ -10,7 +10,7 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestLoginInABrowser, TestStateCountsOnce, TestAnswersOfOthersAreRefused, TestTokensAreRenewedAheadOfTime, TestOneRenewsForAll,
-		TestALoginThatEnded, TestMoreScopes, TestLoginOnAnotherDevice, TestCredentialsOfOurOwn, TestARowIsBoundToItsUpstream,
+		TestLoginInABrowser, TestStateIsUsedOnce, TestResponsesOfOtherIssuersAreRefused, TestTokensAreRenewedAheadOfTime, TestOneRenewsForAll,
+		TestEndedLogin, TestMoreScopes, TestDeviceLogin, TestClientCredentials, TestARowIsBoundToItsUpstream,
 	)
 }

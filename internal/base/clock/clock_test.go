@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 var start = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
-// clocks are the implementations, each with a way to let time pass. Inside a
-// synctest bubble the real clock's time passes by itself once everybody sleeps.
+// clocks are the implementations, each with a way to let time pass. Inside a synctest
+// bubble the real clock advances once all goroutines sleep.
 var clocks = map[string]func() (clock.Clock, func(time.Duration)){
 	"real": func() (clock.Clock, func(time.Duration)) {
 		return clock.Real(), func(d time.Duration) { time.Sleep(d); synctest.Wait() }

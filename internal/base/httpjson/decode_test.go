@@ -13,7 +13,7 @@ type inner struct {
 	Colour string `json:"colour"`
 }
 
-// own reads itself, and has fields all the same.
+// own decodes itself, and has fields as well.
 type own struct {
 	Enabled bool `json:"enabled"`
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzBrowsers sends any Host and Origin. On loopback only names of this machine are
-// served, and only its own pages may use it.
+// served, and only to its own pages.
 func FuzzBrowsers(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"127.0.0.1:8081", "http://127.0.0.1:8081"}, {"localhost", "null"}, {"evil.example", "http://evil.example"}, {"[::1]:80", "http://[::1%25lo]:80"},

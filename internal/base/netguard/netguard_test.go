@@ -34,7 +34,7 @@ func TestPublic(t *testing.T) {
 		"fd00::1":              false,
 		"64:ff9b::a00:1":       false,
 		"2002:a00:1::":         false,
-		"::a00:1":              false, // 10.0.0.1 in an old disguise
+		"::a00:1":              false, // 10.0.0.1 in an obsolete form
 		"64:ff9b:1::a00:1":     false,
 		"2001:0:a00:1::":       false,
 		"2001:db8::1":          false,

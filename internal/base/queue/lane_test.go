@@ -169,7 +169,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-func TestPanicGivesTheLaneBack(t *testing.T) {
+func TestPanicReleasesTheLane(t *testing.T) {
 	t.Parallel()
 	l := NewLanes(LaneOptions{})
 	func() {
@@ -184,7 +184,7 @@ func TestPanicGivesTheLaneBack(t *testing.T) {
 	}
 }
 
-// However long one takes, nobody overtakes it.
+// TestNothingExpires checks that no caller overtakes a slow one.
 func TestNothingExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,10 +200,11 @@ func TestNothingExpires(t *testing.T) {
 	})
 }
 
-// A waiter that gives up at the very moment its turn comes must hand it on.
+// TestTurnThatComesTooLateIsHandedOn checks that a caller that gives up just as it
+// gets the lane passes it on.
 func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
 	t.Parallel()
-	for range 50 { // each time the waiter takes either way by chance
+	for range 50 { // the waiter takes either branch at random
 		synctest.Test(t, func(t *testing.T) {
 			l := NewLanes(LaneOptions{})
 			if err := l.enter(t.Context(), "k"); err != nil {
@@ -213,7 +214,7 @@ func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
 			waiting := make(chan error)
 			go func() { waiting <- l.Do(ctx, "k", func(context.Context) error { return nil }) }()
 			synctest.Wait()
-			l.mu.Lock() // what leave does, with the cancel in the middle of it
+			l.mu.Lock() // what leave does, with the cancellation in between
 			cancel()
 			waiters := l.busy["k"]
 			close(waiters.Remove(waiters.Front()).(chan struct{}))
@@ -226,8 +227,8 @@ func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
 	}
 }
 
-// Waiters whose context ends just as their turn comes: run with -race this
-// walks through the hand-over from all sides.
+// TestStorm ends the contexts of waiting callers just as they get the lane, for the
+// race detector.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	l := NewLanes(LaneOptions{Depth: 1000})

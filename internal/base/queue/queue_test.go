@@ -12,7 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/base/queue"
 )
 
-// Who has few in line is served among many of another.
+// TestTurnsAreFair checks that a name with few waiting callers is served between those
+// of a name with many.
 func TestTurnsAreFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +95,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A limit can be raised while some wait, and lowered while some are inside.
+// TestTurnsOfAnotherLimit raises the limit while callers wait, and lowers it while
+// slots are in use.
 func TestTurnsOfAnotherLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// oddities are texts that readers of JSON have read differently.
+// oddities are texts that JSON parsers treat differently.
 var oddities = []string{
 	`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"A":1,"a":2}`, `{"":1}`, `{"a":"\ud83d\ude00"}`, `{"a":"\ud800"}`, `{"a":"\ud800\u0061"}`,
 	`"\x"`, `"\u12"`, `"\u12g4"`, `"\"`, `"\\"`, `"\\\""`, `"a`, "\"\x00\"", "\"\x1f\"", "\"\x7f\"", "\"\xff\"", "\"\xc3\xa9\"", "{\"\xff\":1}",
@@ -25,7 +25,7 @@ var oddities = []string{
 	strings.Repeat("[", rawjson.MaxDepth) + strings.Repeat("]", rawjson.MaxDepth), strings.Repeat("[", rawjson.MaxDepth+1) + strings.Repeat("]", rawjson.MaxDepth+1),
 }
 
-// FuzzValid holds what is taken for JSON against what encoding/json takes.
+// FuzzValid compares Valid with encoding/json.
 func FuzzValid(f *testing.F) {
 	for _, odd := range oddities {
 		f.Add([]byte(odd))
@@ -37,7 +37,7 @@ func FuzzValid(f *testing.F) {
 	})
 }
 
-// FuzzRead holds what is read of a value against what encoding/json reads.
+// FuzzRead compares the reading functions with encoding/json.
 func FuzzRead(f *testing.F) {
 	for _, odd := range oddities {
 		f.Add([]byte(odd), "a")
@@ -103,7 +103,7 @@ func readObject(t *testing.T, object json.RawMessage, key string) {
 	}
 }
 
-// FuzzText holds the strings we write against what encoding/json reads.
+// FuzzText compares written strings with what encoding/json reads.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{"", "plain", `"\`, "a\nb\x00\x1f\x7f", "é\u2028\U0001f600", "\xff\xc3(", "tools/call", "complete"} {
 		f.Add(text)

@@ -55,12 +55,13 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// What Lacks says is lacking is not there, however it is written.
+// TestLacks checks that a key that Lacks reports as missing does not exist in any
+// spelling.
 func TestLacks(t *testing.T) {
 	t.Parallel()
 	for object, lacks := range map[string]bool{
 		`{"a":1}`:        false,
-		`{"b":{"a":1}}`:  false, // it does not look where
+		`{"b":{"a":1}}`:  false, // Lacks does not consider the position
 		`{"\u0061":1}`:   false,
 		`{"b":"\u0061"}`: false,
 		`{"b":1}`:        true,
@@ -80,7 +81,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// FuzzEdit holds every edit against encoding/json's idea of the same object.
+// FuzzEdit compares every edit with encoding/json.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":{"io.modelcontextprotocol/x":1}}`), "a")
 	f.Add([]byte(`{"a":1,"a":2}`), "a")

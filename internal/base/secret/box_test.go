@@ -62,7 +62,8 @@ func TestBoxRoundTrip(t *testing.T) {
 	}
 }
 
-// The order and the borders of the words that a box is bound to count.
+// TestBoxIsBoundToItsSubject checks that the order and the boundaries of the strings
+// that a box is bound to matter.
 func TestBoxIsBoundToItsSubject(t *testing.T) {
 	t.Parallel()
 	b := box(goodKey)

@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 )
 
-// TestSecretService refers to a secret in a real keyring: GNOME's, on a bus of its
-// own, with a secret that its own program stored.
+// TestSecretService reads a secret from a real GNOME keyring on its own bus. The
+// keyring's own program stored the secret.
 func TestSecretService(t *testing.T) { //nolint:paralleltest // it sets the environment
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
 	if _, err := secret.FromKeyring("luanette-test", "ann"); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "${env:NAME}") {

@@ -44,7 +44,7 @@ func TestNothingShowsASecret(t *testing.T) {
 	}
 }
 
-func TestRevealGivesItBack(t *testing.T) {
+func TestReveal(t *testing.T) {
 	t.Parallel()
 	var p provider
 	if err := json.Unmarshal([]byte(`{"Key":"`+key+`"}`), &p); err != nil {

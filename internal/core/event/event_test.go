@@ -29,7 +29,7 @@ type beat struct{ N int }
 
 func (beat) EventType() string { return "clock.beat" }
 
-// drain reads what is queued, in a form that is easy to compare.
+// drain returns the queued events in a form that is easy to compare.
 func drain(s *event.Subscription) []string {
 	var got []string
 	for e, ok := s.Poll(); ok; e, ok = s.Poll() {
@@ -38,7 +38,7 @@ func drain(s *event.Subscription) []string {
 	return got
 }
 
-func TestPromises(t *testing.T) {
+func TestModes(t *testing.T) {
 	t.Parallel()
 	type script = []event.Payload
 	beats := script{beat{1}, beat{2}, beat{3}, beat{4}, beat{5}}
@@ -83,7 +83,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-func TestMissedIsToldOnce(t *testing.T) {
+func TestMissedIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	sub := bus.Subscribe(event.Options{Buffer: 1})
@@ -171,7 +171,8 @@ func TestNextWaits(t *testing.T) {
 	})
 }
 
-// Two readers asleep and two events at once: neither may be left sleeping.
+// TestReadersShareASubscription checks that two events at once wake two waiting
+// readers.
 func TestReadersShareASubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,8 +302,9 @@ func TestEventJSON(t *testing.T) {
 	}
 }
 
-// Many publishers, readers that keep up, readers that come and go, and one that
-// never reads: every reader sees rising numbers and every event is accounted for.
+// TestCrowd has many publishers, readers that keep up, readers that come and go, and
+// one that never reads. Every reader sees increasing numbers, and every event is
+// accounted for.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const publishers, each = 8, 500
@@ -331,7 +333,7 @@ func TestCrowd(t *testing.T) {
 	account(t, asleep, publishers*each)
 }
 
-// account reads sub to its end and checks that read and missed make up want.
+// account reads sub to its end and checks that read and missed events add up to want.
 func account(t *testing.T, sub *event.Subscription, want uint64) {
 	var last, seen uint64
 	for e := range sub.All(context.Background()) {
@@ -369,7 +371,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// What a call that nobody looks at is asked, while others listen for other things.
+// BenchmarkWanted measures HasSubscriber for a type without subscriptions, while there
+// are others.
 func BenchmarkWanted(b *testing.B) {
 	bus := event.New(event.BusOptions{})
 	for range 10 {
@@ -416,8 +419,9 @@ func TestWantingMore(t *testing.T) {
 	}
 }
 
-// Who listens is known anew whenever somebody comes, wants more or goes.
-func TestWantedByWhoIsThere(t *testing.T) {
+// TestHasSubscriberFollowsSubscriptions checks that HasSubscriber notices new, changed
+// and closed subscriptions.
+func TestHasSubscriberFollowsSubscriptions(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	check := func(when string, want bool) {

@@ -9,8 +9,9 @@ type tick struct{}
 
 func (tick) EventType() string { return "test.tick" }
 
-// Two events that arrive before the first sleeper is awake leave one token for
-// two sleepers: who takes it wakes the next.
+// TestOneTokenWakesAllItShould checks two events that arrive before the first reader
+// wakes. They leave one token for two readers, and the reader that takes it wakes the
+// next.
 func TestOneTokenWakesAllItShould(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +25,7 @@ func TestOneTokenWakesAllItShould(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		sub.mu.Lock() // no reader can look before both are there
+		sub.mu.Lock() // no reader can read before both are queued
 		for seq := range uint64(2) {
 			sub.queue.push(Event{Seq: seq + 1, Data: tick{}})
 		}

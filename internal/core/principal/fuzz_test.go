@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// FuzzMatches holds patterns of keys and rules to what they mean as a regular
-// expression: a star too wide would open what a key must not.
+// FuzzMatches compares patterns of keys and rules with the equivalent regular
+// expression: a star that matches too much would give a key too many rights.
 func FuzzMatches(f *testing.F) {
 	for _, seed := range [][2]string{{"fs.*", "fs.read"}, {"*", ""}, {"a*a", "a"}, {"*b*b*", "abba"}, {"**", "x"}, {"fs.read", "fs.read_all"}, {"*_read*", "git_read"}} {
 		f.Add(seed[0], seed[1])

@@ -6,7 +6,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-func TestNobodyIsTheLocalOwner(t *testing.T) {
+func TestDefaultIsTheLocalOwner(t *testing.T) {
 	t.Parallel()
 	if p := principal.Of(t.Context()); p.ID != principal.LocalID || !p.Admin() || !p.May(principal.Admin, "") || !p.CanSee("fs", "read") || p.Restricted() {
 		t.Errorf("without a principal: %+v", p)

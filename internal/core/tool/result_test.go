@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// view takes raw apart and fails the test when it cannot.
+// view parses raw and fails the test if it cannot.
 func view(t *testing.T, raw string) tool.View {
 	t.Helper()
 	v, err := tool.Result{Raw: json.RawMessage(raw)}.View()
@@ -71,7 +71,7 @@ func TestViewKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestViewOfNonsense(t *testing.T) {
+func TestViewOfInvalidResult(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{`[]`, `{"content":7}`, `{`, `"text"`} {
 		_, err := tool.Result{Raw: json.RawMessage(raw)}.View()
@@ -130,7 +130,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Whatever a tool answers: no panic, and what a script gets is JSON.
+// FuzzValue checks that no result of a tool causes a panic, and that scripts always
+// get JSON.
 func FuzzValue(f *testing.F) {
 	for _, raw := range []string{
 		``, `null`, `{}`, `{"content":null}`, `{"content":[null]}`, `{"content":[` + hello + `,` + image + `]}`,

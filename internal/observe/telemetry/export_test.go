@@ -2,5 +2,5 @@ package telemetry
 
 import "time"
 
-// SetShutdownLimit is how long Shutdown lets a collector take.
+// SetShutdownLimit sets how long Shutdown waits for a collector.
 func SetShutdownLimit(limit time.Duration) { shutdownLimit = limit }

@@ -18,12 +18,12 @@ const (
 	spanID  = "b7ad6b7169203331"
 )
 
-// inTrace is a context within the trace above.
+// inTrace returns a context within the trace above.
 func inTrace(t *testing.T) context.Context {
 	return telemetry.Extract(t.Context(), http.Header{"Traceparent": {"00-" + traceID + "-" + spanID + "-01"}})
 }
 
-// logged is the one JSON line that write logs, without its time.
+// logged returns the one JSON line that write logs, without its time.
 func logged(t *testing.T, level slog.Level, write func(*slog.Logger)) string {
 	t.Helper()
 	var stderr console
@@ -72,7 +72,8 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// Loggers made from one logger do not write into each other.
+// TestLoggersDoNotShare checks that loggers derived from one logger do not share
+// attributes.
 func TestLoggersDoNotShare(t *testing.T) {
 	t.Parallel()
 	var stderr console

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
-// console collects what is written to standard error; handlers may write at once.
+// console collects standard error; handlers may write concurrently.
 type console struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -54,8 +54,8 @@ func setup(t *testing.T, o telemetry.Options) *telemetry.Telemetry {
 	return tel
 }
 
-// request serves one HTTP request through tel's handler and transport, within
-// which a log line is written and a counter counted, and shuts tel down.
+// request serves one HTTP request through tel's handler and transport, writes a log
+// line and increments a counter in it, and shuts tel down.
 func request(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
 	counter, err := tel.Meter("test").Int64Counter("tea.cups")
@@ -127,7 +127,7 @@ func TestRequestReachesTheCollector(t *testing.T) {
 	}
 }
 
-func TestStandardVariables(t *testing.T) { // not parallel: the environment is one for all
+func TestStandardVariables(t *testing.T) { // not parallel: it sets the environment
 	for _, protocol := range []string{"", "http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {
 			sink := otlptest.Start(t)
@@ -178,8 +178,8 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 	}
 }
 
-// A trace that passes through us reaches the other side even when we export
-// nothing ourselves.
+// TestTraceIsPassedOnUnasked checks that a trace is propagated even when nothing is
+// exported.
 func TestTraceIsPassedOnUnasked(t *testing.T) {
 	t.Parallel()
 	tel := setup(t, telemetry.Options{})
@@ -229,9 +229,9 @@ func TestSetupRefuses(t *testing.T) {
 	}
 }
 
-// Collectors that are away, in the ways they are: nobody listens, or somebody
-// listens and never answers.
-func TestDeadCollector(t *testing.T) {
+// TestUnreachableCollector covers a closed port, and a server that accepts connections
+// and never responds.
+func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"http://", "grpc://"} {
 		for kind, listen := range map[string]func(*testing.T) string{"gone": gone, "hung": hung} {
@@ -243,7 +243,7 @@ func TestDeadCollector(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for range 10_000 { // several times what is kept for delivery
+				for range 10_000 { // several times the size of the export queue
 					ctx, span := tel.Tracer("test").Start(t.Context(), "work")
 					counter.Add(ctx, 1)
 					tel.Logger().InfoContext(ctx, "working")
@@ -265,12 +265,12 @@ func TestDeadCollector(t *testing.T) {
 	}
 }
 
-// gone is an address where nobody listens.
+// gone is the address of a closed port.
 func gone(*testing.T) string { return netguardtest.ReservedAddress() }
 
-// hung is an address where connections are taken and nothing is said.
+// hung returns an address that accepts connections and sends nothing.
 func hung(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts for us
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connections
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func hung(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestRefusingCollectorIsMentionedOnce(t *testing.T) {
+func TestRefusingCollectorIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "not today", http.StatusForbidden)

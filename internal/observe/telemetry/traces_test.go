@@ -15,8 +15,9 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
-// Traces are kept whether or not they are exported as well.
-func TestTracesAreKept(t *testing.T) {
+// TestTracesAreStored checks that traces are stored whether or not they are exported
+// too.
+func TestTracesAreStored(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	for name, endpoint := range map[string]string{"in memory only": "", "exported too": sink.HTTP} {
@@ -64,12 +65,12 @@ func oneRequest(t *testing.T, tracer trace.Tracer) string {
 	return outer.SpanContext().TraceID().String()
 }
 
-func TestTheOldestTraceMakesRoom(t *testing.T) {
+func TestTheOldestTraceIsReplaced(t *testing.T) {
 	t.Parallel()
 	tel := keeping(t, Options{RecentTraces: 3})
 	for i := range 5 {
 		ctx, span := tel.Tracer("x").Start(t.Context(), fmt.Sprint(i))
-		for range (5 - i) * 3 { // the earlier ones were larger
+		for range (5 - i) * 3 { // the earlier traces were larger
 			_, inner := tel.Tracer("x").Start(ctx, "within "+fmt.Sprint(i))
 			inner.End()
 		}
@@ -90,7 +91,8 @@ func TestTheOldestTraceMakesRoom(t *testing.T) {
 	}
 }
 
-// While nothing is exported, upstreams are told of the caller's span, not of ours.
+// TestUpstreamsSeeTheCallersSpan checks that upstreams get the caller's span, not
+// ours, while nothing is exported.
 func TestUpstreamsSeeTheCallersSpan(t *testing.T) {
 	t.Parallel()
 	tel := keeping(t, Options{RecentTraces: 3})

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 )
 
-func TestComplaintsAreRare(t *testing.T) {
+func TestWarningsAreRare(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	v := clock.NewVirtual(time.Unix(0, 0))

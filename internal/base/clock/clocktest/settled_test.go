@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// ended is a run of tests with that code.
+// ended is a test run with that exit code.
 type ended int
 
 func (e ended) Run() int { return int(e) }
 
-func TestSettledWaitsForWhoIsLate(t *testing.T) {
+func TestSettledWaitsForLateGoroutines(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[ended]int{0: 3, 1: 0} {
 		looks := 0

@@ -9,7 +9,7 @@ import (
 
 func TestAttributes(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("é", 300) // a cut inside a letter would lose the whole trace
+	long := strings.Repeat("é", 300) // a cut inside a character would lose the whole trace
 	got := map[string]any{}
 	for _, a := range Attributes("p", []byte(`{"style":"jazz","bars":8,"big":9007199254740993,"level":-1.5,"loud":true,"none":null,
 		"api_key":"k","max_tokens":5,"login":{"password":"p","user":"u","deep":{"er":1}},"secrets":{"a":"b"},"list":[{"token":"t"},1],"long":"x`+long+`"}`)) {
