@@ -115,6 +115,6 @@ func CSRF(cookie string) string {
 }
 
 // SameCSRF reports whether the token that a page sent is the right one.
-func SameCSRF(cookie, told string) bool {
-	return subtle.ConstantTimeCompare([]byte(CSRF(cookie)), []byte(told)) == 1
+func SameCSRF(cookie, sent string) bool {
+	return subtle.ConstantTimeCompare([]byte(CSRF(cookie)), []byte(sent)) == 1
 }

@@ -88,7 +88,7 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Errorf("a revoked key still opens: %v", err)
 	}
 	if any, _ := ring.HasKeys(ctx); !any {
-		t.Error("revoking the last key opened the doors")
+		t.Error("after the last key was revoked, no key is required")
 	}
 	if _, err := ring.Current(ctx, p); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("what it began goes on: %v", err)
@@ -242,7 +242,7 @@ func TestSessions(t *testing.T) {
 	ring, another := opened(t, apikey.Options{})
 	token := create(t, ring, apikey.Key{Name: "web"})
 	if _, _, err := ring.BeginSession(t.Context(), "guess"); fault.CodeOf(err) != fault.Denied {
-		t.Errorf("a session for nobody: %v", err)
+		t.Errorf("a session for an unknown token: %v", err)
 	}
 	var cookies []string
 	for range 3 {

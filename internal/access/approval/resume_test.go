@@ -162,6 +162,6 @@ func TestARecordWaitsForTheDatabase(t *testing.T) {
 	go func() { ended <- l.Record([]byte("three")) }()
 	o.Close()
 	if err := <-ended; err == nil {
-		t.Error("recorded where nobody was")
+		t.Error("recorded although the database was unreachable")
 	}
 }

@@ -63,9 +63,9 @@ func (b *fixture) watch(t *testing.T, o *approval.Store) <-chan approval.Approva
 }
 
 // looked waits until so many stores have run their checks and wait for the next time.
-func (b *fixture) looked(t *testing.T, offices int) {
+func (b *fixture) looked(t *testing.T, stores int) {
 	t.Helper()
-	if err := b.time.AwaitSleepers(t.Context(), offices); err != nil {
+	if err := b.time.AwaitSleepers(t.Context(), stores); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -135,8 +135,8 @@ func wantCode(t *testing.T, err error, code fault.Code) {
 func TestRequestsAreStoredUnchanged(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
-	heard := b.bus.Subscribe(event.Options{Types: []string{"approval.*"}})
-	defer heard.Close()
+	events := b.bus.Subscribe(event.Options{Types: []string{"approval.*"}})
+	defer events.Close()
 	o := b.open(t)
 	id := ask(t, o, paused("run:1", "", "ann"))
 	if again := ask(t, o, paused("run:1", "", "ann")); again != id {
@@ -145,15 +145,15 @@ func TestRequestsAreStoredUnchanged(t *testing.T) {
 	a := get(t, b.open(t), id) // another process
 	if a.State != approval.Pending || a.Subject != "bank.pay" || a.Space != "bank" || !a.Certain || !a.Complete || string(a.Resume) != "kept" ||
 		len(a.Plan) != 1 || a.Plan[0].Digest != pay("ann").Digest() || len(a.Output) != 1 || a.Expires.Sub(a.Created) != time.Hour || a.Job() != "" {
-		t.Errorf("kept as %+v", a)
+		t.Errorf("stored as %+v", a)
 	}
 	decide(t, o, id, host.Answer{Allow: true, By: "bob"})
 	if a = get(t, o, id); a.State != approval.Allowed || a.By != "bob" || a.Decided.IsZero() {
 		t.Errorf("decided as %+v", a)
 	}
 	for _, want := range []string{"approval.requested", "approval.settled"} {
-		if e, err := heard.Next(t.Context()); err != nil || e.Type != want {
-			t.Errorf("heard %+v, %v, want %s", e, err, want)
+		if e, err := events.Next(t.Context()); err != nil || e.Type != want {
+			t.Errorf("received %+v, %v, want %s", e, err, want)
 		}
 	}
 }
@@ -311,12 +311,12 @@ func TestWithdrawnRequests(t *testing.T) {
 		t.Errorf("withdrawn: %+v", a)
 	}
 	if v := verdict(t, o, "job:7", pay("ann")); v != host.Ask {
-		t.Errorf("nobody said anything, judged %v", v)
+		t.Errorf("without a decision: %v", v)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := o.Await(ctx, ask(t, o, p)); err == nil {
-		t.Error("waits though nobody does")
+		t.Error("it waits although no run does")
 	}
 }
 

@@ -45,9 +45,9 @@ type Server struct {
 // New returns a server that accepts the tokens of issuers. The client fetches metadata
 // and keys; it must restrict which addresses it connects to.
 func New(issuers []Issuer, client *http.Client) *Server {
-	patient := *client
-	patient.Transport = &cachingTransport{inner: cmp.Or(client.Transport, http.DefaultTransport), last: map[string]cachedResponse{}}
-	return &Server{issuers: issuers, client: &patient, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*keyRequest{}}
+	caching := *client
+	caching.Transport = &cachingTransport{inner: cmp.Or(client.Transport, http.DefaultTransport), last: map[string]cachedResponse{}}
+	return &Server{issuers: issuers, client: &caching, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*keyRequest{}}
 }
 
 // leeway is how far an issuer's clock may be behind ours.

@@ -144,7 +144,7 @@ func TestUnreachableIssuer(t *testing.T) {
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, http.DefaultClient)
 	token := m.Token(t, hub, nil)
 	if _, err := s.Principal(request(t.Context(), token)); fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("while it is away: %v", err)
+		t.Errorf("while it is unreachable: %v", err)
 	}
 	m.Failing.Store(false)
 	if _, err := s.Principal(request(t.Context(), token)); err != nil {
@@ -169,8 +169,8 @@ func TestUnknownKeysAreFetchedSeldom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told, most := m.KeyRequests.Load(), 1+int32(time.Since(began)/(5*time.Second)); told > most {
-		t.Errorf("its keys were asked for %d times, not %d", told, most)
+	if requests, most := m.KeyRequests.Load(), 1+int32(time.Since(began)/(5*time.Second)); requests > most {
+		t.Errorf("its keys were requested %d times, want at most %d", requests, most)
 	}
 }
 

@@ -34,11 +34,11 @@ func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, err
 	if err != nil {
 		return nil, err
 	}
-	var away error
-	good, err := check.Verify(context.WithValue(ctx, fetchErrorKey{}, &away), token)
+	var fetchErr error
+	good, err := check.Verify(context.WithValue(ctx, fetchErrorKey{}, &fetchErr), token)
 	switch {
-	case away != nil:
-		return nil, away
+	case fetchErr != nil:
+		return nil, fetchErr
 	case err != nil:
 		return nil, issuer.refusal(err)
 	}

@@ -177,7 +177,7 @@ func (l *Logins) Locate(ctx context.Context, s Server, addresses []string) (Serv
 	var first error
 	for _, address := range addresses {
 		s.URL = address
-		if _, heard, err := l.lastChallenge(ctx, s); err != nil || heard {
+		if _, known, err := l.lastChallenge(ctx, s); err != nil || known {
 			return s, err
 		}
 		if have, err := l.load(ctx, s); err != nil || have.Access != "" {

@@ -96,11 +96,11 @@ const offline = "offline_access"
 
 // prepare finds the authorization server, the client and the scopes of a login.
 func (l *Logins) prepare(ctx context.Context, f *fetcher, s Server, redirect string) (flow, error) {
-	challenge, heard, err := l.lastChallenge(ctx, s)
+	challenge, known, err := l.lastChallenge(ctx, s)
 	if err != nil {
 		return flow{}, err
 	}
-	if !heard {
+	if !known {
 		if _, challenge, err = f.probe(ctx, s); err != nil {
 			return flow{}, err
 		}
@@ -187,11 +187,11 @@ func (p flow) form(form url.Values) url.Values {
 // checkIssuer checks that the response is from the expected server (RFC 9207). Another
 // server could try to obtain our code.
 func (p flow) checkIssuer(back url.Values) error {
-	said, told := back.Get("iss"), back.Has("iss")
-	if !told && !p.At.TellsIssuer || told && said == p.At.Issuer {
+	said, present := back.Get("iss"), back.Has("iss")
+	if !present && !p.At.TellsIssuer || present && said == p.At.Issuer {
 		return nil
 	}
-	if !told {
+	if !present {
 		return fault.New(fault.Denied, "log in to %s: the response does not name the issuer %s", p.Server.Name, p.At.Issuer)
 	}
 	return fault.New(fault.Denied, "log in to %s: the response is from %q, not from %s", p.Server.Name, printable(said), p.At.Issuer).
@@ -210,7 +210,7 @@ func (l *Logins) forgetRegistration(ctx context.Context, p flow, cause error) {
 		return err
 	})
 	if err != nil {
-		l.options.Log.WarnContext(ctx, "a client that is gone is still kept", "upstream", p.Server.Name, "error", err)
+		l.options.Log.WarnContext(ctx, "an unknown client registration was not deleted", "upstream", p.Server.Name, "error", err)
 	}
 }
 

@@ -91,15 +91,15 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 	if err != nil {
 		return login{}, err
 	}
-	var kept sealedLogin
-	if err := l.box.Open(sealed, &kept, "login", s.Name, issuer, s.address()); err != nil {
+	var opened sealedLogin
+	if err := l.box.Open(sealed, &opened, "login", s.Name, issuer, s.address()); err != nil {
 		return login{}, err
 	}
 	if want := s.Settings.Issuer; want != "" && want != issuer {
 		return login{}, nil // the configuration has changed since
 	}
-	have := kept.login
-	have.at, have.version, have.updated = kept.At, version, time.UnixMicro(updated)
+	have := opened.login
+	have.at, have.version, have.updated = opened.At, version, time.UnixMicro(updated)
 	l.remember(s, have)
 	return have, nil
 }

@@ -234,7 +234,7 @@ func TestEndedLogin(t *testing.T) {
 		t.Errorf("%v, %s", err, fault.HintOf(err))
 	}
 	if r.token(t) != "" {
-		t.Error("a token that is of no more use is kept")
+		t.Error("an invalid token is still stored")
 	}
 }
 

@@ -81,7 +81,7 @@ func TestAwaitSleepers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := v.AwaitSleepers(ctx, 1); err == nil {
-		t.Error("AwaitSleepers with a done context and nobody there = nil")
+		t.Error("AwaitSleepers with a done context and no sleepers = nil")
 	}
 }
 

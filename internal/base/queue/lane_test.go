@@ -146,12 +146,12 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 
 func TestDepth(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ depth, room int }{{-1, 0}, {0, DefaultLaneDepth}, {2, 2}} {
+	for _, tt := range []struct{ depth, waiting int }{{-1, 0}, {0, DefaultLaneDepth}, {2, 2}} {
 		t.Run(fmt.Sprint(tt.depth), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := newLine(t, LaneOptions{Depth: tt.depth})
-				for i := range tt.room + 1 {
+				for i := range tt.waiting + 1 {
 					l.join(t.Context(), "k", fmt.Sprint(i))
 				}
 				err := l.Do(t.Context(), "k", func(context.Context) error { t.Error("ran"); return nil })
@@ -159,10 +159,10 @@ func TestDepth(t *testing.T) {
 				if !errors.As(err, &f) || f.Code != fault.Limit || f.Hint == "" {
 					t.Fatalf("Do = %#v, want a fault limit_exceeded with a hint", err)
 				}
-				if got, want := string(f.Details), fmt.Sprintf(`{"depth":%d}`, tt.room); got != want {
+				if got, want := string(f.Details), fmt.Sprintf(`{"depth":%d}`, tt.waiting); got != want {
 					t.Errorf("details %s, want %s", got, want)
 				}
-				l.finish(tt.room + 1)
+				l.finish(tt.waiting + 1)
 				l.all.Wait()
 			})
 		})
@@ -221,7 +221,7 @@ func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
 			l.mu.Unlock()
 			<-waiting
 			if n := l.Len("k"); n != 0 {
-				t.Fatalf("%d in a lane that everybody has left", n)
+				t.Fatalf("%d calls in an idle lane", n)
 			}
 		})
 	}

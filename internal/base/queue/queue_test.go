@@ -42,7 +42,7 @@ func TestTurnsAreFair(t *testing.T) {
 			t.Errorf("served %v", served)
 		}
 		if !turns.Idle() {
-			t.Error("somebody is left")
+			t.Error("the semaphore is not idle")
 		}
 	})
 }
@@ -120,7 +120,7 @@ func TestTurnsOfAnotherLimit(t *testing.T) {
 		turns.Release()
 		synctest.Wait()
 		if len(in) != 3 {
-			t.Error("somebody was let in though there was no room")
+			t.Error("a caller got a slot although none was free")
 		}
 		turns.Release()
 		synctest.Wait()
@@ -129,7 +129,7 @@ func TestTurnsOfAnotherLimit(t *testing.T) {
 		}
 		turns.Release()
 		if !turns.Idle() {
-			t.Error("somebody is left")
+			t.Error("the semaphore is not idle")
 		}
 	})
 }

@@ -8,7 +8,7 @@
 //     unread ones. Past that bound the oldest unread are dropped, and in their
 //     place stands one Missed event that tells how many there were.
 //   - Latest (latest-wins): of the events with the same type and key only the
-//     newest is kept. A slow reader sees fewer events but never one that was
+//     newest is held. A slow reader sees fewer events but never one that was
 //     already superseded when it was read. More than Options.Buffer different
 //     unread ones are dropped as above.
 //

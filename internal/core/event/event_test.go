@@ -113,10 +113,10 @@ func TestReplay(t *testing.T) {
 		{"from the middle", 0, 3, []string{"4 {4}", "5 {5}", "6 {6}"}},
 		{"from the newest", 0, 5, []string{"6 {6}"}},
 		{"all", 0, event.All, []string{"1 {1}", "2 {2}", "3 {3}", "4 {4}", "5 {5}", "6 {6}"}},
-		{"all that is kept", 2, event.All, []string{"4 {4}", "5 {5}", "6 {6}"}},
-		{"older than kept", 2, 1, []string{"3 {2}", "4 {4}", "5 {5}", "6 {6}"}},
-		{"just kept", 2, 3, []string{"4 {4}", "5 {5}", "6 {6}"}},
-		{"nothing is kept", -1, 2, []string{"5 {3}", "6 {6}"}},
+		{"all stored events", 2, event.All, []string{"4 {4}", "5 {5}", "6 {6}"}},
+		{"older than the stored ones", 2, 1, []string{"3 {2}", "4 {4}", "5 {5}", "6 {6}"}},
+		{"just stored", 2, 3, []string{"4 {4}", "5 {5}", "6 {6}"}},
+		{"nothing is stored", -1, 2, []string{"5 {3}", "6 {6}"}},
 		{"number of an earlier bus", 2, 99, []string{"3 {0}", "4 {4}", "5 {5}", "6 {6}"}},
 	}
 	for _, tt := range tests {
@@ -381,7 +381,7 @@ func BenchmarkWanted(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if bus.HasSubscriber("tool.call_started") {
-			b.Fatal("nobody wants it")
+			b.Fatal("there is no subscriber")
 		}
 	}
 }
@@ -451,7 +451,7 @@ func TestWanted(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	if bus.HasSubscriber("clock.beat") || (*event.Bus)(nil).HasSubscriber("clock.beat") {
-		t.Error("wanted by nobody")
+		t.Error("it has no subscriber")
 	}
 	loud := false
 	picky := bus.Subscribe(event.Options{Wants: func(kind string) bool { return loud || kind != "clock.beat" }})

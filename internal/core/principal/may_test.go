@@ -56,7 +56,7 @@ func TestMay(t *testing.T) {
 	}
 	for _, s := range principal.Scopes {
 		if s.Description() == "" {
-			t.Errorf("nobody knows what %s opens", s)
+			t.Errorf("the scope %s has no description", s)
 		}
 	}
 }

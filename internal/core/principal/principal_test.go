@@ -16,7 +16,7 @@ func TestDefaultIsTheLocalOwner(t *testing.T) {
 		t.Errorf("with one: %+v", p)
 	}
 	if (principal.Principal{Scopes: []principal.Scope{principal.Admin}, Org: "acme"}).Admin() {
-		t.Error("an organisation's admin is everybody's")
+		t.Error("the admin of one organisation is an admin of all")
 	}
 }
 

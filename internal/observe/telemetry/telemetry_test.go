@@ -171,7 +171,7 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 			}
 			_, span := tel.Tracer("test").Start(t.Context(), "unseen")
 			if span.IsRecording() || span.SpanContext().IsSampled() {
-				t.Error("a span is recorded that nobody will see")
+				t.Error("a span is recorded although nothing is exported")
 			}
 			request(t, tel)
 		})

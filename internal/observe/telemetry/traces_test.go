@@ -27,7 +27,7 @@ func TestTracesAreStored(t *testing.T) {
 			id := oneRequest(t, tel.Tracer("x"))
 			whole, found := tel.Traces().Get(id)
 			if !found || whole.Name != "request" || !whole.Failed || whole.Count != 2 {
-				t.Fatalf("kept: %v %+v", found, whole)
+				t.Fatalf("stored: %v %+v", found, whole)
 			}
 			outer, inner := whole.Spans[0], whole.Spans[1]
 			if inner.Parent != outer.ID || outer.Parent != "" || outer.Attributes["tool"] != "fs.read" {
@@ -77,17 +77,17 @@ func TestTheOldestTraceIsReplaced(t *testing.T) {
 		span.End()
 	}
 	var names []string
-	for _, kept := range tel.Traces().List(10) {
-		names = append(names, kept.Name)
-		whole, _ := tel.Traces().Get(kept.ID)
+	for _, stored := range tel.Traces().List(10) {
+		names = append(names, stored.Name)
+		whole, _ := tel.Traces().Get(stored.ID)
 		for _, span := range whole.Spans {
-			if len(whole.Spans) != kept.Count || span.Name != kept.Name && span.Name != "within "+kept.Name {
-				t.Errorf("trace %s of %d spans has %s", kept.Name, kept.Count, span.Name)
+			if len(whole.Spans) != stored.Count || span.Name != stored.Name && span.Name != "within "+stored.Name {
+				t.Errorf("trace %s of %d spans has %s", stored.Name, stored.Count, span.Name)
 			}
 		}
 	}
 	if got := fmt.Sprint(names); got != "[4 3 2]" {
-		t.Errorf("kept %s", got)
+		t.Errorf("stored %s", got)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestSettledWaitsForLateGoroutines(t *testing.T) {
 		looks := 0
 		left := func() error {
 			if looks++; looks < 3 {
-				return errors.New("somebody is still there")
+				return errors.New("a goroutine still runs")
 			}
 			return nil
 		}
