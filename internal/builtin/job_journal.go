@@ -86,7 +86,7 @@ type jobReplayIn struct {
 	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of another stored script"`
 }
 
-// Replayed is the result of job_replay, without the script\'s own result.
+// Replayed is the result of job_replay, without the script's own result.
 type Replayed struct {
 	Steps    int          `json:"steps" jsonschema:"in the journal"`
 	Unused   int          `json:"unused" jsonschema:"steps that the script did not ask for"`

@@ -48,7 +48,7 @@ type previewIn struct {
 	Mocks      Object `json:"mocks,omitempty" jsonschema:"mocked answers by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
 }
 
-// Previewed is the result of lua_preview, without the script\'s own result.
+// Previewed is the result of lua_preview, without the script's own result.
 type Previewed struct {
 	Plan     []PlanView   `json:"plan" jsonschema:"what it would do, in order"`
 	Reads    []PlanView   `json:"reads" jsonschema:"the reads that were made"`

@@ -96,7 +96,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	now := o.now()
 	a := Approval{
 		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
-		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.Kept,
+		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.ResumeState,
 		Created: now, Expires: now.Add(o.options.Expire),
 	}
 	if who := principal.Of(ctx); a.Owner == "" && who.ID != principal.LocalID {

@@ -80,7 +80,7 @@ func paused(run, owner, to string) host.Paused {
 	return host.Paused{
 		RunInfo: host.RunInfo{Key: run, Owner: owner, Name: "script", Hash: "hash-of-" + run}, Effect: e,
 		Plan: []host.Planned{{Action: "call bank.pay", Digest: e.Digest()}}, Certain: true, Complete: true,
-		Output: []host.OutputLine{{Stream: "stdout", Text: "so far"}}, Kept: []byte("kept"),
+		Output: []host.OutputLine{{Stream: "stdout", Text: "so far"}}, ResumeState: []byte("kept"),
 	}
 }
 
@@ -297,7 +297,7 @@ func TestWithdrawnRequests(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t).open(t)
 	p := paused("job:7", "", "ann")
-	p.Kept = nil
+	p.ResumeState = nil
 	id := ask(t, o, p)
 	waited := make(chan error, 1)
 	go func() { waited <- o.Await(context.Background(), id) }()

@@ -56,7 +56,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// When the memory is full, what is oldest and not pinned is removed first.
+// TestMemoryEviction checks that a full memory removes the oldest entries that are not pinned.
 func TestMemoryEviction(t *testing.T) {
 	t.Parallel()
 	kept := &notes{}

@@ -58,7 +58,7 @@ func watched(t *testing.T, content bool) (logs string, spans []sdktrace.ReadOnly
 	return log.String(), recorder.Ended(), metrics, s
 }
 
-// One request's id finds its whole story, in the words of document 004.
+// TestLogs checks that the request's id is on all its log lines, with the names of document 004.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	logs, _, _, _ := watched(t, false)
@@ -104,8 +104,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Nobody's words and no keys are told, unless they are asked for.
-func TestWhatIsToldToNobody(t *testing.T) {
+// TestNoContentInTelemetry checks that spans and logs contain neither messages nor keys unless configured.
+func TestNoContentInTelemetry(t *testing.T) {
 	t.Parallel()
 	for _, content := range []bool{false, true} {
 		logs, spans, _, _ := watched(t, content)
@@ -114,10 +114,10 @@ func TestWhatIsToldToNobody(t *testing.T) {
 			text += fmt.Sprintln(span.Name(), span.Attributes(), span.Status(), span.Events())
 		}
 		if strings.Contains(text, "secret") != content {
-			t.Errorf("with content %v it was told:\n%s", content, text)
+			t.Errorf("with content %v the telemetry is:\n%s", content, text)
 		}
 		if strings.Contains(text, llmtest.Key) {
-			t.Error("the key was told")
+			t.Error("the telemetry contains the key")
 		}
 	}
 }

@@ -57,7 +57,8 @@ func (s *sessions) toolSource() *toolSource {
 	return source
 }
 
-// Code of one conversation runs in one session, of which the model knows nothing.
+// TestSessionOfTheConversation checks that code of one conversation runs in one session,
+// which the model does not see.
 func TestSessionOfTheConversation(t *testing.T) {
 	t.Parallel()
 	store := &sessions{names: map[string][]string{}}
@@ -84,8 +85,9 @@ func TestSessionOfTheConversation(t *testing.T) {
 	}
 }
 
-// A conversation is reset without those beside it, a person is forgotten with all of
-// theirs, and nobody with sessions that are no conversation's. None is made for that.
+// TestSessionsAreReset checks that a reset affects one conversation only, that forgetting a
+// person removes all their sessions but no session outside conversations, and that neither
+// creates a session.
 func TestSessionsAreReset(t *testing.T) {
 	t.Parallel()
 	store := &sessions{names: map[string][]string{"acme/anna": {"chat", "chat:work", "chatter"}, "acme/bob": {"chat"}}}

@@ -55,8 +55,8 @@ func TestOfferedTools(t *testing.T) {
 	}
 }
 
-// The list of tools is grouped by server, in the request's order, one line each,
-// and the same every time.
+// TestMenu checks that the list of tools is grouped by server, in the request's order, one
+// line each, and the same every time.
 func TestMenu(t *testing.T) {
 	t.Parallel()
 	s := play(t, crowd(8), "say a\n---\nsay b", scripts, func(o *agent.Options) { o.Offer = agent.Code })
@@ -91,8 +91,8 @@ func TestMenu(t *testing.T) {
 	}
 }
 
-// A request reaches its own servers and tools only: not by name, not by search,
-// not through code.
+// TestServersAreBounds checks that a request reaches only its own servers and tools: by
+// name, by search and through code.
 func TestServersAreBounds(t *testing.T) {
 	t.Parallel()
 	var s *scene
@@ -115,8 +115,8 @@ func TestServersAreBounds(t *testing.T) {
 	}
 }
 
-// Names that providers would refuse or confuse are told apart, and the tool is
-// called by its own.
+// TestNamesDoNotCollide checks that names that providers would refuse or confuse are made
+// distinct, and that the tool is called by its own name.
 func TestNamesDoNotCollide(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("very_", 20) + "long"
@@ -150,9 +150,9 @@ func TestNamesDoNotCollide(t *testing.T) {
 	s.turn(t, "go")
 }
 
-// A server that is away is told of, and does not change the part of the prompt
-// that is cached.
-func TestServerAway(t *testing.T) {
+// TestDisconnectedServer checks that the prompt mentions a disconnected server, and that its cached
+// part does not change.
+func TestDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	source := crowd(1)
 	s := play(t, source, "system are currently unreachable\nsay ok")
@@ -172,7 +172,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// A tool whose schema providers refuse does not take the others with it.
+// TestOddSchemas checks that a tool whose schema providers refuse does not affect the others.
 func TestOddSchemas(t *testing.T) {
 	t.Parallel()
 	source := newToolSource()

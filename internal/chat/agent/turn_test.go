@@ -47,8 +47,9 @@ text 1 hi.`
 	}
 }
 
-// Tools of one answer run side by side: each of these ends when the other began.
-func TestToolsRunSideBySide(t *testing.T) {
+// TestToolsRunInParallel checks that tools of one answer run in parallel: each of these
+// ends when the other has started.
+func TestToolsRunInParallel(t *testing.T) {
 	t.Parallel()
 	a, b := make(chan struct{}), make(chan struct{})
 	meet := func(mine, others chan struct{}, text string) func(context.Context, tool.Call) (tool.Result, error) {
@@ -69,8 +70,9 @@ func TestToolsRunSideBySide(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with a tool, the model hears of it and the chat goes on.
-func TestFailuresAreToldToTheModel(t *testing.T) {
+// TestToolErrorsReachTheModel checks that the model receives the error of a tool and the
+// chat continues.
+func TestToolErrorsReachTheModel(t *testing.T) {
 	t.Parallel()
 	fails := func(err error) func(context.Context, tool.Call) (tool.Result, error) {
 		return func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, err }
@@ -108,8 +110,8 @@ func TestFailuresAreToldToTheModel(t *testing.T) {
 	}
 }
 
-// So it does of one that takes too long.
-func TestSlowToolsAreToldToTheModel(t *testing.T) {
+// TestToolTimeoutsReachTheModel checks that the model receives the timeout of a tool.
+func TestToolTimeoutsReachTheModel(t *testing.T) {
 	t.Parallel()
 	source := newToolSource().with("x.slow", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		<-ctx.Done()
@@ -137,7 +139,7 @@ func TestIterationLimit(t *testing.T) {
 	}
 }
 
-// The budget counts what scripts call, too.
+// TestCallLimit checks that calls of scripts count against the limit too.
 func TestCallLimit(t *testing.T) {
 	t.Parallel()
 	var s *scene
@@ -171,9 +173,9 @@ func TestLongResultsAreCut(t *testing.T) {
 	}
 }
 
-// A conversation that grows too large loses what can be asked for again, and not
-// the turn.
-func TestPromptIsKeptWithinItsBound(t *testing.T) {
+// TestPromptSizeLimit checks that a conversation that grows too large drops
+// results that can be requested again, and that the turn succeeds.
+func TestPromptSizeLimit(t *testing.T) {
 	t.Parallel()
 	source := newToolSource().with("x.a", "", answers(strings.Repeat("a", 6000))).with("x.b", "", answers(strings.Repeat("b", 6000)))
 	s := play(t, source, "use x__a\n---\nexpect aaaa\nuse x__b\nuse x__b\n---\nexpect bbbb\nsay ok")

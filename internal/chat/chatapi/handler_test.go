@@ -130,7 +130,7 @@ func say(message string) string {
 	return string(body)
 }
 
-// The web client and the WhatsApp gateway take exactly these fields.
+// TestAnswer checks the fields that the web client and the WhatsApp gateway expect.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{})
@@ -238,8 +238,8 @@ func TestASilentStreamLives(t *testing.T) {
 	}
 }
 
-// Who hangs up loses the answer but not the turn.
-func TestHangingUp(t *testing.T) {
+// TestClientDisconnects checks that a client that disconnects loses the answer but not the turn.
+func TestClientDisconnects(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	p := open(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
@@ -404,7 +404,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Every route asks for a key.
+// TestNoRouteIsOpen checks that every route requires a key.
 func TestNoRouteIsOpen(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{}, key("root", principal.Admin))
@@ -534,7 +534,8 @@ func TestCallback(t *testing.T) {
 	}
 }
 
-// Sentences are told when they are whole, wherever the model's pieces end.
+// TestCallbackBySentences checks that only complete sentences are sent, wherever the
+// model's chunks end.
 func TestCallbackBySentences(t *testing.T) {
 	t.Parallel()
 	box := &hookbox{last: make(chan struct{})}
@@ -554,7 +555,7 @@ func TestCallbackBySentences(t *testing.T) {
 	}
 }
 
-// A callback outlives the process that promised it.
+// TestCallbackAfterARestart checks that a callback is sent after a restart of the process.
 func TestCallbackAfterARestart(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Fresh(t)
@@ -575,7 +576,8 @@ func TestCallbackAfterARestart(t *testing.T) {
 	}
 }
 
-// One request_id is the whole story, and the story does not tell what was said.
+// TestLogs checks that request_id is on all log lines of a request, and that they contain
+// no message text.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{})
@@ -606,8 +608,9 @@ func (t kindError) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The story has its end also when the client did not wait for it.
-func TestLogsOfClientsThatLeave(t *testing.T) {
+// TestLogsOfDisconnectedClients checks that the last log line is written even if the client
+// has disconnected.
+func TestLogsOfDisconnectedClients(t *testing.T) {
 	t.Parallel()
 	records := make(kindError, 100)
 	asked, leave := make(chan struct{}), make(chan struct{})

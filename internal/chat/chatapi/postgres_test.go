@@ -10,7 +10,7 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestAnswer, TestStream, TestStreamTellsOfErrors, TestASilentStreamLives, TestHangingUp, TestFailures,
+		TestAnswer, TestStream, TestStreamTellsOfErrors, TestASilentStreamLives, TestClientDisconnects, TestFailures,
 		TestALineIsBounded, TestRate, TestKeys, TestNoRouteIsOpen, TestWhatPeopleSet, TestCallback, TestCallbackAfterARestart,
 		TestLogs,
 	)

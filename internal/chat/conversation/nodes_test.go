@@ -38,8 +38,8 @@ func cluster(t *testing.T, answer script, names ...string) map[string]*conversat
 
 type nodeKey struct{}
 
-// Messages of one person, said to different nodes, are answered one at a time in
-// the order in which they were accepted.
+// TestOrderAcrossNodes checks that messages of one person to different nodes are answered
+// one at a time, in the order in which they were accepted.
 func TestOrderAcrossNodes(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -78,9 +78,9 @@ func TestOrderAcrossNodes(t *testing.T) {
 	}
 }
 
-// A node that is taken for dead while it answers does not have the last word:
-// whoever adopted the message has, also for those who still wait at the first.
-func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
+// TestReassignedMessageIsAnsweredOnce checks that the answer of the node that took over a
+// message counts, not that of a node taken for dead, also for clients waiting at the latter.
+func TestReassignedMessageIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}), make(chan struct{})
 	services := cluster(t, func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
@@ -126,8 +126,8 @@ func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// What a node that was cut off works on for nothing is called off.
-func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
+// TestRecheckCancelsReassignedTurns checks that a node cancels turns that another node took over.
+func TestRecheckCancelsReassignedTurns(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{})
 	services := cluster(t, func(ctx context.Context, _ agent.Request, _ func(agent.Event)) (agent.Reply, error) {
@@ -157,7 +157,7 @@ func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
 	}
 }
 
-// Draining lets the turn under way finish and begins no other.
+// TestDrain checks that draining finishes the turn in progress and starts no other.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}, 2), make(chan struct{})

@@ -13,9 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// Wherever a turn stands when the database goes away, it goes on when that is
-// back, and the message is answered once.
-func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
+// TestDatabaseOutage checks that a turn continues after a database outage at any
+// point, and that the message is answered once.
+func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
 	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})

@@ -12,6 +12,6 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestOrderPerPerson, TestFollowersSeeEverything, TestALineIsBounded, TestRestart, TestATurnThatNeverEnds,
 		TestTheSameKeyIsTheSameMessage, TestHistory, TestWhatHoldsForATurn, TestRefusals, TestOrderAcrossNodes,
-		TestAnAdoptedMessageIsAnsweredOnce, TestRecheckCallsOffWhatWasTaken, TestDrain,
+		TestReassignedMessageIsAnsweredOnce, TestRecheckCancelsReassignedTurns, TestDrain,
 	)
 }

@@ -90,8 +90,8 @@ func history(t *testing.T, service *conversation.Service, p conversation.Person)
 	return texts
 }
 
-// Each person's messages are answered one at a time, in the order they came, once
-// each; people do not wait for one another.
+// TestOrderPerPerson checks that each person's messages are answered once, one at a time
+// and in order, and that people do not wait for one another.
 func TestOrderPerPerson(t *testing.T) {
 	t.Parallel()
 	const people, messages = 20, 10
@@ -192,8 +192,8 @@ func TestALineIsBounded(t *testing.T) {
 	}
 }
 
-// What was accepted is answered after a restart, in order; what was answered is
-// not answered again.
+// TestRestart checks that accepted messages are answered after a restart, in order, and
+// that answered ones are not answered again.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	url := store(t)
@@ -234,7 +234,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A turn that keeps ending the process is given up.
+// TestATurnThatNeverEnds checks that a turn that repeatedly ends the process is given up.
 func TestATurnThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	url := store(t)

@@ -11,9 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// Endpoints that claim to speak OpenAI's format bend it. These are ways they are
-// known to.
-func TestBentAnswers(t *testing.T) {
+// TestFormatDeviations checks known deviations from OpenAI's format.
+func TestFormatDeviations(t *testing.T) {
 	t.Parallel()
 	const choice = `data: {"choices":[{"delta":%s,"finish_reason":%s}]}` + "\n\n"
 	event := func(delta, finish string) string { return fmt.Sprintf(choice, delta, finish) }
@@ -62,7 +61,7 @@ func TestBentAnswers(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint sends: an answer or an error, no panic.
+// FuzzOpenAIStream checks that any stream gives an answer or an error, not a panic.
 func FuzzOpenAIStream(f *testing.F) {
 	f.Add("data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n")
 	f.Add("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1}]}}]}\n\n")

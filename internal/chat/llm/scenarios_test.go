@@ -54,7 +54,7 @@ var question = llm.Prompt{
 	Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Text: "how is it?"}}}},
 }
 
-// Every scenario holds for both providers.
+// TestScenarios runs every scenario with both providers.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -137,8 +137,8 @@ func told(a llm.Answer) string {
 	return fmt.Sprintf("%s|%s|%s|%d", a.Text(), strings.Join(uses, " "), a.Stop, a.Attempts)
 }
 
-// An endpoint that says how long to wait is waited for that long, and given up
-// when that is longer than anybody would wait.
+// TestRetryAfter checks that a retry waits as long as the endpoint says, and fails at once
+// if that is too long.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"anthropic", "openai"} {
@@ -175,12 +175,12 @@ func TestWrongKeyNamesItsVariableAndNotItself(t *testing.T) {
 			t.Errorf("%s: %v, hint %s", provider, err, fault.HintOf(err))
 		}
 		if text := fmt.Sprintf("%v %+v %s", err, err, fault.HintOf(err)); strings.Contains(text, "wrong-key") {
-			t.Errorf("the key stands in %s", text)
+			t.Errorf("the error contains the key: %s", text)
 		}
 	}
 }
 
-// What tools answered, and what the model thought, goes back as it came.
+// TestSecondQuestion checks that tool results and the model's reasoning are sent back unchanged.
 func TestSecondQuestion(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"anthropic", "openai"} {
@@ -241,7 +241,7 @@ func TestUsageAndCost(t *testing.T) {
 	}
 }
 
-// An endpoint that falls silent is given up, and asked again.
+// TestSilence checks that a request to an endpoint that stops sending is aborted and retried.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"anthropic", "openai"} {

@@ -190,7 +190,8 @@ func TestResampleKeepsPitchAndLevel(t *testing.T) {
 	}
 }
 
-// Frequencies above the limit of the lower rate must not alias to another tone.
+// TestResampleDownDoesNotAlias checks that frequencies above the limit of the lower rate
+// do not alias to another tone.
 func TestResampleDownDoesNotAlias(t *testing.T) {
 	t.Parallel()
 	got, err := tone(9000, 0.5, 0.5, 44100, 1).Resample(11025, audio.High)

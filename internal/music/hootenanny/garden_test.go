@@ -82,7 +82,7 @@ func TestTransportPublishesBeatsMarkersAndRegions(t *testing.T) {
 	expect(t, "stopped", b.pass(t, time.Second), "stopped@0.00")
 }
 
-// The timer publishes events without further calls.
+// TestTransportRunsByItself checks that the timer publishes events without further calls.
 func TestTransportRunsByItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

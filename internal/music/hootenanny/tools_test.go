@@ -35,7 +35,7 @@ func TestEveryToolFollowsTheRules(t *testing.T) {
 	}
 }
 
-// The page about music lists all tools. UPDATE=1 writes the list.
+// TestPageOfMusic checks that the page about music lists all tools. UPDATE=1 writes the list.
 func TestPageOfMusic(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- tools -->\n", "<!-- end of tools -->\n"

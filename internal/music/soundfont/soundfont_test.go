@@ -55,7 +55,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A General MIDI font has what General MIDI says.
+// TestRealFont checks that a General MIDI font has the presets of General MIDI.
 func TestRealFont(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("/usr/share/sounds/sf2/TimGM6mb.sf2")

@@ -110,7 +110,7 @@ func TestLoudnessFollowsVelocity(t *testing.T) {
 	}
 }
 
-// With a real font a scale comes out as the scale it is.
+// TestRealFont renders a scale with a real font and checks its pitches.
 func TestRealFont(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("/usr/share/sounds/sf2/TimGM6mb.sf2")
@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A font whose tables are nonsense gives an error, never a panic.
+// TestHostileFonts checks that a font with invalid tables gives an error, not a panic.
 func TestHostileFonts(t *testing.T) {
 	t.Parallel()
 	good := soundfonttest.Font()

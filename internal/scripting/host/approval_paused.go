@@ -15,12 +15,12 @@ type RunInfo struct {
 // after it.
 type Paused struct {
 	RunInfo
-	Effect   Effect       // the one it stopped at
-	Plan     []Planned    // begins with Effect
-	Certain  bool         // no entry of the plan follows a mock
-	Complete bool         // the plan goes to the script's end
-	Output   []OutputLine // before the pause
-	Kept     []byte       // state needed to resume the run; nil if it is stored elsewhere
+	Effect      Effect       // the one it stopped at
+	Plan        []Planned    // begins with Effect
+	Certain     bool         // no entry of the plan follows a mock
+	Complete    bool         // the plan goes to the script's end
+	Output      []OutputLine // before the pause
+	ResumeState []byte       // state needed to resume the run; nil if it is stored elsewhere
 }
 
 // NewPaused describes a run that g paused. complete is whether the rehearsal ran to the

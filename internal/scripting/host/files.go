@@ -259,7 +259,7 @@ func (f *Files) Find(pattern string, limit int) ([]string, error) {
 // order of their names. It does not follow links, and skips folders for which skip
 // returns true. visit gets the file's full path and a function that reads it; it ends
 // the walk by returning fs.SkipAll.
-func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) error {
+func (f *Files) Walk(folder string, skip func(name string) bool, visit visitFunc) error {
 	folders := f.folders()
 	if folder != "" {
 		folders = []string{folder}
@@ -281,11 +281,11 @@ func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) 
 	return nil
 }
 
-// visitor is called by Walk for every file.
-type visitor = func(path string, info fs.FileInfo, read func() ([]byte, error)) error
+// visitFunc is called by Walk for every file.
+type visitFunc = func(path string, info fs.FileInfo, read func() ([]byte, error)) error
 
 // real leaves out files that the overlay replaces.
-func (f *Files) real(visit visitor) visitor {
+func (f *Files) real(visit visitFunc) visitFunc {
 	if f.overlay == nil {
 		return visit
 	}
@@ -297,7 +297,7 @@ func (f *Files) real(visit visitor) visitor {
 	}
 }
 
-func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visitor) error {
+func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visitFunc) error {
 	files := root.FS()
 	return fs.WalkDir(files, filepath.ToSlash(inside), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

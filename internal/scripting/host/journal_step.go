@@ -40,8 +40,8 @@ func (d Digest) String() string { return fmt.Sprintf("<%d bytes %x…>", d.Size,
 // largest is the size in bytes up to which a journal stores an argument itself.
 const largest = 16 << 10
 
-// kept returns an argument as a journal stores it.
-func kept(v Value) Value {
+// storedArg returns an argument as a journal stores it.
+func storedArg(v Value) Value {
 	switch v := v.(type) {
 	case string:
 		if len(v) > largest {
@@ -105,7 +105,7 @@ func show(v Value) string {
 
 // matches reports whether e is the effect that the step recorded.
 func (s Step) matches(e Effect) bool {
-	return s.Name == e.Name && slices.EqualFunc(s.Args, e.Args, func(a, b Value) bool { return same(a, kept(b)) })
+	return s.Name == e.Name && slices.EqualFunc(s.Args, e.Args, func(a, b Value) bool { return same(a, storedArg(b)) })
 }
 
 func same(a, b Value) bool {
@@ -136,7 +136,7 @@ func appendStep(record []byte, form byte, s Step) []byte {
 	if form != formSettled {
 		w.text(s.Name)
 		w.byte(byte(s.Kind))
-		w.values(s.Args, kept)
+		w.values(s.Args, storedArg)
 		w.text(s.Boot)
 	}
 	if form != formIntent {

@@ -139,7 +139,7 @@ func (o *overlay) find(pattern, folder string, found []string) []string {
 }
 
 // walk visits the overlay's files below a folder.
-func (o *overlay) walk(folder string, visit visitor) error {
+func (o *overlay) walk(folder string, visit visitFunc) error {
 	for _, full := range o.below(folder) {
 		content, _ := o.get(full)
 		if content == nil {

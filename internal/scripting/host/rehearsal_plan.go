@@ -110,7 +110,7 @@ func (s Step) Digest() string { return digest(s.Name, s.Args) }
 func digest(name string, args []Value) string {
 	var w writer
 	w.text(name)
-	w.values(args, kept)
+	w.values(args, storedArg)
 	sum := sha256.Sum256(w.data)
 	return hex.EncodeToString(sum[:16])
 }

@@ -161,7 +161,7 @@ func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver ho
 	}
 	a.journal = append(append(a.journal, recorded.data...), tail...)
 	paused := host.NewPaused(who, approval, err == nil, outcome.Output)
-	paused.Kept, err = json.Marshal(a.storedRun(ctx))
+	paused.ResumeState, err = json.Marshal(a.storedRun(ctx))
 	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
 }
 

@@ -15,7 +15,7 @@ func TestOnPostgres(t *testing.T) {
 		TestASessionKeepsWhatTurnsLeave, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestAStoppedTurnChangesNothing,
 		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestADamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
 		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestReadOnlyTurnWritesNothing,
-		TestSessionsHaveLimitsOfTheirOwn, TestTurnsKeepTheirOrder, TestATurnCannotWaitForItself,
+		TestSessionLimits, TestTurnsKeepTheirOrder, TestATurnCannotWaitForItself,
 		TestFilesLeftOpenAreSavedByTheirTurn, TestUnsavableValuesAreNamed,
 	)
 }

@@ -346,7 +346,7 @@ func TestReadOnlyTurnWritesNothing(t *testing.T) {
 	}
 }
 
-func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
+func TestSessionLimits(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
 	for _, c := range []struct {

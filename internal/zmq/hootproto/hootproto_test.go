@@ -124,7 +124,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Encoding the vectors with our types gives the same bodies, in either encoding.
+// TestBodies checks that encoding the vectors with our types gives the same bodies, in
+// either encoding.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, v := range load(t).Messages {
@@ -208,7 +209,8 @@ func TestBroadcasts(t *testing.T) {
 	}
 }
 
-// The vectors are what the Python program beside them prints.
+// TestVectorsAreGenerated checks that the vectors are the output of the Python program
+// in the same folder.
 func TestVectorsAreGenerated(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3"

@@ -370,7 +370,8 @@ func TestTooManyCalls(t *testing.T) {
 	clocktest.Await(t, func() bool { return call(t, c, "hold", `{}`).Err == nil }, func() string { return "calls are still refused" })
 }
 
-// A request with the id of a running call does not start a second call.
+// TestOneIDIsOneCall checks that a request with the id of a running call does not start
+// a second call.
 func TestOneIDIsOneCall(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}, 2), make(chan struct{})
@@ -397,7 +398,7 @@ func TestOneIDIsOneCall(t *testing.T) {
 	}
 }
 
-// On shutdown running calls finish and new ones are refused.
+// TestShutdown checks that on shutdown running calls finish and new ones are refused.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})

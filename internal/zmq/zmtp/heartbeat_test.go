@@ -97,7 +97,7 @@ func TestPingIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-// A PING may come between the frames of a message.
+// TestPingInsideAMessage checks that a PING may come between the frames of a message.
 func TestPingInsideAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestPingInsideAMessage(t *testing.T) {
 	})
 }
 
-// A peer that answers stays connected, one that does not is disconnected when
-// interval and timeout have passed since its last message.
+// TestSilence checks that a peer that answers stays connected, and that one that does
+// not is disconnected when interval and timeout have passed since its last message.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// The TTL in a peer's PING can be shorter than our own timeout.
+// TestTimeToLive checks that the TTL in a peer's PING can be shorter than our timeout.
 func TestTimeToLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,8 @@ func TestTimeToLive(t *testing.T) {
 	})
 }
 
-// A peer that uses ZMTP 3.0 gets no heartbeats until it sends one.
+// TestOldPeersGetNoHeartbeats checks that a peer that uses ZMTP 3.0 gets no heartbeats
+// until it sends one.
 func TestOldPeersGetNoHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +174,8 @@ func TestOldPeersGetNoHeartbeats(t *testing.T) {
 	})
 }
 
-// While this end is slow to receive, the peer does not count as silent.
+// TestSlownessIsNotSilence checks that the peer does not count as silent while this end
+// is slow to receive.
 func TestSlownessIsNotSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +199,7 @@ func TestSlownessIsNotSilence(t *testing.T) {
 	})
 }
 
-// A peer that uses ZMTP 3.0 gets subscriptions as messages.
+// TestOldSubscriptions checks that a peer that uses ZMTP 3.0 gets subscriptions as messages.
 func TestOldSubscriptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -224,8 +226,8 @@ func TestOldSubscriptions(t *testing.T) {
 	})
 }
 
-// If the peer of a DEALER does not read, Send waits once the queue is full. When
-// the peer disconnects, the messages that were never written are returned.
+// TestUnsent checks that Send waits once the queue of a peer that does not read is full,
+// and that messages that were never written are returned when the peer disconnects.
 func TestUnsent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

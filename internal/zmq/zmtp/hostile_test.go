@@ -41,8 +41,8 @@ func patched(at int, b byte) []byte {
 	return g
 }
 
-// Whatever a peer sends, it ends at most its own connection, and the socket goes
-// on serving others.
+// TestHostilePeers checks that invalid data ends at most the peer's own connection, and
+// that the socket continues to serve others.
 func TestHostilePeers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -112,7 +112,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// A subscriber with too many topics is disconnected.
+// TestHostileSubscriber checks that a subscriber with too many topics is disconnected.
 func TestHostileSubscriber(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]byte{
@@ -145,8 +145,8 @@ func TestHostileSubscriber(t *testing.T) {
 	}
 }
 
-// A handshake that does not finish fails after Options.Handshake, even if the peer
-// goes on sending.
+// TestSlowLoris checks that a handshake that does not finish fails after
+// Options.Handshake, even if the peer continues to send.
 func TestSlowLoris(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,8 @@ func TestSlowLoris(t *testing.T) {
 	})
 }
 
-// Announcing a large frame takes no memory until its bytes arrive.
+// TestAnnouncingIsFree checks that announcing a large frame takes no memory until its
+// bytes arrive.
 func TestAnnouncingIsFree(t *testing.T) {
 	in := bufio.NewReader(bytes.NewReader([]byte{flagLong, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 'x'}))
 	var before, since runtime.MemStats

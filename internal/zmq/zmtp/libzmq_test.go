@@ -151,9 +151,9 @@ func TestLibzmqDealer(t *testing.T) {
 	}
 }
 
-// Heartbeats are sent every 500 ms, and a peer that does not answer is disconnected
-// after 2.5 s: a connection survives four seconds without messages only if both
-// ends send and answer heartbeats.
+// TestLibzmqHeartbeats sends heartbeats every 500 ms; a peer that does not answer is
+// disconnected after 2.5 s. A connection survives four seconds without messages only if
+// both ends send and answer heartbeats.
 func TestLibzmqHeartbeats(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -274,7 +274,7 @@ func listenAgain(t *testing.T, kind zmtp.Kind, addr string) (s *zmtp.Socket) {
 	return s
 }
 
-// The peer's process ends and another one replaces it, on both sides.
+// TestLibzmqRestarts replaces the peer's process by another one, on both sides.
 func TestLibzmqRestarts(t *testing.T) {
 	t.Parallel()
 	first := start(t, "router", own())
@@ -300,7 +300,7 @@ func TestLibzmqRestarts(t *testing.T) {
 	expect(t, again, "python", "hello", "from", "libzmq")
 }
 
-// Our ROUTER is closed and opened again while libzmq's DEALER stays.
+// TestLibzmqReconnects closes our ROUTER and opens it again while libzmq's DEALER stays.
 func TestLibzmqReconnects(t *testing.T) {
 	t.Parallel()
 	router := listen(t, zmtp.Router, own(), zmtp.Options{})

@@ -38,7 +38,7 @@ func TestQueueBounds(t *testing.T) {
 	}
 }
 
-// Free space goes to all waiters, one after the other.
+// TestQueueWaiters checks that all waiters get free space, one after the other.
 func TestQueueWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

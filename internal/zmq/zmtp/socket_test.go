@@ -303,8 +303,8 @@ func TestPubDials(t *testing.T) {
 	expect(t, sub, "a")
 }
 
-// A socket reconnects to a peer that listens again on the same address, with the
-// same subscriptions and the same identity.
+// TestReconnect checks that a socket reconnects to a peer that listens again on the same
+// address, with the same subscriptions and the same identity.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	addr := "ipc://" + filepath.Join(t.TempDir(), "socket")
@@ -387,7 +387,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// A peer that does not read fills its queue and the network's, and nothing else.
+// TestSlowPeers checks that a peer that does not read fills only its queue and the network's.
 func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 1<<20)
@@ -427,7 +427,7 @@ func TestSlowPeers(t *testing.T) {
 	})
 }
 
-// Close drops queued messages; Flush waits for them.
+// TestFlushThenClose checks that Close drops queued messages and Flush waits for them.
 func TestFlushThenClose(t *testing.T) {
 	t.Parallel()
 	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
