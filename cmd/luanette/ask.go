@@ -14,11 +14,11 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// asks lets a caller at a terminal be asked to approve what a script wants to do.
-// Other questions are not for the command line.
+// asks lets the server ask a person at a terminal to approve what a script wants to
+// do. Other questions are cancelled.
 func (l *live) asks(c *tool.Caller) {
-	file, ok := l.world.Stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) || terminalWidth(l.world.Stderr) == 0 {
+	file, ok := l.proc.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) || terminalWidth(l.proc.Stderr) == 0 {
 		return
 	}
 	c.Capabilities = json.RawMessage(`{"elicitation":{"form":{}}}`)
@@ -36,7 +36,7 @@ func (l *live) asks(c *tool.Caller) {
 	}
 }
 
-// ask puts one question. What is neither yes nor no leaves it open.
+// ask asks one question. An input other than yes, always or no leaves it open.
 func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.RawMessage, error) {
 	var asked struct {
 		Message string
@@ -48,15 +48,15 @@ func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.Ra
 	if _, ok := asked.Schema.Properties["decision"]; !ok {
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
-	fmt.Fprintln(l.world.Stderr, asked.Message)
+	fmt.Fprintln(l.proc.Stderr, asked.Message)
 	const choice = "Allow it? [y]es, [a]lways this tool, [n]o, or Enter to leave it open: "
 	typed := make(chan string, 1)
-	go func() { // a line cannot be called off; at the latest it is read when the person types one
+	go func() { // reading a line cannot be cancelled; it ends when the person types one
 		var line string
 		if l.prompt != nil {
 			line, _ = l.prompt(choice)
 		} else {
-			fmt.Fprint(l.world.Stderr, choice)
+			fmt.Fprint(l.proc.Stderr, choice)
 			line, _ = bufio.NewReader(from).ReadString('\n')
 		}
 		typed <- strings.ToLower(strings.TrimSpace(line))

@@ -19,50 +19,50 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// auditCommand is `luanette audit`: who did what.
+// auditCommand is `luanette audit`: it reads and verifies the audit log.
 type auditCommand struct {
 	List   auditListCommand   `cmd:"" default:"withargs" help:"List entries, the newest last."`
-	Verify auditVerifyCommand `cmd:"" help:"Look for entries that were changed, taken out or moved."`
+	Verify auditVerifyCommand `cmd:"" help:"Check the log for entries that were changed, removed or moved."`
 	Export auditExportCommand `cmd:"" help:"Write all entries to a file as JSON lines, chain included."`
 }
 
 type auditListCommand struct {
 	clientFlags
-	Since    time.Duration `placeholder:"1h" help:"Only the last so long."`
-	Who      string        `placeholder:"KEY" help:"Only what this key did, by its id or name."`
-	Tool     string        `placeholder:"NS.TOOL" help:"Only this tool; * for any letters."`
-	Decision string        `enum:",allow,deny" default:"" placeholder:"allow|deny" help:"Only what was allowed, or refused."`
-	Limit    int           `placeholder:"100" help:"How many at most; with --follow it ends after so many."`
-	Follow   bool          `short:"f" help:"Go on with what is added, of all nodes, until interrupted."`
+	Since    time.Duration `placeholder:"1h" help:"Only entries of this last period."`
+	Who      string        `placeholder:"KEY" help:"Only entries of this key, given by its id or name."`
+	Tool     string        `placeholder:"NS.TOOL" help:"Only this tool; * matches any text."`
+	Decision string        `enum:",allow,deny" default:"" placeholder:"allow|deny" help:"Only allowed, or only denied entries."`
+	Limit    int           `placeholder:"100" help:"Maximum number of entries; --follow ends after that many."`
+	Follow   bool          `short:"f" help:"Print new entries of all nodes until interrupted."`
 }
 
 // Run lists entries.
-func (c *auditListCommand) Run(ctx context.Context, world *process) error {
+func (c *auditListCommand) Run(ctx context.Context, proc *process) error {
 	if c.Follow {
-		return c.follow(ctx, world)
+		return c.follow(ctx, proc)
 	}
 	query := c.query()
 	query.Set("limit", strconv.Itoa(cmp.Or(c.Limit, 100)))
 	var list adminapi.AuditList
-	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list)
+	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, raw)
+		return printJSON(proc.Stdout, raw)
 	}
 	if len(list.Entries) == 0 {
-		_, err := fmt.Fprintln(world.Stdout, "no entries")
+		_, err := fmt.Fprintln(proc.Stdout, "no entries")
 		return err
 	}
 	var rows [][]string
 	for i := len(list.Entries) - 1; i >= 0; i-- {
 		rows = append(rows, auditRow(&list.Entries[i]))
 	}
-	return table(world, []string{"TIME", "WHO", "ACTION", "WHAT", "DECISION", "ERROR", "BYTES", "TOOK", "RULE"}, rows)
+	return table(proc, []string{"TIME", "WHO", "ACTION", "WHAT", "DECISION", "ERROR", "BYTES", "TOOK", "RULE"}, rows)
 }
 
-// query is what is asked for, but for how many.
+// query returns the filters as URL parameters, without the limit.
 func (c *auditListCommand) query() url.Values {
 	query := url.Values{"who": {c.Who}, "tool": {c.Tool}, "decision": {c.Decision}}
 	if c.Since > 0 {
@@ -71,7 +71,7 @@ func (c *auditListCommand) query() url.Values {
 	return query
 }
 
-// auditRow is an entry as people read it.
+// auditRow returns the columns of an entry.
 func auditRow(e *audit.Entry) []string {
 	return []string{
 		e.At.Local().Format("2006-01-02 15:04:05.000"), e.Name, e.Action, e.Subject, e.Decision, e.Error,
@@ -81,38 +81,38 @@ func auditRow(e *audit.Entry) []string {
 
 type auditVerifyCommand struct{ clientFlags }
 
-// Run verifies every chain; the exit code tells whether all are sound.
-func (c *auditVerifyCommand) Run(ctx context.Context, world *process) error {
+// Run verifies every chain and returns an error if one is damaged.
+func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
 	var v adminapi.AuditVerified
-	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit/verify", nil, &v)
+	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/audit/verify", nil, &v)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		err = printJSON(world.Stdout, raw)
+		err = printJSON(proc.Stdout, raw)
 	} else {
 		for _, n := range v.Chains {
-			fmt.Fprintf(world.Stdout, "%s: %d entries, up to %d, head %s\n", n.Node, n.Entries, n.Seq, n.Hash)
+			fmt.Fprintf(proc.Stdout, "%s: %d entries, up to %d, head %s\n", n.Node, n.Entries, n.Seq, n.Hash)
 			for _, problem := range n.Problems {
-				fmt.Fprintf(world.Stdout, "  %s\n", problem)
+				fmt.Fprintf(proc.Stdout, "  %s\n", problem)
 			}
 		}
 	}
 	if err == nil && !v.Sound {
 		return fault.New(fault.Conflict, "the audit log was tampered with").
-			WithHint("compare it with an export, or with a head that was noted elsewhere")
+			WithHint("compare it with an export, or with a head hash that you stored elsewhere")
 	}
 	return err
 }
 
 type auditExportCommand struct {
 	clientFlags
-	File string `arg:"" help:"Where to; it must not exist."`
+	File string `arg:"" help:"The file to write; it must not exist."`
 }
 
-// Run writes every chain in its order.
-func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(api client.Client) error {
+// Run writes every chain, in order.
+func (c *auditExportCommand) Run(ctx context.Context, proc *process) error {
+	return c.at(ctx, proc, func(api client.Client) error {
 		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "export the audit log").WithHint("give a file that does not exist")
@@ -122,7 +122,7 @@ func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
 		if err = errors.Join(err, out.Flush(), file.Close()); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(world.Stdout, "exported %d entries to %s\n", count, c.File)
+		_, err = fmt.Fprintf(proc.Stdout, "exported %d entries to %s\n", count, c.File)
 		return err
 	})
 }

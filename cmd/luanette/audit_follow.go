@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	followPause = 500 * time.Millisecond // between two looks
-	followPage  = 1000                   // entries asked for at once
+	followPause = 500 * time.Millisecond // between two polls
+	followPage  = 1000                   // entries per request
 )
 
-// follow prints what is added to the chains of all nodes until ctx ends; with
-// --since also what was before.
-func (c *auditListCommand) follow(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(api client.Client) error {
+// follow prints the entries that are added to the chains of all nodes until ctx
+// ends. With --since it prints earlier ones first.
+func (c *auditListCommand) follow(ctx context.Context, proc *process) error {
+	return c.at(ctx, proc, func(api client.Client) error {
 		f := follower{api: api, query: c.query(), seen: map[string]int64{}}
 		if c.Since == 0 {
 			if err := f.skip(ctx); err != nil {
@@ -32,11 +32,11 @@ func (c *auditListCommand) follow(ctx context.Context, world *process) error {
 			}
 		}
 		print := func(e *audit.Entry) error {
-			_, err := fmt.Fprintln(world.Stdout, strings.TrimRight(strings.Join(auditRow(e), "  "), " "))
+			_, err := fmt.Fprintln(proc.Stdout, strings.TrimRight(strings.Join(auditRow(e), "  "), " "))
 			return err
 		}
 		if c.JSON {
-			out := json.NewEncoder(world.Stdout)
+			out := json.NewEncoder(proc.Stdout)
 			print = func(e *audit.Entry) error { return out.Encode(e) }
 		}
 		for {
@@ -47,7 +47,7 @@ func (c *auditListCommand) follow(ctx context.Context, world *process) error {
 				return print(e)
 			})
 			if ctx.Err() != nil || c.Limit > 0 && f.shown >= c.Limit {
-				return nil //nolint:nilerr // whoever looked was told to stop, or has enough
+				return nil //nolint:nilerr // the command was interrupted, or its limit is reached
 			}
 			if err != nil {
 				return err
@@ -61,7 +61,7 @@ func (c *auditListCommand) follow(ctx context.Context, world *process) error {
 	})
 }
 
-// follower knows how far it has read every chain.
+// follower tracks how far it has read every chain.
 type follower struct {
 	api   client.Client
 	query url.Values
@@ -75,7 +75,7 @@ func (f *follower) chains(ctx context.Context) ([]audit.Chain, error) {
 	return all.Chains, err
 }
 
-// skip begins at the end of what there is.
+// skip moves to the current end of every chain.
 func (f *follower) skip(ctx context.Context) error {
 	chains, err := f.chains(ctx)
 	for _, chain := range chains {
@@ -84,7 +84,7 @@ func (f *follower) skip(ctx context.Context) error {
 	return err
 }
 
-// look prints what is new, in the order it happened.
+// look prints new entries, in the order of their times.
 func (f *follower) look(ctx context.Context, print func(*audit.Entry) error) error {
 	chains, err := f.chains(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *follower) look(ctx context.Context, print func(*audit.Entry) error) err
 	return nil
 }
 
-// read is what a chain has past what was seen of it.
+// read returns the entries of a chain that were not printed yet.
 func (f *follower) read(ctx context.Context, chain audit.Chain) (fresh []audit.Entry, err error) {
 	after := max(f.seen[chain.Node], chain.Cut)
 	for after < chain.Seq {
@@ -123,7 +123,7 @@ func (f *follower) read(ctx context.Context, chain audit.Chain) (fresh []audit.E
 		if after = chain.Seq; len(list.Entries) > 0 {
 			after = max(after, list.Entries[len(list.Entries)-1].Seq)
 		}
-		if len(list.Entries) == followPage { // there is more, perhaps before the end that was told
+		if len(list.Entries) == followPage { // there may be more before the reported end
 			after = list.Entries[followPage-1].Seq
 		}
 	}

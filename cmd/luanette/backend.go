@@ -15,41 +15,41 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// backendCommand is `luanette backend`: a front end reduced to one question.
+// backendCommand is `luanette backend`: it sends single requests to a backend.
 type backendCommand struct {
-	Ping   backendPingCommand   `cmd:"" help:"See whether a backend is there, and how long it takes to say so."`
+	Ping   backendPingCommand   `cmd:"" help:"Check that a backend is reachable, and measure its response time."`
 	Tools  backendToolsCommand  `cmd:"" help:"List a backend's tools."`
 	Send   backendSendCommand   `cmd:"" help:"Send a backend a request and print the reply."`
-	Listen backendListenCommand `cmd:"" help:"Print what a backend tells everybody."`
+	Listen backendListenCommand `cmd:"" help:"Print the broadcasts of a backend."`
 }
 
 // Help is shown by `luanette backend --help`.
 func (backendCommand) Help() string {
-	return `A backend speaks HOOT01 over ZeroMQ (docs/backends.md). These ask it directly,
-past everything else; to use its tools add it as an upstream:
+	return `A backend speaks HOOT01 over ZeroMQ (docs/backends.md). These commands connect to
+it directly, without a server. To use its tools, add it as an upstream:
 
   luanette upstream add music zmq+tcp://127.0.0.1:5580
 
-Commands that take --server take a backend too, where it has the tools for it:
+Commands that take --server also take a backend that has the tools they need:
 luanette job list --server zmq+tcp://127.0.0.1:5570`
 }
 
-// backendFlags are those of every backend command.
+// backendFlags are the flags of every backend command.
 type backendFlags struct {
-	URL     string        `arg:"" help:"Where it listens, such as zmq+tcp://127.0.0.1:5580."`
-	JSON    bool          `help:"Print JSON for programs."`
-	Timeout time.Duration `short:"t" default:"60s" help:"How long all of it may take."`
-	Wait    bool          `short:"w" help:"Wait for a backend that is not there yet."`
+	URL     string        `arg:"" help:"The backend's address, such as zmq+tcp://127.0.0.1:5580."`
+	JSON    bool          `help:"Print JSON."`
+	Timeout time.Duration `short:"t" default:"60s" help:"Timeout of the whole command."`
+	Wait    bool          `short:"w" help:"Wait for a backend that is not reachable yet."`
 }
 
-// at connects, does something there, and says goodbye.
+// at connects to the backend, runs a function and disconnects.
 func (f *backendFlags) at(ctx context.Context, do func(context.Context, *hootclient.Client) error) error {
 	endpoint := strings.TrimPrefix(f.URL, "zmq+")
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "tcp://" + endpoint
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fault.New(fault.Timeout, "no answer within %v", f.Timeout).
-		WithHint("see that a backend by docs/backends.md listens at %s", f.URL))
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fault.New(fault.Timeout, "no response within %v", f.Timeout).
+		WithHint("check that a backend listens at %s; docs/backends.md", f.URL))
 	defer cancel()
 	c, err := hootclient.Dial(ctx, endpoint, hootclient.Options{})
 	for try := 1; err != nil && f.Wait && ctx.Err() == nil; try++ {
@@ -60,7 +60,7 @@ func (f *backendFlags) at(ctx context.Context, do func(context.Context, *hootcli
 		c, err = hootclient.Dial(ctx, endpoint, hootclient.Options{})
 	}
 	if err != nil {
-		return fault.Wrap(fault.CodeOf(err), err, "connect to %s", f.URL).WithHint("%s", hintOr(err, "see that the backend runs"))
+		return fault.Wrap(fault.CodeOf(err), err, "connect to %s", f.URL).WithHint("%s", hintOr(err, "check that the backend is running"))
 	}
 	defer c.Close()
 	return do(ctx, c)
@@ -79,8 +79,8 @@ type backendPingCommand struct {
 	Count int `short:"n" default:"1" help:"How many heartbeats to send."`
 }
 
-// Run greets the backend and sends it heartbeats.
-func (c *backendPingCommand) Run(ctx context.Context, world *process) error {
+// Run connects to the backend and sends it heartbeats.
+func (c *backendPingCommand) Run(ctx context.Context, proc *process) error {
 	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
@@ -93,11 +93,11 @@ func (c *backendPingCommand) Run(ctx context.Context, world *process) error {
 			}
 			took := time.Since(began)
 			if c.JSON {
-				err = writeLine(world.Stdout, map[string]any{
+				err = writeLine(proc.Stdout, map[string]any{
 					"service": service, "protocol": catalog.Protocol, "tools": len(catalog.Tools), "broadcasts": catalog.Broadcasts, "took_us": took.Microseconds(),
 				})
 			} else {
-				_, err = fmt.Fprintf(world.Stdout, "%s at %s: %d tools, answered in %v\n", service, c.URL, len(catalog.Tools), took.Round(time.Microsecond))
+				_, err = fmt.Fprintf(proc.Stdout, "%s at %s: %d tools, answered in %v\n", service, c.URL, len(catalog.Tools), took.Round(time.Microsecond))
 			}
 			if err != nil {
 				return err
@@ -107,7 +107,7 @@ func (c *backendPingCommand) Run(ctx context.Context, world *process) error {
 	})
 }
 
-// writeLine prints one JSON value a line.
+// writeLine prints a value as one line of JSON.
 func writeLine(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -117,8 +117,8 @@ func writeLine(w io.Writer, v any) error {
 // backendToolsCommand is `luanette backend tools`.
 type backendToolsCommand struct{ backendFlags }
 
-// Run lists the tools in rows, or the whole catalog as it came.
-func (c *backendToolsCommand) Run(ctx context.Context, world *process) error {
+// Run lists the tools as a table, or prints the whole catalog as JSON.
+func (c *backendToolsCommand) Run(ctx context.Context, proc *process) error {
 	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
@@ -129,17 +129,17 @@ func (c *backendToolsCommand) Run(ctx context.Context, world *process) error {
 			if err != nil {
 				return err
 			}
-			return printJSON(world.Stdout, raw)
+			return printJSON(proc.Stdout, raw)
 		}
 		var rows [][]string
 		for _, t := range catalog.Tools {
 			rows = append(rows, []string{t.Name, kindOf(t), firstLine(t.Description)})
 		}
-		return table(world, strings.Fields("TOOL KIND DESCRIPTION"), rows)
+		return table(proc, strings.Fields("TOOL KIND DESCRIPTION"), rows)
 	})
 }
 
-// kindOf is what a tool says it does to the world.
+// kindOf returns what the annotations of a tool say about its effects.
 func kindOf(t hootproto.Tool) string {
 	switch {
 	case t.ReadOnly:
@@ -155,7 +155,7 @@ func kindOf(t hootproto.Tool) string {
 // backendSendCommand is `luanette backend send`.
 type backendSendCommand struct {
 	backendFlags
-	What string   `arg:"" name:"tool | body" help:"A tool's name, or the body of a Request as JSON; - reads that from standard input."`
+	What string   `arg:"" name:"tool | body" help:"A tool's name, or the body of a Request as JSON; - reads the body from standard input."`
 	Args []string `arg:"" optional:"" name:"key=value" help:"The tool's arguments: key=value, or key:=JSON."`
 }
 
@@ -164,37 +164,37 @@ func (backendSendCommand) Help() string {
 	return `  luanette backend send zmq+tcp://127.0.0.1:5580 greet name=Ann
   luanette backend send zmq+tcp://127.0.0.1:5580 '{"type":"tool_call","name":"greet","arguments":{"name":"Ann"}}'
 
-The reply's text goes to standard output, with --json the whole reply. A reply
-that is an error exits with 1.`
+The text of the reply goes to standard output; --json prints the whole reply. If
+the reply is an error, the exit code is 1.`
 }
 
 // Run sends the request.
-func (c *backendSendCommand) Run(ctx context.Context, world *process) error {
+func (c *backendSendCommand) Run(ctx context.Context, proc *process) error {
 	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
 			return err
 		}
-		body, err := c.body(world, catalog)
+		body, err := c.body(proc, catalog)
 		if err != nil {
 			return err
 		}
 		id := hootproto.NewID()
-		stop := showProgress(ctx, world, client, catalog.Broadcasts, id)
+		stop := showProgress(ctx, proc, client, catalog.Broadcasts, id)
 		reply, err := client.Request(ctx, id, body)
 		stop()
 		if err != nil {
 			return err
 		}
-		return c.show(world, reply)
+		return c.show(proc, reply)
 	})
 }
 
-// body is the request as it is sent.
-func (c *backendSendCommand) body(world *process, catalog hootproto.Catalog) (json.RawMessage, error) {
+// body returns the body of the request.
+func (c *backendSendCommand) body(proc *process, catalog hootproto.Catalog) (json.RawMessage, error) {
 	text := c.What
 	if text == "-" {
-		read, err := io.ReadAll(world.Stdin)
+		read, err := io.ReadAll(proc.Stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func (c *backendSendCommand) body(world *process, catalog hootproto.Catalog) (js
 	return json.Marshal(hootproto.Call{Name: text, Arguments: raw})
 }
 
-// typeOf is the type a tool's schema gives an argument, or nothing.
+// typeOf returns the type of an argument in a tool's schema, or "".
 func typeOf(catalog hootproto.Catalog, name, key string) string {
 	for _, t := range catalog.Tools {
 		var schema struct {
@@ -236,8 +236,8 @@ func typeOf(catalog hootproto.Catalog, name, key string) string {
 	return ""
 }
 
-// show prints a reply. One that is an error is an error here.
-func (c *backendSendCommand) show(world *process, reply json.RawMessage) error {
+// show prints a reply, or returns the error that it carries.
+func (c *backendSendCommand) show(proc *process, reply json.RawMessage) error {
 	var outcome hootproto.Outcome
 	if err := json.Unmarshal(reply, &outcome); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read reply")
@@ -245,27 +245,27 @@ func (c *backendSendCommand) show(world *process, reply json.RawMessage) error {
 	failed := outcome.Err != nil
 	switch {
 	case c.JSON:
-		if err := printJSON(world.Stdout, reply); err != nil || !failed {
+		if err := printJSON(proc.Stdout, reply); err != nil || !failed {
 			return err
 		}
 		return exitStatus(exitFailure)
 	case failed:
 		return fault.New(fault.Code(outcome.Err.Code), "%s: %s", outcome.Err.Code, outcome.Err.Message).WithHint("%s", outcome.Err.Hint)
 	case outcome.Output.Text != "":
-		_, err := fmt.Fprintln(world.Stdout, outcome.Output.Text)
+		_, err := fmt.Fprintln(proc.Stdout, outcome.Output.Text)
 		return err
 	case outcome.Output.Data == nil:
 		return nil
 	}
-	return printJSON(world.Stdout, outcome.Output.Data)
+	return printJSON(proc.Stdout, outcome.Output.Data)
 }
 
-// showProgress draws a bar of how far the request has come, when a person looks.
-func showProgress(ctx context.Context, world *process, client *hootclient.Client, broadcasts string, id hootproto.ID) (stop func()) {
-	if broadcasts == "" || terminalWidth(world.Stderr) == 0 {
+// showProgress draws a progress bar if standard error is a terminal.
+func showProgress(ctx context.Context, proc *process, client *hootclient.Client, broadcasts string, id hootproto.ID) (stop func()) {
+	if broadcasts == "" || terminalWidth(proc.Stderr) == 0 {
 		return func() {}
 	}
-	shown := newLive(world)
+	shown := newLive(proc)
 	err := client.Subscribe(ctx, broadcasts, func(o hootproto.RawBroadcast) {
 		if o.Type != "progress" {
 			return
@@ -285,38 +285,38 @@ func showProgress(ctx context.Context, world *process, client *hootclient.Client
 // backendListenCommand is `luanette backend listen`.
 type backendListenCommand struct {
 	backendFlags
-	Count int `short:"n" help:"How many broadcasts to print; 0 means all until the time is over."`
+	Count int `short:"n" help:"How many broadcasts to print; 0 means all until the timeout."`
 }
 
-// Run prints broadcasts, one JSON object a line.
-func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
+// Run prints broadcasts, one JSON object per line.
+func (c *backendListenCommand) Run(ctx context.Context, proc *process) error {
 	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err
 		}
 		if catalog.Broadcasts == "" {
-			return fault.New(fault.NotFound, "%s tells nobody anything", service).WithHint("its catalog names no broadcasts")
+			return fault.New(fault.NotFound, "%s sends no broadcasts", service).WithHint("its catalog names no broadcasts")
 		}
 		heard := make(chan hootproto.RawBroadcast, 1024)
 		err = client.Subscribe(ctx, catalog.Broadcasts, func(o hootproto.RawBroadcast) {
 			select {
 			case heard <- o:
-			default: // whoever reads us is too slow
+			default: // the reader of the output is too slow
 			}
 		})
 		if err != nil {
 			return err
 		}
-		return c.print(ctx, world, client, heard)
+		return c.print(ctx, proc, client, heard)
 	})
 }
 
-func (c *backendListenCommand) print(ctx context.Context, world *process, client *hootclient.Client, heard <-chan hootproto.RawBroadcast) error {
+func (c *backendListenCommand) print(ctx context.Context, proc *process, client *hootclient.Client, heard <-chan hootproto.RawBroadcast) error {
 	for n := 1; ; n++ {
 		select {
 		case o := <-heard:
-			if err := writeLine(world.Stdout, o.Raw); err != nil {
+			if err := writeLine(proc.Stdout, o.Raw); err != nil {
 				return err
 			}
 			if n == c.Count {

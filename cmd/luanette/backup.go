@@ -17,34 +17,34 @@ import (
 // backupCommand is `luanette backup`.
 type backupCommand struct {
 	settingFlags
-	File string `arg:"" help:"Where to write the backup; - is standard output. An existing file is not overwritten."`
+	File string `arg:"" help:"The file to write; - is standard output. An existing file is not overwritten."`
 }
 
 // Help is shown by `luanette backup --help`.
 func (backupCommand) Help() string {
-	return `Servers may go on meanwhile: the backup holds the state of one moment, of the
-database (SQLite or Postgres), of contents, and of what else is in the data folder.
-It holds secrets too, so keep it as safe as those.
+	return `Servers may keep running. The backup holds the state of one moment: the database
+(SQLite or Postgres), the contents and the other files of the data folder. It
+contains secrets, so store it safely.
 
-The file is the same for both databases: what was backed up from one may be
-restored to the other.`
+The file format is the same for both databases. A backup of one may be restored
+to the other.`
 }
 
 // Run writes the backup.
-func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
-	loaded, err := c.load(world, nil)
+func (c *backupCommand) Run(ctx context.Context, proc *process) (err error) {
+	loaded, err := c.load(proc, nil)
 	if err != nil {
 		return err
 	}
-	shown := newBytesShown(world, "packed")
+	shown := newBytesShown(proc, "packed")
 	defer shown.end()
-	from, err := server.BackupLocation(loaded, world.Env)
+	from, err := server.BackupLocation(loaded, proc.Env)
 	if err != nil {
 		return err
 	}
 	options := backup.CreateOptions{Version: version, Progress: shown.progress}
 	if c.File == "-" {
-		return backup.Create(ctx, from, world.Stdout, options)
+		return backup.Create(ctx, from, proc.Stdout, options)
 	}
 	partial := c.File + ".partial"
 	if _, err := os.Stat(c.File); err == nil {
@@ -63,7 +63,7 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 		return fault.Wrap(fault.Config, err, "write backup")
 	}
 	shown.end()
-	fmt.Fprintf(world.Stdout, "backed up %s to %s\n", loaded.DataLocation(), c.File)
+	fmt.Fprintf(proc.Stdout, "backed up %s to %s\n", loaded.DataLocation(), c.File)
 	return nil
 }
 
@@ -71,30 +71,30 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 type restoreCommand struct {
 	settingFlags
 	File    string `arg:"" help:"The backup; - is standard input."`
-	Replace bool   `help:"Put the data folder that is there aside."`
+	Replace bool   `help:"Move an existing data folder aside."`
 }
 
 // Help is shown by `luanette restore --help`.
 func (restoreCommand) Help() string {
-	return `The data folder and the database change in one step, when all of the backup has
-been read and its checksums are right. A Postgres database must be empty, and is
-empty again when something goes wrong. A folder or a database that a server uses,
-and a backup that a newer program made, are refused.`
+	return `The data folder and the database change in one step, after the whole backup was
+read and its checksums were verified. A Postgres database must be empty, and is
+emptied again after an error. The command refuses a folder or database that a
+server uses, and a backup of a newer program.`
 }
 
 // Run restores the backup.
-func (c *restoreCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, nil)
+func (c *restoreCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.load(proc, nil)
 	if err != nil {
 		return err
 	}
-	shown := newBytesShown(world, "restored")
+	shown := newBytesShown(proc, "restored")
 	defer shown.end()
-	to, err := server.BackupLocation(loaded, world.Env)
+	to, err := server.BackupLocation(loaded, proc.Env)
 	if err != nil {
 		return err
 	}
-	in, options := world.Stdin, backup.RestoreOptions{Replace: c.Replace, Schema: server.BackupSchema()}
+	in, options := proc.Stdin, backup.RestoreOptions{Replace: c.Replace, Schema: server.BackupSchema()}
 	if c.File == "-" {
 		options.Progress = shown.progress // of what is unpacked: the total is unknown
 	} else {
@@ -108,22 +108,22 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	restored, err := backup.Restore(ctx, to, bufio.NewReaderSize(in, 1<<16), options)
 	shown.end()
 	for _, folder := range restored.Removed {
-		fmt.Fprintf(world.Stderr, "removed %s, the folder of an aborted restore\n", folder)
+		fmt.Fprintf(proc.Stderr, "removed %s, the folder of an aborted restore\n", folder)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.DataLocation(), restored.Created.Format(time.RFC3339))
+	fmt.Fprintf(proc.Stdout, "restored %s, as of %s\n", loaded.DataLocation(), restored.Created.Format(time.RFC3339))
 	for _, hash := range restored.Damaged {
-		fmt.Fprintf(world.Stdout, "the content %s was damaged when it was backed up\n", hash)
+		fmt.Fprintf(proc.Stdout, "the content %s was damaged when it was backed up\n", hash)
 	}
 	if restored.Aside != "" {
-		fmt.Fprintf(world.Stdout, "the former data folder is now %s\n", restored.Aside)
+		fmt.Fprintf(proc.Stdout, "the former data folder is now %s\n", restored.Aside)
 	}
 	return nil
 }
 
-// counted tells how much of a file was read.
+// counted counts the bytes that were read from a file.
 type counted struct {
 	from        io.Reader
 	progress    backup.Progress
@@ -137,7 +137,7 @@ func (c *counted) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// sizeOf is zero for what has none, as a pipe.
+// sizeOf returns zero if the file has no size, such as a pipe.
 func sizeOf(file *os.File) int64 {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -146,18 +146,18 @@ func sizeOf(file *os.File) int64 {
 	return info.Size()
 }
 
-// bytesShown shows a person how many bytes were moved.
+// bytesShown shows on a terminal how many bytes were copied.
 type bytesShown struct {
-	out   io.Writer // nil when nobody looks
+	out   io.Writer // nil if it is not a terminal
 	word  string
 	last  time.Time
 	shown bool
 }
 
-func newBytesShown(world *process, word string) *bytesShown {
+func newBytesShown(proc *process, word string) *bytesShown {
 	s := &bytesShown{word: word}
-	if terminalWidth(world.Stderr) > 0 {
-		s.out = world.Stderr
+	if terminalWidth(proc.Stderr) > 0 {
+		s.out = proc.Stderr
 	}
 	return s
 }

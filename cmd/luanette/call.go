@@ -22,39 +22,39 @@ type callCommand struct {
 
 // Help is shown by `luanette call --help`.
 func (callCommand) Help() string {
-	return `A value is read as the type the tool's schema gives its argument, so that
-n=4 is a number where one is wanted and a string otherwise. key:=JSON passes
-JSON as it is: tags:='["a","b"]'.`
+	return `The tool's schema determines how a value is read: n=4 is a number if the argument
+is a number, otherwise a string. key:=JSON passes JSON unchanged:
+tags:='["a","b"]'.`
 }
 
-// Run calls the tool and prints its answer.
-func (c *callCommand) Run(ctx context.Context, world *process) error {
+// Run calls the tool and prints its result.
+func (c *callCommand) Run(ctx context.Context, proc *process) error {
 	var view tool.View
-	err := c.at(ctx, world, func(api client.Client) error {
-		arguments, err := c.arguments(ctx, world, api)
+	err := c.at(ctx, proc, func(api client.Client) error {
+		arguments, err := c.arguments(ctx, proc, api)
 		if err != nil {
 			return err
 		}
-		view, err = callTool(ctx, world, api, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
+		view, err = callTool(ctx, proc, api, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if !c.JSON && view.Text() != "" {
-		_, err := fmt.Fprintln(world.Stdout, view.Text())
+		_, err := fmt.Fprintln(proc.Stdout, view.Text())
 		return err
 	}
-	return printJSON(world.Stdout, view.Value())
+	return printJSON(proc.Stdout, view.Value())
 }
 
-// arguments joins --args and the pairs, which win.
-func (c *callCommand) arguments(ctx context.Context, world *process, api client.Client) (map[string]json.RawMessage, error) {
+// arguments merges --args and the pairs, which take precedence.
+func (c *callCommand) arguments(ctx context.Context, proc *process, api client.Client) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if c.Raw != "" {
 		text := []byte(c.Raw)
 		if c.Raw == "-" {
-			read, err := io.ReadAll(world.Stdin)
+			read, err := io.ReadAll(proc.Stdin)
 			if err != nil {
 				return nil, err
 			}
@@ -67,7 +67,7 @@ func (c *callCommand) arguments(ctx context.Context, world *process, api client.
 	if len(c.Args) == 0 {
 		return arguments, nil
 	}
-	types, err := argumentTypes(ctx, world, api, c.Tool)
+	types, err := argumentTypes(ctx, proc, api, c.Tool)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (c *callCommand) arguments(ctx context.Context, world *process, api client.
 	return arguments, nil
 }
 
-// readPair reads key=value by the argument's type, and key:=JSON as it is.
+// readPair parses key=value by the argument's type, and key:=JSON as JSON.
 func readPair(pair string, typeOf func(key string) string) (string, json.RawMessage, error) {
 	key, value, ok := strings.Cut(pair, "=")
 	if !ok || key == "" {
@@ -100,9 +100,10 @@ func readPair(pair string, typeOf func(key string) string) (string, json.RawMess
 	return key, quoted, err
 }
 
-// argumentTypes asks for the tool's schema; arguments of several types have none.
-func argumentTypes(ctx context.Context, world *process, api client.Client, name string) (map[string]string, error) {
-	view, err := callTool(ctx, world, api, "get_tool_definitions", map[string]any{"names": []string{name}})
+// argumentTypes returns the types in the tool's schema, without arguments that have
+// several.
+func argumentTypes(ctx context.Context, proc *process, api client.Client, name string) (map[string]string, error) {
+	view, err := callTool(ctx, proc, api, "get_tool_definitions", map[string]any{"names": []string{name}})
 	if err != nil {
 		return nil, err
 	}

@@ -20,35 +20,35 @@ import (
 
 // certCommand is `luanette cert`.
 type certCommand struct {
-	Hosts  []string      `arg:"" optional:"" help:"Names and addresses it is for, beside localhost, 127.0.0.1 and ::1."`
+	Hosts  []string      `arg:"" optional:"" help:"Host names and addresses of the server, in addition to localhost, 127.0.0.1 and ::1."`
 	Out    string        `short:"o" type:"path" default:"." placeholder:"DIR" help:"Folder to write cert.pem and key.pem to."`
-	CACert string        `name:"ca-cert" type:"path" placeholder:"FILE" help:"Certificate of an authority that signs it; without one it vouches for itself."`
+	CACert string        `name:"ca-cert" type:"path" placeholder:"FILE" help:"Certificate of the authority that signs it; self-signed if omitted."`
 	CAKey  string        `name:"ca-key" type:"path" placeholder:"FILE" help:"The authority's private key."`
-	Valid  time.Duration `default:"8760h" help:"How long it is good."`
-	Force  bool          `help:"Write over files that are there."`
+	Valid  time.Duration `default:"8760h" help:"How long it is valid."`
+	Force  bool          `help:"Overwrite existing files."`
 }
 
 // Help is shown by `luanette cert --help`.
 func (certCommand) Help() string {
-	return `Makes a certificate for a server of one's own:
+	return `Creates a certificate for a private server:
 
   luanette cert hub.internal -o tls
   luanette serve --tls-cert tls/cert.pem --tls-key tls/key.pem
 
-Clients have to be told to trust it: it is no substitute for one of a public
-authority. A server that runs takes a new one without a restart.`
+Clients must be configured to trust it; it does not replace a certificate of a
+public authority. A running server loads a new certificate without a restart.`
 }
 
-// Run makes the certificate.
-func (c *certCommand) Run(world *process) error {
+// Run creates the certificate.
+func (c *certCommand) Run(proc *process) error {
 	certFile, keyFile := filepath.Join(c.Out, "cert.pem"), filepath.Join(c.Out, "key.pem")
 	for _, path := range []string{certFile, keyFile} {
 		if _, err := os.Stat(path); err == nil && !c.Force {
-			return fault.New(fault.Conflict, "%s is there already", path).WithHint("choose another folder with --out, or write over it with --force")
+			return fault.New(fault.Conflict, "%s already exists", path).WithHint("choose another folder with --out, or overwrite it with --force")
 		}
 	}
 	if (c.CACert == "") != (c.CAKey == "") {
-		return fault.New(fault.Config, "--ca-cert and --ca-key go together")
+		return fault.New(fault.Config, "--ca-cert and --ca-key must be given together")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,12 +71,12 @@ func (c *certCommand) Run(world *process) error {
 	if err := os.WriteFile(certFile, certificate, 0o644); err != nil { //nolint:gosec // certificates are public
 		return fault.Wrap(fault.Config, err, "write certificate")
 	}
-	_, err = fmt.Fprintf(world.Stdout, "%s\n%s\n", certFile, keyFile)
+	_, err = fmt.Fprintf(proc.Stdout, "%s\n%s\n", certFile, keyFile)
 	return err
 }
 
-// sign makes the certificate: signed by the authority, with its certificate behind
-// it, or by itself.
+// sign creates the certificate. It is self-signed, or signed by the authority, whose
+// certificate is then appended.
 func (c *certCommand) sign(key *ecdsa.PrivateKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {

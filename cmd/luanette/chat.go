@@ -20,33 +20,33 @@ import (
 // chatCommand is `luanette chat`.
 type chatCommand struct {
 	clientFlags
-	User string `placeholder:"NAME" default:"terminal" help:"Who is talking, for a server that keeps conversations."`
-	Once string `placeholder:"MESSAGE" help:"Say this, print the answer and leave."`
+	User string `placeholder:"NAME" default:"terminal" help:"Name of the user, for a server that stores conversations."`
+	Once string `placeholder:"MESSAGE" help:"Send this message, print the answer and exit."`
 }
 
-const chatHelp = `/reset begins a new conversation, /help shows this, /quit leaves.
-Everything else is said to the agent. Ctrl-C ends an answer.`
+const chatHelp = `/reset starts a new conversation, /help shows this text, /quit exits.
+All other lines are sent to the agent. Ctrl-C ends an answer.`
 
 // Help is shown by `luanette chat --help`.
 func (chatCommand) Help() string {
-	return `Talk to an agent that has every tool of every upstream at hand. Answers go to
-standard output as they arrive; tools that run are shown on standard error.
+	return `Chat with an agent that can use every tool of every upstream. Answers go to
+standard output as they arrive; running tools are shown on standard error.
 
-The model is Anthropic's with the key in ANTHROPIC_API_KEY, or whatever the
-section [chat] of luanette.toml says. With --server the agent of a running server
-answers, with the key in LUANETTE_KEY, and keeps the conversation.
+The model is Anthropic's, with the key in ANTHROPIC_API_KEY, unless the section
+[chat] of luanette.toml names another one. With --server the agent of a running
+server answers and stores the conversation; LUANETTE_KEY holds the key.
 
 ` + chatHelp
 }
 
-// Run talks until there is nothing more to say.
-func (c *chatCommand) Run(ctx context.Context, world *process) error {
-	ctx = context.WithoutCancel(ctx) // an interrupt ends an answer, not the evening
-	conversation, err := c.begin(ctx, world)
+// Run chats until the input ends.
+func (c *chatCommand) Run(ctx context.Context, proc *process) error {
+	ctx = context.WithoutCancel(ctx) // an interrupt ends an answer, not the command
+	conversation, err := c.begin(ctx, proc)
 	if err != nil {
 		return err
 	}
-	t := &talker{flags: c, world: world, chat: conversation}
+	t := &talker{flags: c, proc: proc, chat: conversation}
 	if c.Once != "" {
 		err = t.say(ctx, c.Once)
 	} else {
@@ -55,18 +55,18 @@ func (c *chatCommand) Run(ctx context.Context, world *process) error {
 	return errors.Join(err, conversation.Close(ctx))
 }
 
-func (c *chatCommand) begin(ctx context.Context, world *process) (client.Chat, error) {
-	defer spin(world, "connecting")()
+func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, error) {
+	defer spin(proc, "connecting")()
 	if c.Server != "" {
-		return client.ConnectChat(c.Server, c.User, c.token(world))
+		return client.ConnectChat(c.Server, c.User, c.token(proc))
 	}
-	loaded, err := c.load(world, nil)
+	loaded, err := c.load(proc, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := server.Options{Version: version, Stderr: io.Discard, Env: world.Env}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: proc.Env}
 	if c.LogLevel != nil {
-		options.Stderr = world.Stderr
+		options.Stderr = proc.Stderr
 	}
 	srv, err := server.Build(ctx, loaded, options)
 	if err != nil {
@@ -79,20 +79,20 @@ func (c *chatCommand) begin(ctx context.Context, world *process) (client.Chat, e
 	return conversation, nil
 }
 
-// talker is a person at a terminal, or a pipe.
+// talker runs one conversation with a person at a terminal, or a pipe.
 type talker struct {
 	flags *chatCommand
-	world *process
+	proc *process
 	chat  client.Chat
 }
 
-// loop reads messages until there are no more. That an answer fails is shown, and
-// no error.
+// loop reads messages until the input ends. It prints the error of a failed answer
+// and continues.
 func (t *talker) loop(ctx context.Context) error {
-	lines := openLines(t.world, func(string) []string { return nil })
+	lines := openLines(t.proc, func(string) []string { return nil })
 	defer lines.Close()
-	if terminalWidth(t.world.Stdout) > 0 {
-		fmt.Fprintf(t.world.Stderr, "Luanette %s. /help lists commands, Ctrl-D leaves.\n", version)
+	if terminalWidth(t.proc.Stdout) > 0 {
+		fmt.Fprintf(t.proc.Stderr, "Luanette %s. /help lists commands, Ctrl-D exits.\n", version)
 	}
 	for {
 		line, err := lines.Prompt("you> ")
@@ -116,17 +116,17 @@ func (t *talker) loop(ctx context.Context) error {
 	}
 }
 
-// take does what a line says: a command, or something to say.
+// take runs a command, or sends a message.
 func (t *talker) take(ctx context.Context, line string) error {
 	switch word, _, _ := strings.Cut(line, " "); {
 	case word == "/reset":
 		if err := t.chat.Reset(ctx); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(t.world.Stderr, "a new conversation begins")
+		_, err := fmt.Fprintln(t.proc.Stderr, "started a new conversation")
 		return err
 	case word == "/help":
-		_, err := fmt.Fprintln(t.world.Stderr, chatHelp)
+		_, err := fmt.Fprintln(t.proc.Stderr, chatHelp)
 		return err
 	case word == "/quit", word == "/exit":
 		return errQuit
@@ -137,11 +137,11 @@ func (t *talker) take(ctx context.Context, line string) error {
 	}
 }
 
-// say says something and shows the answer as it arrives.
+// say sends a message and shows the answer as it arrives.
 func (t *talker) say(ctx context.Context, message string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	shown := &shownAnswer{world: t.world, quiet: t.flags.JSON}
+	shown := &shownAnswer{proc: t.proc, quiet: t.flags.JSON}
 	reply, err := t.chat.Say(ctx, message, shown.event)
 	shown.end()
 	if err != nil {
@@ -156,24 +156,24 @@ func (t *talker) say(ctx context.Context, message string) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(t.world.Stdout, raw)
+	return printJSON(t.proc.Stdout, raw)
 }
 
 func (t *talker) complain(err error) {
-	fmt.Fprintln(t.world.Stderr, err)
+	fmt.Fprintln(t.proc.Stderr, err)
 	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintln(t.world.Stderr, " ", hint)
+		fmt.Fprintln(t.proc.Stderr, " ", hint)
 	}
 }
 
-// shownAnswer shows one answer: its text on standard output, what is done for it
-// on standard error.
+// shownAnswer shows one answer: its text on standard output, its tool calls on
+// standard error.
 type shownAnswer struct {
-	world  *process
+	proc  *process
 	quiet  bool // text and tools are not shown
 	block  int
-	inLine bool // the last line of text has no end yet
-	status bool // a status stands on the terminal's last line
+	inLine bool // the last line of text has no newline yet
+	status bool // the terminal's last line shows a status
 }
 
 func (s *shownAnswer) event(e agent.Event) {
@@ -189,7 +189,7 @@ func (s *shownAnswer) event(e agent.Event) {
 			s.endLine()
 			s.block = e.Block
 		}
-		fmt.Fprint(s.world.Stdout, plainText(e.Text))
+		fmt.Fprint(s.proc.Stdout, plainText(e.Text))
 		s.inLine = !strings.HasSuffix(e.Text, "\n")
 	case agent.ToolUse:
 		s.remark("→ %s %s", e.Tool, short(string(e.Input), 100))
@@ -204,37 +204,37 @@ func (s *shownAnswer) event(e agent.Event) {
 	}
 }
 
-// showStatus shows what is being done to somebody who is looking.
+// showStatus shows the current activity on a terminal.
 func (s *shownAnswer) showStatus(text string) {
-	if terminalWidth(s.world.Stderr) == 0 || s.inLine {
+	if terminalWidth(s.proc.Stderr) == 0 || s.inLine {
 		return
 	}
 	s.clear()
-	fmt.Fprintf(s.world.Stderr, "\x1b[2m%s\x1b[0m", plainText(text))
+	fmt.Fprintf(s.proc.Stderr, "\x1b[2m%s\x1b[0m", plainText(text))
 	s.status = true
 }
 
 func (s *shownAnswer) clear() {
 	if s.status {
-		fmt.Fprint(s.world.Stderr, "\r\x1b[K")
+		fmt.Fprint(s.proc.Stderr, "\r\x1b[K")
 		s.status = false
 	}
 }
 
-// remark is a line beside the answer.
+// remark prints a line to standard error.
 func (s *shownAnswer) remark(format string, args ...any) {
 	s.clear()
 	s.endLine()
 	text := plainText(fmt.Sprintf(format, args...))
-	if terminalWidth(s.world.Stderr) > 0 {
+	if terminalWidth(s.proc.Stderr) > 0 {
 		text = "\x1b[2m" + text + "\x1b[0m"
 	}
-	fmt.Fprintln(s.world.Stderr, text)
+	fmt.Fprintln(s.proc.Stderr, text)
 }
 
 func (s *shownAnswer) endLine() {
 	if s.inLine {
-		fmt.Fprintln(s.world.Stdout)
+		fmt.Fprintln(s.proc.Stdout)
 		s.inLine = false
 	}
 }
@@ -244,7 +244,7 @@ func (s *shownAnswer) end() {
 	s.endLine()
 }
 
-// short is the beginning of a text, in one line.
+// short returns the beginning of a text, as one line.
 func short(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > limit {
@@ -253,7 +253,8 @@ func short(text string, limit int) string {
 	return text
 }
 
-// plainText keeps a stranger's text from steering the terminal.
+// plainText removes control characters, so that a text of another program cannot
+// control the terminal.
 func plainText(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\t' || c >= ' ' && c != 0x7f && (c < 0x80 || c > 0x9f) {

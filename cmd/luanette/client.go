@@ -40,26 +40,26 @@ type tokenFlag struct {
 }
 
 // token returns the key of the flag or of the environment.
-func (f tokenFlag) token(world *process) secret.Text {
-	return secret.New(cmp.Or(f.Key, world.Env["LUANETTE_KEY"], world.Env["ENGINE_API_KEY"]))
+func (f tokenFlag) token(proc *process) secret.Text {
+	return secret.New(cmp.Or(f.Key, proc.Env["LUANETTE_KEY"], proc.Env["ENGINE_API_KEY"]))
 }
 
 // open connects to the server that --server names, or builds one in this process. A
 // spinner is shown on a terminal meanwhile.
-func (f *clientFlags) open(ctx context.Context, world *process) (client.Client, error) {
-	defer spin(world, "connecting")()
+func (f *clientFlags) open(ctx context.Context, proc *process) (client.Client, error) {
+	defer spin(proc, "connecting")()
 	if f.Server != "" {
-		return client.Connect(ctx, f.Server, client.Options{Version: version, Key: f.token(world), Wait: f.Wait})
+		return client.Connect(ctx, f.Server, client.Options{Version: version, Key: f.token(proc), Wait: f.Wait})
 	}
-	loaded, err := f.load(world, nil)
+	loaded, err := f.load(proc, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := server.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: proc.Env, Archive: f.Archive}
 	if f.LogLevel != nil {
-		options.Stderr = world.Stderr
+		options.Stderr = proc.Stderr
 	}
-	server.TuneCollector(loaded.GCPercent, world.Env)
+	server.TuneCollector(loaded.GCPercent, proc.Env)
 	srv, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (f *clientFlags) open(ctx context.Context, world *process) (client.Client, 
 }
 
 // at opens a client, passes it to do and closes it.
-func (f *clientFlags) at(ctx context.Context, world *process, do func(client.Client) error) error {
-	api, err := f.open(ctx, world)
+func (f *clientFlags) at(ctx context.Context, proc *process, do func(client.Client) error) error {
+	api, err := f.open(ctx, proc)
 	if err != nil {
 		return err
 	}
@@ -77,16 +77,16 @@ func (f *clientFlags) at(ctx context.Context, world *process, do func(client.Cli
 }
 
 // ask calls one of our tools and returns an error if the tool failed.
-func (f *clientFlags) ask(ctx context.Context, world *process, name string, args any) (view tool.View, err error) {
-	err = f.at(ctx, world, func(api client.Client) error {
-		view, err = callTool(ctx, world, api, name, args)
+func (f *clientFlags) ask(ctx context.Context, proc *process, name string, args any) (view tool.View, err error) {
+	err = f.at(ctx, proc, func(api client.Client) error {
+		view, err = callTool(ctx, proc, api, name, args)
 		return err
 	})
 	return view, err
 }
 
-func callTool(ctx context.Context, world *process, api client.Client, name string, args any) (tool.View, error) {
-	shown := newLive(world)
+func callTool(ctx context.Context, proc *process, api client.Client, name string, args any) (tool.View, error) {
+	shown := newLive(proc)
 	view, err := api.Call(ctx, name, args, shown.caller())
 	shown.end()
 	if err != nil {
@@ -99,11 +99,11 @@ func callTool(ctx context.Context, world *process, api client.Client, name strin
 }
 
 // print writes a result as text, or as JSON with --json.
-func (f *clientFlags) print(world *process, view tool.View) error {
+func (f *clientFlags) print(proc *process, view tool.View) error {
 	if f.JSON {
-		return printJSON(world.Stdout, view.Value())
+		return printJSON(proc.Stdout, view.Value())
 	}
-	_, err := fmt.Fprintln(world.Stdout, view.Text())
+	_, err := fmt.Fprintln(proc.Stdout, view.Text())
 	return err
 }
 
@@ -120,8 +120,8 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 }
 
 // table prints rows in columns, cut to the terminal's width.
-func table(world *process, head []string, rows [][]string) error {
-	width := terminalWidth(world.Stdout)
+func table(proc *process, head []string, rows [][]string) error {
+	width := terminalWidth(proc.Stdout)
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, strings.Join(head, "\t"))
@@ -136,7 +136,7 @@ func table(world *process, head []string, rows [][]string) error {
 		if r := []rune(line); width > 0 && len(r) > width {
 			line = string(r[:width-1]) + "…"
 		}
-		fmt.Fprintln(world.Stdout, line)
+		fmt.Fprintln(proc.Stdout, line)
 	}
 	return nil
 }
@@ -155,8 +155,8 @@ func terminalWidth(w io.Writer) int {
 }
 
 // spin shows a spinner on standard error, if it is a terminal, until stop is called.
-func spin(world *process, doing string) (stop func()) {
-	if terminalWidth(world.Stderr) == 0 {
+func spin(proc *process, doing string) (stop func()) {
+	if terminalWidth(proc.Stderr) == 0 {
 		return func() {}
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -167,9 +167,9 @@ func spin(world *process, doing string) (stop func()) {
 		for i := 0; ; i++ {
 			select {
 			case <-tick.C:
-				fmt.Fprintf(world.Stderr, "\r%c %s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], doing)
+				fmt.Fprintf(proc.Stderr, "\r%c %s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], doing)
 			case <-done:
-				fmt.Fprintf(world.Stderr, "\r%*s\r", len(doing)+2, "")
+				fmt.Fprintf(proc.Stderr, "\r%*s\r", len(doing)+2, "")
 				return
 			}
 		}

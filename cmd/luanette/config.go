@@ -12,10 +12,10 @@ type configShowCommand struct {
 }
 
 // Run prints every key with its value and where it came from.
-func (c *configShowCommand) Run(world *process) error {
-	loaded, err := c.load(world, map[string]*string{"listen": c.Listen})
+func (c *configShowCommand) Run(proc *process) error {
+	loaded, err := c.load(proc, map[string]*string{"listen": c.Listen})
 	if err != nil {
 		return err
 	}
-	return loaded.Show(world.Stdout)
+	return loaded.Show(proc.Stdout)
 }

@@ -14,8 +14,8 @@ type hudCommand struct {
 	settingFlags
 	serverFlag
 	tokenFlag
-	Once bool `help:"Print a picture of now and leave. So does a terminal that is none."`
-	JSON bool `help:"Print the picture as JSON."`
+	Once bool `help:"Print the current state and exit. This is the default if standard output is not a terminal."`
+	JSON bool `help:"Print the current state as JSON."`
 }
 
 // Help is shown by `luanette hud --help`.
@@ -23,26 +23,25 @@ func (hudCommand) Help() string {
 	return `A live dashboard of a running server: its upstreams, jobs, calls and log, with
 keys to retry or remove an upstream and to cancel a job. ? shows all keys.
 
-It needs nothing but the server's address, so that it works from elsewhere and
-over SSH, and it waits for a server that is away. NO_COLOR=1 takes the colours
-away.`
+It needs only the server's address, so it works from other machines and over SSH.
+It waits for a server that is unreachable. NO_COLOR=1 disables colours.`
 }
 
-// Run watches until the person leaves.
-func (c *hudCommand) Run(ctx context.Context, world *process) error {
-	address, err := c.serverFlag.address(world, &c.settingFlags)
+// Run shows the dashboard until the person quits.
+func (c *hudCommand) Run(ctx context.Context, proc *process) error {
+	address, err := c.serverFlag.address(proc, &c.settingFlags)
 	if err != nil {
 		return err
 	}
 	o := dashboard.Options{
-		Server: address, Key: c.token(world), Version: version,
-		Input: world.Stdin, Output: world.Stdout,
+		Server: address, Key: c.token(proc), Version: version,
+		Input: proc.Stdin, Output: proc.Stdout,
 	}
-	if c.Once || c.JSON || terminalWidth(world.Stdout) == 0 || !isTerminal(world.Stdin) {
-		return dashboard.Once(ctx, o, terminalWidth(world.Stdout), c.JSON)
+	if c.Once || c.JSON || terminalWidth(proc.Stdout) == 0 || !isTerminal(proc.Stdin) {
+		return dashboard.Once(ctx, o, terminalWidth(proc.Stdout), c.JSON)
 	}
 	for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TMUX", "STY", "SSH_TTY", "TERM_PROGRAM", "WT_SESSION"} {
-		if value, ok := world.Env.Lookup(name); ok {
+		if value, ok := proc.Env.Lookup(name); ok {
 			o.Env = append(o.Env, name+"="+value)
 		}
 	}

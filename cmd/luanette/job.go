@@ -7,66 +7,67 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// jobCommand is `luanette job`. Jobs run in a server, so each of these asks one.
+// jobCommand is `luanette job`. Jobs run in a server, so each subcommand connects to
+// one.
 type jobCommand struct {
-	Start  jobStartCommand  `cmd:"" help:"Run a kept script as a job; prints its id."`
+	Start  jobStartCommand  `cmd:"" help:"Run a stored script as a job; prints its id."`
 	List   jobListCommand   `cmd:"" help:"List jobs."`
 	Status jobStatusCommand `cmd:"" help:"Show a job."`
 	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
 	Cancel jobCancelCommand `cmd:"" help:"Stop a job."`
 	Logs   jobLogsCommand   `cmd:"" help:"Show what a job printed and logged."`
 
-	Journal  jobJournalCommand `cmd:"" help:"Show what a job did to the world, step by step."`
+	Journal  jobJournalCommand `cmd:"" help:"Show the effects of a job, step by step."`
 	Stats    jobStatsCommand   `cmd:"" help:"Count jobs by status."`
-	Schedule scheduleCommand   `cmd:"" help:"List, pause and remove schedules; job start --schedule makes one."`
+	Schedule scheduleCommand   `cmd:"" help:"List, pause and remove schedules; job start --schedule creates one."`
 }
 
-// jobFlags are those of every job command.
+// jobFlags are the flags of every job command.
 type jobFlags struct {
 	settingFlags
 	serverFlag
 	tokenFlag
-	JSON bool `help:"Print JSON for programs."`
+	JSON bool `help:"Print JSON."`
 
-	Notes map[string]any `kong:"-"` // what goes along with its calls
+	Notes map[string]any `kong:"-"` // added to the _meta of its calls
 }
 
-// api is where the server that runs the jobs is asked.
-func (f *jobFlags) api(world *process) (*clientFlags, error) {
-	address, err := f.address(world, &f.settingFlags)
+// api returns the flags of a client of the server that runs the jobs.
+func (f *jobFlags) api(proc *process) (*clientFlags, error) {
+	address, err := f.address(proc, &f.settingFlags)
 	return &clientFlags{Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
 }
 
-func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	api, err := f.api(world)
+func (f *jobFlags) answer(ctx context.Context, proc *process, name string, args map[string]any) error {
+	api, err := f.api(proc)
 	if err != nil {
 		return err
 	}
-	return api.answer(ctx, world, name, args)
+	return api.answer(ctx, proc, name, args)
 }
 
 type jobStartCommand struct {
 	jobFlags
 	Hash     string        `arg:"" help:"The script's hash, or the first 12 digits or more."`
-	Param    []string      `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
-	Creator  string        `help:"Who wants it; jobs of different creators take turns."`
-	Tag      []string      `short:"t" help:"Words to find it by."`
-	Priority int           `help:"Among the creator's jobs, higher goes first."`
-	Delay    time.Duration `placeholder:"10m" help:"How long it waits before it starts."`
+	Param    []string      `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
+	Creator  string        `help:"Creator of the job; jobs of different creators take turns."`
+	Tag      []string      `short:"t" help:"Tags to find it by."`
+	Priority int           `help:"Priority among the creator's jobs; higher runs first."`
+	Delay    time.Duration `placeholder:"10m" help:"Delay before it starts."`
 	At       string        `placeholder:"TIME" help:"When it starts, such as 2026-12-24T18:00:00Z."`
-	Schedule string        `placeholder:"CRON" help:"Start it again and again, such as '0 7 * * 1-5' or '@every 10m'."`
-	Timezone string        `placeholder:"ZONE" help:"In which the schedule is meant, such as Europe/Berlin."`
+	Schedule string        `placeholder:"CRON" help:"Start it repeatedly, such as '0 7 * * 1-5' or '@every 10m'."`
+	Timezone string        `placeholder:"ZONE" help:"Time zone of the schedule, such as Europe/Berlin."`
 }
 
 // Help is shown by `luanette job start --help`.
 func (jobStartCommand) Help() string {
-	return `Where the output is no terminal it is the id alone, of the job or of the schedule:
+	return `If the output is not a terminal, only the id of the job or schedule is printed:
 
   JOB=$(luanette job start $HASH -p name=Ada)`
 }
 
 // Run starts the job.
-func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
+func (c *jobStartCommand) Run(ctx context.Context, proc *process) error {
 	params, err := readParams(c.Param)
 	if err != nil {
 		return err
@@ -87,11 +88,11 @@ func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
 	if c.Delay != 0 {
 		args["delay_ms"] = c.Delay.Milliseconds()
 	}
-	api, err := c.api(world)
+	api, err := c.api(proc)
 	if err != nil {
 		return err
 	}
-	return api.handOut(ctx, world, "lua_execute", args, "job_id", "schedule_id")
+	return api.handOut(ctx, proc, "lua_execute", args, "job_id", "schedule_id")
 }
 
 type jobListCommand struct {
@@ -100,18 +101,18 @@ type jobListCommand struct {
 	Tag      string `short:"t" help:"Only those with this tag."`
 	Creator  string `help:"Only those of this creator."`
 	Schedule string `placeholder:"ID" help:"Only those that this schedule started."`
-	Limit    int    `default:"20" help:"How many at most."`
+	Limit    int    `default:"20" help:"Maximum number of results."`
 }
 
 // Run lists jobs, newest first.
-func (c *jobListCommand) Run(ctx context.Context, world *process) error {
+func (c *jobListCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"limit": c.Limit}
 	for key, value := range map[string]string{"status": c.Status, "tag": c.Tag, "creator": c.Creator, "schedule_id": c.Schedule} {
 		if value != "" {
 			args[key] = value
 		}
 	}
-	return c.answer(ctx, world, "job_list", args)
+	return c.answer(ctx, proc, "job_list", args)
 }
 
 type jobArg struct {
@@ -122,19 +123,19 @@ type jobArg struct {
 type jobStatusCommand struct{ jobArg }
 
 // Run shows the job.
-func (c *jobStatusCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "job_status", map[string]any{"job_id": c.ID})
+func (c *jobStatusCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "job_status", map[string]any{"job_id": c.ID})
 }
 
 type jobPollCommand struct {
 	jobFlags
 	IDs     []string `arg:"" help:"The jobs' ids."`
 	Timeout int      `default:"60000" placeholder:"MS" help:"How long to wait, in milliseconds."`
-	Any     bool     `help:"Return when the first has finished."`
+	Any     bool     `help:"Return when the first job has finished."`
 }
 
 // Run waits.
-func (c *jobPollCommand) Run(ctx context.Context, world *process) error {
+func (c *jobPollCommand) Run(ctx context.Context, proc *process) error {
 	if len(c.IDs) == 0 {
 		return fault.New(fault.InvalidParams, "no job to wait for")
 	}
@@ -142,33 +143,33 @@ func (c *jobPollCommand) Run(ctx context.Context, world *process) error {
 	if c.Any {
 		mode = "any"
 	}
-	return c.answer(ctx, world, "job_poll", map[string]any{"job_ids": c.IDs, "timeout_ms": c.Timeout, "mode": mode})
+	return c.answer(ctx, proc, "job_poll", map[string]any{"job_ids": c.IDs, "timeout_ms": c.Timeout, "mode": mode})
 }
 
 type jobCancelCommand struct{ jobArg }
 
 // Run stops the job.
-func (c *jobCancelCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "job_cancel", map[string]any{"job_id": c.ID})
+func (c *jobCancelCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "job_cancel", map[string]any{"job_id": c.ID})
 }
 
 type jobLogsCommand struct{ jobArg }
 
 // Run shows the job's output.
-func (c *jobLogsCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "job_logs", map[string]any{"job_id": c.ID})
+func (c *jobLogsCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "job_logs", map[string]any{"job_id": c.ID})
 }
 
 type jobJournalCommand struct{ jobArg }
 
 // Run shows the job's journal.
-func (c *jobJournalCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "job_journal", map[string]any{"job_id": c.ID})
+func (c *jobJournalCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "job_journal", map[string]any{"job_id": c.ID})
 }
 
 type jobStatsCommand struct{ jobFlags }
 
 // Run counts jobs.
-func (c *jobStatsCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "job_stats", nil)
+func (c *jobStatsCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "job_stats", nil)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// keyCommand is `luanette key`: what opens the doors of a server.
+// keyCommand is `luanette key`: it manages the API keys of a server.
 type keyCommand struct {
-	Create keyCreateCommand `cmd:"" help:"Make a key and print its token, once."`
+	Create keyCreateCommand `cmd:"" help:"Create a key and print its token, once."`
 	List   keyListCommand   `cmd:"" help:"List the keys, without their tokens."`
-	Revoke keyRevokeCommand `cmd:"" help:"End a key, at once."`
+	Revoke keyRevokeCommand `cmd:"" help:"Revoke a key immediately."`
 }
 
 // Help is shown by `luanette key --help`.
@@ -29,37 +29,37 @@ func (keyCommand) Help() string {
 	for _, s := range principal.Scopes {
 		fmt.Fprintf(&scopes, "  %-6s %s\n", s, s.Description())
 	}
-	return `While there is no key, a server answers everybody on its own machine and refuses
-to listen anywhere else. With the first key every door asks for one.
+	return `While no key exists, a server accepts every request from its own machine and
+refuses to listen on other addresses. Once a key exists, every request needs one.
 
 Scopes:
 ` + scopes.String() + `
-The keys are those of the data folder or database; with --server those of a
-running server, for which it takes a key with the scope admin.`
+The commands use the keys in the data folder or database. With --server they use
+those of a running server, which requires a key with the scope admin.`
 }
 
 type keyFlags struct {
 	settingFlags
-	Server string `short:"s" placeholder:"URL" help:"The keys of the server running there, such as http://127.0.0.1:8081."`
+	Server string `short:"s" placeholder:"URL" help:"Use the keys of the running server at this URL, such as http://127.0.0.1:8081."`
 	tokenFlag
-	JSON bool `help:"Print JSON for programs."`
+	JSON bool `help:"Print JSON."`
 }
 
-// open finds the keys: of a running server, or of the configuration.
-func (f *keyFlags) open(ctx context.Context, world *process) (client.Keys, error) {
+// open opens the keys of a running server, or of the configuration's database.
+func (f *keyFlags) open(ctx context.Context, proc *process) (client.Keys, error) {
 	if f.Server != "" {
-		return client.ConnectKeys(f.Server, f.token(world))
+		return client.ConnectKeys(f.Server, f.token(proc))
 	}
-	loaded, err := f.load(world, nil)
+	loaded, err := f.load(proc, nil)
 	if err != nil {
 		return nil, err
 	}
-	return client.OpenKeys(ctx, loaded, world.Env)
+	return client.OpenKeys(ctx, loaded, proc.Env)
 }
 
-// at opens the keys, does something with them, and lets go of them.
-func (f *keyFlags) at(ctx context.Context, world *process, do func(client.Keys) error) error {
-	keys, err := f.open(ctx, world)
+// at opens the keys, passes them to a function and closes them.
+func (f *keyFlags) at(ctx context.Context, proc *process, do func(client.Keys) error) error {
+	keys, err := f.open(ctx, proc)
 	if err != nil {
 		return err
 	}
@@ -68,21 +68,21 @@ func (f *keyFlags) at(ctx context.Context, world *process, do func(client.Keys) 
 
 type keyCreateCommand struct {
 	keyFlags
-	Name       string   `arg:"" help:"What it is called, such as laptop or ci@build. What it makes belongs to that name."`
-	Scope      []string `help:"What it opens; chat, mcp and read unless told." placeholder:"SCOPE"`
-	Expires    string   `help:"When it ends: 90d, 12h, 2027-01-31. Never unless told." placeholder:"WHEN"`
-	Namespace  []string `help:"The only namespaces it sees; * stands for any letters." placeholder:"NAME"`
+	Name       string   `arg:"" help:"The key's name, such as laptop or ci@build. It owns the jobs, scripts and sessions that the key creates."`
+	Scope      []string `help:"Scopes of the key; chat, mcp and read if omitted." placeholder:"SCOPE"`
+	Expires    string   `help:"When it expires: 90d, 12h, 2027-01-31. Never if omitted." placeholder:"WHEN"`
+	Namespace  []string `help:"The only namespaces it sees; * matches any text." placeholder:"NAME"`
 	Tool       []string `help:"The only tools it sees, as namespace.tool, or the name of one of ours." placeholder:"NAME"`
-	Rate       int      `help:"Requests a minute it may make." placeholder:"N"`
-	Concurrent int      `help:"Tool calls that may run for it at a time." placeholder:"N"`
-	Budget     int      `help:"Tool calls a day it may make." placeholder:"N"`
-	Org        string   `help:"The only organisation it is for." placeholder:"NAME"`
-	User       string   `help:"The only person it is for." placeholder:"NAME"`
+	Rate       int      `help:"Maximum requests per minute." placeholder:"N"`
+	Concurrent int      `help:"Maximum tool calls at a time." placeholder:"N"`
+	Budget     int      `help:"Maximum tool calls per day." placeholder:"N"`
+	Org        string   `help:"The only organisation it may be used for." placeholder:"NAME"`
+	User       string   `help:"The only user it may be used for." placeholder:"NAME"`
 }
 
-// Run makes the key. The token is all that goes to standard output, so that it can
-// be put where it belongs without being seen.
-func (c *keyCreateCommand) Run(ctx context.Context, world *process) error {
+// Run creates the key. Only the token goes to standard output, so that it can be
+// redirected to a file without being shown.
+func (c *keyCreateCommand) Run(ctx context.Context, proc *process) error {
 	want := httpauth.NewKey{Name: c.Name, Expires: c.Expires, Rights: apikey.Rights{
 		Org: c.Org, User: c.User, Namespaces: c.Namespace, Tools: c.Tool,
 		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
@@ -90,16 +90,16 @@ func (c *keyCreateCommand) Run(ctx context.Context, world *process) error {
 	for _, s := range c.Scope {
 		want.Scopes = append(want.Scopes, principal.Scope(s))
 	}
-	return c.at(ctx, world, func(keys client.Keys) error {
+	return c.at(ctx, proc, func(keys client.Keys) error {
 		made, err := keys.Create(ctx, want)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			return printValue(world, made)
+			return printValue(proc, made)
 		}
-		fmt.Fprintf(world.Stderr, "key %s opens %s%s. Its token is shown only now:\n", made.Name, words(made.Scopes), until(made.Expires))
-		_, err = fmt.Fprintln(world.Stdout, made.Token)
+		fmt.Fprintf(proc.Stderr, "key %s has the scopes %s%s. Its token is shown only once:\n", made.Name, words(made.Scopes), until(made.Expires))
+		_, err = fmt.Fprintln(proc.Stdout, made.Token)
 		return err
 	})
 }
@@ -121,12 +121,12 @@ func words[T ~string](list []T) string {
 
 type keyListCommand struct {
 	keyFlags
-	All bool `help:"Also those that are expired or revoked."`
+	All bool `help:"Include expired and revoked keys."`
 }
 
 // Run lists the keys.
-func (c *keyListCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(keys client.Keys) error {
+func (c *keyListCommand) Run(ctx context.Context, proc *process) error {
+	return c.at(ctx, proc, func(keys client.Keys) error {
 		list, err := keys.List(ctx)
 		if err != nil {
 			return err
@@ -135,21 +135,21 @@ func (c *keyListCommand) Run(ctx context.Context, world *process) error {
 			list = slices.DeleteFunc(list, func(k httpauth.KeyView) bool { return k.State != "active" })
 		}
 		if c.JSON {
-			return printValue(world, list)
+			return printValue(proc, list)
 		}
 		if len(list) == 0 {
-			_, err := fmt.Fprintln(world.Stdout, "no keys; `luanette key create NAME` makes one")
+			_, err := fmt.Fprintln(proc.Stdout, "no keys; `luanette key create NAME` creates one")
 			return err
 		}
 		var rows [][]string
 		for _, k := range list {
 			rows = append(rows, []string{k.Name, k.State, words(k.Scopes), narrowed(k), day(k.Expires, "never"), day(k.Used, "never")})
 		}
-		return table(world, []string{"NAME", "STATE", "SCOPES", "ONLY", "EXPIRES", "USED"}, rows)
+		return table(proc, []string{"NAME", "STATE", "SCOPES", "ONLY", "EXPIRES", "USED"}, rows)
 	})
 }
 
-// narrowed says what a key is narrowed to.
+// narrowed returns the restrictions of a key.
 func narrowed(k httpauth.KeyView) string {
 	var parts []string
 	add := func(what, value string) {
@@ -182,25 +182,25 @@ type keyRevokeCommand struct {
 	Name string `arg:"" help:"The key's name, as list shows it."`
 }
 
-// Run ends the key.
-func (c *keyRevokeCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(keys client.Keys) error {
+// Run revokes the key.
+func (c *keyRevokeCommand) Run(ctx context.Context, proc *process) error {
+	return c.at(ctx, proc, func(keys client.Keys) error {
 		gone, err := keys.Revoke(ctx, c.Name)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			return printValue(world, gone)
+			return printValue(proc, gone)
 		}
-		_, err = fmt.Fprintf(world.Stdout, "key %s opens nothing any more\n", gone.Name)
+		_, err = fmt.Fprintf(proc.Stdout, "key %s is revoked\n", gone.Name)
 		return err
 	})
 }
 
-func printValue(world *process, v any) error {
+func printValue(proc *process, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return printJSON(world.Stdout, raw)
+	return printJSON(proc.Stdout, raw)
 }

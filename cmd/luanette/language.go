@@ -8,9 +8,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// languageFlag says what language a script is in.
+// languageFlag is the language of a script.
 type languageFlag struct {
-	Language string `enum:",lua,javascript" default:"" placeholder:"LANGUAGE" help:"What it is written in: lua or javascript; by the file's extension, or lua, unless told."`
+	Language string `enum:",lua,javascript" default:"" placeholder:"LANGUAGE" help:"Language of the script: lua or javascript; if omitted, the file's extension decides, otherwise lua."`
 }
 
 // of adds the language of a file to the arguments of a tool that runs it.
@@ -21,8 +21,8 @@ func (f languageFlag) of(file string, args map[string]any) map[string]any {
 	return args
 }
 
-// storedLanguage is the language of a file that is kept, which tells TypeScript
-// from JavaScript; "" when its name does not say.
+// storedLanguage returns the language of a file to store, which distinguishes
+// TypeScript from JavaScript. It returns "" if the extension is unknown.
 func storedLanguage(file string) string {
 	if ext := strings.ToLower(filepath.Ext(file)); ext == ".ts" || ext == ".mts" {
 		return "typescript"
@@ -30,8 +30,8 @@ func storedLanguage(file string) string {
 	return script.LanguageOf(file)
 }
 
-// openJavaScript tells whether code goes on in the next line: a bracket, a template
-// or a comment is open.
+// openJavaScript reports whether code continues on the next line: a bracket, a
+// template or a comment is open.
 func openJavaScript(code string) bool {
 	var open []byte
 	for i := 0; i < len(code); i++ {
@@ -62,7 +62,7 @@ func openJavaScript(code string) bool {
 	return len(open) > 0
 }
 
-// quoted is how far the closing quote is, or the end of the line or text.
+// quoted returns the distance to the closing quote, or to the end of the line or text.
 func quoted(text string, quote byte) int {
 	for i := 1; i < len(text); i++ {
 		switch {

@@ -11,32 +11,32 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// live shows what a call says while it runs: lines where they belong, and on a
-// terminal a bar of how far it has come below them.
+// live shows the output of a call while it runs: its lines, and on a terminal a
+// progress bar below them.
 type live struct {
-	world  *process
-	prompt func(question string) (string, error) // asks the person, where something else reads the terminal; may be nil
+	proc  *process
+	prompt func(question string) (string, error) // asks the person if another reader owns the terminal; may be nil
 
 	mu    sync.Mutex
-	shown map[int64]bool // lines that were printed, by number
-	bar   string         // what stands on the terminal's last line
+	shown map[int64]bool // numbers of the lines that were printed
+	bar   string         // the text on the terminal's last line
 }
 
-func newLive(world *process) *live {
-	return &live{world: world, shown: map[int64]bool{}}
+func newLive(proc *process) *live {
+	return &live{proc: proc, shown: map[int64]bool{}}
 }
 
-// caller is who hears how far a call has come.
+// caller returns the caller that receives the progress of a call.
 func (l *live) caller() *tool.Caller {
 	c := &tool.Caller{ID: "cli"}
-	if terminalWidth(l.world.Stderr) > 0 {
+	if terminalWidth(l.proc.Stderr) > 0 {
 		c.Progress = l.progress
 	}
 	l.asks(c)
 	return c
 }
 
-// log is Log of a caller who hears also what a script says.
+// log receives the lines that a script logs.
 func (l *live) log(entry tool.Log) {
 	var said script.LogMessage
 	if entry.Logger != "script" || json.Unmarshal(entry.Data, &said) != nil || said.Number == 0 {
@@ -55,9 +55,9 @@ func (l *live) line(said script.LogMessage) {
 	l.shown[said.Number] = true
 	bar := l.bar
 	l.draw("")
-	out := l.world.Stderr
+	out := l.proc.Stderr
 	if said.Stream == "stdout" {
-		out = l.world.Stdout
+		out = l.proc.Stdout
 	}
 	fmt.Fprintln(out, said.Text)
 	l.draw(bar)
@@ -66,25 +66,25 @@ func (l *live) line(said script.LogMessage) {
 func (l *live) progress(p tool.Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.draw(progressBar(p, max(terminalWidth(l.world.Stderr), 40)))
+	l.draw(progressBar(p, max(terminalWidth(l.proc.Stderr), 40)))
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (l *live) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.draw("")
 }
 
-// draw puts another bar on the last line, or none; mu is held.
+// draw replaces the bar on the last line, or removes it. The caller holds mu.
 func (l *live) draw(bar string) {
 	if l.bar != bar {
-		_, _ = io.WriteString(l.world.Stderr, "\r\x1b[K"+bar)
+		_, _ = io.WriteString(l.proc.Stderr, "\r\x1b[K"+bar)
 	}
 	l.bar = bar
 }
 
-// progressBar fits in a terminal of that width.
+// progressBar returns a progress bar that fits the terminal's width.
 func progressBar(p tool.Progress, width int) string {
 	bar := fmt.Sprintf("%v %s", p.Progress, p.Message)
 	if p.Total > 0 {

@@ -10,60 +10,60 @@ import (
 	"github.com/luanette/luanette/internal/client"
 )
 
-// loginFlags are those of commands about logins.
+// loginFlags are the flags of the login and logout commands.
 type loginFlags struct {
 	settingFlags
 	tokenFlag
-	Name   string `arg:"" help:"Its namespace."`
-	Server string `short:"s" placeholder:"URL" help:"Do it at the server running there, such as http://127.0.0.1:8081."`
+	Name   string `arg:"" help:"The upstream's namespace."`
+	Server string `short:"s" placeholder:"URL" help:"Use the running server at this URL, such as http://127.0.0.1:8081."`
 }
 
-func (f *loginFlags) at(ctx context.Context, world *process, do func(client.Logins) error) error {
-	api, err := f.open(ctx, world)
+func (f *loginFlags) at(ctx context.Context, proc *process, do func(client.Logins) error) error {
+	api, err := f.open(ctx, proc)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(api), api.Close())
 }
 
-func (f *loginFlags) open(ctx context.Context, world *process) (client.Logins, error) {
+func (f *loginFlags) open(ctx context.Context, proc *process) (client.Logins, error) {
 	if f.Server != "" {
-		return client.ConnectLogins(f.Server, f.token(world))
+		return client.ConnectLogins(f.Server, f.token(proc))
 	}
-	loaded, err := f.load(world, nil)
+	loaded, err := f.load(proc, nil)
 	if err != nil {
 		return nil, err
 	}
-	return client.OpenLogins(ctx, loaded, world.Env, slog.New(slog.NewTextHandler(world.Stderr, nil)))
+	return client.OpenLogins(ctx, loaded, proc.Env, slog.New(slog.NewTextHandler(proc.Stderr, nil)))
 }
 
 // upstreamLoginCommand is `luanette upstream login`.
 type upstreamLoginCommand struct {
 	loginFlags
-	Device bool `help:"Agree on another device, with a short code, instead of in a browser on this machine."`
+	Device bool `help:"Log in on another device with a short code, instead of in a browser on this machine."`
 }
 
 // Help is shown by `luanette upstream login --help`.
 func (upstreamLoginCommand) Help() string {
-	return `Prints a link. Open it in a browser, log in there and agree; the browser then
-comes back to this command. Where the browser is on another machine use --device,
-if the server offers it, or --server with a server that the browser can reach.
+	return `Prints a link. Open it in a browser, log in and consent; the browser is then
+redirected to this command. If the browser is on another machine, use --device,
+if the upstream supports it, or --server with a server that the browser can reach.
 
-Tokens are kept encrypted in the database, renewed by themselves, and sent to
-this upstream only. A running server on the same database uses them at once.`
+Tokens are stored encrypted in the database, renewed automatically, and sent only
+to this upstream. A running server on the same database uses them at once.`
 }
 
 // Run logs in.
-func (c *upstreamLoginCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(api client.Logins) error {
+func (c *upstreamLoginCommand) Run(ctx context.Context, proc *process) error {
+	return c.at(ctx, proc, func(api client.Logins) error {
 		err := api.Login(ctx, c.Name, c.Device, func(begun oauth.Begun) {
-			fmt.Fprintf(world.Stdout, "log in to %s at %s\n\n  %s\n\n", begun.Upstream, begun.Issuer, begun.URL)
+			fmt.Fprintf(proc.Stdout, "log in to %s at %s\n\n  %s\n\n", begun.Upstream, begun.Issuer, begun.URL)
 			if begun.Code != "" {
-				fmt.Fprintf(world.Stdout, "and type in the code %s\n", begun.Code)
+				fmt.Fprintf(proc.Stdout, "and type in the code %s\n", begun.Code)
 			}
 		})
 		if err == nil {
-			fmt.Fprintf(world.Stdout, "logged in to %s\n", c.Name)
+			fmt.Fprintf(proc.Stdout, "logged in to %s\n", c.Name)
 		}
 		return err
 	})
@@ -72,17 +72,17 @@ func (c *upstreamLoginCommand) Run(ctx context.Context, world *process) error {
 // upstreamLogoutCommand is `luanette upstream logout`.
 type upstreamLogoutCommand struct{ loginFlags }
 
-// Run forgets the tokens.
-func (c *upstreamLogoutCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(api client.Logins) error {
+// Run removes the stored tokens.
+func (c *upstreamLogoutCommand) Run(ctx context.Context, proc *process) error {
+	return c.at(ctx, proc, func(api client.Logins) error {
 		was, err := api.Logout(ctx, c.Name)
 		switch {
 		case err != nil:
 			return err
 		case was:
-			fmt.Fprintf(world.Stdout, "logged out of %s\n", c.Name)
+			fmt.Fprintf(proc.Stdout, "logged out of %s\n", c.Name)
 		default:
-			fmt.Fprintf(world.Stdout, "was not logged in to %s\n", c.Name)
+			fmt.Fprintf(proc.Stdout, "was not logged in to %s\n", c.Name)
 		}
 		return nil
 	})

@@ -18,8 +18,8 @@ type luaCommand struct {
 }
 
 // Run runs Lua with its own exit codes.
-func (c *luaCommand) Run(world *process) error {
-	if code := runLua(c.Args, world.Stdin, world.Stdout, world.Stderr); code != exitOK {
+func (c *luaCommand) Run(proc *process) error {
+	if code := runLua(c.Args, proc.Stdin, proc.Stdout, proc.Stderr); code != exitOK {
 		return exitStatus(code)
 	}
 	return nil
@@ -74,8 +74,8 @@ func runLuaArgs(s *lua.State, args []string, stdin io.Reader) error {
 	return runChunk(s, string(source), "@"+rest[0], rest[1:]...)
 }
 
-// setLuaArg fills the global arg: the script at 0, its arguments after it and
-// what came before it at negative positions.
+// setLuaArg fills the global arg: the script at 0, its arguments after it and the
+// preceding ones at negative positions.
 func setLuaArg(s *lua.State, args []string, script int) {
 	t := lua.NewTable(len(args), 1)
 	for i, a := range append([]string{"lua"}, args...) {
@@ -85,7 +85,7 @@ func setLuaArg(s *lua.State, args []string, script int) {
 }
 
 func runChunk(s *lua.State, source, name string, args ...string) error {
-	if strings.HasPrefix(source, "#") { // a line for the shell; keep its break
+	if strings.HasPrefix(source, "#") { // a line for the shell; keep its newline
 		source = source[max(0, strings.IndexByte(source, '\n')):]
 	}
 	f, err := s.Load(source, name)

@@ -28,7 +28,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
-	exitWaiting = 3 // a script waits for somebody's approval
+	exitWaiting = 3 // a script waits for approval
 )
 
 // cli is the whole command line. A subcommand is a struct in its own file with a
@@ -37,36 +37,37 @@ type cli struct {
 	Serve    serveCommand    `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
 	Stdio    stdioCommand    `cmd:"" help:"Run the MCP server on standard input and output."`
 	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
-	Tokens   tokensCommand   `cmd:"" help:"Show what tools take of a model's context."`
+	Tokens   tokensCommand   `cmd:"" help:"Show how much of a model's context the tools take."`
 	Call     callCommand     `cmd:"" help:"Call a tool."`
-	Chat     chatCommand     `cmd:"" help:"Talk to an agent that has every tool at hand."`
+	Chat     chatCommand     `cmd:"" help:"Chat with an agent that can use every tool."`
 	Run      runCommand      `cmd:"" help:"Run a script file."`
 	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
 	Preview  previewCommand  `cmd:"" help:"Show what a script would do, without doing it."`
 	Replay   replayCommand   `cmd:"" help:"Run a job again from its journal, offline."`
 	Repl     replCommand     `cmd:"" help:"Type Lua and see what it returns; variables persist."`
-	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
+	Script   scriptCommand   `cmd:"" help:"Store, find and publish scripts."`
 	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
 	HUD      hudCommand      `cmd:"" name:"hud" help:"Watch a running server: upstreams, jobs, calls and log, live."`
-	Trace    traceCommand    `cmd:"" help:"Look at the latest requests of a running server, step by step."`
-	Hoot     hootCommand     `cmd:"" help:"Run the music tools as a backend of their own, over ZeroMQ."`
-	Backend  backendCommand  `cmd:"" help:"Ask a backend over ZeroMQ directly."`
-	Approval approvalCommand `cmd:"" help:"Decide what scripts may do that wait for approval."`
-	Pin      pinCommand      `cmd:"" help:"Approve or refuse what upstreams say of their tools."`
-	Key      keyCommand      `cmd:"" help:"Make, list and revoke the keys that open a server."`
-	Policy   policyCommand   `cmd:"" help:"Explain who may call what."`
-	Audit    auditCommand    `cmd:"" help:"Look at who did what."`
-	Cert     certCommand     `cmd:"" help:"Make a certificate to serve HTTPS with."`
-	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
+	Trace    traceCommand    `cmd:"" help:"Show the latest requests of a running server, step by step."`
+	Hoot     hootCommand     `cmd:"" help:"Run the music tools as a separate backend, over ZeroMQ."`
+	Backend  backendCommand  `cmd:"" help:"Send requests to a backend over ZeroMQ."`
+	Approval approvalCommand `cmd:"" help:"List and decide the requests of scripts for approval."`
+	Pin      pinCommand      `cmd:"" help:"Approve or refuse the tool definitions of upstreams."`
+	Key      keyCommand      `cmd:"" help:"Create, list and revoke the API keys of a server."`
+	Policy   policyCommand   `cmd:"" help:"Explain which keys may call which tools."`
+	Audit    auditCommand    `cmd:"" help:"Show, verify and export the audit log."`
+	Cert     certCommand     `cmd:"" help:"Create a certificate for HTTPS."`
+	Upstream upstreamCommand `cmd:"" help:"Add, change, remove and list upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Nodes    nodesCommand    `cmd:"" help:"List the servers that share a database."`
-	Backup   backupCommand   `cmd:"" help:"Write everything that is kept to one file, while servers go on."`
-	Restore  restoreCommand  `cmd:"" help:"Make the data folder what a backup holds."`
-	Config   configCommand   `cmd:"" help:"Look at the configuration."`
+	Backup   backupCommand   `cmd:"" help:"Write all stored data to one file; servers may keep running."`
+	Restore  restoreCommand  `cmd:"" help:"Restore the data folder and the database from a backup."`
+	Config   configCommand   `cmd:"" help:"Show the configuration."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
-// process is the outside world as commands see it; tests give them another.
+// process holds the standard streams and the environment of a command. Tests pass
+// their own.
 type process struct {
 	Stdin  io.Reader
 	Stdout io.Writer
@@ -79,26 +80,26 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(config.DefaultGCPercent) // until the configuration is read, and where it is not
+		debug.SetGCPercent(config.DefaultGCPercent) // until a command reads the configuration
 	}
-	world := &process{os.Stdin, os.Stdout, os.Stderr, config.ProcessEnvironment(os.Environ())}
-	code := run(ctx, world, os.Args[1:])
+	proc := &process{os.Stdin, os.Stdout, os.Stderr, config.ProcessEnvironment(os.Environ())}
+	code := run(ctx, proc, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// run is the program without the process around it.
-func run(ctx context.Context, world *process, args []string) int {
+// run parses the arguments, runs the command and returns the exit code.
+func run(ctx context.Context, proc *process, args []string) int {
 	finished := -1
 	args = spelt(args)
 	parser := kong.Must(branch(args),
 		kong.Name("luanette"),
 		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
-		kong.Writers(world.Stdout, world.Stderr),
+		kong.Writers(proc.Stdout, proc.Stderr),
 		kong.Exit(func(code int) { finished = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(world),
+		kong.Bind(proc),
 	)
 	parsed, err := parser.Parse(args)
 	if finished >= 0 { // --help has printed itself
@@ -106,17 +107,17 @@ func run(ctx context.Context, world *process, args []string) int {
 	}
 	if err != nil {
 		command := commandOf(err)
-		fmt.Fprintf(world.Stderr, "%s: %s\n", command, mistake(err))
+		fmt.Fprintf(proc.Stderr, "%s: %s\n", command, mistake(err))
 		if len(args) > 1 && strings.HasPrefix(args[0], "-") {
-			fmt.Fprintln(world.Stderr, "flags come after the command they are for")
+			fmt.Fprintln(proc.Stderr, "flags must come after their command")
 		}
-		fmt.Fprintf(world.Stderr, "run `%s --help` to see what it takes\n", command)
+		fmt.Fprintf(proc.Stderr, "run `%s --help` to see what it takes\n", command)
 		return exitUsage
 	}
-	return exitCode(world, parsed.Run())
+	return exitCode(proc, parsed.Run())
 }
 
-// spelt is a command line as the parser knows it, of all the ways to ask for help.
+// spelt rewrites the usual ways to ask for help into those that the parser knows.
 func spelt(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -127,8 +128,8 @@ func spelt(args []string) []string {
 	return args
 }
 
-// mistake says what is wrong with a command line; of one that ends too early the
-// parser speaks in its own words.
+// mistake returns what is wrong with a command line. It rewords the parser's error
+// about a missing value.
 func mistake(err error) string {
 	flag, _, early := strings.Cut(err.Error(), ": expected ")
 	if early && strings.HasSuffix(err.Error(), "(<EOL>)") {
@@ -137,9 +138,9 @@ func mistake(err error) string {
 	return err.Error()
 }
 
-// branch is as much of the command line as args are about: the command they begin
-// with, or everything. To describe all commands to the parser takes it longer than
-// many of them take to run.
+// branch returns the part of the command line that args need: the command they begin
+// with, or everything. Describing all commands to the parser takes longer than many
+// of them take to run.
 func branch(args []string) any {
 	whole := reflect.TypeFor[cli]()
 	for i := range whole.NumField() {
@@ -152,7 +153,7 @@ func branch(args []string) any {
 	return new(cli)
 }
 
-// commandOf is as much of the command line as was understood.
+// commandOf returns the part of the command line that the parser understood.
 func commandOf(err error) string {
 	words := "luanette"
 	var parse *kong.ParseError
@@ -167,14 +168,14 @@ func commandOf(err error) string {
 	return words
 }
 
-// exitStatus is an error that only carries an exit code: what there was to say
-// has been said.
+// exitStatus is an error that only carries an exit code; its message was printed
+// already.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// exitCode reports err to the person at the terminal and picks the exit code.
-func exitCode(world *process, err error) int {
+// exitCode prints err to standard error and returns the exit code.
+func exitCode(proc *process, err error) int {
 	var status exitStatus
 	switch {
 	case err == nil:
@@ -182,9 +183,9 @@ func exitCode(world *process, err error) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	fmt.Fprintf(world.Stderr, "luanette: %v\n", err)
+	fmt.Fprintf(proc.Stderr, "luanette: %v\n", err)
 	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintf(world.Stderr, "  %s\n", hint)
+		fmt.Fprintf(proc.Stderr, "  %s\n", hint)
 	}
 	if fault.CodeOf(err) == fault.Config {
 		return exitUsage

@@ -14,35 +14,35 @@ import (
 // nodesCommand is `luanette nodes`.
 type nodesCommand struct {
 	settingFlags
-	JSON bool `help:"Print JSON for programs."`
+	JSON bool `help:"Print JSON."`
 }
 
 // Help is shown by `luanette nodes --help`.
 func (nodesCommand) Help() string {
-	return `Reads the database itself, so it needs no running server: --database names it. A
-clock that is off the database's by more than two seconds is worth mending.`
+	return `The command reads the database, which --database names, so it needs no running
+server. Correct a clock that differs from the database's by more than two seconds.`
 }
 
 // Run lists the nodes.
-func (c *nodesCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, nil)
+func (c *nodesCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.load(proc, nil)
 	if err != nil {
 		return err
 	}
-	list, err := client.Nodes(ctx, loaded, world.Env)
+	list, err := client.Nodes(ctx, loaded, proc.Env)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		encoder := json.NewEncoder(world.Stdout)
+		encoder := json.NewEncoder(proc.Stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(list)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(world.Stdout, "no server is running on this database")
+		fmt.Fprintln(proc.Stdout, "no server is running on this database")
 		return nil
 	}
-	out := tabwriter.NewWriter(world.Stdout, 0, 0, 2, ' ', 0)
+	out := tabwriter.NewWriter(proc.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "NAME\tSTATE\tADDRESS\tVERSION\tSTARTED\tCLOCK\tCALLS/MIN\tJOBS\tSESSIONS\tMEMORY")
 	for _, n := range list {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%+.1fs\t%s\n", n.Name, n.State, n.Address, n.Version, n.Started.Format(time.RFC3339), n.Skew.Seconds(), loadOf(n))
@@ -50,7 +50,7 @@ func (c *nodesCommand) Run(ctx context.Context, world *process) error {
 	return out.Flush()
 }
 
-// loadOf is how much a node has to do; one of an older version does not tell.
+// loadOf returns the load of a node. Nodes of older versions do not report it.
 func loadOf(n node.Info) string {
 	var load struct {
 		Calls    int `json:"calls_per_minute"`

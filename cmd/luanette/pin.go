@@ -14,20 +14,20 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// pinCommand is `luanette pin`: what upstreams say of their tools, to be read
-// before anybody uses them.
+// pinCommand is `luanette pin`: it reviews the definitions that upstreams offer
+// before clients can use them.
 type pinCommand struct {
-	List    pinListCommand    `cmd:"" help:"List what is pinned, and what waits to be approved."`
-	Show    pinShowCommand    `cmd:"" help:"Show a definition, or what has changed of it."`
-	Approve pinApproveCommand `cmd:"" help:"Let a definition be used, or all that an upstream has waiting."`
-	Refuse  pinRefuseCommand  `cmd:"" help:"Keep a definition from being used."`
+	List    pinListCommand    `cmd:"" help:"List pinned definitions and those awaiting review."`
+	Show    pinShowCommand    `cmd:"" help:"Show a definition, or its changes."`
+	Approve pinApproveCommand `cmd:"" help:"Approve a definition, or all definitions of an upstream that await review."`
+	Refuse  pinRefuseCommand  `cmd:"" help:"Refuse a definition; it cannot be used."`
 }
 
 // Help is shown by `luanette pin --help`.
 func (pinCommand) Help() string {
-	return `With trust = "pin", for all upstreams or for some, what an upstream says of a tool
-is held until somebody has read and approved it, and held again when it changes:
-nobody sees the tool, and nobody can call it.
+	return `With trust = "pin", for all upstreams or for some, a tool definition awaits review
+until it is approved, and again after each change. Until then clients cannot see
+or call the tool.
 
   luanette upstream add docs https://example.org/mcp --trust pin
   luanette pin list
@@ -36,33 +36,33 @@ nobody sees the tool, and nobody can call it.
 
 type pinListCommand struct {
 	clientFlags
-	Upstream string `arg:"" optional:"" help:"Only this upstream's."`
+	Upstream string `arg:"" optional:"" help:"Only those of this upstream."`
 	State    string `enum:",held,changed,approved,refused" default:"" placeholder:"STATE" help:"Only those held, changed, approved or refused."`
 }
 
 // Run lists pins by upstream and name.
-func (c *pinListCommand) Run(ctx context.Context, world *process) error {
+func (c *pinListCommand) Run(ctx context.Context, proc *process) error {
 	query := url.Values{"upstream": {c.Upstream}, "state": {c.State}}
 	var list adminapi.PinList
-	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/pins?"+query.Encode(), nil, &list)
+	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/pins?"+query.Encode(), nil, &list)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, raw)
+		return printJSON(proc.Stdout, raw)
 	}
 	if len(list.Pins) == 0 {
-		_, err := fmt.Fprintln(world.Stdout, "nothing is pinned; trust = \"pin\" in luanette.toml pins what upstreams offer")
+		_, err := fmt.Fprintln(proc.Stdout, "no definition is pinned; trust = \"pin\" in luanette.toml pins those of upstreams")
 		return err
 	}
 	var rows [][]string
 	for _, p := range list.Pins {
 		rows = append(rows, []string{p.ID, string(p.State), pinned(p), p.Digest[:12], strings.Join(codes(p.Flags), ", ")})
 	}
-	return table(world, strings.Fields("PIN STATE WHAT DIGEST FLAGS"), rows)
+	return table(proc, strings.Fields("PIN STATE WHAT DIGEST FLAGS"), rows)
 }
 
-// pinned names what a pin is about.
+// pinned returns the name of the tool, prompt or resource of a pin.
 func pinned(p adminapi.Pin) string {
 	name := pin.Visible(p.Name)
 	switch p.Kind {
@@ -89,24 +89,24 @@ type pinArg struct {
 
 type pinShowCommand struct{ pinArg }
 
-// Run shows all of a new definition, and of a changed one what changed.
-func (c *pinShowCommand) Run(ctx context.Context, world *process) error {
-	p, raw, err := c.find(ctx, world)
+// Run shows a new definition, or the changes of a changed one.
+func (c *pinShowCommand) Run(ctx context.Context, proc *process) error {
+	p, raw, err := c.find(ctx, proc)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, raw)
+		return printJSON(proc.Stdout, raw)
 	}
-	return showPin(world, p)
+	return showPin(proc, p)
 }
 
-func (c *pinArg) find(ctx context.Context, world *process) (p adminapi.PinDetail, raw json.RawMessage, err error) {
-	raw, err = c.admin(ctx, world, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p)
+func (c *pinArg) find(ctx context.Context, proc *process) (p adminapi.PinDetail, raw json.RawMessage, err error) {
+	raw, err = c.admin(ctx, proc, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p)
 	return p, raw, err
 }
 
-func showPin(world *process, p adminapi.PinDetail) error {
+func showPin(proc *process, p adminapi.PinDetail) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.ID, p.State, pinned(p.Pin))
 	if p.Server != "" {
@@ -125,55 +125,55 @@ func showPin(world *process, p adminapi.PinDetail) error {
 	default:
 		fmt.Fprintf(&b, "\n%s\n", pin.Visible(string(p.Definition)))
 	}
-	_, err := fmt.Fprint(world.Stdout, b.String())
+	_, err := fmt.Fprint(proc.Stdout, b.String())
 	return err
 }
 
 type pinApproveCommand struct {
 	pinArg
-	All     bool `help:"The id is an upstream: approve all it has waiting, except what is flagged."`
-	Flagged bool `help:"With --all: also what is flagged."`
+	All     bool `help:"The id is an upstream: approve all its definitions that await review, except flagged ones."`
+	Flagged bool `help:"With --all: include flagged definitions."`
 }
 
-// Run approves the definition as it is now, which is shown.
-func (c *pinApproveCommand) Run(ctx context.Context, world *process) error {
+// Run shows the current definition and approves it.
+func (c *pinApproveCommand) Run(ctx context.Context, proc *process) error {
 	if !c.All {
-		return c.decide(ctx, world, "approve")
+		return c.decide(ctx, proc, "approve")
 	}
 	var done adminapi.ApproveResult
-	raw, err := c.admin(ctx, world, http.MethodPost, "/api/v1/pins/approve", adminapi.ApproveRequest{Upstream: c.ID, Flagged: c.Flagged}, &done)
+	raw, err := c.admin(ctx, proc, http.MethodPost, "/api/v1/pins/approve", adminapi.ApproveRequest{Upstream: c.ID, Flagged: c.Flagged}, &done)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, raw)
+		return printJSON(proc.Stdout, raw)
 	}
-	fmt.Fprintf(world.Stdout, "approved %d\n", len(done.Approved))
+	fmt.Fprintf(proc.Stdout, "approved %d\n", len(done.Approved))
 	for _, p := range done.Left {
-		fmt.Fprintf(world.Stdout, "left: %s  %s  %s\n", p.ID, pinned(p), strings.Join(codes(p.Flags), ", "))
+		fmt.Fprintf(proc.Stdout, "left: %s  %s  %s\n", p.ID, pinned(p), strings.Join(codes(p.Flags), ", "))
 	}
 	if len(done.Left) > 0 {
-		fmt.Fprintln(world.Stdout, "read them with `luanette pin show` and approve them one by one, or all with --flagged")
+		fmt.Fprintln(proc.Stdout, "read them with `luanette pin show` and approve them one by one, or all with --flagged")
 	}
 	return nil
 }
 
 type pinRefuseCommand struct{ pinArg }
 
-// Run refuses the definition as it is now.
-func (c *pinRefuseCommand) Run(ctx context.Context, world *process) error {
-	return c.decide(ctx, world, "refuse")
+// Run shows the current definition and refuses it.
+func (c *pinRefuseCommand) Run(ctx context.Context, proc *process) error {
+	return c.decide(ctx, proc, "refuse")
 }
 
-// decide shows the definition and decides about exactly that.
-func (c *pinArg) decide(ctx context.Context, world *process, decision string) error {
-	return c.at(ctx, world, func(api client.Client) error {
+// decide shows the definition and decides about exactly that version.
+func (c *pinArg) decide(ctx context.Context, proc *process, decision string) error {
+	return c.at(ctx, proc, func(api client.Client) error {
 		var p adminapi.PinDetail
 		if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
 			return err
 		}
 		if !c.JSON {
-			if err := showPin(world, p); err != nil {
+			if err := showPin(proc, p); err != nil {
 				return err
 			}
 		}
@@ -182,16 +182,16 @@ func (c *pinArg) decide(ctx context.Context, world *process, decision string) er
 			return err
 		}
 		if c.JSON {
-			return printJSON(world.Stdout, raw)
+			return printJSON(proc.Stdout, raw)
 		}
-		_, err = fmt.Fprintf(world.Stdout, "\n%s is %s\n", pinned(p.Pin), p.State)
+		_, err = fmt.Fprintf(proc.Stdout, "\n%s is %s\n", pinned(p.Pin), p.State)
 		return err
 	})
 }
 
-// admin asks the door for administrators and reads its answer.
-func (f *clientFlags) admin(ctx context.Context, world *process, method, path string, body, into any) (raw json.RawMessage, err error) {
-	err = f.at(ctx, world, func(api client.Client) error {
+// admin sends a request to the admin API and decodes the response.
+func (f *clientFlags) admin(ctx context.Context, proc *process, method, path string, body, into any) (raw json.RawMessage, err error) {
+	err = f.at(ctx, proc, func(api client.Client) error {
 		raw, err = askAdmin(ctx, api, method, path, body, into)
 		return err
 	})
@@ -204,7 +204,7 @@ func askAdmin(ctx context.Context, api client.Client, method, path string, body,
 		return nil, err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return nil, fault.Wrap(fault.Upstream, err, "read what the server answered")
+		return nil, fault.Wrap(fault.Upstream, err, "read the server's response")
 	}
 	return raw, nil
 }

@@ -12,31 +12,31 @@ import (
 
 // policyCommand is `luanette policy`.
 type policyCommand struct {
-	Check policyCheckCommand `cmd:"" help:"Explain whether a key may call a tool, and which rule says so."`
+	Check policyCheckCommand `cmd:"" help:"Explain whether a key may call a tool, and which rule decides it."`
 }
 
 type policyCheckCommand struct {
 	clientFlags
 	Tool string `arg:"" help:"The tool, as namespace.tool, or a function of scripts such as http.request."`
-	For  string `placeholder:"KEY" help:"The name of the key that asks; the local owner when left away."`
+	For  string `placeholder:"KEY" help:"The name of the key; the local owner if omitted."`
 }
 
 // Run explains the decision.
-func (c *policyCheckCommand) Run(ctx context.Context, world *process) error {
+func (c *policyCheckCommand) Run(ctx context.Context, proc *process) error {
 	query := url.Values{"tool": {c.Tool}, "key": {c.For}}
 	var e adminapi.PolicyCheck
-	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
+	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, raw)
+		return printJSON(proc.Stdout, raw)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s for %s\n", e.Verdict, e.Tool, e.Key)
 	switch {
 	case e.Rule == "":
-		fmt.Fprintln(&b, "  no rule speaks of it")
+		fmt.Fprintln(&b, "  no rule matches it")
 	default:
 		fmt.Fprintf(&b, "  by %s\n", e.Rule)
 	}
@@ -44,16 +44,16 @@ func (c *policyCheckCommand) Run(ctx context.Context, world *process) error {
 		fmt.Fprintf(&b, "  %s\n", e.Reason)
 	}
 	if !e.Known {
-		fmt.Fprintln(&b, "  there is no such tool now")
+		fmt.Fprintln(&b, "  no such tool exists now")
 	} else if e.ReadOnlyHint {
-		fmt.Fprintln(&b, "  it says that it changes nothing")
+		fmt.Fprintln(&b, "  it is declared read-only")
 	}
 	if len(e.Labels) > 0 {
-		fmt.Fprintf(&b, "  what is read from it bears %s\n", strings.Join(e.Labels, ", "))
+		fmt.Fprintf(&b, "  its results are labelled %s\n", strings.Join(e.Labels, ", "))
 	}
 	if len(e.Accepts) > 0 {
 		fmt.Fprintf(&b, "  it accepts %s\n", strings.Join(e.Accepts, ", "))
 	}
-	_, err = fmt.Fprint(world.Stdout, b.String())
+	_, err = fmt.Fprint(proc.Stdout, b.String())
 	return err
 }

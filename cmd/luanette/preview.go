@@ -13,21 +13,21 @@ type previewCommand struct {
 	clientFlags
 	languageFlag
 	File  string   `arg:"" help:"The script; - reads it from standard input."`
-	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
-	Mock  []string `placeholder:"TOOL:=JSON" help:"What a tool is to answer, such as github.create_issue:={\"number\":7}."`
+	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
+	Mock  []string `placeholder:"TOOL:=JSON" help:"The result of a tool, such as github.create_issue:={\"number\":7}."`
 }
 
 // Help is shown by `luanette preview --help`.
 func (previewCommand) Help() string {
-	return `The script is run, but nothing is changed: tools that say they only read are
-called; every other call, write and command is noted and answered with a made-up
-value of the right shape, or with the one --mock gives. What it would have done is
+	return `Runs the script without changing anything. Tools that are declared read-only are
+called. Every other call, write and command is recorded; it returns the value of
+--mock, or a generated value that fits the tool's schema. The recorded effects are
 printed as a numbered plan.`
 }
 
-// Run shows the script's plan, made here or on a running server.
-func (c *previewCommand) Run(ctx context.Context, world *process) error {
-	source, err := readSource(world, c.File)
+// Run shows the script's plan, made in this process or on a running server.
+func (c *previewCommand) Run(ctx context.Context, proc *process) error {
+	source, err := readSource(proc, c.File)
 	if err != nil {
 		return err
 	}
@@ -42,21 +42,21 @@ func (c *previewCommand) Run(ctx context.Context, world *process) error {
 			return err
 		}
 	}
-	view, err := c.ask(ctx, world, "lua_preview", args)
+	view, err := c.ask(ctx, proc, "lua_preview", args)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		err = printJSON(world.Stdout, view.Structured)
+		err = printJSON(proc.Stdout, view.Structured)
 	} else {
-		_, err = fmt.Fprintln(world.Stdout, view.Text())
+		_, err = fmt.Fprintln(proc.Stdout, view.Text())
 	}
 	if err != nil {
 		return err
 	}
 	var previewed struct{ Error *struct{ Message string } }
 	if err := json.Unmarshal(view.Structured, &previewed); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read answer")
+		return fault.Wrap(fault.Upstream, err, "read result")
 	}
 	if previewed.Error != nil {
 		return exitStatus(exitFailure)

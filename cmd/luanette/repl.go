@@ -24,35 +24,35 @@ import (
 type replCommand struct {
 	clientFlags
 	languageFlag
-	Session string `placeholder:"ID" help:"Go on in this session; a new one unless told."`
+	Session string `placeholder:"ID" help:"Continue this session; a new one if omitted."`
 }
 
 // Help is shown by `luanette repl --help`.
 func (replCommand) Help() string {
-	return `Type Lua, or JavaScript with --language javascript, and see what it returns. Variables and functions stay from line to line,
-and with --session also from one day to the next. What is not complete goes on in
-the next line; Tab completes globals and tools. ` + replHelp
+	return `Type Lua, or JavaScript with --language javascript, and see what it returns.
+Variables and functions persist between lines, and with --session between runs.
+Incomplete code continues on the next line; Tab completes globals and tools. ` + replHelp
 }
 
 const replHelp = `Commands:
-  /reset          begin anew: the globals are gone
+  /reset          start again without the session's globals
   /preview CODE   show what CODE would do, in a copy of the session; alone, the next lines
-  /save NAME      keep the function NAME, or main, as a script that runs by itself
-  /fork           go on in a copy of the session; the original stays as it is
-  /tools [WORDS]  list the tools, or those that do what WORDS say
-  /help           this
-  /quit           leave, as Ctrl-D does; the session is kept
-Ctrl-C stops what is running, or drops what is typed.`
+  /save NAME      store the function NAME, or main, as a script that runs by itself
+  /fork           continue in a copy of the session; the original does not change
+  /tools [WORDS]  list all tools, or those that match WORDS
+  /help           show this text
+  /quit           exit, as Ctrl-D does; the session is stored
+Ctrl-C stops running code, or discards the typed line.`
 
-// Run reads, runs and prints until there is nothing more to read.
-func (c *replCommand) Run(ctx context.Context, world *process) error {
-	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the evening
-	return c.at(ctx, world, func(api client.Client) error {
-		r := &repl{flags: &c.clientFlags, world: world, api: api, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
+// Run reads, runs and prints until the input ends.
+func (c *replCommand) Run(ctx context.Context, proc *process) error {
+	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the command
+	return c.at(ctx, proc, func(api client.Client) error {
+		r := &repl{flags: &c.clientFlags, proc: proc, api: api, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
 		if err := r.begin(ctx); err != nil {
 			return err
 		}
-		lines := openLines(world, func(word string) []string { return r.complete(ctx, word) })
+		lines := openLines(proc, func(word string) []string { return r.complete(ctx, word) })
 		defer lines.Close()
 		r.lines = lines
 		r.greet()
@@ -63,21 +63,21 @@ func (c *replCommand) Run(ctx context.Context, world *process) error {
 	})
 }
 
-// repl is one conversation.
+// repl is one interactive run of the command.
 type repl struct {
 	flags    *clientFlags
-	world    *process
+	proc    *process
 	api      client.Client
 	session  string
 	language string
-	fresh    bool     // nothing has happened in the session, which is ours
-	tools    []string // paths of all tools, once somebody asked
+	fresh    bool     // the session was created here and has run no code
+	tools    []string // paths of all tools; loaded on first use
 
 	lines      lineReader
-	previewing bool // the next code is only to be previewed
+	previewing bool // the next code is only previewed
 }
 
-// begin makes a session unless there is one to go on in.
+// begin creates a session unless --session names one.
 func (r *repl) begin(ctx context.Context) error {
 	if r.session != "" {
 		return r.goOn(ctx)
@@ -87,9 +87,9 @@ func (r *repl) begin(ctx context.Context) error {
 	return err
 }
 
-// goOn finds the session there is, and its language.
+// goOn finds the session that --session names, and its language.
 func (r *repl) goOn(ctx context.Context) error {
-	view, err := callTool(ctx, r.world, r.api, "session_list", map[string]any{})
+	view, err := callTool(ctx, r.proc, r.api, "session_list", map[string]any{})
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (r *repl) goOn(ctx context.Context) error {
 		}
 	}
 	if err := json.Unmarshal(view.Structured, &list); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read answer of session_list")
+		return fault.Wrap(fault.Upstream, err, "read result of session_list")
 	}
 	for _, one := range list.Sessions {
 		if one.ID == r.session {
@@ -109,12 +109,12 @@ func (r *repl) goOn(ctx context.Context) error {
 		}
 	}
 	return fault.New(fault.NotFound, "you have no session %s", r.session).
-		WithHint("luanette repl begins one, and says at its end how to come back; sessions nobody uses expire")
+		WithHint("luanette repl creates one and prints at its end how to continue it; unused sessions expire")
 }
 
-// sessionFrom calls a tool that answers with a session, and returns its id.
+// sessionFrom calls a tool that returns a session, and returns its id.
 func (r *repl) sessionFrom(ctx context.Context, name string, args map[string]any) (string, error) {
-	view, err := callTool(ctx, r.world, r.api, name, args)
+	view, err := callTool(ctx, r.proc, r.api, name, args)
 	if err != nil {
 		return "", err
 	}
@@ -122,29 +122,29 @@ func (r *repl) sessionFrom(ctx context.Context, name string, args map[string]any
 		ID string `json:"session_id"`
 	}
 	if err := json.Unmarshal(view.Structured, &made); err != nil {
-		return "", fault.Wrap(fault.Upstream, err, "read answer of %s", name)
+		return "", fault.Wrap(fault.Upstream, err, "read result of %s", name)
 	}
 	return made.ID, nil
 }
 
 func (r *repl) greet() {
-	if terminalWidth(r.world.Stdout) > 0 {
-		fmt.Fprintf(r.world.Stderr, "Luanette %s, %s. /help lists commands, Ctrl-D leaves.\n", version, tongues[r.language])
+	if terminalWidth(r.proc.Stdout) > 0 {
+		fmt.Fprintf(r.proc.Stderr, "Luanette %s, %s. /help lists commands, Ctrl-D exits.\n", version, tongues[r.language])
 	}
 }
 
-// leave forgets a session in which nothing happened, and says how to come back to
-// another.
+// leave closes a session that has run no code. For another it prints how to continue
+// it.
 func (r *repl) leave(ctx context.Context) error {
 	if r.fresh {
-		_, err := callTool(ctx, r.world, r.api, "session_close", map[string]any{"session_id": r.session})
+		_, err := callTool(ctx, r.proc, r.api, "session_close", map[string]any{"session_id": r.session})
 		return err
 	}
 	where := ""
 	if r.flags.Server != "" {
 		where = " --server " + r.flags.Server
 	}
-	fmt.Fprintf(r.world.Stderr, "session kept; `luanette repl --session %s%s` goes on\n", r.session, where)
+	fmt.Fprintf(r.proc.Stderr, "session stored; `luanette repl --session %s%s` continues it\n", r.session, where)
 	return nil
 }
 
@@ -153,7 +153,7 @@ const (
 	promptMore = ">> "
 )
 
-// loop reads lines until there are no more.
+// loop reads lines until the input ends.
 func (r *repl) loop(ctx context.Context, lines lineReader) error {
 	var code string
 	for {
@@ -167,7 +167,7 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 			code = ""
 			continue
 		case errors.Is(err, io.EOF) && code != "":
-			return r.take(ctx, code) // to hear what is missing
+			return r.take(ctx, code) // its error says what is missing
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -192,7 +192,7 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 	}
 }
 
-// obey does what a command wants and tells whether that was to quit.
+// obey runs a command and reports whether it was /quit.
 func (r *repl) obey(ctx context.Context, line string) (quit bool) {
 	err := r.command(ctx, line)
 	quit = errors.Is(err, errQuit)
@@ -202,8 +202,8 @@ func (r *repl) obey(ctx context.Context, line string) (quit bool) {
 	return quit
 }
 
-// commandWord is how a command begins. A line of JavaScript may begin with a regular
-// expression.
+// commandWord matches the beginning of a command. A slash alone is not enough, since
+// a line of JavaScript may begin with a regular expression.
 var commandWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[a-z]+(\s|$)`) })
 
 func (r *repl) isCommand(line string) bool {
@@ -215,7 +215,7 @@ func (r *repl) isCommand(line string) bool {
 
 var tongues = map[string]string{script.Lua: "Lua 5.4", script.JavaScript: "JavaScript"}
 
-// incomplete tells whether code could become whole if it went on in another line.
+// incomplete reports whether code may be completed by another line.
 func (r *repl) incomplete(code string) bool {
 	if r.language == script.JavaScript {
 		return openJavaScript(code)
@@ -223,7 +223,7 @@ func (r *repl) incomplete(code string) bool {
 	return incompleteLua(code)
 }
 
-// incompleteLua asks the compiler. A quoted string cannot go on.
+// incompleteLua asks the compiler. A quoted string cannot continue on another line.
 func incompleteLua(code string) bool {
 	state := lua.New(lua.Options{})
 	if _, err := state.Load("return "+code, "=repl"); err == nil {
@@ -233,7 +233,7 @@ func incompleteLua(code string) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "<eof>") && !strings.Contains(err.Error(), "unfinished string")
 }
 
-// answer takes code, or previews it when that is what was asked for.
+// answer runs code, or previews it after /preview.
 func (r *repl) answer(ctx context.Context, code string) error {
 	if !r.previewing {
 		return r.take(ctx, code)
@@ -245,12 +245,12 @@ func (r *repl) answer(ctx context.Context, code string) error {
 	return nil
 }
 
-// take runs code in the session and shows what it said and returned. That the
-// code fails is shown, and no error.
+// take runs code in the session and shows its output and result. It prints the error
+// of failed code and returns nil.
 func (r *repl) take(ctx context.Context, code string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	shown := newLive(r.world)
+	shown := newLive(r.proc)
 	if r.lines != nil {
 		shown.prompt = r.lines.Prompt
 	}
@@ -265,17 +265,17 @@ func (r *repl) take(ctx context.Context, code string) error {
 		r.complain(err)
 		return nil
 	case view.IsError:
-		fmt.Fprintln(r.world.Stderr, shown.failure(view))
+		fmt.Fprintln(r.proc.Stderr, shown.failure(view))
 		return nil
 	case r.flags.JSON:
-		return printJSON(r.world.Stdout, view.Structured)
+		return printJSON(r.proc.Stdout, view.Structured)
 	}
 	r.warn(view)
 	if err := shown.answer(view.Structured); err != nil {
 		return err
 	}
 	if waits(view) {
-		fmt.Fprintln(r.world.Stderr, view.Text())
+		fmt.Fprintln(r.proc.Stderr, view.Text())
 	}
 	return nil
 }
@@ -285,28 +285,28 @@ func (r *repl) eval(ctx context.Context, code string, caller *tool.Caller) (tool
 	return r.api.Call(ctx, "lua_eval", map[string]any{"code": code, "session_id": r.session}, caller)
 }
 
-// warn tells what of a turn could not be kept.
+// warn prints which variables of a turn could not be stored.
 func (r *repl) warn(view tool.View) {
 	var answer struct{ Warnings []string }
 	if json.Unmarshal(view.Structured, &answer) != nil {
 		return
 	}
 	for _, warning := range answer.Warnings {
-		fmt.Fprintln(r.world.Stderr, "warning:", warning)
+		fmt.Fprintln(r.proc.Stderr, "warning:", warning)
 	}
 }
 
 func (r *repl) complain(err error) {
-	fmt.Fprintln(r.world.Stderr, err)
+	fmt.Fprintln(r.proc.Stderr, err)
 	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintln(r.world.Stderr, " ", hint)
+		fmt.Fprintln(r.proc.Stderr, " ", hint)
 	}
 }
 
-// errQuit ends the conversation.
+// errQuit ends the loop.
 var errQuit = errors.New("quit")
 
-// command does what a line that begins with a slash says.
+// command runs a line that begins with a slash.
 func (r *repl) command(ctx context.Context, line string) error {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch word {
@@ -318,13 +318,13 @@ func (r *repl) command(ctx context.Context, line string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(r.world.Stderr, "now in %s, a copy of %s\n", id, r.session)
+		fmt.Fprintf(r.proc.Stderr, "now in %s, a copy of %s\n", id, r.session)
 		r.session, r.fresh = id, false
 		return nil
 	case "/preview":
 		if strings.TrimSpace(rest) == "" {
 			r.previewing = true
-			fmt.Fprintln(r.world.Stderr, "what you type next is previewed")
+			fmt.Fprintln(r.proc.Stderr, "the next code is previewed")
 			return nil
 		}
 		return r.preview(ctx, rest)
@@ -333,7 +333,7 @@ func (r *repl) command(ctx context.Context, line string) error {
 	case "/tools":
 		return r.listTools(ctx, strings.TrimSpace(rest))
 	case "/help":
-		_, err := fmt.Fprintln(r.world.Stdout, replHelp)
+		_, err := fmt.Fprintln(r.proc.Stdout, replHelp)
 		return err
 	case "/quit", "/exit":
 		return errQuit
@@ -342,19 +342,19 @@ func (r *repl) command(ctx context.Context, line string) error {
 	}
 }
 
-// listTools shows all tools, or those that a search finds.
+// listTools shows all tools, or the results of a search.
 func (r *repl) listTools(ctx context.Context, words string) error {
 	if words != "" {
-		view, err := callTool(ctx, r.world, r.api, "search_tools", map[string]any{"query": words})
+		view, err := callTool(ctx, r.proc, r.api, "search_tools", map[string]any{"query": words})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(r.world.Stdout, view.Text())
+		_, err = fmt.Fprintln(r.proc.Stdout, view.Text())
 		return err
 	}
 	paths, err := r.toolPaths(ctx)
 	for _, path := range paths {
-		fmt.Fprintln(r.world.Stdout, path)
+		fmt.Fprintln(r.proc.Stdout, path)
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// complete gives what a word may be the beginning of: a tool, or a global of the
-// session or a field of one. Trouble means that there is nothing to offer.
+// complete returns the completions of a word: tools, globals of the session and
+// their fields. It returns none after an error.
 func (r *repl) complete(ctx context.Context, word string) []string {
 	if strings.HasPrefix(word, "mcp.") {
 		paths, err := r.toolPaths(ctx)
@@ -40,9 +40,8 @@ func (r *repl) complete(ctx context.Context, word string) []string {
 	return answer.Result
 }
 
-// namesBeginning asks for the fields of a table, given by its path, that begin
-// with something. It calls nothing that the session may have redefined for the
-// sake of metatables.
+// namesBeginning lists the fields of a table, given by its path, that begin with a
+// prefix. It uses rawget, so that no metatable of the session is called.
 const namesBeginning = `
 local path, start = %q, %q
 local t = _G
@@ -56,7 +55,7 @@ end
 table.sort(names)
 return names`
 
-// propertiesBeginning is the same in JavaScript. Getters are not called.
+// propertiesBeginning is namesBeginning in JavaScript. Getters are not called.
 const propertiesBeginning = `((path, start) => {
   let t = globalThis;
   for (const part of path.split(/[.:]/)) {
@@ -66,8 +65,8 @@ const propertiesBeginning = `((path, start) => {
   return Object.getOwnPropertyNames(t).filter((name) => name.startsWith(start) && /^[A-Za-z_$][\w$]*$/.test(name)).sort();
 })(%q, %q)`
 
-// continuing picks the paths that go on from word, each as far as its next dot,
-// so that a namespace is offered before its tools.
+// continuing returns the paths that begin with word, each up to its next dot, so
+// that a namespace is offered before its tools.
 func continuing(paths []string, word string) []string {
 	var found []string
 	for _, path := range paths {
@@ -84,7 +83,7 @@ func continuing(paths []string, word string) []string {
 	return found
 }
 
-// toolPaths are the names by which scripts call tools.
+// toolPaths returns the names by which scripts call tools.
 func (r *repl) toolPaths(ctx context.Context) ([]string, error) {
 	if r.tools != nil {
 		return r.tools, nil

@@ -14,28 +14,28 @@ import (
 	"golang.org/x/term"
 )
 
-// lineReader is where a conversation comes from.
+// lineReader reads the lines that a person types, or those of a pipe.
 type lineReader interface {
-	// Prompt reads a line without its end; io.EOF when there are no more, and
-	// errDropped when the person has thought better of it.
+	// Prompt reads a line without its newline. It returns io.EOF at the end of the
+	// input, and errDropped if the person interrupted the line.
 	Prompt(prompt string) (string, error)
-	// Remember puts a line among those one can go back to.
+	// Remember adds a line to the history.
 	Remember(line string)
 	io.Closer
 }
 
 var errDropped = errors.New("dropped")
 
-// openLines reads from a person at a terminal, who can edit, go back and
-// complete, or else from a pipe. The caller closes it.
-func openLines(world *process, complete func(word string) []string) lineReader {
-	if file, ok := world.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) && terminalWidth(world.Stdout) > 0 {
-		return newTerminal(historyFile(world), complete)
+// openLines reads from a terminal, with editing, history and completion, or from a
+// pipe. The caller closes it.
+func openLines(proc *process, complete func(word string) []string) lineReader {
+	if file, ok := proc.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) && terminalWidth(proc.Stdout) > 0 {
+		return newTerminal(historyFile(proc), complete)
 	}
-	return piped{bufio.NewReader(world.Stdin)}
+	return piped{bufio.NewReader(proc.Stdin)}
 }
 
-// piped reads lines nobody is typing.
+// piped reads lines from a pipe or a file.
 type piped struct{ from *bufio.Reader }
 
 func (p piped) Prompt(string) (string, error) {
@@ -67,13 +67,13 @@ func newTerminal(history string, complete func(word string) []string) *terminal 
 		return strings.TrimSuffix(head, word), complete(word), tail
 	})
 	if file, err := os.Open(history); err == nil {
-		_, _ = t.ReadHistory(file) // a history nobody can read is an empty one
+		_, _ = t.ReadHistory(file) // an unreadable history counts as empty
 		_ = file.Close()
 	}
 	return t
 }
 
-// lastWord is what Tab completes.
+// lastWord returns the word that Tab completes.
 var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\w.:]*$`) })
 
 func (t *terminal) Prompt(prompt string) (string, error) {
@@ -84,8 +84,8 @@ func (t *terminal) Prompt(prompt string) (string, error) {
 	return line, err
 }
 
-// Remember keeps several lines as one, which is the same Lua unless a comment
-// would swallow what follows.
+// Remember joins several lines into one. Lua reads both alike, unless a comment ends
+// one of the lines.
 func (t *terminal) Remember(code string) {
 	if !strings.Contains(code, "--") {
 		code = strings.ReplaceAll(code, "\n", " ")
@@ -95,7 +95,7 @@ func (t *terminal) Remember(code string) {
 	}
 }
 
-// Close gives the terminal back and saves the history.
+// Close restores the terminal and saves the history.
 func (t *terminal) Close() error {
 	err := t.State.Close()
 	if t.history == "" {
@@ -112,12 +112,12 @@ func (t *terminal) Close() error {
 	return errors.Join(err, problem, file.Close())
 }
 
-// historyFile is where lines are remembered.
-func historyFile(world *process) string {
-	if dir, ok := world.Env.Lookup("XDG_STATE_HOME"); ok && dir != "" {
+// historyFile returns the path of the history file.
+func historyFile(proc *process) string {
+	if dir, ok := proc.Env.Lookup("XDG_STATE_HOME"); ok && dir != "" {
 		return filepath.Join(dir, "luanette", "history")
 	}
-	if home, ok := world.Env.Lookup("HOME"); ok && home != "" {
+	if home, ok := proc.Env.Lookup("HOME"); ok && home != "" {
 		return filepath.Join(home, ".local", "state", "luanette", "history")
 	}
 	return ""

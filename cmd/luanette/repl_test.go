@@ -56,17 +56,17 @@ func converse(t *testing.T) (*repl, *strings.Builder) {
 	t.Helper()
 	home := t.TempDir()
 	var out strings.Builder
-	world := &process{
+	proc := &process{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard,
 		Env: config.ProcessEnvironment([]string{"HOME=" + home}),
 	}
 	flags := &clientFlags{Wait: time.Second}
-	api, err := flags.open(t.Context(), world)
+	api, err := flags.open(t.Context(), proc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Close(t.Context()) })
-	r := &repl{flags: flags, world: world, api: api, language: script.Lua}
+	r := &repl{flags: flags, proc: proc, api: api, language: script.Lua}
 	if err := r.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,24 +13,23 @@ import (
 type replayCommand struct {
 	clientFlags
 	ID     string `arg:"" name:"job" help:"The job's id."`
-	Script string `placeholder:"FILE" help:"Another script to try on the same answers; - reads it from standard input."`
+	Script string `placeholder:"FILE" help:"Another script to run with the recorded results; - reads it from standard input."`
 }
 
 // Help is shown by `luanette replay --help`.
 func (replayCommand) Help() string {
-	return `A job that is over is run again from its journal: whatever its script asks of the
-world is answered as it was answered then. Nothing is done, and no upstream is
-needed. What the script prints goes where it printed it; the result comes last, as
-JSON. With --script a changed script is tried on the same answers. Where it wants
-something else than was recorded, the step and both sides are shown, and the exit
-code is 1.`
+	return `Runs a finished job again from its journal: every call of its script returns the
+recorded result. No call is made, and no upstream is needed. The script's output
+goes to the same streams as before; the result comes last, as JSON. With --script,
+a changed script runs with the recorded results. If it makes a call that differs
+from the recorded one, the step and both calls are shown, and the exit code is 1.`
 }
 
 // Run replays the job from the data folder, or on a running server.
-func (c *replayCommand) Run(ctx context.Context, world *process) error {
+func (c *replayCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"job_id": c.ID}
 	if c.Script != "" {
-		source, err := readSource(world, c.Script)
+		source, err := readSource(proc, c.Script)
 		if err != nil {
 			return err
 		}
@@ -39,8 +38,8 @@ func (c *replayCommand) Run(ctx context.Context, world *process) error {
 			args["language"] = language
 		}
 	}
-	c.Archive, c.Wait = true, 0 // no upstream is asked
-	view, err := c.ask(ctx, world, "job_replay", args)
+	c.Archive, c.Wait = true, 0 // no upstream is called
+	view, err := c.ask(ctx, proc, "job_replay", args)
 	if err != nil {
 		return err
 	}
@@ -51,26 +50,26 @@ func (c *replayCommand) Run(ctx context.Context, world *process) error {
 		Error    *struct{ Message, Hint string }
 	}
 	if err := json.Unmarshal(view.Structured, &replayed); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read answer")
+		return fault.Wrap(fault.Upstream, err, "read result")
 	}
 	if c.JSON {
-		if err := printJSON(world.Stdout, view.Structured); err != nil {
+		if err := printJSON(proc.Stdout, view.Structured); err != nil {
 			return err
 		}
-	} else if err := newLive(world).answer(view.Structured); err != nil {
+	} else if err := newLive(proc).answer(view.Structured); err != nil {
 		return err
 	}
 	switch {
 	case replayed.Error == nil:
-		fmt.Fprintf(world.Stderr, "%d of %d steps were answered from the journal\n", replayed.Steps-replayed.Unused, replayed.Steps)
+		fmt.Fprintf(proc.Stderr, "%d of %d steps used their recorded results\n", replayed.Steps-replayed.Unused, replayed.Steps)
 		return nil
 	case replayed.Diverged:
-		fmt.Fprintf(world.Stderr, "went another way: %s\n", replayed.Error.Message)
+		fmt.Fprintf(proc.Stderr, "differs from the journal: %s\n", replayed.Error.Message)
 	default:
-		fmt.Fprintln(world.Stderr, replayed.Error.Message)
+		fmt.Fprintln(proc.Stderr, replayed.Error.Message)
 	}
 	if replayed.Error.Hint != "" {
-		fmt.Fprintf(world.Stderr, "  %s\n", replayed.Error.Hint)
+		fmt.Fprintf(proc.Stderr, "  %s\n", replayed.Error.Hint)
 	}
 	return exitStatus(exitFailure)
 }

@@ -23,21 +23,21 @@ type runCommand struct {
 	clientFlags
 	languageFlag
 	File  string   `arg:"" help:"The script; - reads it from standard input."`
-	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
+	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
 }
 
 // Help is shown by `luanette run --help`.
 func (runCommand) Help() string {
-	return `The script is Lua, or JavaScript or TypeScript when its name ends in .js or .ts. It
-is run in the sandbox with every connected tool at hand. When it
-defines main(params), main is called with the parameters; otherwise the value of
-the file is the result. What it prints goes where it printed it; the result comes
-last, as JSON.`
+	return `The script is Lua, or JavaScript or TypeScript if its name ends in .js or .ts. It
+runs in the sandbox and can call every connected tool. If it defines main(params),
+main is called with the parameters; otherwise the value of the file is the result.
+Its output goes to standard output and standard error; the result comes last, as
+JSON.`
 }
 
-// Run runs the script here or on a running server.
-func (c *runCommand) Run(ctx context.Context, world *process) error {
-	source, err := readSource(world, c.File)
+// Run runs the script in this process or on a running server.
+func (c *runCommand) Run(ctx context.Context, proc *process) error {
+	source, err := readSource(proc, c.File)
 	if err != nil {
 		return err
 	}
@@ -46,11 +46,11 @@ func (c *runCommand) Run(ctx context.Context, world *process) error {
 		return err
 	}
 	c.Notes = scriptNotes(c.File, c.Param)
-	return c.evaluate(ctx, world, c.of(c.File, sourceArgs(source, params)))
+	return c.evaluate(ctx, proc, c.of(c.File, sourceArgs(source, params)))
 }
 
-// scriptNotes tell what a script's file is called, and how its params were typed:
-// which of them are text, only its describe() knows.
+// scriptNotes returns the name of a script's file and its params as they were typed,
+// since only the script's describe() knows which of them are text.
 func scriptNotes(file string, pairs []string) map[string]any {
 	notes := map[string]any{}
 	if file != "" && file != "-" {
@@ -81,8 +81,8 @@ func readParams(pairs []string) (map[string]json.RawMessage, error) {
 	return params, nil
 }
 
-// sourceArgs are the arguments of a tool that runs a script file: with params
-// main is called, so there are some only if there is a main.
+// sourceArgs returns the arguments of a tool that runs a script file. The tool calls
+// main if it gets params, so they are added only if the file defines main.
 func sourceArgs(source string, params map[string]json.RawMessage) map[string]any {
 	args := map[string]any{"code": source}
 	if len(params) > 0 || definesMain().MatchString(source) {
@@ -91,19 +91,18 @@ func sourceArgs(source string, params map[string]json.RawMessage) map[string]any
 	return args
 }
 
-// definesMain finds the global function that makes a file more than a list of
-// statements.
+// definesMain matches the definition of the global function main.
 var definesMain = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\s*((async\s+)?function\s+main\s*[(<]|((const|let|var)\s+)?main\s*=)`)
 })
 
-// anyType reads a parameter as JSON where it is JSON: the script's describe()
-// says what it wants, and turns what does not fit away.
+// anyType reads a parameter as JSON if it is valid JSON. The server checks it against
+// the script's describe().
 func anyType(string) string { return "any" }
 
-func readSource(world *process, file string) (string, error) {
+func readSource(proc *process, file string) (string, error) {
 	if file == "-" {
-		text, err := io.ReadAll(world.Stdin)
+		text, err := io.ReadAll(proc.Stdin)
 		return string(text), err
 	}
 	text, err := os.ReadFile(file)
@@ -120,25 +119,25 @@ type evalCommand struct {
 	Code string `arg:"" help:"An expression, or statements with a return; - reads standard input."`
 }
 
-// Run evaluates the code here or on a running server.
-func (c *evalCommand) Run(ctx context.Context, world *process) error {
+// Run evaluates the code in this process or on a running server.
+func (c *evalCommand) Run(ctx context.Context, proc *process) error {
 	code := c.Code
 	if code == "-" {
-		text, err := io.ReadAll(world.Stdin)
+		text, err := io.ReadAll(proc.Stdin)
 		if err != nil {
 			return err
 		}
 		code = string(text)
 	}
-	return c.evaluate(ctx, world, c.of("", map[string]any{"code": code}))
+	return c.evaluate(ctx, proc, c.of("", map[string]any{"code": code}))
 }
 
-// evaluate runs a script by lua_eval and shows what it says, as it says it, and
-// then what it returned.
-func (f *clientFlags) evaluate(ctx context.Context, world *process, args map[string]any) error {
+// evaluate runs a script with lua_eval and shows its output while it runs, then its
+// result.
+func (f *clientFlags) evaluate(ctx context.Context, proc *process, args map[string]any) error {
 	var view tool.View
-	shown := newLive(world)
-	err := f.at(ctx, world, func(api client.Client) (err error) {
+	shown := newLive(proc)
+	err := f.at(ctx, proc, func(api client.Client) (err error) {
 		caller := shown.caller()
 		if !f.JSON {
 			caller.Log = shown.log
@@ -151,29 +150,29 @@ func (f *clientFlags) evaluate(ctx context.Context, world *process, args map[str
 		return err
 	}
 	if view.IsError {
-		fmt.Fprintln(world.Stderr, shown.failure(view))
+		fmt.Fprintln(proc.Stderr, shown.failure(view))
 		return exitStatus(exitFailure)
 	}
 	if f.JSON {
-		return printJSON(world.Stdout, view.Structured)
+		return printJSON(proc.Stdout, view.Structured)
 	}
 	if err := shown.answer(view.Structured); err != nil {
 		return err
 	}
 	if waits(view) {
-		fmt.Fprintln(world.Stderr, view.Text())
+		fmt.Fprintln(proc.Stderr, view.Text())
 		return exitStatus(exitWaiting)
 	}
 	return nil
 }
 
-// waits tells whether a script waits for somebody's approval.
+// waits reports whether a script waits for approval.
 func waits(view tool.View) bool {
 	var answer struct{ Status string }
 	return json.Unmarshal(view.Structured, &answer) == nil && answer.Status == script.StatusWaiting
 }
 
-// answer prints the lines that did not come before, and the result.
+// answer prints the lines that were not printed yet, and the result.
 func (l *live) answer(structured json.RawMessage) error {
 	lines, result, err := readAnswer(structured)
 	if err != nil {
@@ -183,11 +182,11 @@ func (l *live) answer(structured json.RawMessage) error {
 	if result == nil {
 		return nil
 	}
-	return printJSON(l.world.Stdout, result)
+	return printJSON(l.proc.Stdout, result)
 }
 
-// failure is the text of a script's failure. What the script said before, which the
-// text ends with, was printed where it belongs, or is now.
+// failure returns the error text of a script. The text ends with the script's output,
+// of which failure prints the lines that were not printed yet.
 func (l *live) failure(view tool.View) string {
 	var meta map[string]json.RawMessage
 	var said []script.LogMessage
@@ -205,15 +204,15 @@ func (l *live) failure(view tool.View) string {
 	return text
 }
 
-// readAnswer takes what a script said and its result out of a tool's answer. The
-// result is nil when there is none.
+// readAnswer returns the output of a script and its result from the result of a tool.
+// The script's result is nil if there is none.
 func readAnswer(structured json.RawMessage) (lines []script.LogMessage, result json.RawMessage, err error) {
 	var answer struct {
 		Result json.RawMessage
 		Output []struct{ Stream, Text string }
 	}
 	if err := json.Unmarshal(structured, &answer); err != nil {
-		return nil, nil, fault.Wrap(fault.Upstream, err, "read answer")
+		return nil, nil, fault.Wrap(fault.Upstream, err, "read result")
 	}
 	for i, line := range answer.Output {
 		lines = append(lines, script.LogMessage{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
@@ -224,7 +223,7 @@ func readAnswer(structured json.RawMessage) (lines []script.LogMessage, result j
 	return lines, answer.Result, nil
 }
 
-// lines prints those that were not printed yet.
+// lines prints the lines that were not printed yet.
 func (l *live) lines(lines []script.LogMessage) {
 	for _, line := range lines {
 		l.line(line)

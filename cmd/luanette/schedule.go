@@ -6,15 +6,15 @@ import "context"
 type scheduleCommand struct {
 	List   scheduleListCommand   `cmd:"" help:"List schedules with their next run."`
 	Pause  schedulePauseCommand  `cmd:"" help:"Stop a schedule from starting jobs."`
-	Resume scheduleResumeCommand `cmd:"" help:"Let a paused schedule go on."`
+	Resume scheduleResumeCommand `cmd:"" help:"Resume a paused schedule."`
 	Remove scheduleRemoveCommand `cmd:"" help:"Remove a schedule; its jobs stay."`
 }
 
 type scheduleListCommand struct{ jobFlags }
 
 // Run lists schedules.
-func (c *scheduleListCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "schedule_list", nil)
+func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "schedule_list", nil)
 }
 
 type scheduleArg struct {
@@ -22,27 +22,27 @@ type scheduleArg struct {
 	ID string `arg:"" help:"The schedule's id."`
 }
 
-func (c *scheduleArg) change(ctx context.Context, world *process, name string) error {
-	return c.answer(ctx, world, name, map[string]any{"schedule_id": c.ID})
+func (c *scheduleArg) change(ctx context.Context, proc *process, name string) error {
+	return c.answer(ctx, proc, name, map[string]any{"schedule_id": c.ID})
 }
 
 type schedulePauseCommand struct{ scheduleArg }
 
 // Run pauses the schedule.
-func (c *schedulePauseCommand) Run(ctx context.Context, world *process) error {
-	return c.change(ctx, world, "schedule_pause")
+func (c *schedulePauseCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "schedule_pause")
 }
 
 type scheduleResumeCommand struct{ scheduleArg }
 
-// Run lets it go on.
-func (c *scheduleResumeCommand) Run(ctx context.Context, world *process) error {
-	return c.change(ctx, world, "schedule_resume")
+// Run resumes the schedule.
+func (c *scheduleResumeCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "schedule_resume")
 }
 
 type scheduleRemoveCommand struct{ scheduleArg }
 
-// Run removes it.
-func (c *scheduleRemoveCommand) Run(ctx context.Context, world *process) error {
-	return c.change(ctx, world, "schedule_remove")
+// Run removes the schedule.
+func (c *scheduleRemoveCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "schedule_remove")
 }

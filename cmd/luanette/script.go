@@ -10,63 +10,62 @@ import (
 
 // scriptCommand is `luanette script`.
 type scriptCommand struct {
-	Store     scriptStoreCommand     `cmd:"" help:"Keep a script; prints its hash."`
-	Search    scriptSearchCommand    `cmd:"" help:"Find kept scripts by tag, creator or words."`
-	Get       scriptGetCommand       `cmd:"" help:"Print a kept script."`
-	Describe  scriptDescribeCommand  `cmd:"" help:"Show what a kept script says of itself."`
-	Publish   scriptPublishCommand   `cmd:"" help:"Make a kept script a tool."`
-	Unpublish scriptUnpublishCommand `cmd:"" help:"Take a published tool away."`
+	Store     scriptStoreCommand     `cmd:"" help:"Store a script; prints its hash."`
+	Search    scriptSearchCommand    `cmd:"" help:"Find stored scripts by tag, creator or words."`
+	Get       scriptGetCommand       `cmd:"" help:"Print a stored script."`
+	Describe  scriptDescribeCommand  `cmd:"" help:"Show the description of a stored script."`
+	Publish   scriptPublishCommand   `cmd:"" help:"Publish a stored script as a tool."`
+	Unpublish scriptUnpublishCommand `cmd:"" help:"Remove a published tool."`
 	History   scriptHistoryCommand   `cmd:"" help:"Show the versions of a published tool."`
 }
 
-// answer calls one of our tools and prints what it says.
-func (f *clientFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	view, err := f.ask(ctx, world, name, args)
+// answer calls one of our tools and prints its result.
+func (f *clientFlags) answer(ctx context.Context, proc *process, name string, args map[string]any) error {
+	view, err := f.ask(ctx, proc, name, args)
 	if err != nil {
 		return err
 	}
-	return f.print(world, view)
+	return f.print(proc, view)
 }
 
-// handOut calls one of our tools that makes something. A person is told about it; a
-// program that reads the output is given the id, the first of these fields that is
-// there, and nothing else.
-func (f *clientFlags) handOut(ctx context.Context, world *process, name string, args map[string]any, ids ...string) error {
-	view, err := f.ask(ctx, world, name, args)
+// handOut calls one of our tools that creates something. On a terminal it prints the
+// result; otherwise only the id, which is the first of the fields that is present.
+func (f *clientFlags) handOut(ctx context.Context, proc *process, name string, args map[string]any, ids ...string) error {
+	view, err := f.ask(ctx, proc, name, args)
 	if err != nil {
 		return err
 	}
-	if f.JSON || terminalWidth(world.Stdout) > 0 {
-		return f.print(world, view)
+	if f.JSON || terminalWidth(proc.Stdout) > 0 {
+		return f.print(proc, view)
 	}
-	fmt.Fprintln(world.Stderr, view.Text())
+	fmt.Fprintln(proc.Stderr, view.Text())
 	for _, id := range ids {
 		if text, ok := rawjson.GetText(view.Structured, id); ok {
-			_, err = fmt.Fprintln(world.Stdout, text)
+			_, err = fmt.Fprintln(proc.Stdout, text)
 			return err
 		}
 	}
-	return fault.New(fault.Upstream, "the server did not say the id").WithHint("it may be of another version; --json prints what it said")
+	return fault.New(fault.Upstream, "the server's result has no id").WithHint("the server may have another version; --json prints the whole result")
 }
 
 type scriptStoreCommand struct {
 	clientFlags
 	File    string   `arg:"" help:"The script; - reads standard input."`
-	Tag     []string `short:"t" help:"Words to find it by."`
-	Creator string   `help:"Who made it."`
-	Parent  string   `help:"Hash of the script it was made from."`
+	Tag     []string `short:"t" help:"Tags to find it by."`
+	Creator string   `help:"The script's creator."`
+	Parent  string   `help:"Hash of the script it is derived from."`
 }
 
 // Help is shown by `luanette script store --help`.
 func (scriptStoreCommand) Help() string {
-	return `Where the output is no terminal it is the hash alone:
+	return `If the output is not a terminal, only the hash is printed:
 
   HASH=$(luanette script store report.lua)`
 }
 
-// Run keeps the script.
-func (c *scriptStoreCommand) Run(ctx context.Context, world *process) error {
-	source, err := readSource(world, c.File)
+// Run stores the script.
+func (c *scriptStoreCommand) Run(ctx context.Context, proc *process) error {
+	source, err := readSource(proc, c.File)
 	if err != nil {
 		return err
 	}
@@ -82,26 +81,26 @@ func (c *scriptStoreCommand) Run(ctx context.Context, world *process) error {
 	if len(c.Tag) > 0 {
 		args["tags"] = c.Tag
 	}
-	return c.handOut(ctx, world, "script_store", args, "hash")
+	return c.handOut(ctx, proc, "script_store", args, "hash")
 }
 
 type scriptSearchCommand struct {
 	clientFlags
-	Words   []string `arg:"" optional:"" help:"Words about it."`
+	Words   []string `arg:"" optional:"" help:"Words that describe it."`
 	Tag     string   `short:"t" help:"Only with this tag."`
 	Creator string   `help:"Only by this creator."`
-	Limit   int      `default:"20" help:"How many at most."`
+	Limit   int      `default:"20" help:"Maximum number of results."`
 }
 
 // Run finds scripts.
-func (c *scriptSearchCommand) Run(ctx context.Context, world *process) error {
+func (c *scriptSearchCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"limit": c.Limit}
 	for key, value := range map[string]string{"tag": c.Tag, "creator": c.Creator, "vibe": joined(c.Words)} {
 		if value != "" {
 			args[key] = value
 		}
 	}
-	return c.answer(ctx, world, "script_search", args)
+	return c.answer(ctx, proc, "script_search", args)
 }
 
 type hashArg struct {
@@ -112,29 +111,29 @@ type hashArg struct {
 type scriptGetCommand struct{ hashArg }
 
 // Run prints the script.
-func (c *scriptGetCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "script_get", map[string]any{"script_hash": c.Hash})
+func (c *scriptGetCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "script_get", map[string]any{"script_hash": c.Hash})
 }
 
 type scriptDescribeCommand struct{ hashArg }
 
 // Run shows its description.
-func (c *scriptDescribeCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "lua_describe", map[string]any{"script_hash": c.Hash})
+func (c *scriptDescribeCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "lua_describe", map[string]any{"script_hash": c.Hash})
 }
 
 type scriptPublishCommand struct {
 	hashArg
-	Name string `help:"The tool's name; the one describe() gives when left away."`
+	Name string `help:"The tool's name; that of describe() if omitted."`
 }
 
-// Run makes it a tool.
-func (c *scriptPublishCommand) Run(ctx context.Context, world *process) error {
+// Run publishes the script as a tool.
+func (c *scriptPublishCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"script_hash": c.Hash}
 	if c.Name != "" {
 		args["name"] = c.Name
 	}
-	return c.answer(ctx, world, "script_publish", args)
+	return c.answer(ctx, proc, "script_publish", args)
 }
 
 type toolArg struct {
@@ -144,14 +143,14 @@ type toolArg struct {
 
 type scriptUnpublishCommand struct{ toolArg }
 
-// Run takes the tool away.
-func (c *scriptUnpublishCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "script_unpublish", map[string]any{"name": c.Name})
+// Run removes the tool.
+func (c *scriptUnpublishCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "script_unpublish", map[string]any{"name": c.Name})
 }
 
 type scriptHistoryCommand struct{ toolArg }
 
 // Run shows its versions.
-func (c *scriptHistoryCommand) Run(ctx context.Context, world *process) error {
-	return c.answer(ctx, world, "script_history", map[string]any{"name": c.Name})
+func (c *scriptHistoryCommand) Run(ctx context.Context, proc *process) error {
+	return c.answer(ctx, proc, "script_history", map[string]any{"name": c.Name})
 }

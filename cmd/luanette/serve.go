@@ -14,31 +14,31 @@ import (
 type serveCommand struct {
 	settingFlags
 	Listen  *string `short:"l" placeholder:"ADDR" help:"Address to listen on (default 127.0.0.1:8081)."`
-	Node    *string `placeholder:"NAME" help:"What this process is called among several on one Postgres (default: the machine's name)."`
-	TLSCert *string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate to serve HTTPS with; luanette cert makes one."`
+	Node    *string `placeholder:"NAME" help:"Name of this process among those that share a Postgres database (default: the machine's name)."`
+	TLSCert *string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate for HTTPS; luanette cert creates one."`
 	TLSKey  *string `name:"tls-key" type:"path" placeholder:"FILE" help:"The certificate's private key."`
 }
 
 // Help is shown by `luanette serve --help`.
 func (serveCommand) Help() string {
-	return `With no configuration at all this starts and is useful: an MCP server on
-http://127.0.0.1:8081/mcp that upstream servers can be added to at run time.
+	return `The server needs no configuration. It serves MCP on http://127.0.0.1:8081/mcp, and
+upstream servers can be added while it runs.
 
 Every flag has a key in luanette.toml and a LUANETTE_* variable;
-` + "`luanette config show`" + ` prints what is in force and why.`
+` + "`luanette config show`" + ` prints the effective values and their sources.`
 }
 
 // Run serves until the context ends.
-func (c *serveCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, map[string]*string{"listen": c.Listen, "node": c.Node, "tls_cert": c.TLSCert, "tls_key": c.TLSKey})
+func (c *serveCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.load(proc, map[string]*string{"listen": c.Listen, "node": c.Node, "tls_cert": c.TLSCert, "tls_key": c.TLSKey})
 	if err != nil {
 		return err
 	}
 	if err := loaded.CheckListen(ctx); err != nil {
 		return err
 	}
-	server.TuneCollector(loaded.GCPercent, world.Env)
-	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	server.TuneCollector(loaded.GCPercent, proc.Env)
+	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 	return srv.Serve(ctx)
 }
 
-// reloadOnHangup reads the configuration again when told so by SIGHUP.
+// reloadOnHangup reads the configuration again at each SIGHUP.
 func reloadOnHangup(ctx context.Context, srv *server.Server) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

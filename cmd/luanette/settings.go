@@ -7,15 +7,15 @@ import "github.com/luanette/luanette/internal/config"
 // decide.
 type settingFlags struct {
 	Config       string  `short:"c" type:"path" placeholder:"FILE" help:"Configuration file (default: ./luanette.toml, then the one in the configuration folder)."`
-	Data         *string `type:"path" placeholder:"DIR" help:"Folder for everything that is kept."`
+	Data         *string `type:"path" placeholder:"DIR" help:"Folder for all stored data."`
 	Database     *string `placeholder:"URL" help:"Where the store is: sqlite:PATH or postgres://USER@HOST/DATABASE."`
 	LogLevel     *string `placeholder:"LEVEL" help:"How much to log: debug, info, warn or error."`
 	LogFormat    *string `placeholder:"FORMAT" help:"Log format: text or json."`
 	OTLPEndpoint *string `name:"otlp-endpoint" placeholder:"HOST:PORT" help:"Collector to send traces, metrics and logs to."`
 }
 
-// load reads the configuration with the flags that were given on top.
-func (f *settingFlags) load(world *process, more map[string]*string) (*config.Loaded, error) {
+// load reads the configuration. Flags that were given take precedence.
+func (f *settingFlags) load(proc *process, more map[string]*string) (*config.Loaded, error) {
 	flags := map[string]string{}
 	given := map[string]*string{
 		"data": f.Data, "database": f.Database,
@@ -29,20 +29,20 @@ func (f *settingFlags) load(world *process, more map[string]*string) (*config.Lo
 			}
 		}
 	}
-	return config.Load(config.Sources{File: f.Config, Env: world.Env, Flags: flags})
+	return config.Load(config.Sources{File: f.Config, Env: proc.Env, Flags: flags})
 }
 
-// serverFlag names a running server.
+// serverFlag is the address of a running server.
 type serverFlag struct {
-	Server string `short:"s" placeholder:"URL" help:"The server to look at (default: the address in the configuration, usually http://127.0.0.1:8081)."`
+	Server string `short:"s" placeholder:"URL" help:"The server to connect to (default: the address in the configuration, usually http://127.0.0.1:8081)."`
 }
 
-// address is the server's: as told, or where the configuration says it listens.
-func (f *serverFlag) address(world *process, settings *settingFlags) (string, error) {
+// address returns the server's address: that of the flag, or of the configuration.
+func (f *serverFlag) address(proc *process, settings *settingFlags) (string, error) {
 	if f.Server != "" {
 		return f.Server, nil
 	}
-	loaded, err := settings.load(world, nil)
+	loaded, err := settings.load(proc, nil)
 	if err != nil {
 		return "", err
 	}

@@ -19,15 +19,15 @@ func (stdioCommand) Help() string {
 }
 
 // Run serves the client on standard input and output.
-func (c *stdioCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, nil)
+func (c *stdioCommand) Run(ctx context.Context, proc *process) error {
+	loaded, err := c.load(proc, nil)
 	if err != nil {
 		return err
 	}
-	server.TuneCollector(loaded.GCPercent, world.Env)
-	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	server.TuneCollector(loaded.GCPercent, proc.Env)
+	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true})
 	if err != nil {
 		return err
 	}
-	return srv.ServeStdio(ctx, world.Stdin, world.Stdout)
+	return srv.ServeStdio(ctx, proc.Stdin, proc.Stdout)
 }

@@ -15,20 +15,20 @@ import (
 // tokensCommand is `luanette tokens`.
 type tokensCommand struct {
 	clientFlags
-	Namespace string `arg:"" optional:"" help:"Show each tool of this server."`
+	Namespace string `arg:"" optional:"" help:"Show each tool of this upstream."`
 }
 
 // Help is shown by `luanette tokens --help`.
 func (tokensCommand) Help() string {
-	return `What tools take of a model's context: the server's menu as clients see it now,
-and what each upstream would add if all of its tools were listed. The numbers are
-estimates that fit the usual vocabularies within about a tenth.`
+	return `Shows how many tokens of a model's context the tools take: those that clients see
+now, and those that each upstream would add if all its tools were listed. The
+numbers are estimates; for common tokenizers they are off by about 10 percent.`
 }
 
 // Run prints the costs.
-func (c *tokensCommand) Run(ctx context.Context, world *process) error {
+func (c *tokensCommand) Run(ctx context.Context, proc *process) error {
 	var text string
-	err := c.at(ctx, world, func(api client.Client) (err error) {
+	err := c.at(ctx, proc, func(api client.Client) (err error) {
 		text, err = api.Read(ctx, "lua://tokens")
 		return err
 	})
@@ -40,25 +40,25 @@ func (c *tokensCommand) Run(ctx context.Context, world *process) error {
 		return fault.Wrap(fault.Upstream, err, "read costs of tools")
 	}
 	if c.Namespace != "" {
-		return c.tools(world, &costs)
+		return c.tools(proc, &costs)
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, json.RawMessage(text))
+		return printJSON(proc.Stdout, json.RawMessage(text))
 	}
 	var rows [][]string
 	for _, u := range costs.Upstreams {
 		rows = append(rows, []string{u.Namespace, strconv.Itoa(len(u.Tools)), strconv.Itoa(u.Tokens)})
 	}
-	if err := table(world, []string{"UPSTREAM", "TOOLS", "TOKENS"}, rows); err != nil {
+	if err := table(proc, []string{"UPSTREAM", "TOOLS", "TOKENS"}, rows); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(world.Stdout, "\n%d tokens are what a client sees now (%s mode); in code mode %d, with every tool listed %d.\n",
+	_, err = fmt.Fprintf(proc.Stdout, "\nA client sees %d tokens now (%s mode); in code mode %d, with every tool listed %d.\n",
 		costs.Menu, costs.Mode, costs.Code, costs.All)
 	return err
 }
 
-// tools shows one server's tools.
-func (c *tokensCommand) tools(world *process, costs *builtin.TokenCosts) error {
+// tools shows the tools of one upstream.
+func (c *tokensCommand) tools(proc *process, costs *builtin.TokenCosts) error {
 	var known []string
 	for _, u := range costs.Upstreams {
 		known = append(known, u.Namespace)
@@ -70,13 +70,13 @@ func (c *tokensCommand) tools(world *process, costs *builtin.TokenCosts) error {
 			if err != nil {
 				return err
 			}
-			return printJSON(world.Stdout, raw)
+			return printJSON(proc.Stdout, raw)
 		}
 		var rows [][]string
 		for _, t := range u.Tools {
 			rows = append(rows, []string{t.Name, strconv.Itoa(t.Tokens), strconv.Itoa(t.TypeScript)})
 		}
-		return table(world, []string{"TOOL", "TOKENS", "AS TYPESCRIPT"}, rows)
+		return table(proc, []string{"TOOL", "TOKENS", "AS TYPESCRIPT"}, rows)
 	}
 	err := fault.New(fault.NotFound, "no upstream %q", c.Namespace)
 	if close := suggest.Names(c.Namespace, known, 3); len(close) > 0 {

@@ -12,35 +12,35 @@ import (
 // toolsCommand is `luanette tools`.
 type toolsCommand struct {
 	clientFlags
-	Query     []string `arg:"" optional:"" help:"Words for what a tool should do; all tools when left away."`
-	Namespace string   `short:"n" placeholder:"NS" help:"Only this server's tools."`
-	Limit     int      `default:"20" help:"How many matches at most."`
+	Query     []string `arg:"" optional:"" help:"Words that describe the tool; lists all tools if omitted."`
+	Namespace string   `short:"n" placeholder:"NS" help:"Only tools of this upstream."`
+	Limit     int      `default:"20" help:"Maximum number of matches."`
 }
 
 // Run lists or searches the tools of all upstreams.
-func (c *toolsCommand) Run(ctx context.Context, world *process) error {
+func (c *toolsCommand) Run(ctx context.Context, proc *process) error {
 	if len(c.Query) > 0 {
-		return c.search(ctx, world)
+		return c.search(ctx, proc)
 	}
-	return c.list(ctx, world)
+	return c.list(ctx, proc)
 }
 
-func (c *toolsCommand) search(ctx context.Context, world *process) error {
+func (c *toolsCommand) search(ctx context.Context, proc *process) error {
 	args := map[string]any{"query": joined(c.Query), "limit": c.Limit}
 	if c.Namespace != "" {
 		args["namespace"] = c.Namespace
 	}
-	view, err := c.ask(ctx, world, "search_tools", args)
+	view, err := c.ask(ctx, proc, "search_tools", args)
 	if err != nil {
 		return err
 	}
-	return c.print(world, view)
+	return c.print(proc, view)
 }
 
-// list shows every tool, which the resource for it does without a limit.
-func (c *toolsCommand) list(ctx context.Context, world *process) error {
+// list shows every tool. It reads the resource, which has no limit.
+func (c *toolsCommand) list(ctx context.Context, proc *process) error {
 	var text string
-	err := c.at(ctx, world, func(api client.Client) (err error) {
+	err := c.at(ctx, proc, func(api client.Client) (err error) {
 		text, err = api.Read(ctx, "lua://tools")
 		return err
 	})
@@ -57,7 +57,7 @@ func (c *toolsCommand) list(ctx context.Context, world *process) error {
 		return fault.Wrap(fault.Upstream, err, "read list of tools")
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, json.RawMessage(text))
+		return printJSON(proc.Stdout, json.RawMessage(text))
 	}
 	var rows [][]string
 	for _, t := range listed.Tools {
@@ -65,10 +65,10 @@ func (c *toolsCommand) list(ctx context.Context, world *process) error {
 			rows = append(rows, []string{t.Namespace + "." + t.Name, warned(t.Flags) + firstLine(t.Description)})
 		}
 	}
-	return table(world, []string{"TOOL", "DESCRIPTION"}, rows)
+	return table(proc, []string{"TOOL", "DESCRIPTION"}, rows)
 }
 
-// warned is what a scanner found in a definition.
+// warned returns the warnings of the scanner about a definition, in brackets.
 func warned(flags []string) string {
 	if len(flags) == 0 {
 		return ""

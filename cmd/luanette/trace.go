@@ -22,54 +22,55 @@ type traceCommand struct {
 	settingFlags
 	serverFlag
 	tokenFlag
-	ID    string `arg:"" optional:"" help:"The trace to show as a tree of its steps; without one the latest are listed."`
+	ID    string `arg:"" optional:"" help:"The trace to show as a tree of its steps; lists the latest traces if omitted."`
 	Limit int    `default:"20" help:"How many to list."`
-	JSON  bool   `help:"Print JSON for programs."`
+	JSON  bool   `help:"Print JSON."`
 }
 
 // Help is shown by `luanette trace --help`.
 func (traceCommand) Help() string {
-	return `A server keeps its latest requests in memory (hud.recent_traces). The list names the
-tools that each called, also behind call_tool, a script or /mcp/NAME.
+	return `A server keeps traces of its latest requests in memory (hud.recent_traces). The
+list names the tools that each request called, also through call_tool, a script or
+/mcp/NAME.
 
   luanette trace
   luanette trace 4bf92f3577b34da6a3ce929d0e0e4736`
 }
 
 // Run lists traces, or shows one.
-func (c *traceCommand) Run(ctx context.Context, world *process) error {
+func (c *traceCommand) Run(ctx context.Context, proc *process) error {
 	path := "/api/v1/traces?limit=" + strconv.Itoa(c.Limit)
 	if c.ID != "" {
 		path = "/api/v1/traces/" + url.PathEscape(c.ID)
 	}
-	address, err := c.serverFlag.address(world, &c.settingFlags)
+	address, err := c.serverFlag.address(proc, &c.settingFlags)
 	if err != nil {
 		return err
 	}
-	raw, err := client.Request(ctx, address, c.token(world), http.MethodGet, path, nil)
+	raw, err := client.Request(ctx, address, c.token(proc), http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(world.Stdout, raw)
+		return printJSON(proc.Stdout, raw)
 	}
 	if c.ID != "" {
 		var one telemetry.Trace
 		if err := json.Unmarshal(raw, &one); err != nil {
-			return fault.Wrap(fault.Upstream, err, "read what the server answered")
+			return fault.Wrap(fault.Upstream, err, "read the server's response")
 		}
-		return printTrace(world.Stdout, &one)
+		return printTrace(proc.Stdout, &one)
 	}
 	var list struct{ Traces []telemetry.Trace }
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read what the server answered")
+		return fault.Wrap(fault.Upstream, err, "read the server's response")
 	}
-	return listTraces(world, list.Traces)
+	return listTraces(proc, list.Traces)
 }
 
-func listTraces(world *process, traces []telemetry.Trace) error {
+func listTraces(proc *process, traces []telemetry.Trace) error {
 	if len(traces) == 0 {
-		_, err := fmt.Fprintln(world.Stdout, "no request was traced yet")
+		_, err := fmt.Fprintln(proc.Stdout, "no traces yet")
 		return err
 	}
 	var rows [][]string
@@ -80,7 +81,7 @@ func listTraces(world *process, traces []telemetry.Trace) error {
 			pin.Visible(t.Name), pin.Visible(strings.Join(t.Tools, ", ")),
 		})
 	}
-	return table(world, strings.Fields("TRACE TIME TOOK FAILED REQUEST TOOLS"), rows)
+	return table(proc, strings.Fields("TRACE TIME TOOK FAILED REQUEST TOOLS"), rows)
 }
 
 func failedWord(failed bool) string {
@@ -92,20 +93,20 @@ func failedWord(failed bool) string {
 
 func rounded(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
-// printTrace writes the steps of a trace, each below the one it is part of.
+// printTrace writes the steps of a trace, each below its parent.
 func printTrace(w io.Writer, t *telemetry.Trace) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s at %s, %s\n", pin.Visible(t.Name), t.Start.Local().Format(time.DateTime), rounded(t.Duration))
 	writeSpans(&text, t, spansBelow(t.Spans), "", 1)
 	if more := t.Count - len(t.Spans); more > 0 {
-		fmt.Fprintf(&text, "%d more steps are not kept\n", more)
+		fmt.Fprintf(&text, "%d more steps are not stored\n", more)
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-// spansBelow are the steps by what they are part of: nothing, where that is another
-// program's, or is kept no longer.
+// spansBelow returns the steps by the id of their parent. The id is empty if the
+// parent belongs to another program or is not stored any more.
 func spansBelow(all []telemetry.Span) map[string][]*telemetry.Span {
 	kept := map[string]bool{}
 	for i := range all {
@@ -122,8 +123,8 @@ func spansBelow(all []telemetry.Span) map[string][]*telemetry.Span {
 	return below
 }
 
-// Steps are told apart by their indent so far, and shown so far: what a server
-// answers may go round in a circle.
+// The depth of the indent and of the recursion is limited, since a response may
+// contain cycles.
 const (
 	deepestIndent = 50
 	deepestSpan   = 1000

@@ -13,12 +13,12 @@ var version = "0.1.0-dev"
 type versionCommand struct{}
 
 // Run prints the version, the commit it was built from and the Go that built it.
-func (versionCommand) Run(world *process) error {
-	_, err := fmt.Fprintf(world.Stdout, "luanette %s%s %s %s/%s\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionCommand) Run(proc *process) error {
+	_, err := fmt.Fprintf(proc.Stdout, "luanette %s%s %s %s/%s\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// commit is " (abcdef123456)" when the binary knows what it was built from.
+// commit returns the commit of the build, such as " (abcdef123456)", or "".
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
