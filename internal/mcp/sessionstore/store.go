@@ -1,5 +1,5 @@
-// Package sessionstore keeps what nodes must know of clients' sessions, of the protocol's
-// older era, to go on with a session that another node began.
+// Package sessionstore stores the sessions of MCP clients, so that a node can continue
+// a session that another node started. Only the older protocol versions have sessions.
 package sessionstore
 
 import (
@@ -17,36 +17,36 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// SessionState is what a client said of itself, and what it asked for.
+// Session is the stored state of one client session.
 type Session struct {
 	Namespace string // the upstream's namespace, or ""
-	Owner     string // whose the session is
+	Owner     string // name of the principal that owns it
 	Version   string // of the protocol
 	Caps      []byte // the client's capabilities, JSON
 	Level     string // of the log messages it wants
 }
 
-// Store keeps visits. It is safe for concurrent use.
+// Store stores sessions in the database. It is safe for concurrent use.
 type Store struct {
 	db   *db.DB
 	idle time.Duration
 }
 
-// Open finds the visits in the database, whose tables it brings up to date. One is
-// forgotten when nobody came back to it for so long.
+// Open migrates the tables and returns the store. A session expires after it was idle
+// for that long.
 func Open(ctx context.Context, database *db.DB, idle time.Duration) (*Store, error) {
 	return &Store{database, idle}, database.Migrate(ctx, "visit", migrations)
 }
 
-// key hides the id: whoever reads the table cannot use the session.
+// key hashes the id, so that a reader of the table cannot use the session.
 func key(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
 
-// Save writes a visit down, and forgets those of which nobody was heard for long.
-func (b *Store) Save(ctx context.Context, id string, v Session) error {
-	return b.db.Write(ctx, func(tx *db.Tx) error {
+// Save stores a session, or updates its log level.
+func (s *Store) Save(ctx context.Context, id string, v Session) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -58,16 +58,17 @@ func (b *Store) Save(ctx context.Context, id string, v Session) error {
 	})
 }
 
-// Find reads a visit that was not forgotten; ok is false when there is none.
-func (b *Store) Find(ctx context.Context, id string) (v Session, ok bool, err error) {
-	err = b.db.Write(ctx, func(tx *db.Tx) error {
+// Find returns a session that has not expired, and restarts its idle time. ok is false
+// if there is none.
+func (s *Store) Find(ctx context.Context, id string) (v Session, ok bool, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
 		}
 		var caps string
 		err = tx.QueryRow(ctx, `UPDATE visits SET seen = $2 WHERE id = $1 AND seen > $3 RETURNING place, who, version, caps, level`,
-			key(id), now.UnixMicro(), now.Add(-b.idle).UnixMicro()).Scan(&v.Namespace, &v.Owner, &v.Version, &caps, &v.Level)
+			key(id), now.UnixMicro(), now.Add(-s.idle).UnixMicro()).Scan(&v.Namespace, &v.Owner, &v.Version, &caps, &v.Level)
 		v.Caps = []byte(caps)
 		return err
 	})
@@ -77,24 +78,23 @@ func (b *Store) Find(ctx context.Context, id string) (v Session, ok bool, err er
 	return v, err == nil, err
 }
 
-// Delete ends a visit.
-func (b *Store) Delete(ctx context.Context, id string) error {
-	return b.db.Write(ctx, func(tx *db.Tx) error {
+// Delete removes a session.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM visits WHERE id = $1`, key(id))
 		return err
 	})
 }
 
-// RunCleanup forgets visits of which nobody was heard for long, now and then until ctx
-// ends.
-func (b *Store) RunCleanup(ctx context.Context) {
-	tick := time.NewTicker(max(b.idle/4, time.Minute))
+// RunCleanup removes expired sessions periodically until ctx ends.
+func (s *Store) RunCleanup(ctx context.Context) {
+	tick := time.NewTicker(max(s.idle/4, time.Minute))
 	defer tick.Stop()
 	for {
-		_ = b.db.Write(ctx, func(tx *db.Tx) error { // what stays counts as forgotten all the same
+		_ = s.db.Write(ctx, func(tx *db.Tx) error { // after an error: Find ignores expired sessions anyway
 			now, err := tx.Now(ctx)
 			if err == nil {
-				_, err = tx.Exec(ctx, `DELETE FROM visits WHERE seen <= $1`, now.Add(-b.idle).UnixMicro())
+				_, err = tx.Exec(ctx, `DELETE FROM visits WHERE seen <= $1`, now.Add(-s.idle).UnixMicro())
 			}
 			return err
 		})

@@ -9,33 +9,33 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-func TestVisits(t *testing.T) {
+func TestSessions(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		book, err := sessionstore.Open(t.Context(), d, time.Hour)
+		store, err := sessionstore.Open(t.Context(), d, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := sessionstore.Session{Namespace: "fs", Owner: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
-		if err := book.Save(t.Context(), "secret", v); err != nil {
+		if err := store.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}
 		v.Level = "debug"
-		if err := book.Save(t.Context(), "secret", v); err != nil {
+		if err := store.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}
-		got, ok, err := book.Find(t.Context(), "secret")
+		got, ok, err := store.Find(t.Context(), "secret")
 		if err != nil || !ok || got.Owner != "ann" || got.Level != "debug" || string(got.Caps) != `{"roots":{}}` || got.Namespace != "fs" {
 			t.Errorf("found %+v %t (%v)", got, ok, err)
 		}
-		if _, ok, err := book.Find(t.Context(), "other"); ok || err != nil {
-			t.Errorf("found another's: %v", err)
+		if _, ok, err := store.Find(t.Context(), "other"); ok || err != nil {
+			t.Errorf("found a session with another id: %v", err)
 		}
-		if err := book.Delete(t.Context(), "secret"); err != nil {
+		if err := store.Delete(t.Context(), "secret"); err != nil {
 			t.Error(err)
 		}
-		if _, ok, err := book.Find(t.Context(), "secret"); ok || err != nil {
-			t.Errorf("found a forgotten one: %v", err)
+		if _, ok, err := store.Find(t.Context(), "secret"); ok || err != nil {
+			t.Errorf("found a deleted session: %v", err)
 		}
 		brief, err := sessionstore.Open(t.Context(), d, time.Nanosecond)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestVisits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok, err := brief.Find(t.Context(), "short"); ok || err != nil {
-			t.Errorf("found one whose time is over: %v", err)
+			t.Errorf("found an expired session: %v", err)
 		}
 	})
 }

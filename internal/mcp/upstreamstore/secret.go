@@ -4,8 +4,8 @@ import (
 	"net/url"
 )
 
-// secret tells whether something of the server may be one: whatever is sent in
-// headers, and what stands in the query of its address.
+// secret reports whether the settings may contain a secret: in the headers, or in the
+// query of the URL.
 func (s Server) secret() bool {
 	if len(s.Headers) > 0 {
 		return true
@@ -14,8 +14,8 @@ func (s Server) secret() bool {
 	return err != nil || u.RawQuery != "" || u.User != nil
 }
 
-// SameOrigin tells whether two addresses are of one server, so that what is sent to
-// the one may be sent to the other.
+// SameOrigin reports whether two URLs belong to the same server, so that headers for
+// one may be sent to the other.
 func SameOrigin(a, b string) bool {
 	one, err := url.Parse(a)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package upstreamstore keeps which upstreams people want beside those that the
-// configuration names, and which of those they do not want: all nodes on a database
-// bring their connections in line with it, and a restart forgets none of it. What
-// may be secret of a server is encrypted.
+// Package upstreamstore stores the upstreams that were added to or removed from running
+// servers, in addition to those of the configuration. All nodes on a database connect
+// accordingly, also after a restart. Settings that may be secret are encrypted.
 package upstreamstore
 
 import (
@@ -20,11 +19,11 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Topic is where nodes tell each other that another upstream is wanted.
+// Topic is the topic on which nodes are notified of changes.
 const Topic = "upstreams"
 
-// Server is an upstream that was added while a node ran: reached over the network,
-// never a command.
+// Server holds the settings of an upstream that was added to a running server. It has a
+// URL, never a command.
 type Server struct {
 	URL           string            `json:"url"`
 	Transport     string            `json:"transport,omitempty"`
@@ -37,30 +36,30 @@ type Server struct {
 	Timeout       time.Duration     `json:"timeout_ns,omitempty"`
 }
 
-// Equal tells whether nothing differs.
+// Equal reports whether all settings are equal.
 func (s Server) Equal(other Server) bool {
 	return s.URL == other.URL && s.Transport == other.Transport && s.Protocol == other.Protocol && maps.Equal(s.Headers, other.Headers) &&
 		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) && slices.Equal(s.DisabledTools, other.DisabledTools) &&
 		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout
 }
 
-// Entry is what somebody wants of one upstream.
+// Entry is one upstream that was added or removed.
 type Entry struct {
 	Name    string
-	Removed bool   // it is in the configuration, and not wanted
-	Server  Server // what is wanted, when it is
+	Removed bool   // an upstream of the configuration was removed
+	Server  Server // its settings, unless it was removed
 	Changed time.Time
 	By      string
-	Err     error // why Server could not be read
+	Err     error // set if Server could not be decoded
 }
 
-// Store is the wishes of a database.
+// Store stores the entries in a database.
 type Store struct {
 	db      *db.DB
 	secrets secret.Box
 }
 
-// Open brings the tables up to date.
+// Open migrates the tables and returns the store.
 func Open(ctx context.Context, database *db.DB, box secret.Box) (*Store, error) {
 	if err := database.Migrate(ctx, "wanted", migrations); err != nil {
 		return nil, err
@@ -70,7 +69,7 @@ func Open(ctx context.Context, database *db.DB, box secret.Box) (*Store, error) 
 
 const columns = `name, removed, sealed, settings, changed, changed_by`
 
-// scan reads a wish. One whose server cannot be read is there all the same.
+// scan reads an entry. If its settings cannot be decoded it sets Err.
 func (s *Store) scan(row db.Scanner) (*Entry, error) {
 	var w Entry
 	var sealed bool
@@ -88,22 +87,22 @@ func (s *Store) scan(row db.Scanner) (*Entry, error) {
 	return &w, nil
 }
 
-// sealedAs is what settings are sealed as.
+// sealedAs is the purpose that encrypted settings are bound to.
 const sealedAs = "upstream"
 
-// All is every wish, sorted by name.
+// All returns all entries, sorted by name.
 func (s *Store) All(ctx context.Context) (all []*Entry, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		all, err = db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams ORDER BY name`)
 		return err
 	})
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "read which upstreams are wanted")
+		return nil, fault.Wrap(fault.Internal, err, "read the stored upstreams")
 	}
 	return all, nil
 }
 
-// Fingerprint is another whenever a wish is.
+// Fingerprint returns a value that changes whenever an entry changes.
 func (s *Store) Fingerprint(ctx context.Context) (stamp [2]int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(changed % 1000000007), 0) AS BIGINT) FROM wanted_upstreams`).Scan(&stamp[0], &stamp[1])
@@ -111,14 +110,14 @@ func (s *Store) Fingerprint(ctx context.Context) (stamp [2]int64, err error) {
 	return stamp, err
 }
 
-// Change makes of what is wanted under a name, nil for nothing, what next says, and
-// tells the other nodes. By and Changed are seen to here. Next may be asked again
-// when another node changes the same.
+// Change replaces the entry of a name by the result of next and notifies the other
+// nodes. A nil entry means that there is none. Change sets By and Changed. It may call
+// next again if another node changes the same entry.
 func (s *Store) Change(ctx context.Context, name, by string, next func(now *Entry) (*Entry, error)) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		found, err := db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams WHERE name = $1`, name)
 		if err != nil {
-			return fault.Wrap(fault.Internal, err, "read what is wanted of %s", name)
+			return fault.Wrap(fault.Internal, err, "read the stored upstream %s", name)
 		}
 		var now *Entry
 		if len(found) > 0 {
@@ -163,7 +162,7 @@ func (s *Store) write(ctx context.Context, tx *db.Tx, w Entry, name, by string) 
 			changed = excluded.changed, changed_by = excluded.changed_by`,
 		name, w.Removed, sealed, settings, time.Now().UnixMicro(), by)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "keep what is wanted of %s", name)
+		return fault.Wrap(fault.Internal, err, "store the upstream %s", name)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func put(t *testing.T, s *upstreamstore.Store, name string, server upstreamstore
 
 const long = "0123456789abcdef0123456789abcdef"
 
-// raw is what stands in the table.
+// raw returns the settings as the table stores them.
 func raw(t *testing.T, d *db.DB, name string) (text string) {
 	t.Helper()
 	err := d.Read(t.Context(), func(tx *db.Tx) error {
@@ -55,7 +55,7 @@ func raw(t *testing.T, d *db.DB, name string) (text string) {
 	return text
 }
 
-func TestWhatIsWantedIsKept(t *testing.T) {
+func TestEntriesAreStored(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(t, d, long)
@@ -72,7 +72,7 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 		}
 		if err := s.Change(t.Context(), "fs", "you", func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 			if now != nil {
-				t.Errorf("something is wanted already: %+v", now)
+				t.Errorf("there is an entry already: %+v", now)
 			}
 			return &upstreamstore.Entry{Removed: true}, nil
 		}); err != nil {
@@ -90,11 +90,11 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 		}
 		for _, name := range []string{"docs", "query"} {
 			if strings.Contains(raw(t, d, name), "hush") {
-				t.Errorf("the secret of %s stands in the database", name)
+				t.Errorf("the database contains the secret of %s", name)
 			}
 		}
 		if after, err := s.Fingerprint(t.Context()); err != nil || after == before {
-			t.Errorf("the stamp is the same: %v %v", after, err)
+			t.Errorf("the fingerprint is the same: %v %v", after, err)
 		}
 		if err := s.Change(t.Context(), "docs", "me", func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
@@ -105,15 +105,15 @@ func TestWhatIsWantedIsKept(t *testing.T) {
 	})
 }
 
-func TestASecretTakesAKey(t *testing.T) {
+func TestSecretNeedsAKey(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	keyless := open(t, d, "")
 	if err := put(t, keyless, "a", upstreamstore.Server{URL: "http://127.0.0.1:1/", Headers: map[string]string{"X": "y"}}); fault.CodeOf(err) != fault.Config {
-		t.Errorf("kept without a key: %v", err)
+		t.Errorf("stored without a key: %v", err)
 	}
 	if err := put(t, keyless, "a", upstreamstore.Server{URL: "http://127.0.0.1:1/"}); err != nil {
-		t.Errorf("nothing secret, and yet: %v", err)
+		t.Errorf("settings without a secret: %v", err)
 	}
 	if err := put(t, open(t, d, long), "b", upstreamstore.Server{URL: "http://127.0.0.1:1/", Headers: map[string]string{"X": "y"}}); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,8 @@ func TestASecretTakesAKey(t *testing.T) {
 	}
 }
 
-// What is the same again is no news, and what is refused changes nothing.
-func TestOnlyChangesAreTold(t *testing.T) {
+// TestOnlyChangesNotify checks that unchanged and refused entries send no notification.
+func TestOnlyChangesNotify(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	s := open(t, d, long)
@@ -157,7 +157,7 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	}
 	for _, want := range []string{"a", "last"} {
 		if n := <-heard; n.Payload != want {
-			t.Errorf("heard %q, want %q", n.Payload, want)
+			t.Errorf("received %q, want %q", n.Payload, want)
 		}
 	}
 	stop()

@@ -1,8 +1,8 @@
-// Package backup is one file that holds all that is kept. It is a tar archive,
-// compressed with gzip: first a header that says what made it and of which tables
-// it holds rows, then files and rows, last a list of all of them with their sizes
-// and SHA-256 sums. Without that list, or with any sum that differs, it is not
-// taken for a backup. It is written and read as a stream, with little memory.
+// Package backup writes all stored data to one file and restores it. The file is a tar
+// archive, compressed with gzip. It begins with a header that names the program and the
+// tables, continues with files and rows, and ends with a list of all of them with their
+// sizes and SHA-256 sums. A backup without that list, or with a sum that differs, is
+// refused. Backups are written and read as a stream, with little memory.
 package backup
 
 import (
@@ -19,23 +19,23 @@ import (
 // Format is the number of the layout described above.
 const Format = 2
 
-// Header says what a backup is of.
+// Header describes a backup.
 type Header struct {
 	Format   int              `json:"format"`
 	Program  string           `json:"program"` // version
 	Created  time.Time        `json:"created"`
-	Database string           `json:"database"` // which kind it was made of; it may be restored to any
-	Schema   map[string]int64 `json:"schema"`   // versions of tables, by set
+	Database string           `json:"database"` // its kind; the backup may be restored to any kind
+	Schema   map[string]int64 `json:"schema"`   // versions of the sets of tables
 	Tables   []Table          `json:"tables"`   // in the order of their rows
 }
 
-// Table is a table of which a backup holds rows.
+// Table is a table whose rows a backup holds.
 type Table struct {
 	Name    string   `json:"name"`
 	Columns []string `json:"columns"`
 }
 
-// entry is one file, or some rows, in the list at the end.
+// entry is one file, or one portion of rows, in the list at the end.
 type entry struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
@@ -45,26 +45,27 @@ type entry struct {
 const (
 	headerName = "luanette-backup.json"
 	listName   = "luanette-files.json"
-	filesName  = "files/"  // begins the names of files
-	tablesName = "tables/" // and of rows: tables/jobs/0, tables/jobs/1 …
+	filesName  = "files/"  // prefix of the names of files
+	tablesName = "tables/" // prefix of the names of rows: tables/jobs/0, tables/jobs/1 …
 	mostHeader = 16 << 20
-	mostList   = 1 << 30 // bytes of the list: some eight million files
+	mostList   = 1 << 30 // maximum bytes of the list, for about eight million files
 )
 
-// Progress hears how far it is, in bytes; total is zero where nobody knows.
+// Progress receives the number of bytes done; total is zero if it is unknown.
 type Progress func(done, total int64)
 
-// Source is a file to pack: From on disk, Name in the backup, with slashes.
+// Source is a file to back up: From is its path on disk, Name its name in the backup,
+// with slashes.
 type Source struct {
 	Name string
 	From string
 	Size int64 // when it was listed
 }
 
-// Files lists what is below a folder, except what skip says of its path there.
+// Files lists the files below a folder, except those whose relative path skip accepts.
 func Files(folder string, skip func(name string, isFolder bool) bool) (files []Source, err error) {
 	err = filepath.WalkDir(folder, func(at string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // gone since it was listed
+		if errors.Is(err, fs.ErrNotExist) { // removed since it was listed
 			return nil
 		}
 		if err != nil || at == folder {
@@ -99,5 +100,5 @@ func notABackup(err error) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		text += ": " + err.Error()
 	}
-	return fault.New(fault.InvalidParams, "%s", text).WithHint("`luanette backup FILE` makes one")
+	return fault.New(fault.InvalidParams, "%s", text).WithHint("`luanette backup FILE` creates one")
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/luanette/luanette/internal/store/backup"
 )
 
-// noise does not repeat itself: where something does, compressed bytes may change
-// without changing what they stand for.
+// noise is random: in the compressed form of repetitive data some bits may change
+// without changing the data.
 var noise = func() []byte {
 	b := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// rows are some, of every kind of value, and a few of a size.
+// rows returns rows with every kind of value, some of them of the given size.
 func rows(size int) (all [][]any) {
 	for i := range 300 {
 		all = append(all, []any{int64(i), "state", math.Pi * float64(i), i%2 == 0, bytes.Repeat([]byte{byte(i)}, i)})
@@ -50,7 +50,7 @@ func rows(size int) (all [][]any) {
 		[]any{int64(math.MaxInt64), "漢\x01", math.SmallestNonzeroFloat64, true, noise[:size]}, []any{int64(1), "", 0.0, true, noise[:size]}, []any{int64(2), "", 0.0, true, noise[:size]})
 }
 
-// packed is a backup of files and rows.
+// packed returns a backup of files and rows.
 func packed(t *testing.T, size int) []byte {
 	t.Helper()
 	folder := t.TempDir()
@@ -86,12 +86,12 @@ func packed(t *testing.T, size int) []byte {
 		return nil
 	}), w.Table(header.Tables[1], func(func([]any) error) error { return nil }), w.Close())
 	if err != nil || done == 0 || done != total {
-		t.Fatalf("pack: %v; told of %d of %d bytes", err, done, total)
+		t.Fatalf("write: %v; progress is %d of %d bytes", err, done, total)
 	}
 	return out.Bytes()
 }
 
-// taken is what was read.
+// taken stores what was read.
 type taken struct {
 	files    map[string]string
 	rows     [][]any
@@ -143,8 +143,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What whoever takes does not read is read all the same: its sum is looked at.
-func TestWhatIsNotTaken(t *testing.T) {
+// TestUnreadEntriesAreVerified checks the sums of entries that the Taker does not read.
+func TestUnreadEntriesAreVerified(t *testing.T) {
 	t.Parallel()
 	r, err := backup.NewReader(bytes.NewReader(packed(t, 3<<20)), nil)
 	if err != nil {
@@ -164,11 +164,11 @@ func TestWhatIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Read(t.Context(), refused); !errors.Is(err, no) || fault.CodeOf(err) == fault.InvalidParams {
-		t.Errorf("what the taker said came as %v", err)
+		t.Errorf("the Taker's error became %v", err)
 	}
 }
 
-// Whatever is wrong with a backup is found out.
+// TestDamage checks that every kind of damage is detected.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	whole := packed(t, 9000)
@@ -212,8 +212,9 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A backup of another form is refused, with the program that knows it.
-func TestAnotherForm(t *testing.T) {
+// TestAnotherFormat checks that the error about an unknown format names the program that
+// wrote it.
+func TestAnotherFormat(t *testing.T) {
 	t.Parallel()
 	other := archiveOf(t, `{"format":99,"program":"9.9"}`)
 	if _, err := backup.NewReader(bytes.NewReader(other), nil); fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.HintOf(err), "luanette 9.9") {
@@ -221,7 +222,7 @@ func TestAnotherForm(t *testing.T) {
 	}
 }
 
-// archive is made by hand: names and texts after a good header.
+// archive returns a backup with a valid header, followed by the given names and texts.
 func archive(t *testing.T, entries ...string) []byte {
 	return archiveOf(t, `{"format":2,"tables":[{"name":"t","columns":["a","b"]}]}`, entries...)
 }

@@ -26,7 +26,7 @@ type Reader struct {
 	tar      *tar.Reader
 	all      io.Reader
 	found    map[string]entry
-	listed   bool // the list was there, and all is as it says
+	listed   bool // the list was read, and all entries match it
 	done     int64
 	progress Progress
 }
@@ -43,27 +43,27 @@ func NewReader(r io.Reader, progress Progress) (*Reader, error) {
 		return nil, notABackup(err)
 	}
 	if err := json.NewDecoder(b.tar).Decode(&b.Header); err != nil {
-		return nil, damaged("its beginning cannot be read: %v", err)
+		return nil, damaged("its header cannot be read: %v", err)
 	}
 	if b.Header.Format != Format {
-		return nil, fault.New(fault.Conflict, "the backup was made by luanette %s, in a form this program does not know", b.Header.Program).
+		return nil, fault.New(fault.Conflict, "the backup was made by luanette %s, in a format this program does not know", b.Header.Program).
 			WithHint("restore it with luanette %s", b.Header.Program)
 	}
 	return b, nil
 }
 
-// Taker is given what a backup holds, in its order. What it does not read is
-// skipped. All of it is to be undone when Read returns an error: sums are compared
-// at the end.
+// Taker receives the entries of a backup, in their order. Bytes that it does not read
+// are skipped. The caller must undo everything if Read returns an error, since the sums
+// are compared at the end.
 type Taker struct {
 	File func(name string, size int64, from io.Reader) error
-	// Rows is called several times for a table of many; next returns nil when
-	// there are no more.
+	// Rows is called several times for a large table; next returns nil after the last
+	// row.
 	Rows func(t Table, next func() ([]any, error)) error
 }
 
-// Read hands out all that the backup holds, and returns nil when it was whole and
-// sound.
+// Read passes all entries of the backup to a Taker. It returns nil if the backup is
+// complete and undamaged.
 func (b *Reader) Read(ctx context.Context, to Taker) error {
 	for !b.listed {
 		if err := b.next(ctx, to); err != nil {
@@ -73,24 +73,24 @@ func (b *Reader) Read(ctx context.Context, to Taker) error {
 	return nil
 }
 
-// next takes the next file or rows, or the list at the end.
+// next reads the next file or portion of rows, or the list at the end.
 func (b *Reader) next(ctx context.Context, to Taker) error {
 	head, err := b.tar.Next()
 	switch {
 	case errors.Is(err, io.EOF):
 		return damaged("its end is missing")
 	case err != nil:
-		return damaged("it cannot be read on: %v", err)
+		return damaged("an entry cannot be read: %v", err)
 	case head.Name == listName:
 		return b.compare(head.Size)
 	}
 	if _, twice := b.found[head.Name]; twice || head.Typeflag != tar.TypeReg || path.Clean(head.Name) != head.Name {
-		return damaged("it holds %q, which no backup does", head.Name)
+		return damaged("it contains the unknown entry %q", head.Name)
 	}
 	from := &watched{ctx: ctx, from: b.tar, sum: sha256.New(), moved: b.moved}
 	err = b.hand(head, from, to)
 	if err == nil {
-		_, err = io.Copy(io.Discard, from) // what was not read is summed too
+		_, err = io.Copy(io.Discard, from) // the sum includes what was not read
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -117,13 +117,13 @@ func (b *Reader) hand(head *tar.Header, from io.Reader, to Taker) error {
 			return to.Rows(b.Header.Tables[at], r.next)
 		}
 	}
-	return damaged("it holds %q, which no backup does", head.Name)
+	return damaged("it contains the unknown entry %q", head.Name)
 }
 
-// watched sums what is read, and tells errors of the backup from those of whoever
-// it is read for.
+// watched computes the sum of what is read. It distinguishes errors of the backup from
+// those of the Taker.
 type watched struct {
-	ctx    context.Context //nolint:containedctx // of the one file it is made for
+	ctx    context.Context //nolint:containedctx // for a single file
 	from   io.Reader
 	sum    hash.Hash
 	size   int64
@@ -151,7 +151,7 @@ func (b *Reader) moved(n int64) {
 	}
 }
 
-// compare holds what was read against the list.
+// compare compares what was read with the list.
 func (b *Reader) compare(size int64) error {
 	var list []entry
 	if err := json.NewDecoder(io.LimitReader(b.tar, min(size, mostList))).Decode(&list); err != nil {
@@ -160,14 +160,14 @@ func (b *Reader) compare(size int64) error {
 	for _, want := range list {
 		got, there := b.found[want.Name]
 		if !there || got != want {
-			return damaged("%s is not as it was packed", want.Name)
+			return damaged("%s differs from what was backed up", want.Name)
 		}
 		delete(b.found, want.Name)
 	}
 	for name := range b.found {
 		return damaged("%s is not in its list", name)
 	}
-	if _, err := io.Copy(io.Discard, b.all); err != nil { // the last of it is a sum of it all
+	if _, err := io.Copy(io.Discard, b.all); err != nil { // gzip ends with a checksum
 		return damaged("its end cannot be read: %v", err)
 	}
 	b.listed = true

@@ -15,8 +15,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// A restore removes the folders of killed restores, and no others. It does not start
-// while another one into the same data folder runs.
+// TestRestoreRemovesAbortedFolders checks that a restore removes the folders of killed
+// restores, and no others. It does not start while another one into the same data folder
+// runs.
 func TestRestoreRemovesAbortedFolders(t *testing.T) {
 	t.Parallel()
 	at := func(data string) Location {

@@ -10,7 +10,7 @@ import (
 	"math"
 )
 
-// What stands before each value of a row. Lengths and integers are varints.
+// The byte before each value of a row is its kind. Lengths and integers are varints.
 const (
 	isNull  = 'n'
 	isFalse = 'f'
@@ -21,7 +21,8 @@ const (
 	isBytes = 'b' // likewise
 )
 
-// encode appends a row: its values, of the kinds that databases give.
+// encode appends the values of a row, which have the types that database drivers
+// return.
 func encode(out *bytes.Buffer, row []any) error {
 	var number [binary.MaxVarintLen64]byte
 	sized := func(kind byte, size int) {
@@ -51,20 +52,20 @@ func encode(out *bytes.Buffer, row []any) error {
 			sized(isBytes, len(v))
 			out.Write(v)
 		default:
-			return fmt.Errorf("pack a value of type %T", value)
+			return fmt.Errorf("cannot back up a value of type %T", value)
 		}
 	}
 	return nil
 }
 
-// rows reads rows of so many columns; size is how many bytes they have together.
+// rows reads rows with a number of columns; size is their total number of bytes.
 type rows struct {
 	from    *bufio.Reader
 	columns int
 	size    int64
 }
 
-// next is the next row, or nil when there is none.
+// next returns the next row, or nil after the last.
 func (r *rows) next() ([]any, error) {
 	if _, err := r.from.Peek(1); errors.Is(err, io.EOF) || r.columns == 0 {
 		return nil, nil
@@ -86,7 +87,7 @@ func (r *rows) value() (any, error) {
 	}
 	switch kind {
 	case isNull:
-		return nil, nil //nolint:nilnil // that is what it is
+		return nil, nil //nolint:nilnil // the value is NULL
 	case isFalse, isTrue:
 		return kind == isTrue, nil
 	case isInt:
@@ -101,17 +102,17 @@ func (r *rows) value() (any, error) {
 	case isBytes:
 		return r.bytes()
 	}
-	return nil, fmt.Errorf("a value of kind %q", kind)
+	return nil, fmt.Errorf("unknown kind of value %q", kind)
 }
 
-// bytes is never nil, which databases take for another thing than none.
+// bytes never returns nil, which databases store as NULL.
 func (r *rows) bytes() ([]byte, error) {
 	size, err := binary.ReadUvarint(r.from)
 	if err != nil {
 		return nil, err
 	}
-	if size > uint64(r.size) { //nolint:gosec // not below zero
-		return nil, fmt.Errorf("a value of %d bytes among %d", size, r.size)
+	if size > uint64(r.size) { //nolint:gosec // not negative
+		return nil, fmt.Errorf("a value of %d bytes in a portion of %d", size, r.size)
 	}
 	if size <= 1<<20 {
 		value := make([]byte, size)

@@ -18,9 +18,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Writer writes a backup. Without Close it is none.
+// Writer writes a backup. The backup is complete after Close.
 type Writer struct {
-	ctx         context.Context //nolint:containedctx // of the one backup it is made for
+	ctx         context.Context //nolint:containedctx // for a single backup
 	zip         *gzip.Writer
 	tar         *tar.Writer
 	at          time.Time
@@ -29,7 +29,7 @@ type Writer struct {
 	progress    Progress
 }
 
-// NewWriter begins a backup of about total bytes. It ends with ctx.
+// NewWriter starts a backup of about total bytes. The backup fails when ctx ends.
 func NewWriter(ctx context.Context, w io.Writer, h Header, total int64, progress Progress) (*Writer, error) {
 	h.Format = Format
 	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
@@ -55,8 +55,8 @@ func (b *Writer) begin(name string, size int64) error {
 	return b.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: b.at, Format: tar.FormatPAX})
 }
 
-// File packs a file as long as it is when it is opened. One that went away since
-// the files were listed is not part of the backup.
+// File adds a file, with the size it has when it is opened. A file that was removed
+// since it was listed is not part of the backup.
 func (b *Writer) File(f Source) error {
 	in, err := os.Open(f.From)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func (b *Writer) File(f Source) error {
 		_ = in.Close() // it was only read
 	}
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "pack %s", f.From)
+		return fault.Wrap(fault.Internal, err, "back up %s", f.From)
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func (b *Writer) moved(n int64) {
 	}
 }
 
-// portion is about how many bytes of rows are together: what is held in memory,
-// beside one row.
+// portion is the approximate number of bytes of rows in one entry. The writer holds
+// that much in memory, and one row.
 const portion = 4 << 20
 
-// Table packs the rows that each hands out.
+// Table adds the rows that each yields.
 func (b *Writer) Table(t Table, each func(take func(row []any) error) error) error {
 	var rows bytes.Buffer
 	number := 0
@@ -130,7 +130,7 @@ func (b *Writer) Table(t Table, each func(take func(row []any) error) error) err
 	return flush()
 }
 
-// Close writes the list of all that was packed.
+// Close writes the list of all entries.
 func (b *Writer) Close() error {
 	if err := b.meta(listName, b.list); err != nil {
 		return err
@@ -138,9 +138,9 @@ func (b *Writer) Close() error {
 	return errors.Join(b.tar.Close(), b.zip.Close())
 }
 
-// step hears of bytes on their way and stops them when ctx ends.
+// step reports the progress of a copy and stops the copy when ctx ends.
 type step struct {
-	ctx   context.Context //nolint:containedctx // of the one copy it is made for
+	ctx   context.Context //nolint:containedctx // for a single copy
 	moved func(int64)
 }
 
