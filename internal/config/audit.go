@@ -6,10 +6,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Audit is about the log of who did what.
+// Audit configures the audit log.
 type Audit struct {
-	Enabled bool     `toml:"enabled" help:"keep an audit log of calls; docs/audit.md"`
-	Keep    Duration `toml:"keep" help:"how long entries are kept; 0 means forever"`
+	Enabled bool     `toml:"enabled" help:"write an audit log of calls; docs/audit.md"`
+	Keep    Duration `toml:"keep" help:"how long entries are stored; 0 means forever"`
 }
 
 func defaultAudit() Audit {

@@ -10,29 +10,29 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// Chat is about the agent that answers chats, and the model it asks.
+// Chat configures the agent that answers chats, and its model.
 type Chat struct {
-	Provider    string               `toml:"provider" help:"how the model's endpoint speaks: anthropic, or openai for every endpoint that speaks OpenAI's chat completions"`
-	Model       string               `toml:"model" help:"the model to ask; empty means claude-sonnet-5-5 at anthropic"`
-	BaseURL     string               `toml:"base_url" secret:"url" help:"another endpoint than the provider's own, such as http://127.0.0.1:11434/v1 for a local model"`
+	Provider    string               `toml:"provider" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
+	Model       string               `toml:"model" help:"name of the model; empty means claude-sonnet-5-5 at anthropic"`
+	BaseURL     string               `toml:"base_url" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means the provider's own"`
 	KeyEnv      string               `toml:"key_env" help:"variable that holds the key; empty means ANTHROPIC_API_KEY or OPENAI_API_KEY"`
 	Key         string               `toml:"key" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
-	MaxTokens   int                  `toml:"max_tokens" help:"how long one answer of the model may be, in tokens"`
-	Temperature float64              `toml:"temperature" help:"0 to 1 (2 at openai); below zero leaves it to the model, and newer ones accept nothing else"`
-	Offer       string               `toml:"offer" help:"how servers' tools are offered to the model: direct, code (found by search, called from code), or auto: direct for servers with few tools"`
-	DirectTools int                  `toml:"direct_tools" help:"how many tools are offered each by itself, for auto: server after server, as far as they fit"`
-	Tools       []string             `toml:"tools" help:"which of our own tools the model is offered"`
-	Iterations  int                  `toml:"iterations" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"how often the model is asked for one message"`
-	Calls       int                  `toml:"calls" help:"how many tools one message may call, those that scripts call included"`
-	ResultKB    int                  `toml:"result_kb" help:"how much of one tool's answer the model is shown, in KiB"`
+	MaxTokens   int                  `toml:"max_tokens" help:"maximum length of one answer of the model, in tokens"`
+	Temperature float64              `toml:"temperature" help:"0 to 1 (2 with openai); a negative value uses the model's default, which newer models require"`
+	Offer       string               `toml:"offer" help:"how upstream tools are offered to the model: direct, code (found by search, called from code), or auto: direct for upstreams with few tools"`
+	DirectTools int                  `toml:"direct_tools" help:"with auto, how many upstream tools are offered directly; upstreams are added one by one as long as all their tools fit"`
+	Tools       []string             `toml:"tools" help:"which built-in tools the model is offered"`
+	Iterations  int                  `toml:"iterations" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"maximum requests to the model for one message"`
+	Calls       int                  `toml:"calls" help:"maximum tool calls for one message, including those of scripts"`
+	ResultKB    int                  `toml:"result_kb" help:"how much of one tool result is sent to the model, in KiB"`
 	PromptKB    int                  `toml:"prompt_kb" help:"how much of a conversation is sent to the model, in KB"`
-	ToolTimeout Duration             `toml:"tool_timeout" help:"how long one tool may take"`
+	ToolTimeout Duration             `toml:"tool_timeout" help:"timeout of one tool call"`
 	QueueDepth  int                  `toml:"queue_depth" help:"how many messages of one user may wait; further ones are refused with 429"`
-	Parallel    int                  `toml:"parallel" help:"how many messages, of different users, are answered at a time"`
-	Rate        int                  `toml:"rate" help:"how many messages a minute one user may send"`
-	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"show tools' arguments and answers in streams"`
-	LogContent  bool                 `toml:"log_content" help:"let messages, arguments and answers into logs and traces"`
-	Callback    string               `toml:"callback_token" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token that webhooks are called with, best as a reference"`
+	Parallel    int                  `toml:"parallel" help:"how many messages of different users are answered at the same time"`
+	Rate        int                  `toml:"rate" help:"how many messages one user may send per minute"`
+	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
+	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
+	Callback    string               `toml:"callback_token" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
 	Prompts     map[string]string    `toml:"prompts"`
 	Prices      map[string]llm.Price `toml:"prices"`
 }
@@ -47,21 +47,21 @@ func chatDefaults() Chat {
 	}
 }
 
-// check refuses what cannot work, before somebody's message finds out.
+// check refuses invalid settings at the start, before a message fails because of them.
 func (c *Chat) check() error {
 	switch {
 	case !slices.Contains([]string{"", "anthropic", "openai"}, c.Provider):
 		return fault.New(fault.Config, "chat.provider: %q is not a provider", c.Provider).
-			WithHint("use anthropic, or openai for any endpoint that speaks OpenAI's chat completions")
+			WithHint("use anthropic, or openai for any endpoint with OpenAI's chat completions API")
 	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
-		return fault.New(fault.Config, "chat.offer: %q is no way to offer tools", c.Offer).WithHint("use auto, direct or code")
+		return fault.New(fault.Config, "chat.offer: unknown value %q", c.Offer).WithHint("use auto, direct or code")
 	}
 	for key, value := range map[string]int{
 		"max_tokens": c.MaxTokens, "iterations": c.Iterations, "calls": c.Calls, "result_kb": c.ResultKB, "prompt_kb": c.PromptKB,
 		"tool_timeout": int(c.ToolTimeout), "queue_depth": c.QueueDepth, "parallel": c.Parallel, "rate": c.Rate,
 	} {
 		if value < 1 {
-			return fault.New(fault.Config, "chat.%s: %d is too little", key, value).WithHint("use 1 or more, or omit it")
+			return fault.New(fault.Config, "chat.%s: %d is too small", key, value).WithHint("use 1 or more, or omit it")
 		}
 	}
 	if err := c.PromptTexts().Check(); err != nil {
@@ -78,7 +78,7 @@ func (c *Chat) PromptTexts() agent.Prompts {
 	return prompts
 }
 
-// OpenModel opens the model the configuration names.
+// OpenModel returns a client of the configured model.
 func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, error) {
 	options := llm.Options{
 		Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,

@@ -1,5 +1,5 @@
-// Package config reads, checks, shows and edits the configuration: luanette.toml, the
-// environment and flags, in ascending order of strength.
+// Package config reads, checks, shows and edits the configuration. It comes from
+// luanette.toml, the environment and flags; each takes precedence over the one before.
 package config
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 )
 
-// Config is everything a person can set. It is read here and nowhere else: each
-// part of the program gets its own small Options made from it. Every scalar can
-// be set by luanette.toml, by the environment (LUANETTE_ and the key in capitals,
-// dots as underscores) and some by flags; later ones win. What is tagged live takes
-// effect when the file changes; everything else at the next start: see reload.go.
+// Config holds all settings. Other packages do not read it; they get their own Options,
+// which are made from it. Every scalar can be set in luanette.toml and by an environment
+// variable (LUANETTE_ and the key in capitals, dots as underscores), some also by flags;
+// the later source takes precedence. Settings tagged live take effect when the file
+// changes, all others at the next start: see live.go.
 type Config struct {
 	Listen    string              `toml:"listen" help:"address the HTTP server listens on"`
 	Data      string              `toml:"data" help:"folder for all stored data"`
@@ -71,35 +71,35 @@ type Config struct {
 	Issuers        map[string]Issuer `toml:"issuers"`
 }
 
-// Bridge is about serving our tools to front ends over ZeroMQ.
+// Bridge configures the ZeroMQ endpoint that serves our tools to front ends.
 type Bridge struct {
 	Listen    string `toml:"listen" help:"address that front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty disables it"`
 	Broadcast string `toml:"broadcast" help:"address that events are published on; empty means the port after listen"`
 }
 
-// Log says how the program tells what it does. Logs go to standard error.
+// Log configures the log, which goes to standard error.
 type Log struct {
 	Level  string `toml:"level" live:"yes" help:"debug, info, warn or error"`
 	Format string `toml:"format" help:"text for people, json for programs"`
 }
 
-// Telemetry adds to the standard OTEL_* variables.
+// Telemetry configures OpenTelemetry, in addition to the standard OTEL_* variables.
 type Telemetry struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
 	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"deployment environment, such as production; sent to the collector with all data"`
 }
 
-// HUD says how much is remembered for those who come to look.
+// HUD configures how many recent events and traces the server keeps for dashboards.
 type HUD struct {
-	RecentEvents int `toml:"recent_events" help:"how many events are kept for pages that are opened later"`
+	RecentEvents int `toml:"recent_events" help:"how many events are kept in memory, for pages that are opened later"`
 	RecentTraces int `toml:"recent_traces" help:"how many traces are kept in memory; 0 keeps none"`
 }
 
-// MCP is about the MCP server and the servers behind it.
+// MCP configures the MCP server and its upstreams.
 type MCP struct {
 	Import         []string `toml:"import" live:"yes" help:"mcpServers files of other clients to import, such as .mcp.json"`
-	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
-	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host; localhost, where others can reach this server, loopback"`
+	AllowedOrigins []string `toml:"allowed_origins" help:"web origins that may use the server, in addition to its own"`
+	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts that mcp_connect may reach, in addition to loopback; * allows every public host; a server that other machines can reach allows loopback only with localhost"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
 	Mode           string   `toml:"mode" live:"yes" help:"how clients see tools: direct lists every exposed tool; code lists only search_tools, get_tool_definitions and execute_code; auto is direct up to code_threshold"`
 	CodeThreshold  int      `toml:"code_threshold" live:"yes" help:"up to how many upstream tools auto lists directly"`
@@ -107,7 +107,7 @@ type MCP struct {
 	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
 }
 
-// Scripts says what scripts may do and how much of it.
+// Scripts configures the permissions and limits of scripts.
 type Scripts struct {
 	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
 	Startup   string   `toml:"startup" help:"script to run at start; startup.lua in the user's configuration folder when empty"`
@@ -122,16 +122,16 @@ type Scripts struct {
 	Read      []string `toml:"read" help:"folders scripts may read"`
 	Write     []string `toml:"write" help:"folders scripts may read and write"`
 	Env       []string `toml:"env" help:"environment variables scripts may see"`
-	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; none switches it off"`
+	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; an empty list disables it"`
 	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
 	HookFails string   `toml:"hook_errors" help:"what happens to a call whose hook fails: pass continues it unchanged, refuse rejects it"`
-	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
+	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; an empty list disables it"`
 	HTTPGet   string   `toml:"http_get" help:"how a GET request is classified: read, which previews send, or write, which previews only plan and approve = writes covers"`
 }
 
 // Upstream is one tool server to connect to: a URL, or a command to run.
-// Where it is, how it is started and what it is sent may name variables of our
-// own environment, as ${VAR} or ${VAR:-default}.
+// Its address, command, environment and headers may refer to variables of the server's
+// environment, as ${VAR} or ${VAR:-default}.
 type Upstream struct {
 	URL       string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
 	Command   string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
@@ -192,7 +192,7 @@ func defaults(env Environment) Config {
 	}
 }
 
-// Environment is the process environment, passed in so that tests decide what is in it.
+// Environment is the process environment. It is a parameter so that tests can set it.
 type Environment map[string]string
 
 // ProcessEnvironment reads "KEY=value" pairs as os.Environ gives them.
@@ -206,11 +206,11 @@ func ProcessEnvironment(pairs []string) Environment {
 	return env
 }
 
-// Sources is where a configuration comes from, weakest first: the defaults, the
-// file, the environment, the flags.
+// Sources are the sources of a configuration. In ascending precedence they are the
+// defaults, the file, the environment and the flags.
 type Sources struct {
-	File  string            // explicit path; "" looks in the usual places and needs none
-	Env   Environment       // LUANETTE_* and what the defaults need (HOME, XDG_*)
+	File  string            // explicit path; with "" the usual places are searched, and no file is required
+	Env   Environment       // LUANETTE_* and the variables that the defaults need (HOME, XDG_*)
 	Flags map[string]string // by key, such as "listen" or "log.level"; only those given
 }
 
@@ -220,8 +220,8 @@ type Loaded struct {
 	File    string            // the file read, or ""
 	Origins map[string]string // by key: "file", "environment" or "flag"; absent means default
 
-	sources Sources   // what was read, to read it again
-	waiting []pending // what the file says and only a restart will bring about
+	sources Sources   // to read the configuration again
+	waiting []pending // settings of the file that take effect at the next start
 }
 
 // Load reads the configuration. Every mistake is an invalid_config fault that
@@ -281,7 +281,7 @@ func (l *Loaded) readFile(path string) error {
 	return nil
 }
 
-// decodeFault turns what the decoder says into "file:line: key: problem".
+// decodeFault turns the decoder's error into "file:line: key: problem".
 func decodeFault(path, text string, err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
@@ -303,13 +303,13 @@ func decodeFault(path, text string, err error) error {
 		WithHint("docs/configuration.md lists every key with its type")
 }
 
-// wrongType is how the decoder words a value of another type than the field's.
+// wrongType matches the decoder's error about a value of the wrong type.
 var wrongType = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
 })
 
-// keyAt reads the key written on a line, with the section it stands in, for
-// errors whose decoder knows only the place.
+// keyAt returns the key on a line, with its section, for errors in which the decoder
+// names only the position.
 func keyAt(text string, line int) string {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {
@@ -387,7 +387,7 @@ func (l *Loaded) readEnvironment(env Environment) error {
 	return nil
 }
 
-// readAlias reads a setting from the variable that others know it by.
+// readAlias reads a setting from its alternative variable.
 func (l *Loaded) readAlias(s setting, env Environment) error {
 	value, ok := env[s.alias]
 	if !ok || s.alias == "" {
@@ -417,7 +417,7 @@ func (l *Loaded) readFlags(flags map[string]string) error {
 	return nil
 }
 
-// check refuses what no decoder can see to be wrong.
+// check refuses invalid values that the decoder does not detect.
 func (c *Config) check() error {
 	if err := c.checkChoices(); err != nil {
 		return err
@@ -429,7 +429,7 @@ func (c *Config) check() error {
 		return err
 	}
 	if c.MCP.ResultKB < 1 {
-		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
+		return fault.New(fault.Config, "mcp.result_kb: %d is too small", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
 	for _, check := range []func() error{
 		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkUpstreams,
@@ -441,7 +441,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// checkChoices refuses words where only some have a meaning.
+// checkChoices refuses unknown values of settings with a fixed set of values.
 func (c *Config) checkChoices() error {
 	for _, s := range []struct {
 		key, value, kind string
@@ -477,14 +477,14 @@ func (c *Config) checkUpstreams() error {
 	return nil
 }
 
-// checkPrefixes refuses prefixes that lead nowhere, or to two upstreams.
+// checkPrefixes refuses empty prefixes, and those that two upstreams have.
 func (c *Config) checkPrefixes() error {
 	leads := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		for _, prefix := range c.Upstreams[name].Prefixes {
 			if other, twice := leads[prefix]; twice || prefix == "" {
-				return fault.New(fault.Config, "upstreams.%s.prefixes: %q leads to %s already", name, prefix, cmp.Or(other, "everywhere")).
-					WithHint("a prefix such as \"cas_\" leads to one upstream; of several the longest counts")
+				return fault.New(fault.Config, "upstreams.%s.prefixes: %q already belongs to %s", name, prefix, cmp.Or(other, "everywhere")).
+					WithHint("a prefix such as \"cas_\" belongs to one upstream; the longest matching prefix is used")
 			}
 			leads[prefix] = name
 		}
@@ -494,12 +494,12 @@ func (c *Config) checkPrefixes() error {
 
 const (
 	configVariable = "LUANETTE_CONFIG"
-	keyVariable    = "LUANETTE_KEY"   // for commands that ask a server
-	testVariables  = "LUANETTE_TEST_" // of our own tests; no settings
+	keyVariable    = "LUANETTE_KEY"   // for commands that connect to a server
+	testVariables  = "LUANETTE_TEST_" // used by our own tests; not settings
 )
 
-// configFile finds the file to read: the one named by flag or variable, which
-// must exist, or the first of the usual places that does.
+// configFile returns the file to read: the one that a flag or variable names, which must
+// exist, or the first that exists in the usual places.
 func configFile(sources Sources) (string, error) {
 	if sources.File != "" {
 		return sources.File, nil
@@ -519,7 +519,7 @@ func configFile(sources Sources) (string, error) {
 	return "", nil
 }
 
-// UserFile is where a person's own configuration is looked for, and made.
+// UserFile returns the path of the user's own configuration file.
 func UserFile(env Environment) string { return filepath.Join(UserFolder(env), "luanette.toml") }
 
 func UserFolder(env Environment) string {
@@ -539,7 +539,7 @@ func dataFolder(env Environment) string {
 	return "luanette-data"
 }
 
-// DefaultGCPercent is how much garbage may pile up, in percent of what is held. A
-// server holds little and makes much that is short-lived: collecting it four times
-// less often costs some megabytes and saves a tenth of its processor time.
+// DefaultGCPercent is the default GOGC value. A server has a small heap and many
+// short-lived allocations: collecting a quarter as often costs some megabytes and saves
+// a tenth of its CPU time.
 const DefaultGCPercent = 400

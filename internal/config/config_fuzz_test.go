@@ -9,15 +9,15 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// planted are secrets that are never shown.
+// planted contains secrets that must not be shown.
 const planted = `
 [upstreams.zz-planted]
 url = "https://user:PLANTED@host.example/mcp?key=PLANTED"
 headers = { A = "PLANTED" }
 `
 
-// FuzzConfig reads any file as a configuration: what is wrong with it is told as a
-// fault of the configuration, and what is right can be shown, without its secrets.
+// FuzzConfig reads any text as a configuration. Every error must be an invalid_config
+// fault, and a valid configuration must be shown without its secrets.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"listen = \"127.0.0.1:0\"\n[upstreams.a]\nurl = \"https://user:x@h/mcp\"\nheaders = { A = \"x\" }\n",

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestConfigurationPage keeps docs/configuration.md what the program reads;
-// UPDATE=1 rewrites it.
+// TestConfigurationPage checks that docs/configuration.md matches the settings; UPDATE=1
+// rewrites it.
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	const path = "../../docs/configuration.md"
@@ -25,7 +25,7 @@ func TestConfigurationPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(onDisk) != page {
-		t.Error("docs/configuration.md is not what the program reads; run `make golden`")
+		t.Error("docs/configuration.md does not match the settings; run `make golden`")
 	}
 }
 
@@ -35,7 +35,7 @@ func configurationPage() string {
 
 Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. This page is generated.
 
-A running server reads the file again when it changes, and at SIGHUP. What is marked *live* takes effect at once, and so do all tables of upstreams and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
+A running server reads the file again when it changes, and at SIGHUP. Settings marked *live* take effect at once, and so do all tables of upstreams and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
 
 | key | variable | type | default | live | meaning |
 |---|---|---|---|---|---|
@@ -103,8 +103,8 @@ func defaultText(s setting) string {
 	return fmt.Sprintf("`%v`", s.field.Interface())
 }
 
-// TestUpstreamsPage holds docs/upstreams.md to what the program understands:
-// every piece of configuration on it is read without an error or a warning.
+// TestUpstreamsPage checks that every configuration in docs/upstreams.md is read without
+// an error or a warning.
 func TestUpstreamsPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/upstreams.md")
@@ -134,7 +134,7 @@ func TestUpstreamsPage(t *testing.T) {
 	}
 }
 
-// TestPagesOfSettings holds pages that show settings to what the program understands.
+// TestPagesOfSettings checks that the configurations in other pages are valid.
 func TestPagesOfSettings(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"oauth", "security", "policy", "audit", "trust"} {

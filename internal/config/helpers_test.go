@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// write puts a luanette.toml into a folder of the test's own.
+// write writes a luanette.toml into a temporary folder.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "luanette.toml")
@@ -17,7 +17,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// rewrite changes a file as an editor does: a new one takes its place.
+// rewrite changes a file as editors do: it replaces the file by a new one.
 func rewrite(t *testing.T, path, text string) {
 	t.Helper()
 	fresh := path + ".new"
@@ -29,7 +29,7 @@ func rewrite(t *testing.T, path, text string) {
 	}
 }
 
-// fenced are the blocks of a page that are marked as being of a language.
+// fenced returns the code blocks of a page in one language.
 func fenced(page, language string) (blocks []string) {
 	inside := false
 	for line := range strings.Lines(page) {

@@ -6,7 +6,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Hoot is about the music backend.
+// Hoot configures the music backend.
 type Hoot struct {
 	Enabled  bool         `toml:"enabled" help:"offer the music tools as namespace hootenanny, in this process; an upstream of that name goes before them"`
 	Expose   []string     `toml:"expose" live:"yes" help:"which of the music tools our clients see directly: names, or all"`
@@ -15,7 +15,7 @@ type Hoot struct {
 	Services HootServices `toml:"services"`
 }
 
-// HootServices says where the models are.
+// HootServices holds the URLs of the models.
 type HootServices struct {
 	Orpheus    string `toml:"orpheus" help:"address of the Orpheus service; http://127.0.0.1:2000 when empty"`
 	Classifier string `toml:"orpheus_classifier" help:"address of the Orpheus classifier; http://127.0.0.1:2001 when empty"`
@@ -31,7 +31,7 @@ func defaultHoot() Hoot { return Hoot{Enabled: true, UploadMB: 256} }
 
 func (c Hoot) check() error {
 	if c.UploadMB < 1 {
-		return fault.New(fault.Config, "hoot.upload_mb: %d is too few", c.UploadMB).WithHint("give 1 or more")
+		return fault.New(fault.Config, "hoot.upload_mb: %d is too small", c.UploadMB).WithHint("use 1 or more")
 	}
 	s := c.Services
 	for key, address := range map[string]string{

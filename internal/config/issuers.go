@@ -10,7 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Issuer is somebody whose tokens open the doors, beside our own keys.
+// Issuer is an authorization server whose tokens are accepted in addition to our own
+// keys.
 type Issuer struct {
 	Issuer   string              `toml:"issuer" help:"the iss claim of its tokens, such as https://login.example"`
 	Audience string              `toml:"audience" help:"required aud claim: the public URL of this server, such as https://hub.example/mcp"`
@@ -19,7 +20,7 @@ type Issuer struct {
 	Org      string              `toml:"org" help:"the organisation its tokens are limited to"`
 }
 
-// checkIssuers refuses issuers that could not be trusted.
+// checkIssuers refuses issuers without a valid URL, an audience or known scopes.
 func (c *Config) checkIssuers() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Issuers)) {
 		i := c.Issuers[name]

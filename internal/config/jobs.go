@@ -6,7 +6,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Jobs is about scripts that run in the background.
+// Jobs configures background jobs.
 type Jobs struct {
 	Workers      int      `toml:"workers" help:"how many jobs run at once"`
 	Timeout      Duration `toml:"timeout" help:"how long one run of a job may take; 0 means scripts.timeout"`
@@ -21,9 +21,9 @@ func defaultJobs() Jobs {
 func (c Jobs) check() error {
 	switch {
 	case c.Workers < 1:
-		return fault.New(fault.Config, "jobs.workers: %d is too few", c.Workers).WithHint("give 1 or more")
+		return fault.New(fault.Config, "jobs.workers: %d is too small", c.Workers).WithHint("use 1 or more")
 	case c.Timeout < 0 || c.KeepComplete <= 0 || c.KeepFailed <= 0:
-		return fault.New(fault.Config, "jobs: timeout, keep_complete and keep_failed are lengths of time above zero").
+		return fault.New(fault.Config, "jobs: timeout, keep_complete and keep_failed must be greater than zero").
 			WithHint("such as 5m or 720h")
 	}
 	return nil

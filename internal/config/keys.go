@@ -25,8 +25,8 @@ type Key struct {
 	Expires    string   `toml:"expires" help:"expiry date, such as 2027-01-31"`
 }
 
-// FixedKeys are those of the configuration, and ENGINE_API_KEY, which opens
-// everything.
+// FixedKeys returns the keys of the configuration, and ENGINE_API_KEY, which has every
+// scope.
 func (c *Config) FixedKeys(env Environment) (keys []apikey.Key, err error) {
 	if token := env["ENGINE_API_KEY"]; token != "" {
 		keys = append(keys, apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf(token), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}})
@@ -41,7 +41,7 @@ func (c *Config) FixedKeys(env Environment) (keys []apikey.Key, err error) {
 	return keys, nil
 }
 
-// read makes a key of what the configuration says of it.
+// read returns the key that the configuration describes.
 func (c Key) read(name string, env Environment) (key apikey.Key, err error) {
 	bad := func(format string, args ...any) (apikey.Key, error) {
 		return key, fault.New(fault.Config, "keys."+name+": "+format, args...)
@@ -52,7 +52,7 @@ func (c Key) read(name string, env Environment) (key apikey.Key, err error) {
 	}}
 	switch {
 	case c.Hash != "" && c.Env != "" || c.Hash == "" && c.Env == "":
-		return bad("it takes either hash or env")
+		return bad("it needs either hash or env")
 	case c.Hash != "":
 		if key.Hash, err = apikey.ParseHash(c.Hash); err != nil {
 			return key, fault.Wrap(fault.Config, err, "keys.%s", name)

@@ -11,16 +11,16 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
-// NodeName is what this machine is called among others.
+// NodeName returns the name of this node.
 func (c *Config) NodeName() string {
 	if c.Node != "" {
 		return c.Node
 	}
-	name, _ := os.Hostname() // an empty one is called something
+	name, _ := os.Hostname() // an empty name has a default
 	return name
 }
 
-// Address is where somebody on this machine reaches a server of this configuration.
+// Address returns the URL at which this machine reaches a server of this configuration.
 func (c *Config) Address() string {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -29,7 +29,7 @@ func (c *Config) Address() string {
 	return c.Scheme() + "://" + c.Listen
 }
 
-// Scheme is how addresses of ours begin.
+// Scheme returns the scheme of the server's URLs: http or https.
 func (c *Config) Scheme() string {
 	if c.TLSCert != "" {
 		return "https"
@@ -37,9 +37,9 @@ func (c *Config) Scheme() string {
 	return "http"
 }
 
-// CheckListen refuses an address that cannot be listened on, before anything is built
-// and other nodes are told of this one. Nobody is let in: until there is somebody to
-// answer, connections are refused.
+// CheckListen returns an error if the server cannot listen on its address. It runs before
+// the server is built and registered with other nodes. It closes the listener again, so
+// connections are refused until the server serves.
 func (c *Config) CheckListen(ctx context.Context) error {
 	listener, err := httpserver.Listen(ctx, httpserver.Options{Address: c.Listen})
 	if err != nil {
@@ -51,15 +51,15 @@ func (c *Config) CheckListen(ctx context.Context) error {
 func (c *Config) checkTLS() error {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return fault.New(fault.Config, "tls_cert and tls_key go together").WithHint("`luanette cert` makes both")
+		return fault.New(fault.Config, "tls_cert and tls_key must be given together").WithHint("`luanette cert` creates both")
 	case c.MaxConnections < 1:
-		return fault.New(fault.Config, "max_connections: %d is too few", c.MaxConnections).WithHint("10000 is usual")
+		return fault.New(fault.Config, "max_connections: %d is too small", c.MaxConnections).WithHint("10000 is usual")
 	}
 	return nil
 }
 
-// ListensLocally tells whether only this machine can reach an address.
+// ListensLocally reports whether only this machine can reach an address.
 func ListensLocally(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err != nil || host != "" && netguard.IsLoopback(host) // what is no address the listener says better
+	return err != nil || host != "" && netguard.IsLoopback(host) // the listener reports an invalid address
 }

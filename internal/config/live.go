@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// isLive tells fields that take effect when the file changes.
+// isLive reports whether a field takes effect when the file changes.
 func isLive(field reflect.StructField) bool { return field.Tag.Get("live") != "" }
 
-// Entry is what a configuration can differ in: a setting, or a whole table.
+// Entry is one setting or one whole table of a configuration.
 type Entry struct {
 	Key   string
 	Live  bool
 	Value reflect.Value
 }
 
-// Entries is all of them, in the order they are written down.
+// Entries returns all entries, in the order of the fields.
 func Entries(c *Config) []Entry { return walkEntries(reflect.ValueOf(c).Elem(), "") }
 
 func walkEntries(v reflect.Value, prefix string) (found []Entry) {
@@ -34,14 +34,15 @@ func walkEntries(v reflect.Value, prefix string) (found []Entry) {
 	return found
 }
 
-// pending is a setting that is another in the file than it was at the start, and
-// takes effect at the next.
+// pending is a setting that was changed in the file since the start. It takes effect at
+// the next start.
 type pending struct {
 	key  string
-	want string // as it may be shown; "" of a table
+	want string // without secrets; "" for a table
 }
 
-// WithLive is what holds when a configuration is read after l, which it began with.
+// WithLive returns the effective configuration after another was read: its live settings,
+// and the other settings of l, which the server started with.
 func (l *Loaded) WithLive(fresh *Loaded) *Loaded {
 	both := &Loaded{Config: l.Config, File: fresh.File, Origins: maps.Clone(l.Origins), sources: l.sources}
 	shown := map[string]string{}
@@ -68,8 +69,8 @@ func (l *Loaded) WithLive(fresh *Loaded) *Loaded {
 	return both
 }
 
-// sameValue tells whether two values mean the same: a list or table that is not
-// there is an empty one.
+// sameValue reports whether two values are equal. A missing list or table equals an
+// empty one.
 func sameValue(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -98,7 +99,7 @@ func (l *Loaded) awaits(key string) string {
 	return "; RESTART NEEDED for " + l.waiting[at].want
 }
 
-// WatchedFiles are the files that make up the configuration, by their full paths.
+// WatchedFiles returns the absolute paths of the files of the configuration.
 func (l *Loaded) WatchedFiles() map[string]bool {
 	paths := make([]string, 0, 1+len(l.MCP.Import))
 	if l.File != "" {

@@ -17,22 +17,22 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
-// OAuth is about logging in to upstreams.
+// OAuth configures logins to upstreams.
 type OAuth struct {
-	Key         string `toml:"key" secret:"all" help:"what tokens are encrypted with, as a reference such as ${env:NAME}; empty makes a file oauth.key in the data folder, which a database that several nodes share does not allow"`
-	RedirectURL string `toml:"redirect_url" help:"where browsers come back to after a login at this server, when it is not reached at the address it listens on: https://HOST/oauth/callback"`
-	MetadataURL string `toml:"client_metadata_url" help:"where authorization servers find our client metadata: https://HOST/oauth/client.json of this server, or a copy of that page"`
+	Key         string `toml:"key" secret:"all" help:"key that encrypts tokens, as a reference such as ${env:NAME}; empty creates a file oauth.key in the data folder, which is not allowed if several nodes share the database"`
+	RedirectURL string `toml:"redirect_url" help:"URL that browsers are redirected to after a login: https://HOST/oauth/callback; needed if browsers do not reach the server at its listen address"`
+	MetadataURL string `toml:"client_metadata_url" help:"URL of our client metadata for authorization servers: https://HOST/oauth/client.json of this server, or a copy of that document"`
 }
 
-// UpstreamOAuth is about logging in to one upstream.
+// UpstreamOAuth configures the login to one upstream.
 type UpstreamOAuth struct {
-	ClientID     string   `toml:"client_id,omitempty" help:"who we are at the authorization server, where it does not register clients by itself"`
-	ClientSecret string   `toml:"client_secret,omitempty" secret:"all" help:"and the secret, as a reference such as ${env:NAME}"`
-	ClientKey    string   `toml:"client_key,omitempty" secret:"all" help:"or a private key to sign with (PEM, PKCS #8), as a reference"`
-	Scopes       []string `toml:"scopes,omitempty" help:"what to be allowed, instead of what the server asks for"`
-	Issuer       string   `toml:"issuer,omitempty" help:"the only authorization server to log in at"`
-	Grant        string   `toml:"grant,omitempty" help:"code (a person agrees in a browser), device, or credentials (nobody is asked: client_id and its secret or key are enough)"`
-	RedirectPort int      `toml:"redirect_port,omitempty" help:"port the browser comes back to when luanette upstream login is used; any when 0"`
+	ClientID     string   `toml:"client_id,omitempty" help:"client id at the authorization server, if it does not register clients automatically"`
+	ClientSecret string   `toml:"client_secret,omitempty" secret:"all" help:"client secret, as a reference such as ${env:NAME}"`
+	ClientKey    string   `toml:"client_key,omitempty" secret:"all" help:"private key that signs client assertions, instead of a secret (PEM, PKCS #8), as a reference"`
+	Scopes       []string `toml:"scopes,omitempty" help:"scopes to request, instead of those that the upstream asks for"`
+	Issuer       string   `toml:"issuer,omitempty" help:"the only authorization server that may be used"`
+	Grant        string   `toml:"grant,omitempty" help:"code (a person consents in a browser), device, or credentials (no person is needed: client_id and its secret or key suffice)"`
+	RedirectPort int      `toml:"redirect_port,omitempty" help:"port that luanette upstream login listens on for the browser; 0 means any"`
 }
 
 func (u *UpstreamOAuth) settings() upstream.OAuth {
@@ -45,7 +45,7 @@ func (u *UpstreamOAuth) settings() upstream.OAuth {
 	}
 }
 
-// hidden is what of it may be shown.
+// hidden returns a copy without secrets.
 func (u *UpstreamOAuth) hidden() *UpstreamOAuth {
 	if u == nil {
 		return nil
@@ -64,7 +64,7 @@ func (u *UpstreamOAuth) check(name string) error {
 	case !slices.Contains(grants, u.Grant):
 		return fault.New(fault.Config, "upstreams.%s.oauth.grant: %q is unknown", name, u.Grant).WithHint("use code, device or credentials")
 	case u.Grant == oauth.GrantCredentials && (u.ClientID == "" || u.ClientSecret == "" && u.ClientKey == ""):
-		return fault.New(fault.Config, "upstreams.%s.oauth: credentials takes client_id, and client_secret or client_key", name)
+		return fault.New(fault.Config, "upstreams.%s.oauth: credentials needs client_id, and client_secret or client_key", name)
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func (l *Loaded) OAuthOptions(secrets secret.Finder, log *slog.Logger) oauth.Opt
 	}
 }
 
-// OAuthKey is what tokens are encrypted with: configured, or of a file that only
-// its owner may read, made when it is first needed.
+// OAuthKey returns the key that encrypts tokens. It is configured, or read from a file
+// that only its owner may read, which is created on first use.
 func (l *Loaded) OAuthKey(secrets secret.Finder) (secret.Text, error) {
 	if l.OAuth.Key != "" {
 		return secrets.Find(l.OAuth.Key)
@@ -89,8 +89,8 @@ func (l *Loaded) OAuthKey(secrets secret.Finder) (secret.Text, error) {
 	if own, err := l.ownDatabase(secrets); err != nil {
 		return secret.Text{}, err
 	} else if !own {
-		return secret.Text{}, fault.New(fault.Config, "oauth.key is not set, and nodes that share a database have to share it").
-			WithHint("make one with `openssl rand -hex 32` and give it to every node, as oauth.key = \"${env:LUANETTE_OAUTH_SECRET}\"")
+		return secret.Text{}, fault.New(fault.Config, "oauth.key is not set, and nodes that share a database must share it").
+			WithHint("create one with `openssl rand -hex 32` and set it on every node, as oauth.key = \"${env:LUANETTE_OAUTH_SECRET}\"")
 	}
 	path := filepath.Join(l.Data, "oauth.key")
 	made := make([]byte, 32)
@@ -106,7 +106,7 @@ func (l *Loaded) OAuthKey(secrets secret.Finder) (secret.Text, error) {
 		return secret.Text{}, fault.Wrap(fault.Config, err, "make %s", path)
 	}
 	if info, err := os.Stat(path); err == nil && !privateFile(info) {
-		return secret.Text{}, fault.New(fault.Config, "others may read %s", path).WithHint("chmod 600 %s", path)
+		return secret.Text{}, fault.New(fault.Config, "other users may read %s", path).WithHint("chmod 600 %s", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// PinSettings are what the configuration says of whom to trust.
+// PinSettings returns the trust settings of the upstreams.
 func (c *Config) PinSettings() pin.Settings {
 	s := pin.Settings{Default: pin.Mode(c.Trust), Modes: map[string]pin.Mode{}, Owned: map[string]bool{}}
 	for name, u := range c.Upstreams {
@@ -22,7 +22,7 @@ func (c *Config) PinSettings() pin.Settings {
 
 func (c *Config) checkTrust() error {
 	wrong := func(key, mode string) error {
-		return fault.New(fault.Config, "%s: %q is not a way to trust", key, mode).WithHint("use open or pin")
+		return fault.New(fault.Config, "%s: unknown trust mode %q", key, mode).WithHint("use open or pin")
 	}
 	if !slices.Contains(pin.Modes(), pin.Mode(c.Trust)) {
 		return wrong("trust", c.Trust)

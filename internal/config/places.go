@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// UpstreamPlaces tells where the configuration has its upstreams, as file:line, or only the
-// file where the line cannot be told.
+// UpstreamPlaces returns where each upstream is configured, as file:line, or as the file
+// alone if the line is unknown.
 func (l *Loaded) UpstreamPlaces() map[string]string {
 	found := map[string]string{}
 	for _, path := range l.MCP.Import {
 		path = l.beside(path)
-		text, _ := os.ReadFile(path) // who reads what is in it says what is wrong with it
+		text, _ := os.ReadFile(path) // the parser reports an unreadable file
 		for name, line := range serverLines(string(text)) {
 			if found[name] == "" {
 				found[name] = fmt.Sprintf("%s:%d", path, line)
@@ -35,8 +35,7 @@ func (l *Loaded) UpstreamPlaces() map[string]string {
 	return found
 }
 
-// upstreamLines are the lines on which a luanette.toml begins to speak of each
-// upstream.
+// upstreamLines returns the line of a luanette.toml on which each upstream first appears.
 func upstreamLines(text string) map[string]int {
 	lines := map[string]int{}
 	table, number := "", 0
@@ -57,15 +56,16 @@ func upstreamLines(text string) map[string]int {
 	return lines
 }
 
-// plainKey is a dotted key without quotes and spaces; names of upstreams need none.
+// plainKey returns a dotted key without quotes and spaces, which names of upstreams do
+// not contain.
 func plainKey(key string) string {
 	return strings.NewReplacer(`"`, "", "'", "", " ", "", "\t", "").Replace(key)
 }
 
 var memberName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`) })
 
-// serverLines are the lines on which an mcpServers file first names an object, which
-// its servers are.
+// serverLines returns the line on which an mcpServers file first names each object. Its
+// servers are objects.
 func serverLines(text string) map[string]int {
 	lines := map[string]int{}
 	number := 0

@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 )
 
-// PolicyRule is one rule: what holds for some keys and some tools. The first
-// that fits counts.
+// PolicyRule is one rule for some keys and some tools. The first rule that matches
+// decides.
 type PolicyRule struct {
 	Key    string `toml:"key,omitempty" help:"name of the keys it applies to, * matches any text; optional, matches everyone if omitted"`
 	Tool   string `toml:"tool" help:"what it applies to: namespace.tool, one of our tools, or a script function such as http.request; * matches any text"`
@@ -22,7 +22,7 @@ type PolicyRule struct {
 	Reason string `toml:"reason,omitempty" help:"included in the error of refused calls"`
 }
 
-// PolicySettings are the policy as the configuration has it.
+// PolicySettings returns the configured policy.
 func (c *Config) PolicySettings() policy.Settings {
 	s := policy.Settings{ReadOnly: c.ReadOnly, Readers: c.Readers, Labels: map[string][]string{}, Accepts: maps.Clone(c.Accepts)}
 	if s.Accepts == nil {
@@ -48,14 +48,14 @@ func (c *Config) checkPolicy() error {
 		case r.Tool == "":
 			return fault.New(fault.Config, "policy %d: tool is missing", i+1).WithHint(`write tool = "namespace.tool", or "*" for all`)
 		case !slices.Contains(policy.Verdicts(), policy.Verdict(r.Do)):
-			return fault.New(fault.Config, "policy %d: do: %q is none", i+1, r.Do).WithHint("use allow, deny, approve or read_only")
+			return fault.New(fault.Config, "policy %d: do: unknown value %q", i+1, r.Do).WithHint("use allow, deny, approve or read_only")
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(c.Accepts)) {
 		if _, known := c.Upstreams[place]; known || slices.Contains(policy.Sinks, place) {
 			continue
 		}
-		f := fault.New(fault.Config, "accepts.%s: there is no such place", place)
+		f := fault.New(fault.Config, "accepts.%s: no such upstream or sink", place)
 		if near := suggest.Names(place, append(slices.Sorted(maps.Keys(c.Upstreams)), policy.Sinks...), 1); len(near) > 0 {
 			return f.WithHint("did you mean %s?", near[0])
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// SecretFinder looks up what the configuration refers to. Files are beside it.
+// SecretFinder resolves references to secrets. Paths are relative to the configuration
+// file.
 func (l *Loaded) SecretFinder(env Environment) secret.Finder {
 	folder := ""
 	if l.File != "" {
@@ -28,8 +29,7 @@ func (l *Loaded) SecretFinder(env Environment) secret.Finder {
 	}
 }
 
-// OpenDatabase opens the database that the configuration names. Its URL may refer to
-// a password.
+// OpenDatabase opens the configured database. Its URL may contain references.
 func (l *Loaded) OpenDatabase(ctx context.Context, secrets secret.Finder) (*db.DB, error) {
 	url, err := l.DatabaseURL(secrets)
 	if err != nil {
@@ -38,7 +38,7 @@ func (l *Loaded) OpenDatabase(ctx context.Context, secrets secret.Finder) (*db.D
 	return db.Open(ctx, url, db.Options{})
 }
 
-// DatabaseURL is where the database is, with what it refers to.
+// DatabaseURL returns the URL of the database, with its references resolved.
 func (l *Loaded) DatabaseURL(secrets secret.Finder) (string, error) {
 	url, err := secrets.Find(l.Database)
 	if err != nil {
@@ -47,8 +47,8 @@ func (l *Loaded) DatabaseURL(secrets secret.Finder) (string, error) {
 	return url.Reveal(), nil
 }
 
-// DataLocation is where everything is kept, for people: the data folder, and the database
-// where that is elsewhere.
+// DataLocation returns where data is stored, for messages: the data folder, and the
+// database if it is elsewhere.
 func (l *Loaded) DataLocation() string {
 	if strings.HasPrefix(l.Database, "sqlite:") {
 		return l.Data
@@ -56,7 +56,7 @@ func (l *Loaded) DataLocation() string {
 	return l.Data + " and " + db.RedactURL(l.Database)
 }
 
-// ownDatabase tells that nobody but this machine uses the database.
+// ownDatabase reports whether only this machine can use the database.
 func (l *Loaded) ownDatabase(secrets secret.Finder) (bool, error) {
 	address, err := l.DatabaseURL(secrets)
 	if err != nil {

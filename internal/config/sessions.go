@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// Sessions is about environments that persist between runs.
+// Sessions configures script sessions, whose variables persist between runs.
 type Sessions struct {
 	Idle     Duration `toml:"idle" help:"how long an unused session is kept"`
 	Limit    int      `toml:"limit" help:"how many sessions one user may have"`
@@ -24,7 +24,7 @@ func defaultSessions() Sessions {
 func (c Sessions) check() error {
 	switch {
 	case c.Idle <= 0:
-		return fault.New(fault.Config, "sessions.idle: a session must be kept for some time").WithHint("such as 168h")
+		return fault.New(fault.Config, "sessions.idle: must be greater than zero").WithHint("such as 168h")
 	case c.Limit < 1 || c.StateMB < 1:
 		return fault.New(fault.Config, "sessions: limit and state_mb must be 1 or more")
 	case c.Timeout < 0 || c.MemoryMB < 0 || c.ReadyMB < 0:
@@ -33,7 +33,7 @@ func (c Sessions) check() error {
 	return nil
 }
 
-// SessionOptions is the same in the room's words.
+// SessionOptions returns the options of script sessions.
 func (c Sessions) SessionOptions() script.SessionOptions {
 	return script.SessionOptions{
 		Idle: time.Duration(c.Idle), Limit: c.Limit,

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// setting is one scalar (or list of strings) of the configuration that can be
-// given as text: by a variable or a flag.
+// setting is one scalar or list of strings of the configuration, which a variable or a
+// flag can set as text.
 type setting struct {
 	key    string // "log.level"
 	help   string
-	secret string // how it hides itself when shown: "", "url" or "all"
-	alias  string // another variable that sets it, which others know it by; its own is stronger
+	secret string // what Show hides: "", "url" or "all"
+	alias  string // another variable that sets it; its own takes precedence
 	live   bool   // it takes effect when the file changes
 	field  reflect.Value
 }
 
-// variable is the environment variable that sets it.
+// variable returns the name of the environment variable that sets it.
 func (s setting) variable() string {
 	return "LUANETTE_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
 }
 
-// set parses text as the field's type wants it.
+// set parses text by the field's type.
 func (s setting) set(text string) error {
 	switch target := s.field.Addr().Interface().(type) {
 	case *string:
@@ -87,7 +87,7 @@ func splitList(text string) []string {
 	return items
 }
 
-// settingsOf walks the configuration in the order it is written down.
+// settingsOf returns the settings in the order of the fields.
 func settingsOf(c *Config) []setting {
 	return walkSettings(reflect.ValueOf(c).Elem(), "")
 }
@@ -108,7 +108,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 	return found
 }
 
-// settingKeys lists every key a file may have at its top, sections included.
+// settingKeys lists every top-level key that a file may have, including sections.
 func settingKeys() []string {
 	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "policy", "accepts", "audit"}
 	for _, s := range settingsOf(new(Config)) {

@@ -14,11 +14,11 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 )
 
-// markFileKeys remembers which keys the file gave, for Show.
+// markFileKeys records for Show which keys the file sets.
 func (l *Loaded) markFileKeys(text []byte) {
 	var given map[string]any
 	if toml.Unmarshal(text, &given) != nil {
-		return // it was decoded already; a second opinion is not worth an error
+		return // it was decoded before, so this does not fail
 	}
 	for _, s := range settingsOf(&l.Config) {
 		if hasKey(given, strings.Split(s.key, ".")) {
@@ -99,7 +99,7 @@ func (s setting) show(name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// shown is the value as anybody may see it.
+// shown returns the value without secrets.
 func (s setting) shown() any {
 	value := s.field.Interface()
 	text, ok := value.(string)
@@ -117,14 +117,14 @@ func (s setting) shown() any {
 
 const hiddenValue = "(hidden)"
 
-// hidePassword keeps a URL readable without its password.
+// hidePassword returns a URL without its password.
 func hidePassword(text string) string {
 	if strings.HasPrefix(text, "sqlite:") {
 		return text
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return hiddenValue // who knows where the password is
+		return hiddenValue // the position of the password is unknown
 	}
 	if query := u.Query(); query.Has("password") {
 		query.Del("password")
@@ -137,8 +137,8 @@ func hidePassword(text string) string {
 	return strings.Replace(u.String(), "@", ":"+hiddenValue+"@", 1)
 }
 
-// hidden is the upstream as it may be shown: environment values and headers are
-// where people put their tokens, and so are passwords and query strings of URLs.
+// hidden returns a copy of the upstream without values that may be secret: environment
+// values, headers, and the passwords and query strings of URLs.
 func (u Upstream) hidden() Upstream {
 	u.URL = hideQuery(hidePassword(u.URL))
 	u.Args = redact.Args(u.Args)

@@ -47,7 +47,7 @@ func Changes(started, before, now *Loaded) []Updated {
 	return changes
 }
 
-// namesIn returns the names of a table, whose values may be secret.
+// namesIn returns the names of a table without its values, which may be secret.
 func namesIn(table reflect.Value) any {
 	if table.Kind() != reflect.Map {
 		return fmt.Sprintf("%d entries", table.Len())
@@ -74,7 +74,7 @@ func changedUpstreams(before, now map[string]map[string]any) (changes []Updated)
 	return changes
 }
 
-// shownUpstreams is the upstreams as anybody may see them.
+// shownUpstreams returns the upstreams without secrets.
 func (l *Loaded) shownUpstreams() map[string]map[string]any {
 	shown := map[string]map[string]any{}
 	for name, u := range l.Upstreams {

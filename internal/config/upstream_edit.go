@@ -14,9 +14,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// AddUpstream writes an upstream into the configuration file, which is made when
-// there is none, and returns the file's path. What else is in the file, comments
-// included, stays as it is.
+// AddUpstream adds an upstream to the configuration file and returns the file's path. It
+// creates the file if there is none. The rest of the file does not change, including
+// comments.
 func AddUpstream(sources Sources, name string, entry Upstream) (file string, err error) {
 	if _, _, err := entry.spec(name, sources.Env); err != nil {
 		return "", err
@@ -41,12 +41,12 @@ func AddUpstream(sources Sources, name string, entry Upstream) (file string, err
 		if text != "" && !strings.HasSuffix(text, "\n\n") {
 			text = strings.TrimRight(text, "\n") + "\n\n"
 		}
-		// The bare parent's header may be there already, and is never needed.
+		// The header of the parent table is not needed, and the file may contain it.
 		return text + strings.TrimPrefix(string(table), "[upstreams]\n"), nil
 	})
 }
 
-// hasUpstream tells whether a configuration file, which need not exist, names an
+// hasUpstream reports whether a configuration file, which need not exist, contains an
 // upstream.
 func hasUpstream(file, name string) (bool, error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,8 @@ func hasUpstream(file, name string) (bool, error) {
 	return taken, nil
 }
 
-// RemoveUpstream takes an upstream's table out of the configuration file and
-// returns the file's path.
+// RemoveUpstream removes an upstream's table from the configuration file and returns the
+// file's path.
 func RemoveUpstream(sources Sources, name string) (file string, err error) {
 	loaded, err := Load(sources)
 	if err != nil {
@@ -82,8 +82,8 @@ func RemoveUpstream(sources Sources, name string) (file string, err error) {
 
 var tableHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?$`) })
 
-// cutTable removes a table and the tables below it from TOML text. A table that
-// is written in another way than under a header of its own is left to a person.
+// cutTable removes a table and the tables below it from TOML text. It returns an error
+// for a table without its own header.
 func cutTable(text, table string) (string, error) {
 	var kept []string
 	found, inside := false, false
@@ -98,7 +98,7 @@ func cutTable(text, table string) (string, error) {
 		}
 	}
 	if !found {
-		return "", fault.New(fault.Config, "the table [%s] is not written as one", table).
+		return "", fault.New(fault.Config, "the table [%s] has no header of its own", table).
 			WithHint("remove it from the file by hand")
 	}
 	return strings.TrimRight(strings.Join(kept, ""), "\n") + "\n", nil

@@ -67,7 +67,7 @@ func TestANamedFileIsMade(t *testing.T) {
 	}
 }
 
-func TestATableWrittenOtherwiseIsLeftToAPerson(t *testing.T) {
+func TestRemoveRefusesATableWithoutAHeader(t *testing.T) {
 	t.Parallel()
 	sources := Sources{File: write(t, "upstreams = { a = { url = \"http://127.0.0.1:2\" } }\n")}
 	if _, err := RemoveUpstream(sources, "a"); err == nil || !strings.Contains(fault.HintOf(err), "by hand") {

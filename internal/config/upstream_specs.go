@@ -13,9 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
-// UpstreamSpecs are the upstreams the configuration wants: its own tables, and those of
-// the mcpServers files it imports. Where a name is in both, its own table wins.
-// Warnings are for the log: they stop nobody.
+// UpstreamSpecs returns the configured upstreams: those of the configuration's tables and
+// of the mcpServers files it imports. If a name is in both, the table takes precedence.
+// Warnings are for the log.
 func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
 		u := l.Upstreams[name]
@@ -40,7 +40,7 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 				continue
 			}
 			if slices.ContainsFunc(specs, func(s upstream.Spec) bool { return s.Name == spec.Name }) {
-				warnings = append(warnings, fmt.Sprintf("%s: server %q: an earlier file has one of that name, this one is left out", path, spec.Name))
+				warnings = append(warnings, fmt.Sprintf("%s: server %q: ignored, since an earlier file has a server of that name", path, spec.Name))
 				continue
 			}
 			spec.Trusted = true
@@ -50,7 +50,7 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 	return specs, warnings, nil
 }
 
-// beside reads a path as the configuration file means it: relative to itself.
+// beside resolves a path relative to the configuration file.
 func (l *Loaded) beside(path string) string {
 	if filepath.IsAbs(path) || l.File == "" {
 		return path
@@ -74,7 +74,7 @@ func importServers(path string, env Environment) ([]upstream.Spec, []string, err
 	return specs, warnings, nil
 }
 
-// spec is the upstream in the connection manager's words, its variables filled in
+// spec returns the upstream's options for the connection manager. Variables are replaced
 // from env.
 func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnings []string, err error) {
 	expose, err := exposeList(u.Expose)
@@ -96,12 +96,12 @@ func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnin
 	return spec, warnings, nil
 }
 
-// rule is how the upstream's tools are arranged.
+// rule returns which of the upstream's tools are exposed, and under which names.
 func (u Upstream) rule() overlay.Rule {
 	return overlay.Rule{Priority: u.Priority, Tools: u.Ranks, Aliases: u.Aliases}
 }
 
-// OverlayRules are those of all upstreams that have any, by namespace.
+// OverlayRules returns the rules of all upstreams that have any, by namespace.
 func (l *Loaded) OverlayRules() map[string]overlay.Rule {
 	rules := map[string]overlay.Rule{}
 	for name, u := range l.Upstreams {
@@ -136,7 +136,7 @@ func exposeList(value any) ([]string, error) {
 		}
 		return names, nil
 	default:
-		return nil, fmt.Errorf("%v is neither a word nor a list", v)
+		return nil, fmt.Errorf("%v is neither a string nor a list", v)
 	}
 }
 
