@@ -14,19 +14,20 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// hand is a clock that tests move.
-type hand struct {
+// testClock is a clock that tests move.
+type testClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (h *hand) now() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return h.at }
+func (h *testClock) now() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return h.at }
 
-func (h *hand) move(d time.Duration) { h.mu.Lock(); defer h.mu.Unlock(); h.at = h.at.Add(d) }
+func (h *testClock) move(d time.Duration) { h.mu.Lock(); defer h.mu.Unlock(); h.at = h.at.Add(d) }
 
-func newHand() *hand { return &hand{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+func newTestClock() *testClock { return &testClock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
 
-// opened opens a store and a second one on the same database, like two nodes.
+// opened returns a store, and a function that opens another one on the same database,
+// like another node.
 func opened(t *testing.T, o apikey.Options) (*apikey.Store, func() *apikey.Store) {
 	t.Helper()
 	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
@@ -35,11 +36,11 @@ func opened(t *testing.T, o apikey.Options) (*apikey.Store, func() *apikey.Store
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	another := func() *apikey.Store {
-		ring, err := apikey.Open(t.Context(), store, o)
+		keys, err := apikey.Open(t.Context(), store, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ring
+		return keys
 	}
 	return another(), another
 }
@@ -58,42 +59,42 @@ func create(t *testing.T, r *apikey.Store, k apikey.Key) string {
 
 func TestKeyLifecycle(t *testing.T) {
 	t.Parallel()
-	ring, _ := opened(t, apikey.Options{})
+	keys, _ := opened(t, apikey.Options{})
 	ctx := t.Context()
-	if any, err := ring.HasKeys(ctx); any || err != nil {
-		t.Fatalf("a new ring has keys: %v", err)
+	if any, err := keys.HasKeys(ctx); any || err != nil {
+		t.Fatalf("a new keys has keys: %v", err)
 	}
-	token := create(t, ring, apikey.Key{Name: "web", Rights: apikey.Rights{
+	token := create(t, keys, apikey.Key{Name: "web", Rights: apikey.Rights{
 		Scopes: []principal.Scope{principal.Chat, principal.MCP}, Org: "acme", User: "ada",
 		Namespaces: []string{"fs"}, Tools: []string{"fs.read*"}, Limits: principal.Limits{Rate: 60, Concurrent: 2, Budget: 100},
 	}})
-	p, err := ring.Authenticate(ctx, token)
+	p, err := keys.Authenticate(ctx, token)
 	if err != nil || p.ID != "key:web" || p.Org != "acme" || p.User != "ada" || !p.May(principal.MCP, "") || p.May(principal.Admin, "") ||
 		p.CanSee("git", "log") || !p.CanSee("fs", "read_file") || p.Limits.Concurrent != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := ring.Authenticate(ctx, token+"x"); fault.CodeOf(err) != fault.Denied {
+	if _, err := keys.Authenticate(ctx, token+"x"); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a wrong token: %v", err)
 	}
-	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.Conflict {
+	if _, _, err := keys.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("the same name again: %v", err)
 	}
-	if _, err := ring.Revoke(ctx, "wbe"); fault.CodeOf(err) != fault.NotFound || fault.HintOf(err) != "there are: web" {
+	if _, err := keys.Revoke(ctx, "wbe"); fault.CodeOf(err) != fault.NotFound || fault.HintOf(err) != "there are: web" {
 		t.Errorf("revoking an unknown one: %v", err)
 	}
-	if _, err := ring.Revoke(ctx, "web"); err != nil {
+	if _, err := keys.Revoke(ctx, "web"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ring.Authenticate(ctx, token); fault.CodeOf(err) != fault.Denied {
+	if _, err := keys.Authenticate(ctx, token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a revoked key still opens: %v", err)
 	}
-	if any, _ := ring.HasKeys(ctx); !any {
+	if any, _ := keys.HasKeys(ctx); !any {
 		t.Error("after the last key was revoked, no key is required")
 	}
-	if _, err := ring.Current(ctx, p); fault.CodeOf(err) != fault.Denied {
+	if _, err := keys.Current(ctx, p); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("what it began goes on: %v", err)
 	}
-	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.Conflict {
+	if _, _, err := keys.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("the name of a revoked key was given again: %v", err)
 	}
 }
@@ -106,12 +107,12 @@ func TestTokensAreNotStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	ring, err := apikey.Open(t.Context(), store, apikey.Options{})
+	keys, err := apikey.Open(t.Context(), store, apikey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := create(t, ring, apikey.Key{Name: "web"})
-	cookie, _, err := ring.BeginSession(t.Context(), token)
+	token := create(t, keys, apikey.Key{Name: "web"})
+	cookie, _, err := keys.BeginSession(t.Context(), token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,24 +132,24 @@ func TestTokensAreNotStored(t *testing.T) {
 
 func TestKeysExpire(t *testing.T) {
 	t.Parallel()
-	clock := newHand()
-	ring, _ := opened(t, apikey.Options{Now: clock.now})
-	token := create(t, ring, apikey.Key{Name: "ci", Expires: clock.now().Add(time.Hour)})
-	if _, err := ring.Authenticate(t.Context(), token); err != nil {
+	clock := newTestClock()
+	keys, _ := opened(t, apikey.Options{Now: clock.now})
+	token := create(t, keys, apikey.Key{Name: "ci", Expires: clock.now().Add(time.Hour)})
+	if _, err := keys.Authenticate(t.Context(), token); err != nil {
 		t.Error(err)
 	}
-	cookie, p, err := ring.BeginSession(t.Context(), token)
+	cookie, p, err := keys.BeginSession(t.Context(), token)
 	if err != nil || !p.Expires.Equal(clock.now().Add(time.Hour)) {
 		t.Errorf("a session of %v, %v", p.Expires, err)
 	}
 	clock.move(time.Hour)
-	if _, err := ring.Authenticate(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+	if _, err := keys.Authenticate(t.Context(), token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("an expired key opens: %v", err)
 	}
-	if _, err := ring.Session(t.Context(), cookie); err == nil {
+	if _, err := keys.Session(t.Context(), cookie); err == nil {
 		t.Error("the session outlives its key")
 	}
-	if _, _, err := ring.Create(t.Context(), apikey.Key{Name: "late", Expires: clock.now(), Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.InvalidParams {
+	if _, _, err := keys.Create(t.Context(), apikey.Key{Name: "late", Expires: clock.now(), Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("a key that is over from the beginning: %v", err)
 	}
 }
@@ -189,11 +190,11 @@ func TestNodesNotifyEachOtherOfKeys(t *testing.T) {
 	rings := [2]*apikey.Store{}
 	changed := make(chan struct{}, 8)
 	for i := range rings {
-		ring, err := apikey.Open(t.Context(), dbtest.Open(t, url), apikey.Options{MaxAge: time.Hour})
+		keys, err := apikey.Open(t.Context(), dbtest.Open(t, url), apikey.Options{MaxAge: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rings[i] = ring
+		rings[i] = keys
 	}
 	one, two := rings[0], rings[1]
 	defer two.Watch(func() { changed <- struct{}{} })()
@@ -222,16 +223,16 @@ func TestNodesNotifyEachOtherOfKeys(t *testing.T) {
 func TestKeysOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	fixed := apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf("sesame"), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}}
-	ring, _ := opened(t, apikey.Options{Fixed: []apikey.Key{fixed}})
-	p, err := ring.Authenticate(t.Context(), "sesame")
+	keys, _ := opened(t, apikey.Options{Fixed: []apikey.Key{fixed}})
+	p, err := keys.Authenticate(t.Context(), "sesame")
 	if err != nil || !p.Admin() {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := ring.Revoke(t.Context(), "ENGINE_API_KEY"); fault.CodeOf(err) != fault.Conflict {
+	if _, err := keys.Revoke(t.Context(), "ENGINE_API_KEY"); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("revoking it: %v", err)
 	}
-	create(t, ring, apikey.Key{Name: "web"})
-	list, err := ring.List(t.Context())
+	create(t, keys, apikey.Key{Name: "web"})
+	list, err := keys.List(t.Context())
 	if err != nil || len(list) != 2 || list[0].Name != "ENGINE_API_KEY" || list[1].Name != "web" || list[0].Used.IsZero() {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -239,38 +240,38 @@ func TestKeysOfTheConfiguration(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	ring, another := opened(t, apikey.Options{})
-	token := create(t, ring, apikey.Key{Name: "web"})
-	if _, _, err := ring.BeginSession(t.Context(), "guess"); fault.CodeOf(err) != fault.Denied {
+	keys, another := opened(t, apikey.Options{})
+	token := create(t, keys, apikey.Key{Name: "web"})
+	if _, _, err := keys.BeginSession(t.Context(), "guess"); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a session for an unknown token: %v", err)
 	}
 	var cookies []string
 	for range 3 {
-		cookie, _, err := ring.BeginSession(t.Context(), token)
+		cookie, _, err := keys.BeginSession(t.Context(), token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cookies = append(cookies, cookie)
 	}
 	other := another()
-	for _, r := range []*apikey.Store{ring, other} {
+	for _, r := range []*apikey.Store{keys, other} {
 		if p, err := r.Session(t.Context(), cookies[0]); err != nil || p.ID != "key:web" {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}
-	if err := ring.EndSession(t.Context(), cookies[0]); err != nil {
+	if err := keys.EndSession(t.Context(), cookies[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ring.Session(t.Context(), cookies[0]); fault.CodeOf(err) != fault.NeedsAuth {
+	if _, err := keys.Session(t.Context(), cookies[0]); fault.CodeOf(err) != fault.NeedsAuth {
 		t.Errorf("after its end: %v", err)
 	}
-	if _, err := ring.Session(t.Context(), cookies[1]); err != nil {
+	if _, err := keys.Session(t.Context(), cookies[1]); err != nil {
 		t.Errorf("another was ended too: %v", err)
 	}
-	if _, err := ring.Revoke(t.Context(), "web"); err != nil {
+	if _, err := keys.Revoke(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ring.Session(t.Context(), cookies[1]); err == nil {
+	if _, err := keys.Session(t.Context(), cookies[1]); err == nil {
 		t.Error("the session outlives its key")
 	}
 	if apikey.SameCSRF(cookies[1], apikey.CSRF(cookies[2])) || !apikey.SameCSRF(cookies[1], apikey.CSRF(cookies[1])) || apikey.SameCSRF(cookies[1], "") {
@@ -282,7 +283,7 @@ func TestSessions(t *testing.T) {
 // each day.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	clock := newHand()
+	clock := newTestClock()
 	one, another := opened(t, apikey.Options{Now: clock.now})
 	two := another()
 	p := principal.Principal{ID: "key:web", Name: "web", Limits: principal.Limits{Budget: 3}}
@@ -321,16 +322,16 @@ func BenchmarkFind(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	ring, err := apikey.Open(b.Context(), store, apikey.Options{})
+	keys, err := apikey.Open(b.Context(), store, apikey.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, token, err := ring.Create(b.Context(), apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}})
+	_, token, err := keys.Create(b.Context(), apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := ring.Authenticate(b.Context(), token); err != nil {
+		if _, err := keys.Authenticate(b.Context(), token); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -340,17 +341,17 @@ func BenchmarkFind(b *testing.B) {
 // and that unknown keys cause only a limited number of reads per second.
 func TestNewKeysOfOtherProcesses(t *testing.T) {
 	t.Parallel()
-	clock := newHand()
-	ring, another := opened(t, apikey.Options{MaxAge: time.Hour, Now: clock.now})
-	if p, err := ring.Authenticate(t.Context(), create(t, another(), apikey.Key{Name: "new"})); err != nil || p.Name != "new" {
+	clock := newTestClock()
+	keys, another := opened(t, apikey.Options{MaxAge: time.Hour, Now: clock.now})
+	if p, err := keys.Authenticate(t.Context(), create(t, another(), apikey.Key{Name: "new"})); err != nil || p.Name != "new" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for range 40 {
-		if _, err := ring.Authenticate(t.Context(), "lnt_guess"); fault.CodeOf(err) != fault.Denied {
+		if _, err := keys.Authenticate(t.Context(), "lnt_guess"); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("a guess: %v", err)
 		}
 	}
-	if _, err := ring.Authenticate(t.Context(), create(t, another(), apikey.Key{Name: "late"})); fault.CodeOf(err) != fault.Denied {
+	if _, err := keys.Authenticate(t.Context(), create(t, another(), apikey.Key{Name: "late"})); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("the table is read for every guess: %v", err)
 	}
 }

@@ -196,17 +196,17 @@ func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
 	return a, err
 }
 
-// shown says which approvals a user may see: their own, and those without an owner if
-// the server has no users. An administrator sees all.
-func shown(ctx context.Context, owner string) (all, nobodys bool) {
+// shown reports whether the principal of ctx may see all approvals, as an administrator,
+// and those without an owner, as the local owner. Everyone may see their own.
+func shown(ctx context.Context, owner string) (all, unowned bool) {
 	who := principal.Of(ctx)
 	return who.Admin() && owner == who.ID, who.ID == principal.LocalID
 }
 
-// Get returns an approval if its owner may see it.
+// Get returns an approval that owner may see.
 func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 	a, err := o.load(ctx, id)
-	if all, nobodys := shown(ctx, owner); err == nil && !all && a.Owner != owner && (a.Owner != "" || !nobodys) {
+	if all, unowned := shown(ctx, owner); err == nil && !all && a.Owner != owner && (a.Owner != "" || !unowned) {
 		return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list lists the approvals")
 	}
 	return a, err
@@ -215,10 +215,10 @@ func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 // List returns a user's approvals in a state, newest first. An empty state means any.
 func (o *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
 	mine := "owner = $1"
-	switch all, nobodys := shown(ctx, owner); {
+	switch all, unowned := shown(ctx, owner); {
 	case all:
 		mine = "(owner = $1 OR owner <> $1)"
-	case nobodys:
+	case unowned:
 		mine = "(owner = '' OR owner = $1)"
 	}
 	err = o.db.Read(ctx, func(tx *db.Tx) error {

@@ -157,7 +157,8 @@ func (*otherIssuer) ScopeName(s principal.Scope) string {
 	return "use:" + string(s)
 }
 
-// Tokens of otherIssuer go by the same check as keys, which never reach their maker.
+// TestTokensOfOtherIssuers checks that tokens of other issuers pass the same check as
+// keys, and that keys are never sent to an issuer.
 func TestTokensOfOtherIssuers(t *testing.T) {
 	t.Parallel()
 	tokens := &otherIssuer{}
@@ -314,7 +315,7 @@ func (y fixture) stream(t *testing.T, header ...string) *bufio.Scanner {
 	return lines
 }
 
-// What is under way ends with the rights behind it.
+// TestStreamsEndWithTheirKey checks that an open stream ends when its key is revoked.
 func TestStreamsEndWithTheirKey(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{})
@@ -417,7 +418,8 @@ func TestKeysOverHTTP(t *testing.T) {
 	}
 }
 
-// Past its rate a key is refused, with when to try again; otherIssuer are not.
+// TestRate checks that a key above its rate is refused with the time of the next try,
+// and that other keys are not.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{},
@@ -437,7 +439,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// No header lets a caller in without a valid key, and none makes the server fail.
+// FuzzRequests checks that no header authenticates a caller without a valid key, and
+// that none makes the server fail.
 func FuzzRequests(f *testing.F) {
 	store, err := db.Open(f.Context(), "sqlite:"+filepath.Join(f.TempDir(), "keys.db"), db.Options{})
 	if err != nil {

@@ -121,7 +121,7 @@ func (f *fetcher) parse(raw string) (*url.URL, error) {
 	return u, f.allow(u)
 }
 
-// errAbsent is returned for status 404 and the like.
+// errAbsent is returned for a response with a 4xx status.
 var errAbsent = errors.New("not found")
 
 // get reads a JSON document into v.

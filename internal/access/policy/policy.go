@@ -194,7 +194,7 @@ func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
 	return claims && !named
 }
 
-// CheckCall decides about a call of the principal of ctx. It returns the context for
+// Admit decides about a call of the principal of ctx. It returns the context for
 // the call, which records the labels of what the call reads.
 func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, Decision, error) {
 	s := p.settings.Load()

@@ -39,7 +39,8 @@ func TestAdvanceWakesInOrder(t *testing.T) {
 	})
 }
 
-// Within one Advance the clock stops at every alarm's own time.
+// TestAdvanceStandsStillAtEachAlarm checks that within one Advance the clock stops at
+// the time of every alarm.
 func TestAdvanceStandsStillAtEachAlarm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -107,7 +107,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// The With methods copy, so that a shared fault can be given a hint of its own.
+// TestWithCopies checks that the With methods copy, so that a shared fault can get
+// another hint.
 func TestWithCopies(t *testing.T) {
 	t.Parallel()
 	shared := fault.New(fault.Conflict, "exists")

@@ -10,7 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/base/httpserver/httpservertest"
 )
 
-// A new certificate replaces the old one; a broken one does not.
+// TestCertificateIsReadAgain checks that a new certificate replaces the old one, and
+// that a broken one does not.
 func TestCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -48,7 +49,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 }
 
-// A connection beyond the limit waits until another one ends.
+// TestConnectionsAreLimited checks that a connection beyond the limit waits until
+// another one ends.
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -27,8 +27,8 @@ func serveWithin(t *testing.T, limits limits, handler http.Handler) (address str
 	return inner.Addr().String()
 }
 
-// patientLimits are limits that no test reaches.
-func patientLimits() limits {
+// longLimits are limits that no test reaches.
+func longLimits() limits {
 	return limits{headers: time.Hour, headerBytes: 64 << 10, idle: time.Hour, pause: time.Hour, body: time.Hour, write: time.Hour}
 }
 
@@ -62,7 +62,8 @@ func asTimeout(err error, into *net.Error) bool {
 	return ok && e.Timeout()
 }
 
-// A client cannot hold a connection by sending its request slowly.
+// TestSlowRequestsAreEnded checks that a client cannot hold a connection by sending
+// its request slowly.
 func TestSlowRequestsAreEnded(t *testing.T) {
 	t.Parallel()
 	const short = 200 * time.Millisecond
@@ -86,7 +87,7 @@ func TestSlowRequestsAreEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := patientLimits()
+			limits := longLimits()
 			tt.limit(&limits)
 			conn := dial(t, serveWithin(t, limits, routes))
 			fmt.Fprint(conn, tt.said)
@@ -97,7 +98,7 @@ func TestSlowRequestsAreEnded(t *testing.T) {
 	}
 	t.Run("the body comes byte by byte", func(t *testing.T) {
 		t.Parallel()
-		limits := patientLimits()
+		limits := longLimits()
 		limits.body = short
 		conn := dial(t, serveWithin(t, limits, routes))
 		fmt.Fprint(conn, post+"Content-Length: 100000000\r\n\r\n")
@@ -121,10 +122,11 @@ func TestSlowRequestsAreEnded(t *testing.T) {
 	})
 }
 
-// A client that does not read its response loses the connection.
+// TestUnreadResponseIsEnded checks that a client that does not read its response loses
+// the connection.
 func TestUnreadResponseIsEnded(t *testing.T) {
 	t.Parallel()
-	limits := patientLimits()
+	limits := longLimits()
 	limits.write = 100 * time.Millisecond
 	ended := make(chan error, 1)
 	address := serveWithin(t, limits, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -141,11 +143,12 @@ func TestUnreadResponseIsEnded(t *testing.T) {
 	}
 }
 
-// A slow client that keeps reading gets a large response whole.
+// TestLargeResponseArrives checks that a slow client that keeps reading gets a whole
+// large response.
 func TestLargeResponseArrives(t *testing.T) {
 	t.Parallel()
 	const size = 5_000_000
-	address := serveWithin(t, patientLimits(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	address := serveWithin(t, longLimits(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(make([]byte, size))
 	}))
 	conn := dial(t, address)
@@ -160,11 +163,12 @@ func TestLargeResponseArrives(t *testing.T) {
 	}
 }
 
-// A request ends when its client disconnects, whether or not it has a body, and only
-// then: the deadline for a body does not end a handler that runs longer.
+// TestDisconnectCancelsRequest checks that a request ends when its client disconnects,
+// whether or not it has a body, and only then: the deadline for a body does not end a
+// handler that runs longer.
 func TestDisconnectCancelsRequest(t *testing.T) {
 	t.Parallel()
-	limits := patientLimits()
+	limits := longLimits()
 	limits.pause = 50 * time.Millisecond
 	for name, said := range map[string]string{
 		"GET":  "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -194,7 +198,8 @@ func TestDisconnectCancelsRequest(t *testing.T) {
 	}
 }
 
-// Shutdown closes idle connections at once and lets a request that runs finish.
+// TestShutdownFinishesRequests checks that Shutdown closes idle connections at once
+// and lets a running request finish.
 func TestShutdownFinishesRequests(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})
@@ -202,7 +207,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := patientLimits().server(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := longLimits().server(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/idle" {
 			return
 		}

@@ -84,7 +84,7 @@ func TestBoxWithAnotherKey(t *testing.T) {
 	}
 }
 
-// Every byte is authenticated: the nonce, the text and the tag.
+// TestBoxTampered checks that every byte is authenticated: the nonce, the text and the tag.
 func TestBoxTampered(t *testing.T) {
 	t.Parallel()
 	b := box(goodKey)
@@ -114,7 +114,8 @@ func TestBoxRefusesAShortKey(t *testing.T) {
 	}
 }
 
-// GCM loses its secrecy when a nonce repeats.
+// TestBoxNeverRepeatsANonce guards against a repeated nonce, with which GCM loses its
+// secrecy.
 func TestBoxNeverRepeatsANonce(t *testing.T) {
 	t.Parallel()
 	const nonce = 12

@@ -1,18 +1,18 @@
 -- +goose Up
 CREATE TABLE access_keys (
-	name     TEXT PRIMARY KEY, -- never given twice: what a key made belongs to its name
+	name     TEXT PRIMARY KEY, -- never reused: what a key created belongs to its name
 	hash     BYTEA NOT NULL UNIQUE, -- SHA-256 of the token
 	rights   TEXT NOT NULL, -- JSON
 	created  BIGINT NOT NULL, -- times are microseconds since 1970; 0 is never
 	expires  BIGINT NOT NULL,
 	revoked  BIGINT NOT NULL DEFAULT 0,
 	used     BIGINT NOT NULL DEFAULT 0,
-	version  BIGINT NOT NULL DEFAULT 1 -- grows with every change that matters to doors
+	version  BIGINT NOT NULL DEFAULT 1 -- grows with every change that affects authentication
 );
 
 CREATE TABLE access_sessions ( -- of browsers
 	hash    BYTEA PRIMARY KEY, -- SHA-256 of the cookie
-	token   BYTEA NOT NULL, -- SHA-256 of the token it was begun with
+	token   BYTEA NOT NULL, -- SHA-256 of the token it was started with
 	created BIGINT NOT NULL,
 	expires BIGINT NOT NULL
 );

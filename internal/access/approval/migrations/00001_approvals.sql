@@ -14,8 +14,8 @@ CREATE TABLE approvals (
     certain    BOOLEAN NOT NULL,
     complete   BOOLEAN NOT NULL,
     output     BYTEA,           -- JSON
-    kept       BYTEA,           -- what its runner needs to go on
-    outcome    BYTEA,           -- JSON: what became of the run, where nobody else keeps it
+    kept       BYTEA,           -- what the runner needs to continue
+    outcome    BYTEA,           -- JSON: the outcome of the run, unless it is a job
     created    BIGINT NOT NULL, -- times are microseconds since 1970
     expires    BIGINT NOT NULL,
     decided    BIGINT NOT NULL, -- 0 while it is pending

@@ -1,6 +1,6 @@
 -- +goose Up
-ALTER TABLE approvals ADD COLUMN carrier TEXT NOT NULL DEFAULT '';  -- the process that goes on with the run
-ALTER TABLE approvals ADD COLUMN carried BIGINT NOT NULL DEFAULT 0; -- until when others leave it to that
+ALTER TABLE approvals ADD COLUMN carrier TEXT NOT NULL DEFAULT '';  -- the process that continues the run
+ALTER TABLE approvals ADD COLUMN carried BIGINT NOT NULL DEFAULT 0; -- end of its lease
 CREATE TABLE approval_records (
     approval TEXT NOT NULL REFERENCES approvals (id) ON DELETE CASCADE,
     number   BIGINT NOT NULL, -- 1, 2, 3 …

@@ -6,10 +6,10 @@ CREATE TABLE oauth_logins (
     server        TEXT NOT NULL,   -- the URL that tokens are for
     issuer        TEXT NOT NULL,
     scopes        TEXT NOT NULL,   -- granted, with spaces between
-    expires       BIGINT NOT NULL, -- of the access token; 0 when not told
+    expires       BIGINT NOT NULL, -- of the access token; 0 when unknown
     updated       BIGINT NOT NULL,
     version       BIGINT NOT NULL, -- grows with every change
-    claimed_until BIGINT NOT NULL, -- somebody renews the token until then
+    claimed_until BIGINT NOT NULL, -- end of the lease of the node that renews the token
     sealed        BYTEA NOT NULL,
     PRIMARY KEY (upstream, server, issuer)
 );

@@ -16,8 +16,8 @@ type PrivateServer struct {
 	Addr netip.Addr
 	Port string
 
-	mu      sync.Mutex
-	visited []string
+	mu       sync.Mutex
+	requests []string
 }
 
 // NewPrivateServer starts a server at a private address of this machine. If the
@@ -67,15 +67,15 @@ func (i *PrivateServer) note(_ http.ResponseWriter, r *http.Request) {
 func (i *PrivateServer) add(what string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.visited = append(i.visited, what)
+	i.requests = append(i.requests, what)
 }
 
 // Requests returns all requests that reached it.
 func (i *PrivateServer) Requests() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return strings.Join(i.visited, ", ")
+	return strings.Join(i.requests, ", ")
 }
 
-// At returns the server's URL under a name.
+// At returns the address of the server with a name as its host.
 func (i *PrivateServer) At(name string) string { return net.JoinHostPort(name, i.Port) }

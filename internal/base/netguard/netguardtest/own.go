@@ -41,7 +41,7 @@ func ReservedPort() string {
 			return port
 		}
 	}
-	panic(fmt.Sprintf("inettest: ports %d to %d are all in use", first, first+shareSize-1))
+	panic(fmt.Sprintf("netguardtest: ports %d to %d are all in use", first, first+shareSize-1))
 }
 
 func isFree(address string) bool {
