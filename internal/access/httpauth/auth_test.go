@@ -134,7 +134,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// otherIssuer makes tokens; any is good but "bad", and "late" cannot be looked at.
+// otherIssuer accepts any token but "b.a.d"; "l.at.e" cannot be verified.
 type otherIssuer struct{ asked atomic.Int32 }
 
 func (o *otherIssuer) Principal(r *http.Request) (principal.Principal, error) {
@@ -190,7 +190,7 @@ func TestTokensOfOtherIssuers(t *testing.T) {
 			t.Errorf("%s: %d %s %s", tt.name, answer.StatusCode, got, body)
 		}
 		if asked := tokens.asked.Load() - before; asked != tt.asked {
-			t.Errorf("%s: the maker of tokens was asked %d times", tt.name, asked)
+			t.Errorf("%s: the issuer was asked %d times", tt.name, asked)
 		}
 	}
 }
@@ -329,7 +329,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	token, other := create("web"), create("other")
 	cookie, csrf := y.login(t, token)
 	again, _ := y.login(t, token)
-	byKey, byCookie, bySecond, otherIssuer := y.stream(t, "Authorization", "Bearer "+token), y.stream(t, "Cookie", cookie), y.stream(t, "Cookie", again), y.stream(t, "Authorization", "Bearer "+other)
+	byKey, byCookie, bySecond, byOther := y.stream(t, "Authorization", "Bearer "+token), y.stream(t, "Cookie", cookie), y.stream(t, "Cookie", again), y.stream(t, "Authorization", "Bearer "+other)
 	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/logout", "", "Cookie", cookie, "X-CSRF-Token", csrf); answer.StatusCode != 204 {
 		t.Fatal(answer.StatusCode)
 	}
@@ -348,7 +348,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	if _, err := y.ring.Revoke(t.Context(), "other"); err != nil { // only now
 		t.Fatal(err)
 	}
-	if !otherIssuer.Scan() || otherIssuer.Text() != "over" {
+	if !byOther.Scan() || byOther.Text() != "over" {
 		t.Error("the last stream goes on")
 	}
 }
