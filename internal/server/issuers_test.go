@@ -54,7 +54,7 @@ jwks = "`+mint.Keys()+`"
 		"none, for events":       {"/api/v1/events", "", 401, `Bearer ` + where + `, scope="read"`, "Bearer token required"},
 		"none, for keys":         {"/api/v1/keys", "", 401, `Bearer ` + where, "Bearer token required"},
 		"expired":                {"/mcp", mint.Token(t, hub, oauthtest.Claims{"exp": time.Now().Add(-time.Hour).Unix()}), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "has expired"},
-		"another audience":       {"/mcp/one", mint.Token(t, "https://elsewhere.example", nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "made for " + hub},
+		"another audience":       {"/mcp/one", mint.Token(t, "https://elsewhere.example", nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "with the audience " + hub},
 		"another issuer":         {"/mcp/sse", other.Token(t, hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "use a token of " + mint.URL},
 		"unsigned":               {"/mcp", mint.Forged(t, "none", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "is not good"},
 		"the public key, shared": {"/api/v1/traces", mint.Forged(t, "HS256", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="read"`, "is not good"},
