@@ -120,7 +120,7 @@ func names(t *testing.T, d *db.DB) (list []string) {
 	return list
 }
 
-func TestNamesAreOnesOwn(t *testing.T) {
+func TestNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
 		a, d := join(t, url, "box")
@@ -199,23 +199,23 @@ func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 }
 
 // The work of a dead node goes to another; that of a living node stays.
-func TestAnEstateIsAdopted(t *testing.T) {
+func TestWorkIsTakenOver(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
 		dead, deadDB := join(t, url, "dead")
 		heir, d := join(t, url, "heir")
-		estate := &things{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
-		heir.Run(t.Context(), estate)
-		if err := heir.Sweep(t.Context()); err != nil || estate.owners[dead.ID] != 3 {
-			t.Errorf("the work of a living node was taken over: %v (%v)", estate.owners, err)
+		work := &things{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
+		heir.Run(t.Context(), work)
+		if err := heir.Sweep(t.Context()); err != nil || work.owners[dead.ID] != 3 {
+			t.Errorf("the work of a living node was taken over: %v (%v)", work.owners, err)
 		}
 		kill(t, dead, deadDB)
-		<-estate.changed
-		estate.mu.Lock()
-		if estate.owners[heir.ID] != 4 {
-			t.Errorf("owners %v", estate.owners)
+		<-work.changed
+		work.mu.Lock()
+		if work.owners[heir.ID] != 4 {
+			t.Errorf("owners %v", work.owners)
 		}
-		estate.mu.Unlock()
+		work.mu.Unlock()
 		if got := names(t, d); !slices.Equal(got, []string{"heir"}) {
 			t.Errorf("nodes %v", got)
 		}
@@ -237,7 +237,7 @@ func kill(t *testing.T, n *node.Node, d *db.DB) {
 }
 
 // A node that restarts gets its claim and its name again at once.
-func TestARestartTakesItsOwnPlace(t *testing.T) {
+func TestRestartKeepsClaimAndName(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, url string) {
 		dead, deadDB := join(t, url, "box")
@@ -254,11 +254,11 @@ func TestARestartTakesItsOwnPlace(t *testing.T) {
 
 // A node whose row was removed while it was disconnected registers again under its id,
 // and checks which work is still its own.
-func TestTakenForDead(t *testing.T) {
+func TestRemovedNodeRegistersAgain(t *testing.T) {
 	t.Parallel()
 	n, d := join(t, dbtest.Postgres(t), "box")
-	estate := &things{node: n.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{}}
-	n.Run(t.Context(), estate)
+	work := &things{node: n.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{}}
+	n.Run(t.Context(), work)
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(t.Context(), `DELETE FROM nodes`)
 		return err
@@ -266,7 +266,7 @@ func TestTakenForDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-estate.changed
+	<-work.changed
 	all, err := node.List(t.Context(), d)
 	if err != nil || len(all) != 1 || all[0].ID != n.ID || all[0].State != "up" {
 		t.Errorf("nodes %v (%v)", all, err)
@@ -283,15 +283,15 @@ func TestTakenForDead(t *testing.T) {
 }
 
 // After a restart of the server, claims are lost but nodes are not.
-func TestTheDatabaseRestarts(t *testing.T) {
+func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
 	const silence = clocktest.Timeout // either may reconnect slowly
 	a, d := joinWith(t, server.URL, node.Options{Name: "a", Silence: silence})
 	b, _ := joinWith(t, server.URL, node.Options{Name: "b", Silence: silence})
-	estate := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
+	work := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
 	a.Run(t.Context())
-	b.Run(t.Context(), estate)
+	b.Run(t.Context(), work)
 	server.Stop(t, "immediate")
 	server.Start(t)
 	for _, n := range []*node.Node{a, b} { // a heartbeat of each, with new claims
@@ -300,8 +300,8 @@ func TestTheDatabaseRestarts(t *testing.T) {
 	if err := b.Sweep(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := names(t, d); !slices.Equal(got, []string{"a", "b"}) || estate.owners[a.ID] != 1 {
-		t.Errorf("nodes %v, owners %v", got, estate.owners)
+	if got := names(t, d); !slices.Equal(got, []string{"a", "b"}) || work.owners[a.ID] != 1 {
+		t.Errorf("nodes %v, owners %v", got, work.owners)
 	}
 	for _, n := range []*node.Node{a, b} {
 		if err := n.Leave(t.Context()); err != nil {

@@ -39,7 +39,7 @@ func upper(self string) remotecall.Handler {
 	}
 }
 
-func TestErrands(t *testing.T) {
+func TestCalls(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := openService(t, d, "a", nothing)
@@ -59,7 +59,7 @@ func TestErrands(t *testing.T) {
 	})
 }
 
-func TestNobodyIsThere(t *testing.T) {
+func TestDeadNode(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := openService(t, d, "a", nothing)
@@ -70,7 +70,7 @@ func TestNobodyIsThere(t *testing.T) {
 }
 
 // A call whose caller stopped waiting is cancelled.
-func TestGivenUp(t *testing.T) {
+func TestCancelledCall(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		begun, ended := make(chan struct{}), make(chan struct{})
@@ -94,7 +94,7 @@ func TestGivenUp(t *testing.T) {
 }
 
 // A call that was stored before its node listened is handled too.
-func TestEarlyErrand(t *testing.T) {
+func TestEarlyCall(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := openService(t, d, "a", nothing)

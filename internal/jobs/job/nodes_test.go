@@ -76,7 +76,7 @@ func recorded(t *testing.T, q *job.Queue, id string, n int) {
 }
 
 // A node that was taken for dead performs no more effects of its jobs.
-func TestAnOusterStops(t *testing.T) {
+func TestLostJobStops(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
 	here, there := newStage(), newStage()
@@ -109,7 +109,7 @@ func TestAnOusterStops(t *testing.T) {
 
 // Every node shows the progress and output of a job, also after another node has taken
 // it over. Nothing of that is stored after the job ends.
-func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
+func TestProgressIsSharedBetweenNodes(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
 	here, there := newStage(), newStage()
@@ -167,7 +167,7 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 
 // The end of a cancelled job is published once, whichever node cancels it, and whether it
 // runs there, on another node, or has not begun.
-func TestACancelledJobsEndIsToldOnce(t *testing.T) {
+func TestCancelledJobIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
 	here := newStage()

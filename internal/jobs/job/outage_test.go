@@ -85,7 +85,7 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 
 // A job continues after an outage of the database, whatever its state was, and repeats no
 // effect.
-func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
+func TestOutage(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
 	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
@@ -97,7 +97,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	q := open(t, d, s, job.Options{Node: "a", Approvals: s, Events: event.New(event.BusOptions{})})
 	defer shut(t, q)
 	for _, moment := range []string{"begin", "effect", "time", "end", "ask"} {
-		if j := patientlyDone(t, q, job.Spec{Source: "x", Name: moment}); j.State != job.Complete || string(j.Result) != `"done"` {
+		if j := runToEnd(t, q, job.Spec{Source: "x", Name: moment}); j.State != job.Complete || string(j.Result) != `"done"` {
 			t.Errorf("%s: it ended %s with %s %+v", moment, j.State, j.Result, j.Error)
 		}
 		s.back.Wait()
@@ -107,8 +107,8 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	}
 }
 
-// patientlyDone submits a job and waits for it, with retries, as a client does.
-func patientlyDone(t *testing.T, q *job.Queue, s job.Spec) job.Job {
+// runToEnd submits a job and waits for it, with retries, as a client does.
+func runToEnd(t *testing.T, q *job.Queue, s job.Spec) job.Job {
 	ctx, _ := db.WaitForDatabase(t.Context())
 	submitted, err := q.Submit(ctx, s)
 	if err != nil {

@@ -12,7 +12,7 @@ func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
 		TestAJobWaitsForApproval, TestAJobThatWaitsCanBeCancelled, TestJobRunsToItsEnd, TestFailure, TestCancel, TestPoll,
-		TestListAndStats, TestCloseAndGoOn, TestOneQueueAtATime, TestReadOnly,
-		TestWrongSchedules,
+		TestListAndStats, TestCloseAndContinue, TestOneQueueAtATime, TestReadOnly,
+		TestInvalidSchedules,
 	)
 }

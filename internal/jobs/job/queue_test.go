@@ -188,7 +188,7 @@ func TestListAndStats(t *testing.T) {
 }
 
 // A queue that closes completes a write, and the next queue continues after it.
-func TestCloseAndGoOn(t *testing.T) {
+func TestCloseAndContinue(t *testing.T) {
 	t.Parallel()
 	d, s := database(t), newStage()
 	s.hold = make(chan struct{})

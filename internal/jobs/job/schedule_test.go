@@ -42,7 +42,7 @@ var keep = job.Options{KeepComplete: 240 * time.Hour, KeepFailed: 240 * time.Hou
 
 // A schedule continues after a restart, makes up for missed times once, and never starts
 // two jobs for one time.
-func TestScheduleGoesOn(t *testing.T) {
+func TestScheduleContinues(t *testing.T) {
 	t.Parallel()
 	d := database(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestScheduleDoesNotPileUp(t *testing.T) {
 	})
 }
 
-func TestWrongSchedules(t *testing.T) {
+func TestInvalidSchedules(t *testing.T) {
 	t.Parallel()
 	q := open(t, database(t), newStage(), job.Options{})
 	defer shut(t, q)

@@ -43,7 +43,7 @@ func TestTurnsAreFair(t *testing.T) {
 	})
 }
 
-func TestTurnsCanBeGivenUp(t *testing.T) {
+func TestTurnsCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	turns := newFairQueue(1)
 	if err := turns.take(t.Context(), "amy", 0); err != nil {

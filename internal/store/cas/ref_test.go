@@ -54,7 +54,7 @@ func TestRefInJSON(t *testing.T) {
 	}
 }
 
-func TestAStrangersStringDoesNotFillTheMessage(t *testing.T) {
+func TestLongStringIsClipped(t *testing.T) {
 	t.Parallel()
 	_, err := cas.Parse(strings.Repeat("x", 1<<20))
 	if n := len(err.Error()); n > 300 {

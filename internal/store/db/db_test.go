@@ -70,7 +70,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenMakesTheFolder(t *testing.T) {
+func TestOpenCreatesTheFolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new", "odd ?#% name", "luanette.db")
 	d, err := db.Open(t.Context(), "sqlite:"+path, db.Options{})
@@ -91,8 +91,8 @@ func TestOpenMakesTheFolder(t *testing.T) {
 
 func TestSQLiteSettings(t *testing.T) {
 	t.Parallel()
-	for busy, patience := range map[string]time.Duration{"5000": 0, "60000": time.Minute} {
-		settings(t, db.Options{OutageTimeout: patience}, map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": busy})
+	for busy, timeout := range map[string]time.Duration{"5000": 0, "60000": time.Minute} {
+		settings(t, db.Options{OutageTimeout: timeout}, map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": busy})
 	}
 }
 

@@ -106,7 +106,7 @@ func TestADumpFillsAnyDatabase(t *testing.T) {
 	t.Parallel()
 	fromEachToEach(t, func(t *testing.T, from, to string) {
 		seed := rand.Uint64()
-		furnishMuseum(t, from, rand.New(rand.NewPCG(seed, 0)))
+		fillMuseum(t, from, rand.New(rand.NewPCG(seed, 0)))
 		versions, tables, want := contentOf(t, from)
 		if !reflect.DeepEqual(versions, map[string]int64{"museum": 1}) {
 			t.Errorf("versions %v", versions)
@@ -155,7 +155,7 @@ func index(tables []db.Table, name string) int {
 	return slices.IndexFunc(tables, func(t db.Table) bool { return t.Name == name })
 }
 
-func furnishMuseum(t *testing.T, address string, r *rand.Rand) {
+func fillMuseum(t *testing.T, address string, r *rand.Rand) {
 	t.Helper()
 	d, err := db.Open(t.Context(), address, db.Options{})
 	if err != nil {
@@ -259,10 +259,10 @@ func TestADumpIsOfOneMoment(t *testing.T) {
 }
 
 // A database whose filling failed is empty again.
-func TestAFailedFillingLeavesNothing(t *testing.T) {
+func TestFailedFillLeavesNothing(t *testing.T) {
 	t.Parallel()
 	from, to := dbtest.SQLite(t), dbtest.Postgres(t)
-	furnishMuseum(t, from, rand.New(rand.NewPCG(1, 1)))
+	fillMuseum(t, from, rand.New(rand.NewPCG(1, 1)))
 	_, tables, all := contentOf(t, from)
 	no := errors.New("no")
 	for name, c := range map[string]struct {
@@ -308,7 +308,7 @@ func TestAFailedFillingLeavesNothing(t *testing.T) {
 
 // A database that is being filled, or whose filling was interrupted, cannot be opened;
 // the next filling starts over.
-func TestAHalfFilledDatabase(t *testing.T) {
+func TestInterruptedFill(t *testing.T) {
 	t.Parallel()
 	to := dbtest.Postgres(t)
 	refuses := func() {
@@ -341,7 +341,7 @@ func TestAHalfFilledDatabase(t *testing.T) {
 	dbtest.Open(t, to)
 }
 
-func TestWhatCannotBeLoaded(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -3,7 +3,7 @@ package db
 import "time"
 
 // SetCancelTimeout sets how long servers may take to cancel a statement.
-func SetCancelTimeout(patience time.Duration) { cancelTimeout = patience }
+func SetCancelTimeout(timeout time.Duration) { cancelTimeout = timeout }
 
 // Waiting returns the number of Writes that are queued for a shared transaction, on
 // Postgres.

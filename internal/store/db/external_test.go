@@ -18,11 +18,11 @@ func pooled(t testing.TB) (*db.DB, *sql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guests, err := d.External(t.Context())
+	library, err := d.External(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := guests.SQL
+	pool := library.SQL
 	t.Cleanup(func() {
 		if err := pool.Close(); err != nil {
 			t.Error(err)
@@ -112,7 +112,7 @@ func TestPoolSharesTurns(t *testing.T) {
 }
 
 // A caller of the pool whose context ends releases its turn.
-func TestPoolLetsGo(t *testing.T) {
+func TestPoolReleasesCancelledTurn(t *testing.T) {
 	t.Parallel()
 	_, pool := pooled(t)
 	ctx, cancel := context.WithCancel(t.Context())

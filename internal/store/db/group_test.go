@@ -73,7 +73,7 @@ func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[
 	return errs, rows
 }
 
-func TestGroupKeepsOrderAndOmitsWhoFails(t *testing.T) {
+func TestGroupKeepsOrderAndOmitsFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		errs, rows := crowd(t, map[string]writing{"b": {more: "INSERT INTO nowhere VALUES (1)"}}, "a", "b", "c")
@@ -88,7 +88,7 @@ func TestGroupKeepsOrderAndOmitsWhoFails(t *testing.T) {
 
 // When the database itself drops the transaction, all its writers get an error, and later
 // ones are not affected.
-func TestGroupThatIsLostTellsEverybody(t *testing.T) {
+func TestLostGroupFailsAllWriters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		errs, rows := crowd(t, map[string]writing{"c": {more: "ROLLBACK"}}, "a", "b", "c", "d")
@@ -145,7 +145,7 @@ var interruption atomic.Pointer[func()]
 
 // A cancel during a statement must not interrupt it: SQLite would roll back the whole
 // transaction, including what others have written.
-func TestCancelInsideAStatementHurtsNobody(t *testing.T) {
+func TestCancelInsideAStatementAffectsNoOther(t *testing.T) {
 	_ = sqlite.RegisterScalarFunction("interrupt_test", 0, // an error means that it is registered already
 		func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
 			(*interruption.Load())()
@@ -177,7 +177,7 @@ func TestGroupOutlivesItsFirstContext(t *testing.T) {
 	})
 }
 
-func TestCloseRefusesWhoWaits(t *testing.T) {
+func TestCloseRefusesQueuedWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, err := Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), Options{})

@@ -16,19 +16,19 @@ import (
 // The server is asked to cancel a statement, and the connection stays open. It is not
 // asked to cancel a listener's wait, because no statement runs: closing would wait for a
 // reply that does not come.
-func TestWhatIsCalledOff(t *testing.T) {
+func TestCancelOnServer(t *testing.T) {
 	t.Parallel()
-	guests, err := dbtest.Open(t, dbtest.Postgres(t)).External(t.Context())
+	library, err := dbtest.Open(t, dbtest.Postgres(t)).External(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := guests.Close(); err != nil {
+		if err := library.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	line := &line{}
-	conn := line.connect(t, guests.Postgres)
+	conn := line.connect(t, library.Postgres)
 	wait := func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "SELECT pg_sleep(600)")
 		return err
@@ -36,7 +36,7 @@ func TestWhatIsCalledOff(t *testing.T) {
 	pid := conn.PgConn().PID()
 	asked := line.until(t, conn, wait, func() {
 		clocktest.Await(t, func() (asleep bool) {
-			err := guests.Postgres.QueryRow(t.Context(), "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1", pid).Scan(&asleep)
+			err := library.Postgres.QueryRow(t.Context(), "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1", pid).Scan(&asleep)
 			return err == nil && asleep
 		})
 	})

@@ -8,7 +8,7 @@ import (
 
 // A notification that was sent twice, because the server's reply was slow, is received
 // once, whoever sent it.
-func TestNewsAreHeardOnce(t *testing.T) {
+func TestNotificationsAreReceivedOnce(t *testing.T) {
 	t.Parallel()
 	heard := &broker{subscribers: map[*subscriber]struct{}{}}
 	r, in := &pgCarrier{broker: heard}, inbox{parts: map[string][]string{}, last: map[string]uint64{}}

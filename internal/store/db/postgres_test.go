@@ -118,7 +118,7 @@ func TestPostgresRestarts(t *testing.T) {
 	t.Logf("%d writes, %d of unknown outcome", written.Load(), unknown)
 }
 
-func TestPostgresThatIsAway(t *testing.T) {
+func TestUnreachablePostgres(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
 	d := table(t, server.URL)
@@ -149,7 +149,7 @@ func one(ctx context.Context, tx *db.Tx) error {
 }
 
 // With WaitForDatabase callers wait longer than others, and know that they did.
-func TestPatiently(t *testing.T) {
+func TestWaitForDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
 	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
@@ -196,7 +196,7 @@ func TestPatiently(t *testing.T) {
 }
 
 // After an outage, a listener receives Missed and then the notifications of all nodes.
-func TestPostgresListenersComeBack(t *testing.T) {
+func TestPostgresListenersReconnect(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
 	here, there := table(t, server.URL), table(t, server.URL)
@@ -237,7 +237,7 @@ func TestPostgresRefusesOddText(t *testing.T) {
 }
 
 // With Options.InjectFaults, functions that rely on running once fail.
-func TestHardship(t *testing.T) {
+func TestInjectFaults(t *testing.T) {
 	t.Parallel()
 	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{InjectFaults: true})
 	if err != nil {

@@ -91,7 +91,7 @@ func TestPostgresWritesShareATransaction(t *testing.T) {
 }
 
 // When one part fails, the other parts are stored, and it is not.
-func TestPostgresPartsDoNotHurtEachOther(t *testing.T) {
+func TestPostgresPartsAreIndependent(t *testing.T) {
 	t.Parallel()
 	g := gather(t)
 	no, gone := errors.New("no"), errors.New("gone")

@@ -20,7 +20,7 @@ func memoryOf(t *testing.T, d *DB, look func(*cachingConn)) {
 	}
 }
 
-func remembered(t *testing.T) *DB {
+func openCached(t *testing.T) *DB {
 	t.Helper()
 	d, err := Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), Options{})
 	if err != nil {
@@ -39,9 +39,9 @@ func write(t *testing.T, d *DB, query string, args ...any) {
 }
 
 // A statement is prepared once, and also works right after tables were changed.
-func TestStatementsAreRemembered(t *testing.T) {
+func TestStatementsAreCached(t *testing.T) {
 	t.Parallel()
-	d := remembered(t)
+	d := openCached(t)
 	const insert = "INSERT INTO r (v) VALUES ($1)"
 	write(t, d, insert, 1)
 	var first *cachedStmt
@@ -66,7 +66,7 @@ func TestStatementsAreRemembered(t *testing.T) {
 // A query that runs while its own rows are read gets rows of its own.
 func TestAStatementWithinItself(t *testing.T) {
 	t.Parallel()
-	d := remembered(t)
+	d := openCached(t)
 	for i := range 3 {
 		write(t, d, "INSERT INTO r (v) VALUES ($1)", i)
 	}
@@ -89,9 +89,9 @@ func TestAStatementWithinItself(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	d := remembered(t)
+	d := openCached(t)
 	const often = "SELECT 1 WHERE 1 = $1"
 	for i := range 2 * maxStatements {
 		err := d.Write(t.Context(), func(tx *Tx) error {
