@@ -174,21 +174,21 @@ func (n *Node) Run(ctx context.Context, work ...Work) {
 	n.mu.Lock()
 	n.owned = work
 	n.mu.Unlock()
-	news := make(chan struct{}, 1)
-	n.work.Go(func() { n.listen(ctx, news) })
-	n.work.Go(func() { n.loop(ctx, news) })
+	changes := make(chan struct{}, 1)
+	n.work.Go(func() { n.listen(ctx, changes) })
+	n.work.Go(func() { n.loop(ctx, changes) })
 }
 
 // listen receives notifications that nodes joined or left.
-func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
-	_ = n.db.Listen(ctx, topic, func(heard db.Notification) {
-		if heard.Missed { // the connection may have been lost, and the claim with it
+func (n *Node) listen(ctx context.Context, changes chan<- struct{}) {
+	_ = n.db.Listen(ctx, topic, func(notification db.Notification) {
+		if notification.Missed { // the connection may have been lost, and the claim with it
 			n.mu.Lock()
 			n.disconnected, n.since = true, time.Now()
 			n.mu.Unlock()
 		}
 		select {
-		case news <- struct{}{}:
+		case changes <- struct{}{}:
 		default: // a check is due already
 		}
 	})
@@ -204,7 +204,7 @@ const (
 // counts as dead: it is frozen, or hangs. Tests use a longer time.
 var frozenAfter = 10 * time.Second
 
-func (n *Node) loop(ctx context.Context, news <-chan struct{}) {
+func (n *Node) loop(ctx context.Context, changes <-chan struct{}) {
 	every := pollInterval
 	if n.options.Silence > 0 {
 		every = beatInterval
@@ -217,7 +217,7 @@ func (n *Node) loop(ctx context.Context, news <-chan struct{}) {
 		}
 		select {
 		case <-tick.C:
-		case <-news:
+		case <-changes:
 		case <-ctx.Done():
 			return
 		}

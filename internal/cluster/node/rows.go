@@ -232,11 +232,11 @@ func (n *Node) removeDead(ctx context.Context) error {
 		return err
 	}
 	n.mu.Lock()
-	mine, heard := n.slot, time.Since(n.since)
+	mine, connected := n.slot, time.Since(n.since)
 	n.mu.Unlock()
 	holders := n.otherSlots(all, now)
 	holders[mine] = true
-	if n.options.Silence > 0 && heard < n.options.Silence+beatInterval {
+	if n.options.Silence > 0 && connected < n.options.Silence+beatInterval {
 		return nil // the database was unreachable, perhaps for the others too
 	}
 	var failed []error

@@ -56,7 +56,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 }
 
 // Self returns the id of this node.
-func (o *Service) Self() string { return o.options.Self }
+func (s *Service) Self() string { return s.options.Self }
 
 // The first words of notifications: a call for a node, a call that has its answer, and
 // a call whose caller stopped waiting.
@@ -71,21 +71,21 @@ const pollInterval = time.Second
 
 // Send calls a node and waits for its answer. If node is "", the node that the call
 // concerns answers. The error is not_found if the node is not alive.
-func (o *Service) Send(ctx context.Context, node string, body []byte) (answer []byte, err error) {
+func (s *Service) Send(ctx context.Context, node string, body []byte) (answer []byte, err error) {
 	id := rand.Text()
 	done := make(chan struct{}, 1)
-	o.mu.Lock()
-	o.waiting[id] = done
-	o.mu.Unlock()
+	s.mu.Lock()
+	s.waiting[id] = done
+	s.mu.Unlock()
 	defer func() {
-		o.mu.Lock()
-		delete(o.waiting, id)
-		o.mu.Unlock()
+		s.mu.Lock()
+		delete(s.waiting, id)
+		s.mu.Unlock()
 	}()
-	if err := o.insert(ctx, id, node, body); err != nil {
+	if err := s.insert(ctx, id, node, body); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, o.remove(context.WithoutCancel(ctx), id, answer == nil)) }()
+	defer func() { err = errors.Join(err, s.remove(context.WithoutCancel(ctx), id, answer == nil)) }()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
@@ -95,20 +95,20 @@ func (o *Service) Send(ctx context.Context, node string, body []byte) (answer []
 		case <-done:
 		case <-tick.C:
 		}
-		if answer, err = o.readAnswer(ctx, id); answer != nil || err != nil {
+		if answer, err = s.readAnswer(ctx, id); answer != nil || err != nil {
 			return answer, err
 		}
-		if err := o.checkAlive(ctx, node); err != nil {
+		if err := s.checkAlive(ctx, node); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (o *Service) insert(ctx context.Context, id, node string, body []byte) error {
-	if err := o.checkAlive(ctx, node); err != nil {
+func (s *Service) insert(ctx context.Context, id, node string, body []byte) error {
+	if err := s.checkAlive(ctx, node); err != nil {
 		return err
 	}
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -121,18 +121,18 @@ func (o *Service) insert(ctx context.Context, id, node string, body []byte) erro
 }
 
 // checkAlive returns an error if a node is not alive.
-func (o *Service) checkAlive(ctx context.Context, node string) error {
+func (s *Service) checkAlive(ctx context.Context, node string) error {
 	if node == "" {
 		return nil
 	}
-	if alive, err := o.options.Alive(ctx, node); err != nil || alive {
+	if alive, err := s.options.Alive(ctx, node); err != nil || alive {
 		return err
 	}
 	return fault.New(fault.NotFound, "node %s is gone", node)
 }
 
-func (o *Service) readAnswer(ctx context.Context, id string) (answer []byte, err error) {
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
+func (s *Service) readAnswer(ctx context.Context, id string) (answer []byte, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT answer FROM errands WHERE id = $1`, id).Scan(&answer)
 	})
 	if len(answer) == 0 {
@@ -142,8 +142,8 @@ func (o *Service) readAnswer(ctx context.Context, id string) (answer []byte, err
 }
 
 // remove deletes a call. With off, the node that handles it is notified to stop.
-func (o *Service) remove(ctx context.Context, id string, off bool) error {
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Service) remove(ctx context.Context, id string, off bool) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM errands WHERE id = $1`, id); err != nil || !off {
 			return err
 		}
@@ -152,49 +152,49 @@ func (o *Service) remove(ctx context.Context, id string, off bool) error {
 }
 
 // Serve handles the calls of other nodes until ctx ends.
-func (o *Service) Serve(ctx context.Context, do Handler) {
+func (s *Service) Serve(ctx context.Context, do Handler) {
 	var work sync.WaitGroup
 	defer work.Wait()
-	begin := func(id string) { o.start(ctx, &work, id, do) }
-	_ = o.db.Listen(ctx, topic, func(news db.Notification) { // it ends with ctx
-		if news.Missed {
-			o.wakeAll()
-			for _, id := range o.unanswered(ctx) {
+	begin := func(id string) { s.start(ctx, &work, id, do) }
+	_ = s.db.Listen(ctx, topic, func(n db.Notification) { // it ends with ctx
+		if n.Missed {
+			s.wakeAll()
+			for _, id := range s.unanswered(ctx) {
 				begin(id)
 			}
 			return
 		}
-		o.receive(news.Payload, begin)
+		s.receive(n.Payload, begin)
 	})
 }
 
 // receive handles a notification.
-func (o *Service) receive(news string, begin func(id string)) {
-	word, rest, _ := strings.Cut(news, " ")
+func (s *Service) receive(message string, begin func(id string)) {
+	kind, rest, _ := strings.Cut(message, " ")
 	id, node, _ := strings.Cut(rest, " ")
-	if word == messageCall {
-		if node == "" || node == o.options.Self {
+	if kind == messageCall {
+		if node == "" || node == s.options.Self {
 			begin(id)
 		}
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch word {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch kind {
 	case messageDone:
-		wake(o.waiting[id])
+		wake(s.waiting[id])
 	case messageCancel:
-		if cancel := o.running[id]; cancel != nil {
+		if cancel := s.running[id]; cancel != nil {
 			cancel()
 		}
 	}
 }
 
 // wakeAll wakes all callers, because notifications may have been missed.
-func (o *Service) wakeAll() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, done := range o.waiting {
+func (s *Service) wakeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, done := range s.waiting {
 		wake(done)
 	}
 }
@@ -212,8 +212,8 @@ const maxAge = time.Hour
 
 // unanswered returns the calls for this node that have no answer, and deletes the calls
 // of nodes that died.
-func (o *Service) unanswered(ctx context.Context) (ids []string) {
-	err := o.db.Write(ctx, func(tx *db.Tx) error {
+func (s *Service) unanswered(ctx context.Context) (ids []string) {
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -222,40 +222,40 @@ func (o *Service) unanswered(ctx context.Context) (ids []string) {
 			return err
 		}
 		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
-			`SELECT id FROM errands WHERE answer IS NULL AND (node = $1 OR node = '')`, o.options.Self)
+			`SELECT id FROM errands WHERE answer IS NULL AND (node = $1 OR node = '')`, s.options.Self)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		o.options.Log.WarnContext(ctx, "remote calls of other nodes not read", "error", err)
+		s.options.Log.WarnContext(ctx, "remote calls of other nodes not read", "error", err)
 	}
 	return ids
 }
 
 // start handles a call in a goroutine, unless it is this node's own or being handled.
-func (o *Service) start(ctx context.Context, work *sync.WaitGroup, id string, do Handler) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, own := o.waiting[id]; own || o.running[id] != nil {
+func (s *Service) start(ctx context.Context, work *sync.WaitGroup, id string, do Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, own := s.waiting[id]; own || s.running[id] != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	o.running[id] = cancel
+	s.running[id] = cancel
 	work.Go(func() {
 		defer func() {
 			cancel()
-			o.mu.Lock()
-			delete(o.running, id)
-			o.mu.Unlock()
+			s.mu.Lock()
+			delete(s.running, id)
+			s.mu.Unlock()
 		}()
-		if err := o.run(ctx, id, do); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "remote call of another node not handled", "error", err)
+		if err := s.run(ctx, id, do); err != nil && ctx.Err() == nil {
+			s.options.Log.WarnContext(ctx, "remote call of another node not handled", "error", err)
 		}
 	})
 }
 
-func (o *Service) run(ctx context.Context, id string, do Handler) error {
+func (s *Service) run(ctx context.Context, id string, do Handler) error {
 	var bodies [][]byte
-	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
+	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
 		bodies, err = db.All(ctx, tx, func(row db.Scanner) (body []byte, err error) { return body, row.Scan(&body) },
 			`SELECT body FROM errands WHERE id = $1 AND answer IS NULL`, id)
 		return err
@@ -268,7 +268,7 @@ func (o *Service) run(ctx context.Context, id string, do Handler) error {
 		return nil //nolint:nilerr // the call does not concern this node, or the caller stopped waiting
 	}
 	said := append([]byte{'='}, answer...) // an empty answer is an answer too
-	return o.db.Write(ctx, func(tx *db.Tx) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE errands SET answer = $2 WHERE id = $1`, id, said); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ type liveJob struct {
 	unpublished bool       // this node stored the cancellation and has not published the end
 
 	// What other nodes know of the job.
-	changed     bool // there is news that is not stored
+	changed     bool // some of it is not stored
 	restarted   bool // a new run began, so stored output is obsolete
 	stored      bool // something is stored
 	storedLines int  // number of stored lines

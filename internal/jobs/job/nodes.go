@@ -132,20 +132,20 @@ func (q *Queue) whose(ctx context.Context, id string) (node string, over bool, e
 // listen receives notifications of jobs that have ended. It wakes the callers that wait
 // for them here, and stops jobs that were cancelled on another node.
 func (q *Queue) listen(ctx context.Context) {
-	_ = q.db.Listen(ctx, topic, func(news db.Notification) {
-		if news.Missed {
+	_ = q.db.Listen(ctx, topic, func(n db.Notification) {
+		if n.Missed {
 			q.wakeOthers("")
 			if err := q.Recheck(ctx); err != nil && ctx.Err() == nil {
 				q.options.Log.WarnContext(ctx, "jobs of this node not checked", "error", err)
 			}
 			return
 		}
-		q.wakeOthers(news.Payload)
-		if !q.engine.Running(news.Payload) {
+		q.wakeOthers(n.Payload)
+		if !q.engine.Running(n.Payload) {
 			return
 		}
-		if j, _, err := q.load(ctx, news.Payload); err == nil && j.State == Cancelled {
-			q.engine.Cancel(news.Payload, errCancelled)
+		if j, _, err := q.load(ctx, n.Payload); err == nil && j.State == Cancelled {
+			q.engine.Cancel(n.Payload, errCancelled)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func describeContent(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64) (C
 func (s *Store) Stats(ctx context.Context) (items, bytes int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT COUNT(*), COALESCE(SUM(size), 0) FROM
-			(SELECT hash, size FROM artifacts UNION SELECT hash, size FROM contents) AS kept`).Scan(&items, &bytes)
+			(SELECT hash, size FROM artifacts UNION SELECT hash, size FROM contents) AS everything`).Scan(&items, &bytes)
 	})
 	return items, bytes, err
 }

@@ -86,9 +86,9 @@ func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (er
 	if err := g.run(ctx, "SAVEPOINT part"); err != nil {
 		return w.abandon(g, err)
 	}
-	kept := false
+	released := false
 	defer func() {
-		if kept {
+		if released {
 			return
 		}
 		if undo := g.run(ctx, "ROLLBACK TO part; RELEASE part"); undo != nil {
@@ -101,7 +101,7 @@ func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (er
 	if err := g.run(ctx, "RELEASE part"); err != nil {
 		return doing("end write", err)
 	}
-	kept = true
+	released = true
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // Outages records whether the database was unreachable during a WaitForDatabase.
 type Outages struct{ met atomic.Bool }
 
-// Any tells whether the database was unreachable.
+// Any reports whether the database was unreachable.
 func (o *Outages) Any() bool { return o.met.Load() }
 
 // WaitForDatabase is for work that must not be lost: Reads and Writes under the

@@ -185,7 +185,7 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 func (p *postgres) external(ctx context.Context, _ *DB) (External, error) {
 	g := External{Postgres: p.all.lend(), Schema: p.externalSchema(), Exclusive: p.exclusively}
 	if g.Postgres != nil {
-		g.detach = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // what it opens outlives whoever calls it
+		g.detach = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // the new pool outlives the caller
 		return g, nil
 	}
 	config := p.config.Copy()

@@ -117,7 +117,7 @@ func (w *serializableWriter) serve() {
 	}
 }
 
-// hasWork tells whether the queue has parts; if not, the next join starts serve again.
+// hasWork reports whether the queue has parts; if not, the next join starts serve again.
 func (w *serializableWriter) hasWork() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

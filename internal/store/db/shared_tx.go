@@ -55,7 +55,7 @@ func (p *txPart) isCancelled() bool {
 	}
 }
 
-// waits tells whether the part still waits for an unreachable server.
+// waits reports whether the part still waits for an unreachable server.
 func (p *txPart) waits(now time.Time) bool {
 	if p.outages != nil {
 		p.outages.met.Store(true)

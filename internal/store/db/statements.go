@@ -64,7 +64,7 @@ type cachedStmt struct {
 	busy  bool
 }
 
-// isCacheable tells whether a statement is likely to be repeated, unlike one that
+// isCacheable reports whether a statement is likely to be repeated, unlike one that
 // creates a table.
 func isCacheable(query string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")

@@ -154,7 +154,7 @@ func (c *pgConn) mark(ctx context.Context, err error) error {
 	return lost{err}
 }
 
-// mustRollback tells whether the transaction can only be rolled back.
+// mustRollback reports whether the transaction can only be rolled back.
 func (c *pgConn) mustRollback() bool { return c.isLost() || c.Conn.Conn().PgConn().TxStatus() != 'T' }
 
 func (c *pgConn) isLost() bool { return c.Conn.Conn().IsClosed() }

@@ -18,22 +18,22 @@ import (
 // Run tests stores. Each call of open returns an empty one that publishes to the bus.
 func Run(t *testing.T, open func(t *testing.T, bus *event.Bus) *artifact.Store) {
 	tests := map[string]func(t *testing.T, s *artifact.Store, bus *event.Bus){
-		"gives back what it took":             givesBack,
-		"keeps the same content once":         keepsOnce,
-		"says when something is created":      saysSo,
-		"resolves hashes":                     resolves,
-		"refuses what it cannot keep":         refuses,
-		"finds by tag, creator and parent":    findsByField,
-		"finds by words, best first":          findsByWords,
-		"words and fields hold together":      wordsAndFields,
-		"survives hostile words":              hostileWords,
-		"pages without gaps or doubles":       pages,
-		"pages ranked results":                pagesRanked,
-		"walks the family":                    family,
-		"never makes a circle":                noCircle,
-		"finds by what was said later":        annotations,
-		"lists tags by use":                   listsTags,
-		"takes the same content many at once": manyWriters,
+		"returns what was stored":              returnsStored,
+		"stores the same content once":         storesOnce,
+		"publishes what is created":            publishes,
+		"resolves hashes":                      resolves,
+		"refuses what it cannot store":         refuses,
+		"finds by tag, creator and parent":     findsByField,
+		"finds by words, best first":           findsByWords,
+		"words and fields match together":      wordsAndFields,
+		"survives hostile words":               hostileWords,
+		"pages without gaps or duplicates":     pages,
+		"pages ranked results":                 pagesRanked,
+		"walks ancestors and children":         family,
+		"never creates a cycle":                noCycle,
+		"finds by annotations":                 annotations,
+		"lists tags by use":                    listsTags,
+		"stores the same content concurrently": manyWriters,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func expect(t *testing.T, s *artifact.Store, q artifact.Query, want string) {
 	}
 }
 
-func givesBack(t *testing.T, s *artifact.Store, _ *event.Bus) {
+func returnsStored(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	first := put(t, s, "first", artifact.Details{})
 	a := put(t, s, "content", artifact.Details{
 		MIME: "text/x-lua", Tags: []string{"b", " a ", "b", ""}, Creator: "ada", Parent: first.Hash, Name: "thing", Description: "does things",
@@ -97,7 +97,7 @@ func givesBack(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	}
 }
 
-func keepsOnce(t *testing.T, s *artifact.Store, _ *event.Bus) {
+func storesOnce(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	parent := put(t, s, "parent", artifact.Details{})
 	first, created, err := s.Put(t.Context(), strings.NewReader("x"), artifact.Details{Tags: []string{"one"}, Creator: "ada", Name: "old"})
 	if err != nil || !created {
@@ -118,7 +118,7 @@ func keepsOnce(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	}
 }
 
-func saysSo(t *testing.T, s *artifact.Store, bus *event.Bus) {
+func publishes(t *testing.T, s *artifact.Store, bus *event.Bus) {
 	sub := bus.Subscribe(event.Options{Types: []string{"artifact.*"}})
 	defer sub.Close()
 	for range 2 {
@@ -134,7 +134,7 @@ func saysSo(t *testing.T, s *artifact.Store, bus *event.Bus) {
 		seen = append(seen, e.Data.(artifact.Created).Hash.Short())
 	}
 	if want := []string{cas.Sum([]byte("x")).Short(), cas.Sum([]byte("y")).Short()}; !slices.Equal(seen, want) {
-		t.Errorf("told of %v, want %v", seen, want)
+		t.Errorf("published %v, want %v", seen, want)
 	}
 }
 

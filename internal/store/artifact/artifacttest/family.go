@@ -35,7 +35,7 @@ func family(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	}
 }
 
-func noCircle(t *testing.T, s *artifact.Store, _ *event.Bus) {
+func noCycle(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	a := put(t, s, "a", artifact.Details{})
 	b := put(t, s, "b", artifact.Details{Parent: a.Hash})
 	for _, parent := range []cas.Ref{a.Hash, b.Hash} {

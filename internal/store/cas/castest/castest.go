@@ -23,15 +23,15 @@ const MaxSize = 4 << 20
 // than MaxSize.
 func Run(t *testing.T, open func(t *testing.T) cas.Store) {
 	tests := map[string]func(t *testing.T, s cas.Store){
-		"gives back what it took":            givesBack,
-		"keeps the same content once":        keepsOnce,
-		"does not know what it was not told": unknown,
+		"returns what was stored":            returnsStored,
+		"stores the same content once":       storesOnce,
+		"does not know what was not stored":  unknown,
 		"refuses what is too large":          tooLarge,
-		"keeps nothing of a broken reader":   brokenReader,
-		"stops when called off":              calledOff,
+		"stores nothing of a failing reader": brokenReader,
+		"stops when cancelled":               cancelled,
 		"finds by prefix":                    prefix,
 		"lists matches in order":             ordered,
-		"takes many writers":                 manyWriters,
+		"accepts concurrent writers":         manyWriters,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func put(t *testing.T, s cas.Store, content []byte) cas.Ref {
 	return ref
 }
 
-func givesBack(t *testing.T, s cas.Store) {
+func returnsStored(t *testing.T, s cas.Store) {
 	for _, size := range []int{0, 1, 1023, 1025, MaxSize} {
 		content := bytes.Repeat([]byte{byte(size), 7}, size/2+1)[:size]
 		ref := put(t, s, content)
@@ -68,7 +68,7 @@ func givesBack(t *testing.T, s cas.Store) {
 	}
 }
 
-func keepsOnce(t *testing.T, s cas.Store) {
+func storesOnce(t *testing.T, s cas.Store) {
 	first := put(t, s, []byte("twice"))
 	if second := put(t, s, []byte("twice")); second != first {
 		t.Errorf("the same content got %s and %s", first, second)
@@ -110,7 +110,7 @@ func brokenReader(t *testing.T, s cas.Store) {
 	wantNothing(t, s, []byte(begun))
 }
 
-func calledOff(t *testing.T, s cas.Store) {
+func cancelled(t *testing.T, s cas.Store) {
 	content := []byte("called off")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
