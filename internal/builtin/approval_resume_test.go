@@ -196,6 +196,6 @@ func TestAnsweredRunsAreFinished(t *testing.T) {
 		t.Fatalf("approvals %+v, %v", all, err)
 	}
 	if o := s.outcome(t, all[0].ID); string(o.Result) != `"R-a"` || all[0].Resume != nil {
-		t.Errorf("kept as %+v", o)
+		t.Errorf("stored as %+v", o)
 	}
 }

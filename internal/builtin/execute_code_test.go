@@ -158,7 +158,7 @@ func TestStoredJavaScript(t *testing.T) {
 	}
 	a, err := h.scripts.Get(t.Context(), must(cas.Parse(stored.Hash)))
 	if err != nil || a.MIME != "text/typescript" || script.LanguageOf(a.MIME) != script.JavaScript {
-		t.Errorf("kept as %q, %v", a.MIME, err)
+		t.Errorf("stored as %q, %v", a.MIME, err)
 	}
 	if view := h.mustCall(t, "lua_describe", `{"script_hash":"`+stored.Hash+`"}`, nil); !strings.Contains(view.Text(), "Welcomes somebody") {
 		t.Errorf("described: %s", view.Text())

@@ -54,9 +54,9 @@ func newStudy(t *testing.T, c *catalog.Catalog) scriptFixture {
 	must(err)
 	scripts, err := artifact.Open(t.Context(), database, blobs, artifact.Options{})
 	must(err)
-	kept, err := results.Open(t.Context(), database, results.Options{})
+	stored, err := results.Open(t.Context(), database, results.Options{})
 	must(err)
-	t.Cleanup(kept.Close)
+	t.Cleanup(stored.Close)
 	runner := script.NewRunner(script.Options{
 		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
 		JavaScript: javaScript(), Language: func(ctx context.Context, hash cas.Ref) string {
@@ -71,5 +71,5 @@ func newStudy(t *testing.T, c *catalog.Catalog) scriptFixture {
 	must(err)
 	sessions, err := script.OpenSessions(t.Context(), database, runner, script.SessionOptions{})
 	must(err)
-	return scriptFixture{runner, scripts, published, sessions, kept}
+	return scriptFixture{runner, scripts, published, sessions, stored}
 }

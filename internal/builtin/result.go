@@ -128,11 +128,11 @@ func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, resu
 	}
 	h := handle{}
 	if len(value) > shown/2 {
-		kept, err := k.Put(ctx, ownerOf(call), sourceOf(call), value)
+		stored, err := k.Put(ctx, ownerOf(call), sourceOf(call), value)
 		if err != nil {
 			return tool.Failure(err), nil
 		}
-		h = handleOf(kept, value)
+		h = handleOf(stored, value)
 		value = h.encode()
 	}
 	if answer == nil {

@@ -85,13 +85,13 @@ func TestEvalFails(t *testing.T) {
 func TestEvalTellsItsProgress(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	var told []float64
-	caller := &tool.Caller{Progress: func(p tool.Progress) { told = append(told, p.Progress/p.Total) }}
+	var progress []float64
+	caller := &tool.Caller{Progress: func(p tool.Progress) { progress = append(progress, p.Progress/p.Total) }}
 	_, err := h.catalog.Call(t.Context(), tool.Call{
 		Ref: tool.Ref{Name: "lua_eval"}, Args: json.RawMessage(`{"code":"progress(0.5, 'half')"}`), Caller: caller,
 	})
-	if err != nil || !slices.Equal(told, []float64{0, 0.5, 1}) {
-		t.Errorf("told %v, %v", told, err)
+	if err != nil || !slices.Equal(progress, []float64{0, 0.5, 1}) {
+		t.Errorf("progress %v, %v", progress, err)
 	}
 }
 
@@ -152,15 +152,15 @@ func TestLanguageOfStoredScripts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	const source = "const describe = () => ({ name: 'shout' }); const main = ({ who }) => `${who}!`"
-	for told, content := range map[string]string{"": source, "lua": source + "\n", "javascript": greeter} {
+	for language, content := range map[string]string{"": source, "lua": source + "\n", "javascript": greeter} {
 		want := script.JavaScript
 		if content == greeter {
 			want = script.Lua
 		}
 		var stored builtin.Stored
-		h.mustCall(t, "script_store", `{"content":`+quoted(content)+`,"language":"`+cmp.Or(told, "lua")+`"}`, &stored)
+		h.mustCall(t, "script_store", `{"content":`+quoted(content)+`,"language":"`+cmp.Or(language, "lua")+`"}`, &stored)
 		if stored.Language != want || len(stored.Warnings) > 0 || !slices.Contains(stored.Tags, "type:"+want) {
-			t.Errorf("told %q: %+v", told, stored)
+			t.Errorf("language %q: %+v", language, stored)
 		}
 		raw, err := builtin.NewResources(builtin.ScriptResources(h.scripts)).ReadResource(t.Context(), "lua://scripts/"+stored.Hash[:12], nil)
 		mime := map[string]string{script.Lua: "text/x-lua", script.JavaScript: "text/javascript"}[want]

@@ -2,7 +2,7 @@ package abc
 
 import "strings"
 
-// known are the letters of fields; those that do not affect the sound are kept
+// known are the letters of fields; those that do not affect the sound are stored
 // unchanged.
 const known = "ABCDFGHIKLMNOPQRSTUVWXZmrsw+"
 

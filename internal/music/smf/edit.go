@@ -101,12 +101,12 @@ func Quantize(events []Event, grid int64) {
 // Filter returns the events for which keep returns true, with unchanged times and
 // new deltas. It does not modify the given events.
 func Filter(events []Event, keep func(Event) bool) []Event {
-	var kept []Event
+	var filtered []Event
 	for _, e := range events {
 		if keep(e) {
-			kept = append(kept, e)
+			filtered = append(filtered, e)
 		}
 	}
-	Deltas(kept)
-	return kept
+	Deltas(filtered)
+	return filtered
 }

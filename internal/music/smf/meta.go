@@ -2,7 +2,7 @@ package smf
 
 import "math/bits"
 
-// MetaType is the type of a meta event. Types without a name here are read, kept
+// MetaType is the type of a meta event. Types without a name here are read, stored
 // and written like the others.
 type MetaType uint8
 

@@ -26,17 +26,17 @@ func (m *memory) Record(data []byte) error {
 	return nil
 }
 
-func records(kept *memory, journal *Journal) [][]byte {
+func records(stored *memory, journal *Journal) [][]byte {
 	tail := journal.End()
-	return append(kept.records, tail)
+	return append(stored.records, tail)
 }
 
 // play runs a small script with an Approval: three writes, whose results it prints. Results
 // in past are taken from a journal.
 func play(t *testing.T, approver Approver, past []Step) (said string, approval *Approval, steps []Step, done []string) {
 	t.Helper()
-	var kept memory
-	journal := NewJournal(&kept, "boot")
+	var stored memory
+	journal := NewJournal(&stored, "boot")
 	approval = NewApproval(journal, approver, NewRehearsal(nil, nil))
 	env := NewEnv(nil, NewReplay(past, approval), &Services{})
 	tool := func(name string) string {
@@ -51,7 +51,7 @@ func play(t *testing.T, approver Approver, past []Step) (said string, approval *
 		return fmt.Sprintf("%s", values[0])
 	}
 	said = strings.Join([]string{tool("a"), tool("b"), tool("c")}, " ")
-	steps, err := ReadJournal(records(&kept, journal)...)
+	steps, err := ReadJournal(records(&stored, journal)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func TestApprovalPausesAndResumes(t *testing.T) {
 func TestApprovalOfNestedScripts(t *testing.T) {
 	t.Parallel()
 	run := func(approver Approver, past []Step) (string, *Approval, []Step) {
-		var kept memory
-		journal := NewJournal(&kept, "boot")
+		var stored memory
+		journal := NewJournal(&stored, "boot")
 		approval := NewApproval(journal, approver, NewRehearsal(nil, nil))
 		env := NewEnv(nil, NewReplay(past, approval), &Services{})
 		made := 0
@@ -117,7 +117,7 @@ func TestApprovalOfNestedScripts(t *testing.T) {
 			return []Value{"inner is done"}, nil
 		}}
 		values, err := env.Call(t.Context(), "mcp", inner, []Value{"", "script"})
-		steps, readErr := ReadJournal(records(&kept, journal)...)
+		steps, readErr := ReadJournal(records(&stored, journal)...)
 		if err != nil || readErr != nil {
 			t.Fatal(err, readErr)
 		}

@@ -267,7 +267,7 @@ func TestErrors(t *testing.T) {
 			"setTimeout(() => {}, 1)",
 			Error{Name: "ReferenceError", Message: "setTimeout is not defined", Hint: "use await sleep(ms)", Stack: []Frame{{"", "script.js", 1, 1}}},
 		},
-		"nobody listens": {
+		"unhandled rejection": {
 			"async function f() {\n  throw new Error('lost')\n}\nf(); 1",
 			Error{Name: "Error", Message: "lost", Stack: []Frame{{"f", "script.js", 2, 13}, {"", "script.js", 4, 1}}},
 		},

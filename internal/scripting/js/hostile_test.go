@@ -47,7 +47,7 @@ func TestHostileScripts(t *testing.T) {
 				t.Errorf("memory of %d bytes, want at most %d", got.Memory, memory)
 			}
 			if n := logBytes(got.Logs); n > p.Limits.Logs {
-				t.Errorf("kept %d bytes of logs, want at most %d", n, p.Limits.Logs)
+				t.Errorf("recorded %d bytes of logs, want at most %d", n, p.Limits.Logs)
 			}
 			next, err := e.Run(t.Context(), program("[1, 2, 3].map(x => x * 2)"), testHost())
 			if err != nil || string(next.Result) != "[2,4,6]" {

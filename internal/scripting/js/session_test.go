@@ -253,12 +253,12 @@ func TestRestoreRefuses(t *testing.T) {
 func TestSessionsAreSmallAtRest(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{
-		"almost empty":   "let n = 1; function f() { return n }",
-		"data let go of": "let data = Array.from({length: 1e5}, (_, i) => ({i, s: 'row ' + i})); data = data.length",
-		"large result":   "'x'.repeat(3e6)",
-		"failing":        "throw new Error('x')",
-		"nobody listens": "Promise.reject(new Error('x'))",
-		"calls":          "await Promise.all([mcp.a.b(), mcp.a.b()])",
+		"almost empty":        "let n = 1; function f() { return n }",
+		"data let go of":      "let data = Array.from({length: 1e5}, (_, i) => ({i, s: 'row ' + i})); data = data.length",
+		"large result":        "'x'.repeat(3e6)",
+		"failing":             "throw new Error('x')",
+		"unhandled rejection": "Promise.reject(new Error('x'))",
+		"calls":               "await Promise.all([mcp.a.b(), mcp.a.b()])",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,14 +29,14 @@ type funcSettings struct {
 }
 
 func functions(funcs []Func) []funcSettings {
-	told := make([]funcSettings, len(funcs))
+	settings := make([]funcSettings, len(funcs))
 	for i, f := range funcs {
 		if f.Target == "" {
 			f.Target = f.Name
 		}
-		told[i] = funcSettings(f)
+		settings[i] = funcSettings(f)
 	}
-	return told
+	return settings
 }
 
 // settings returns the description of a module for the prelude, as JSON.

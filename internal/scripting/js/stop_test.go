@@ -135,7 +135,7 @@ func TestLogLimit(t *testing.T) {
 		t.Fatalf("got %s, %v", got.Result, err)
 	}
 	if len(got.Logs) == 0 || len(got.Logs)+got.Dropped != 100 || logBytes(got.Logs) > 400 {
-		t.Errorf("kept %d lines of %d bytes, dropped %d", len(got.Logs), logBytes(got.Logs), got.Dropped)
+		t.Errorf("recorded %d lines of %d bytes, dropped %d", len(got.Logs), logBytes(got.Logs), got.Dropped)
 	}
 }
 

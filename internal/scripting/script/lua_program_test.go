@@ -31,13 +31,13 @@ func TestProgramsAreCompiledOnce(t *testing.T) {
 		t.Errorf("compiled %d times, want a once and the others once each", compiled)
 	}
 	if get(filler); compiled != 22 {
-		t.Error("what nobody asked for is still there")
+		t.Error("an unused program is still cached")
 	}
 	large := strings.Repeat("x", generation)
 	get(large)
 	get(large)
 	if compiled != 24 || p.weight > generation {
-		t.Errorf("compiled %d times, %d bytes kept", compiled, p.weight)
+		t.Errorf("compiled %d times, %d bytes cached", compiled, p.weight)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestProgramsForgetFailures(t *testing.T) {
 	for range 2 {
 		_, err := p.get(programKey{source: "a"}, func() (program, error) { return program{}, errors.New("no") })
 		if err == nil {
-			t.Error("a source that does not compile was kept")
+			t.Error("a source that does not compile was cached")
 		}
 	}
 }

@@ -30,11 +30,11 @@ func TestManualIsUpToDate(t *testing.T) {
 func TestManualIsComplete(t *testing.T) {
 	t.Parallel()
 	headings := regexp.MustCompile(`(?m)^## ([\w.]+)`)
-	told := map[string]bool{}
+	documented := map[string]bool{}
 	var source strings.Builder
 	for _, m := range modules() {
 		for _, heading := range headings.FindAllStringSubmatch(m.Page, -1) {
-			told[heading[1]] = true
+			documented[heading[1]] = true
 			source.WriteString("if " + heading[1] + " == nil then missing[#missing + 1] = '" + heading[1] + "' end\n")
 		}
 	}
@@ -44,7 +44,7 @@ func TestManualIsComplete(t *testing.T) {
 			if m.Name != "" {
 				name = m.Name + "." + f.Name
 			}
-			if !f.Hidden && !told[name] && !told[f.Name] {
+			if !f.Hidden && !documented[name] && !documented[f.Name] {
 				t.Errorf("no page tells about %s", name)
 			}
 		}

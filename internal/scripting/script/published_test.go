@@ -129,7 +129,7 @@ func TestPublishedScriptsAreTools(t *testing.T) {
 		t.Errorf("Tools = %s", tools[0].Raw)
 	}
 	if changes != 1 {
-		t.Errorf("%d changes were told", changes)
+		t.Errorf("%d change notifications", changes)
 	}
 }
 

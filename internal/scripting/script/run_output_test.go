@@ -9,8 +9,8 @@ import (
 
 func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
 	t.Parallel()
-	var heard []string
-	caller := &tool.Caller{Log: func(l tool.Log) { heard = append(heard, l.Logger+" "+l.Level+" "+string(l.Data)) }}
+	var logged []string
+	caller := &tool.Caller{Log: func(l tool.Log) { logged = append(logged, l.Logger+" "+l.Level+" "+string(l.Data)) }}
 	outcome, err := newRunner(t, nil).Run(t.Context(), Request{
 		Source: "print('a', 1) eprint('b') log.debug('c') log.warn('d') for i = 1, 2000 do print(i) end", Caller: caller,
 	})
@@ -24,12 +24,12 @@ func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
 		`script warning {"number":4,"stream":"log","text":"d"}`,
 	}
 	for i := range want {
-		if heard[i] != want[i] {
-			t.Errorf("heard %s, want %s", heard[i], want[i])
+		if logged[i] != want[i] {
+			t.Errorf("logged %s, want %s", logged[i], want[i])
 		}
 	}
-	if len(heard) != liveLines || len(outcome.Output) != 2004 {
-		t.Errorf("%d lines heard, %d kept", len(heard), len(outcome.Output))
+	if len(logged) != liveLines || len(outcome.Output) != 2004 {
+		t.Errorf("%d lines logged, %d recorded", len(logged), len(outcome.Output))
 	}
 }
 
@@ -38,7 +38,7 @@ func TestWhoeverWatchesHearsAlone(t *testing.T) {
 	var watched []string
 	_, err := newRunner(t, nil).Run(t.Context(), Request{
 		Source: "print('a')", Watch: func(l host.OutputLine) { watched = append(watched, l.Text) },
-		Caller: &tool.Caller{Log: func(tool.Log) { t.Error("the caller heard it too") }},
+		Caller: &tool.Caller{Log: func(tool.Log) { t.Error("the caller received it too") }},
 	})
 	if err != nil || len(watched) != 1 {
 		t.Errorf("watched %q, %v", watched, err)

@@ -363,7 +363,7 @@ func (h *Hooks) Tools(ctx context.Context, namespace string, tools []tool.Info) 
 		return chosen, nil
 	}
 	if refused := h.failed(ctx, hookTools, tool.Ref{Space: namespace}, err); refused != nil {
-		return nil, nil //nolint:nilerr // failed has told it; none is shown
+		return nil, nil //nolint:nilerr // failed has logged it; none is shown
 	}
 	return tools, nil
 }

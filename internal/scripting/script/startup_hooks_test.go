@@ -44,7 +44,7 @@ func (s *syncText) String() string {
 	return s.text.String()
 }
 
-func movedIn(t *testing.T, source string, tools tool.Source) residentFixture {
+func startResident(t *testing.T, source string, tools tool.Source) residentFixture {
 	t.Helper()
 	m := residentFixture{log: &syncText{}, bus: event.New(event.BusOptions{})}
 	path := filepath.Join(t.TempDir(), "startup.lua")
@@ -66,13 +66,13 @@ func hookedCall(args string) tool.Call {
 
 func TestNoHooks(t *testing.T) {
 	t.Parallel()
-	m := movedIn(t, "x = 1", nil)
+	m := startResident(t, "x = 1", nil)
 	if m.Hooks(HookOptions{}) != nil || m.Listens() {
 		t.Error("hooks out of nothing")
 	}
 	var none *Resident
 	if hooks := none.Hooks(HookOptions{}); hooks.SeesCalls() || hooks.SeesTools() || none.Listens() {
-		t.Error("nobody has hooks")
+		t.Error("there are no hooks")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestHookOnCalls(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := movedIn(t, "function on_tool_call(call)\n"+tt.body+"\nend", nil)
+			m := startResident(t, "function on_tool_call(call)\n"+tt.body+"\nend", nil)
 			hooks := m.Hooks(HookOptions{Time: 30 * time.Millisecond})
 			if name != "endless" && name != "greedy" {
 				hooks = m.Hooks(HookOptions{Time: time.Minute})
@@ -159,7 +159,7 @@ func TestHookOnResults(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := movedIn(t, "function on_tool_result(call, result)\n"+tt.body+"\nend", nil)
+			m := startResident(t, "function on_tool_result(call, result)\n"+tt.body+"\nend", nil)
 			got, err := m.Hooks(HookOptions{Time: time.Minute}).ToolResult(t.Context(), hookedCall(`{"n":1}`), tt.result, tt.failed)
 			switch {
 			case tt.want == "" && (string(got.Raw) != string(tt.result.Raw) || !errors.Is(err, tt.failed)):
@@ -198,7 +198,7 @@ func TestHookOnTools(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := movedIn(t, "on('mcp_tools', function(ns, tools)\n"+tt.body+"\nend)", nil)
+			m := startResident(t, "on('mcp_tools', function(ns, tools)\n"+tt.body+"\nend)", nil)
 			hooks := m.Hooks(HookOptions{Time: time.Minute})
 			if !hooks.SeesTools() || hooks.SeesCalls() {
 				t.Error("other hooks than were set")
@@ -223,7 +223,7 @@ func TestHookOnTools(t *testing.T) {
 
 func TestStrictHooksRefuse(t *testing.T) {
 	t.Parallel()
-	m := movedIn(t, "function on_tool_call() error('oh') end on_tool_result, on_mcp_tools = on_tool_call, on_tool_call", nil)
+	m := startResident(t, "function on_tool_call() error('oh') end on_tool_result, on_mcp_tools = on_tool_call, on_tool_call", nil)
 	hooks := m.Hooks(HookOptions{Time: time.Minute, Strict: true})
 	if _, _, err := hooks.ToolCall(t.Context(), hookedCall(`{}`)); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("call: %v", err)
@@ -247,7 +247,7 @@ func TestHooksDoNotSeeThemselves(t *testing.T) {
 		_, _, err := hooks.ToolCall(ctx, hookedCall(string(args))) // as the catalog would
 		return map[string]any{"n": asked}, err
 	}}
-	m := movedIn(t, `function on_tool_call(call)
+	m := startResident(t, `function on_tool_call(call)
 	  seen = (seen or 0) + 1
 	  return { result = seen .. " " .. mcp.calc.add({}).n }
 	end`, box)
@@ -263,7 +263,7 @@ func TestHooksDoNotSeeThemselves(t *testing.T) {
 // TestHooksRunOneAtATime checks that concurrent calls run hooks one after the other.
 func TestHooksRunOneAtATime(t *testing.T) {
 	t.Parallel()
-	m := movedIn(t, "count = 0 function on_tool_call(call) count = count + 1 return { arguments = { n = count } } end", nil)
+	m := startResident(t, "count = 0 function on_tool_call(call) count = count + 1 return { arguments = { n = count } } end", nil)
 	hooks := m.Hooks(HookOptions{Time: time.Minute})
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -287,7 +287,7 @@ func TestHooksRunOneAtATime(t *testing.T) {
 
 func TestFailuresAreReported(t *testing.T) {
 	t.Parallel()
-	m := movedIn(t, "function on_tool_call(call) error('oh') end", nil)
+	m := startResident(t, "function on_tool_call(call) error('oh') end", nil)
 	sub := m.bus.Subscribe(event.Options{Types: []string{"hook.failed"}})
 	defer sub.Close()
 	hooks := m.Hooks(HookOptions{Time: time.Minute})
@@ -300,7 +300,7 @@ func TestFailuresAreReported(t *testing.T) {
 		}
 	}
 	if n := strings.Count(m.log.String(), "hook failed"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, m.log)
+		t.Errorf("logged %d times:\n%s", n, m.log)
 	}
 }
 
@@ -315,14 +315,14 @@ func TestHooksAreForStartupOnly(t *testing.T) {
 // TestHandlersOfStartup checks that event handlers of startup.lua receive later events.
 func TestHandlersOfStartup(t *testing.T) {
 	t.Parallel()
-	m := movedIn(t, `local heard = 0
+	m := startResident(t, `local heard = 0
 	on("script.knock", function(e)
 	  heard = heard + 1
 	  if e.data.fail then error("no luck") end
 	  emit("script.answer", { heard = heard, name = e.data.name })
 	end)`, nil)
 	if !m.Listens() {
-		t.Fatal("nobody listens")
+		t.Fatal("there is no subscriber")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup

@@ -54,42 +54,42 @@ func runStory(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := &txtar.Archive{Comment: archive.Comment}
+	got := &txtar.Archive{Comment: archive.Comment}
 	for _, file := range archive.Files {
 		language := LanguageOf(file.Name)
 		if language == "" || strings.HasPrefix(file.Name, "files/") {
 			if strings.HasPrefix(file.Name, "files/") || strings.HasSuffix(file.Name, ".params") {
-				told.Files = append(told.Files, file)
+				got.Files = append(got.Files, file)
 			}
 			continue
 		}
-		told.Files = append(told.Files, file)
+		got.Files = append(got.Files, file)
 		name := strings.TrimSuffix(file.Name, filepath.Ext(file.Name))
 		t.Run(file.Name, func(t *testing.T) {
 			scene := newScene(t, archive)
 			outcome := scene.play(t, name, language, string(file.Data))
 			if language == JavaScript && scene.has(name+".lua") {
-				agree(t, told, outcome)
+				agree(t, got, outcome)
 				return
 			}
-			told.Files = append(told.Files, outcome...)
+			got.Files = append(got.Files, outcome...)
 		})
 	}
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, txtar.Format(told), 0o600); err != nil {
+		if err := os.WriteFile(path, txtar.Format(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	compare(t, archive, told)
+	compare(t, archive, got)
 }
 
 // agree reports differences between the outcome of a script in JavaScript and of the
 // same script in Lua, which was compared before.
-func agree(t *testing.T, told *txtar.Archive, outcome []txtar.File) {
+func agree(t *testing.T, lua *txtar.Archive, outcome []txtar.File) {
 	t.Helper()
 	twin := map[string]string{}
-	for _, file := range told.Files {
+	for _, file := range lua.Files {
 		twin[file.Name] = string(file.Data)
 	}
 	for _, file := range outcome {

@@ -94,8 +94,8 @@ func TestCatalog(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{})
 	b, _ := open(t, hootserver.Options{Source: stage{"echo": echo, "sing": echo}, Broadcast: "tcp://127.0.0.1:0", ToolsChanged: changed})
-	told := make(chan struct{}, 1)
-	c, err := hootclient.Dial(t.Context(), b.Addr(), hootclient.Options{OnToolsChanged: func() { told <- struct{}{} }})
+	notified := make(chan struct{}, 1)
+	c, err := hootclient.Dial(t.Context(), b.Addr(), hootclient.Options{OnToolsChanged: func() { notified <- struct{}{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestCatalog(t *testing.T) {
 		t.Error(err)
 	}
 	changed <- struct{}{}
-	<-told
+	<-notified
 }
 
 func TestOutcomes(t *testing.T) {
@@ -239,7 +239,7 @@ func TestEveryContentType(t *testing.T) {
 func TestProgressNamesTheRequest(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
-	heard := make(chan hootproto.Broadcast, 16)
+	received := make(chan hootproto.Broadcast, 16)
 	b, _ := open(t, hootserver.Options{Broadcast: "tcp://127.0.0.1:0", Events: bus, Source: stage{
 		"climb": func(_ context.Context, call tool.Call) (tool.Result, error) {
 			call.Caller.Progress(tool.Progress{Progress: 3, Total: 4, Message: "nearly"})
@@ -250,16 +250,16 @@ func TestProgressNamesTheRequest(t *testing.T) {
 	c := dial(t, b)
 	if err := c.Subscribe(t.Context(), b.Broadcasts(), func(o hootproto.RawBroadcast) {
 		if n, err := o.Decode(); err == nil {
-			heard <- n
+			received <- n
 		}
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for len(heard) == 0 { // the subscription arrives later
+	for len(received) == 0 { // the subscription arrives later
 		bus.Publish(news{"beat.tick", `{"beat":1,"position_beats":1,"tempo_bpm":120}`})
 		select {
-		case n := <-heard:
-			heard <- n
+		case n := <-received:
+			received <- n
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -275,7 +275,7 @@ func TestProgressNamesTheRequest(t *testing.T) {
 	bus.Publish(news{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["t"]}`})
 	got := map[hootproto.Broadcast]bool{}
 	for {
-		n := <-heard
+		n := <-received
 		if made, ok := n.(hootproto.ArtifactCreated); ok {
 			if made.ArtifactID != "a" || made.ContentHash != "h" || !slices.Equal(made.Tags, []string{"t"}) {
 				t.Errorf("artifact %+v", made)

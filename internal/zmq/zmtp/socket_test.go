@@ -371,7 +371,7 @@ func TestOverflow(t *testing.T) {
 		"a dealer refuses": {func(t *testing.T) *zmtp.Socket {
 			return listen(t, zmtp.Dealer, anyPort, zmtp.Options{Overflow: zmtp.Refuse})
 		}, zmtp.ErrNoPeer, 0},
-		"nobody listens to a pub": {func(t *testing.T) *zmtp.Socket { return listen(t, zmtp.Pub, anyPort, zmtp.Options{}) }, nil, 0},
+		"pub without subscribers": {func(t *testing.T) *zmtp.Socket { return listen(t, zmtp.Pub, anyPort, zmtp.Options{}) }, nil, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

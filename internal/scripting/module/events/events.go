@@ -44,8 +44,8 @@ func want(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	return nil, w.Listener.Subscribe(kind)
 }
 
-// heard is an event as handlers get it.
-type heard struct {
+// eventView is an event as handlers get it.
+type eventView struct {
 	Type string `json:"type"`
 	Seq  uint64 `json:"seq"`
 	Time int64  `json:"time"` // milliseconds since 1970
@@ -69,7 +69,7 @@ func next(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 
 // Table returns an event as handlers get it.
 func Table(e event.Event) (host.Value, error) {
-	return host.Table(heard{Type: e.Type, Seq: e.Seq, Time: e.Time.UnixMilli(), Data: e.Data})
+	return host.Table(eventView{Type: e.Type, Seq: e.Seq, Time: e.Time.UnixMilli(), Data: e.Data})
 }
 
 // hook() returns an error if hooks cannot be set in this run.

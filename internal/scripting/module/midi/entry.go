@@ -78,10 +78,10 @@ func (t *entry) describeMeta(e smf.Event) {
 	if t.MetaType == "unknown" {
 		t.MetaNumber = number(int64(e.Meta))
 	}
-	told := *t
-	told.tellMeta(e)
-	if again, err := told.event(0); err == nil && bytes.Equal(again.Bytes, e.Bytes) {
-		*t = told
+	described := *t
+	described.tellMeta(e)
+	if again, err := described.event(0); err == nil && bytes.Equal(again.Bytes, e.Bytes) {
+		*t = described
 		return
 	}
 	t.Data = (*octets)(&e.Bytes)

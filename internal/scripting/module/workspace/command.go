@@ -55,7 +55,7 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 	if ctx.Err() != nil {
 		return host.CommandResult{}, context.Cause(ctx)
 	}
-	outcome := host.CommandResult{Stdout: string(out.kept), Stderr: string(errs.kept)}
+	outcome := host.CommandResult{Stdout: string(out.data), Stderr: string(errs.data)}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -68,13 +68,13 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 
 // head stores the beginning of what is written to it.
 type head struct {
-	kept []byte // not an embedded buffer, whose ReadFrom would bypass Write
+	data []byte // not an embedded buffer, whose ReadFrom would bypass Write
 	left int
 }
 
 func (h *head) Write(p []byte) (int, error) {
 	keep := p[:min(len(p), h.left)]
 	h.left -= len(keep)
-	h.kept = append(h.kept, keep...)
+	h.data = append(h.data, keep...)
 	return len(p), nil
 }
