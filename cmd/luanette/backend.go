@@ -298,24 +298,24 @@ func (c *backendListenCommand) Run(ctx context.Context, proc *process) error {
 		if catalog.Broadcasts == "" {
 			return fault.New(fault.NotFound, "%s sends no broadcasts", service).WithHint("its catalog names no broadcasts")
 		}
-		heard := make(chan hootproto.RawBroadcast, 1024)
+		received := make(chan hootproto.RawBroadcast, 1024)
 		err = client.Subscribe(ctx, catalog.Broadcasts, func(o hootproto.RawBroadcast) {
 			select {
-			case heard <- o:
+			case received <- o:
 			default: // the reader of the output is too slow
 			}
 		})
 		if err != nil {
 			return err
 		}
-		return c.print(ctx, proc, client, heard)
+		return c.print(ctx, proc, client, received)
 	})
 }
 
-func (c *backendListenCommand) print(ctx context.Context, proc *process, client *hootclient.Client, heard <-chan hootproto.RawBroadcast) error {
+func (c *backendListenCommand) print(ctx context.Context, proc *process, client *hootclient.Client, received <-chan hootproto.RawBroadcast) error {
 	for n := 1; ; n++ {
 		select {
-		case o := <-heard:
+		case o := <-received:
 			if err := writeLine(proc.Stdout, o.Raw); err != nil {
 				return err
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// TestBranch has every command asked for help, and given a flag it does not have, by
-// the parser that knows all of them and by the one that knows it alone.
+// TestBranch runs every command with --help and with an unknown flag. The parser of all
+// commands and the parser of that command alone must print the same.
 func TestBranch(t *testing.T) {
 	t.Parallel()
 	var want bytes.Buffer
@@ -24,7 +24,7 @@ func TestBranch(t *testing.T) {
 	for _, leaf := range leaves {
 		words := pathTo(leaf)
 		if n := reflect.TypeOf(branch(words)).Elem().NumField(); n != 1 {
-			t.Errorf("%v: the parser is told of %d commands", words, n)
+			t.Errorf("%v: the parser knows %d commands", words, n)
 		}
 		var got bytes.Buffer
 		alone := parserOf(t, branch(words), &got)
@@ -41,12 +41,12 @@ func TestBranch(t *testing.T) {
 	}
 	for _, words := range [][]string{nil, {"--help"}, {"nothing"}} {
 		if _, ok := branch(words).(*cli); !ok {
-			t.Errorf("%v: the parser is not told of all commands", words)
+			t.Errorf("%v: the parser does not know all commands", words)
 		}
 	}
 }
 
-// pathTo are the words that name a command.
+// pathTo returns the words that name a command.
 func pathTo(leaf *kong.Node) (words []string) {
 	for node := leaf; node.Type == kong.CommandNode; node = node.Parent {
 		words = append([]string{node.Name}, words...)

@@ -82,7 +82,7 @@ func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, er
 // talker runs one conversation with a person at a terminal, or a pipe.
 type talker struct {
 	flags *chatCommand
-	proc *process
+	proc  *process
 	chat  client.Chat
 }
 
@@ -169,7 +169,7 @@ func (t *talker) complain(err error) {
 // shownAnswer shows one answer: its text on standard output, its tool calls on
 // standard error.
 type shownAnswer struct {
-	proc  *process
+	proc   *process
 	quiet  bool // text and tools are not shown
 	block  int
 	inLine bool // the last line of text has no newline yet

@@ -14,9 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
-// counter is an upstream that notes every call. Its tool add keeps one entry per
-// job and step, so that a second call changes nothing, and says so; push adds one
-// each time, and says nothing.
+// counter is an upstream that records every call. Its tool add is declared idempotent: it
+// stores one entry per job and step. Its tool push adds an entry each time.
 type counter struct {
 	mu       sync.Mutex
 	calls    map[string]map[int]int // by job and step
@@ -57,8 +56,8 @@ func (c *counter) Tools(context.Context) ([]tool.Info, error) {
 	return []tool.Info{define("add", `{"idempotentHint":true}`), define("push", `{}`)}, nil
 }
 
-// Call notes the call and what is wrong with it: a step that comes after a later
-// one was recorded already, and within one process no step comes twice.
+// Call records the call. It reports a step that follows a later one, and a step that one
+// process calls twice.
 func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in struct {
 		Job  string
@@ -88,14 +87,14 @@ func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return tool.Output("counted", map[string]int{"square": in.Step * in.Step})
 }
 
-// made is how often a job made each of its steps.
+// made returns how often a job called each of its steps.
 func (c *counter) made(job string) map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[job]
 }
 
-// begun tells whether a job made a call.
+// begun reports whether a job made a call.
 func (c *counter) begun(job string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

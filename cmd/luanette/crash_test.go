@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// The crash tests run the real server, kill it at random moments while jobs call
-// an upstream that counts, and hold what became of them against the counts.
+// The crash tests run the real server, kill it at random moments while jobs call a
+// counting upstream, and compare the outcomes of the jobs with the counts.
 const (
-	crashKills = "LUANETTE_TEST_KILLS" // how often to kill; a few unless told
+	crashKills = "LUANETTE_TEST_KILLS" // how often to kill; a few times by default
 	crashSeed  = "LUANETTE_TEST_SEED"  // makes the moments repeat
 	crashJobs  = 20                    // jobs under way at any time
 	crashSteps = 50                    // calls of each
@@ -40,9 +40,9 @@ function main(params)
   return sum
 end`
 
-// Jobs whose calls may be repeated all end complete and right, however often the
-// server dies: nothing acknowledged is lost, and no call is made again whose
-// outcome was recorded.
+// TestServerKilledAtRandom checks that jobs with repeatable calls complete with the right
+// result, however often the server is killed. No acknowledged job is lost, and no call
+// with a recorded outcome is repeated.
 func TestServerKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, "add")
@@ -57,8 +57,8 @@ func TestServerKilledAtRandom(t *testing.T) {
 	c.check(t)
 }
 
-// A call that must not be repeated is not: the jobs that were killed inside one
-// fail and name it, all others end complete.
+// TestServerKilledInsideWrites checks that no unrepeatable call is repeated: jobs that
+// were killed inside one fail and name it, all others complete.
 func TestServerKilledInsideWrites(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, "push")
@@ -124,7 +124,7 @@ func newCrash(t *testing.T, tool string) *crash {
 	return c
 }
 
-// kills is how often to kill: as the environment says, or a few times.
+// kills returns how often to kill the server.
 func (c *crash) kills(few int) int {
 	if n, err := strconv.Atoi(os.Getenv(crashKills)); err == nil {
 		return n
@@ -132,7 +132,7 @@ func (c *crash) kills(few int) int {
 	return few
 }
 
-// crashServer is a server that runs.
+// crashServer is a running server.
 type crashServer struct {
 	cmd *exec.Cmd
 	url string
@@ -200,7 +200,7 @@ func (c *crash) store(t *testing.T, s *crashServer) string {
 }
 
 // keepBusy starts jobs until enough are under way, and waits for one to end. It
-// fails when the server is gone.
+// returns an error when the server has ended.
 func (c *crash) keepBusy(s *crashServer) error {
 	for len(c.open) < crashJobs {
 		name := fmt.Sprint("job", len(c.acknowledged), ".", c.boots)
@@ -255,7 +255,7 @@ func (c *crash) finish(t *testing.T) (jobs []crashJob) {
 	return jobs
 }
 
-// check looks at what the counter saw.
+// check checks what the counter recorded.
 func (c *crash) check(t *testing.T) {
 	t.Helper()
 	c.counter.mu.Lock()

@@ -65,7 +65,7 @@ func (s *running) start() {
 }
 
 func (s *running) kill() {
-	_ = s.cmd.Process.Kill() // it may be gone already
+	_ = s.cmd.Process.Kill() // it may have ended already
 	_ = s.cmd.Wait()
 }
 
@@ -81,7 +81,7 @@ func (s *running) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// says runs a command at the server and returns what it prints.
+// says runs a command against the server and returns its output.
 func (s *running) says(args ...string) string {
 	s.t.Helper()
 	out, err := s.command(append(args, "--server", s.url())...).CombinedOutput()
@@ -119,7 +119,7 @@ func (s *running) watch(width, height int, env ...string) *watcher {
 		_, _ = io.Copy(w, line)
 	}()
 	s.t.Cleanup(func() {
-		_ = w.cmd.Process.Kill() // it may be gone already
+		_ = w.cmd.Process.Kill() // it may have ended already
 		_ = line.Close()
 		<-w.drawn
 	})
@@ -164,8 +164,8 @@ func (w *watcher) reads(pattern string) {
 		func() string { return pattern + " is not on the screen:\n" + w.screen.String() })
 }
 
-// An upstream dies and returns, a job is cancelled from the keyboard, the server
-// itself goes and comes back, and the terminal changes its size.
+// TestHUDOfARealServer watches an upstream that ends and reconnects, cancels a job from
+// the keyboard, restarts the server and changes the size of the terminal.
 func TestHUDOfARealServer(t *testing.T) {
 	t.Parallel()
 	behind := startServer(t, "")

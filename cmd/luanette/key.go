@@ -185,14 +185,14 @@ type keyRevokeCommand struct {
 // Run revokes the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, proc *process) error {
 	return c.at(ctx, proc, func(keys client.Keys) error {
-		gone, err := keys.Revoke(ctx, c.Name)
+		revoked, err := keys.Revoke(ctx, c.Name)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			return printValue(proc, gone)
+			return printValue(proc, revoked)
 		}
-		_, err = fmt.Fprintf(proc.Stdout, "key %s is revoked\n", gone.Name)
+		_, err = fmt.Fprintf(proc.Stdout, "key %s is revoked\n", revoked.Name)
 		return err
 	})
 }

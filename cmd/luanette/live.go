@@ -14,7 +14,7 @@ import (
 // live shows the output of a call while it runs: its lines, and on a terminal a
 // progress bar below them.
 type live struct {
-	proc  *process
+	proc   *process
 	prompt func(question string) (string, error) // asks the person if another reader owns the terminal; may be nil
 
 	mu    sync.Mutex

@@ -25,7 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// The test binary is also the program: stories run the real main.
+// TestMain lets the test binary be the program too: stories run the real main.
 func TestMain(m *testing.M) {
 	clocktest.SetParallel()
 	testscript.Main(m, map[string]func(){"luanette": main})
@@ -40,8 +40,8 @@ func TestStories(t *testing.T) {
 	testscript.Run(t, stories)
 }
 
-// TestStoriesOnPostgres runs those about what is kept once more, on a Postgres
-// that is empty at the beginning of each.
+// TestStoriesOnPostgres runs the stories about stored data again, each on an empty
+// Postgres database.
 func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.Postgres(t) // or it is skipped
@@ -57,7 +57,8 @@ func TestStoriesOnPostgres(t *testing.T) {
 	testscript.Run(t, stories)
 }
 
-// storyParams is what stories are run with. They may ask [sqlite] or [postgres].
+// storyParams returns the parameters of stories, which may use the conditions [sqlite]
+// and [postgres].
 func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 	return testscript.Params{
 		RequireExplicitExec: true,
@@ -86,8 +87,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 	}
 }
 
-// newer ADDRESS brings tables of a database to a version that only a later program
-// knows.
+// newer ADDRESS sets tables of a database to a version that this program does not know.
 func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	store, err := db.Open(ctx, args[0], db.Options{})
@@ -219,7 +219,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// capture NAME REGEXP sets a variable to what of the last output matches.
+// capture NAME REGEXP sets a variable to the match in the last output.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: capture NAME REGEXP")
@@ -233,7 +233,7 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found)
 }
 
-// await PATH REGEXP asks until the answer matches, for what takes its time.
+// await PATH REGEXP requests a path until the response matches.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await PATH REGEXP")

@@ -11,10 +11,10 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
-// A node is frozen in the middle of its work: its connections stay, and so do its
-// locks. The others take it for dead all the same, and go on with its jobs. When it
-// wakes up it is one of them again, and does nothing more of what they took: what
-// must not be repeated is not, and every job comes to its end.
+// TestFrozenNode freezes a node while it works: its connections and locks stay. The other
+// nodes consider it dead and continue its jobs. After it is resumed it joins them again
+// and does not continue the jobs that they took over. No unrepeatable call is repeated,
+// and every job ends.
 func TestFrozenNode(t *testing.T) {
 	if os.Getenv(nodesSeconds) == "" {
 		t.Skip("make nodes runs it: a frozen node is waited for")
@@ -48,9 +48,9 @@ func TestFrozenNode(t *testing.T) {
 // longSteps is how many calls a job makes that is under way when its node is frozen.
 const longSteps = 500
 
-// freeze stops a node's process in the middle of a job until the others have finished
-// that, and lets it go on.
-func (f *fleet) freeze(t *testing.T, c *crewman) {
+// freeze stops a node's process during a job and resumes it after the others have
+// finished that job.
+func (f *fleet) freeze(t *testing.T, c *fleetNode) {
 	t.Helper()
 	id, long := f.idOf(t, c), f.begin(t, c)
 	signal := func(s syscall.Signal) {
@@ -77,8 +77,8 @@ func (f *fleet) freeze(t *testing.T, c *crewman) {
 	clocktest.Await(t, func() bool { return f.idOf(t, c) == id }, func() string { return c.name + " woke up and is no node again" })
 }
 
-// begin starts a job at a node, and waits until it is under way.
-func (f *fleet) begin(t *testing.T, c *crewman) string {
+// begin starts a job on a node and waits until it runs.
+func (f *fleet) begin(t *testing.T, c *fleetNode) string {
 	t.Helper()
 	name := "long." + c.name
 	var started struct {
@@ -92,7 +92,7 @@ func (f *fleet) begin(t *testing.T, c *crewman) string {
 	return started.JobID
 }
 
-// ended waits until so many more jobs have come to their end.
+// ended waits until that many more jobs have ended.
 func (f *fleet) ended(t *testing.T, more int) {
 	t.Helper()
 	count := func() (n int) {

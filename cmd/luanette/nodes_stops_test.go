@@ -39,35 +39,35 @@ func (o *tour) removeUpstream() {
 const asksBack = `"name":"trigger-elicitation-request","arguments":{}`
 
 // begin begins a client's session with everything at one node.
-func (o *tour) begin() (here, there *visitor) {
+func (o *tour) begin() (here, there *sessionClient) {
 	o.Helper()
-	here = &visitor{at: o.a, path: "/mcp/everything", caps: `{"elicitation":{}}`}
+	here = &sessionClient{at: o.a, path: "/mcp/everything", caps: `{"elicitation":{}}`}
 	if err := here.begin(o.Context()); err != nil {
 		o.Fatal(err)
 	}
-	there = &visitor{at: o.b, path: here.path, caps: here.caps, id: here.id}
+	there = &sessionClient{at: o.b, path: here.path, caps: here.caps, id: here.id}
 	return here, there
 }
 
-// answerElsewhere answers, at the other node, what a call at one asks.
+// answerElsewhere answers the question of a call on the other node.
 func (o *tour) answerElsewhere() {
 	o.Helper()
 	here, there := o.begin()
 	in := o.stream(here, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+asksBack+`}}`)
-	asked, err := wire.Parse([]byte(o.heard(in, "elicitation/create")))
+	asked, err := wire.Parse([]byte(o.waitEvent(in, "elicitation/create")))
 	if err != nil {
 		o.Fatal(err)
 	}
 	o.tell(there, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":{"action":"accept","content":{"name":"Ann","check":true}}}`)
-	if said := o.heard(in, `"id":2`); !strings.Contains(said, "Name: Ann") {
+	if said := o.waitEvent(in, `"id":2`); !strings.Contains(said, "Name: Ann") {
 		o.Errorf("the call ended with %s", said)
 	}
 }
 
-// answerElsewhereModern does the same as a client of the newer era.
+// answerElsewhereModern does the same as a client of the newer protocol.
 func (o *tour) answerElsewhereModern() {
 	o.Helper()
-	call := func(at *crewman, more string) json.RawMessage {
+	call := func(at *fleetNode, more string) json.RawMessage {
 		o.Helper()
 		r, err := http.NewRequestWithContext(o.Context(), http.MethodPost, "http://"+at.address+"/mcp/everything", strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+asksBack+more+
@@ -102,23 +102,23 @@ func (o *tour) answerElsewhereModern() {
 	}
 }
 
-// cancelElsewhere calls off, at the other node, a call that runs at one.
+// cancelElsewhere cancels a call through the other node.
 func (o *tour) cancelElsewhere() {
 	o.Helper()
 	here, there := o.begin()
 	in := o.stream(here, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":600,"steps":6000},"_meta":{"progressToken":"p"}}}`)
-	o.heard(in, "notifications/progress")
+	o.waitEvent(in, "notifications/progress")
 	o.tell(there, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	if said := o.heard(in, `"id":3`); !strings.Contains(said, "cancelled by the client") {
+	if said := o.waitEvent(in, `"id":3`); !strings.Contains(said, "cancelled by the client") {
 		o.Errorf("the call ended with %s", said)
 	}
 }
 
-// watchAndPublish looks on at one node at what happens at the other: a script is
-// published there, which one can call here.
+// watchAndPublish reads events on one node while a script is published on the other, and
+// calls the script on the first.
 func (o *tour) watchAndPublish() {
 	o.Helper()
-	client := &visitor{at: o.a}
+	client := &sessionClient{at: o.a}
 	if err := client.begin(o.Context()); err != nil {
 		o.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func (o *tour) watchAndPublish() {
 	hash := o.store(o.b, "hello.lua", `function describe() return { name = "hello", description = "Greets." } end
 function main() return "hello from a script" end`)
 	o.run(o.b, "script", "publish", hash)
-	o.heard(notes, "notifications/tools/list_changed")
-	if said := o.heard(events, `"hello"`); !strings.Contains(said, `"node":"bob"`) {
+	o.waitEvent(notes, "notifications/tools/list_changed")
+	if said := o.waitEvent(events, `"hello"`); !strings.Contains(said, `"node":"bob"`) {
 		o.Errorf("the event does not say where: %s", said)
 	}
 	if said := o.run(o.a, "call", "hello"); !strings.Contains(said, "hello from a script") {
@@ -143,16 +143,16 @@ func (o *tour) postElsewhere() {
 	if err != nil {
 		o.Fatal(err)
 	}
-	there := &visitor{at: o.b, path: string(first.Data)}
+	there := &sessionClient{at: o.b, path: string(first.Data)}
 	o.tell(there, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
-	o.heard(in, `"id":1`)
+	o.waitEvent(in, `"id":1`)
 	o.tell(there, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","arguments":{}}}`)
-	if said := o.heard(in, `"id":2`); !strings.Contains(said, "hello from a script") {
+	if said := o.waitEvent(in, `"id":2`); !strings.Contains(said, "hello from a script") {
 		o.Errorf("the call ended with %s", said)
 	}
 }
 
-// goOnInSession goes on, at the other node, with variables of one.
+// goOnInSession continues a session on the other node, with its variables.
 func (o *tour) goOnInSession() {
 	o.Helper()
 	said, err := o.try(o.a, "x = 41\n", "repl")
@@ -166,7 +166,7 @@ func (o *tour) goOnInSession() {
 	}
 }
 
-// loseANode starts a job at one node, which dies: the other goes on with the job.
+// loseANode starts a job on a node and kills the node: the other continues the job.
 func (o *tour) loseANode() {
 	o.Helper()
 	hash := o.store(o.a, "slow.lua", `function main()
@@ -181,7 +181,7 @@ end`)
 	if err := json.Unmarshal([]byte(o.run(o.a, "job", "start", hash, "--json")), &started); err != nil {
 		o.Fatal(err)
 	}
-	o.heard(events, `"echo"`)
+	o.waitEvent(events, `"echo"`)
 	o.a.kill()
 	o.nodesAre("bob up")
 	var polled struct{ Completed []crashJob }
@@ -196,7 +196,7 @@ end`)
 	o.nodesAre("ann up", "bob up")
 }
 
-// revokeAKey makes keys at one node, which are good at the other, until they are not.
+// revokeAKey creates keys on one node, uses them on the other, and revokes them.
 func (o *tour) revokeAKey() {
 	o.Helper()
 	token := func(name, scope string) string {
@@ -221,8 +221,8 @@ func (o *tour) revokeAKey() {
 	o.until("the other node knows that it is over", func() bool { return status(guest) != http.StatusOK })
 }
 
-// tamper changes, behind everybody's back, when one node says a call was: who asks
-// the other node finds out.
+// tamper changes the time of an audit entry in the database. Verification on the other
+// node must detect it.
 func (o *tour) tamper(store *db.DB) {
 	o.Helper()
 	if said := o.run(o.a, "audit", "verify"); !strings.Contains(said, "ann: ") || !strings.Contains(said, "bob: ") {

@@ -38,10 +38,10 @@ const (
 	nodesJobSum   = nodesJobSteps * (nodesJobSteps + 1) * (2*nodesJobSteps + 1) / 6
 )
 
-// Three nodes share one Postgres. While they work, one after the other is killed
-// and started again, and Postgres is restarted once. Clients ask any node, and
-// again when it is gone. What was acknowledged is there, was done once, and each
-// person's messages were answered in order.
+// TestNodesKilledAtRandom runs three nodes on one Postgres database. While they work, one
+// after the other is killed and restarted, and Postgres is restarted once. Clients use
+// any node, and retry on another when it is unreachable. Acknowledged work must be done
+// exactly once, and each user's messages must be answered in order.
 func TestNodesKilledAtRandom(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv(nodesSeconds))
 	if seconds == 0 {
@@ -58,7 +58,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 		clients.Go(func() { f.runJobs(t, fmt.Sprint("once", n), unrepeatable, stop) })
 	}
 	for range 4 {
-		clients.Go(func() { f.visit(t, stop) })
+		clients.Go(func() { f.useClientSession(t, stop) })
 	}
 	for n := range 6 {
 		clients.Go(func() { f.chat(t, fmt.Sprint("person", n), stop) })
@@ -82,29 +82,29 @@ type fleet struct {
 	postgres *dbtest.Server
 	store    *db.DB
 	counter  *counter
-	crew     []*crewman
+	crew     []*fleetNode
 	hash     string // of the script that jobs run
 
-	mu       sync.Mutex
-	jobs     map[string]errand // by acknowledged id
-	said     map[string]int    // messages answered, by person
-	names    map[string]string // of nodes, by id
-	gone     []time.Duration   // from a kill to the end of its node's row
-	sessions atomic.Int64      // turns
-	scripts  atomic.Int64      // published
-	visits   atomic.Int64      // calls within clients' sessions
-	moves    atomic.Int64      // of clients' sessions to another node
-	retries  atomic.Int64
-	kills    int
-	lastKill atomic.Pointer[time.Time]
+	mu           sync.Mutex
+	jobs         map[string]ackedJob // by acknowledged id
+	said         map[string]int      // messages answered, by person
+	names        map[string]string   // of nodes, by id
+	gone         []time.Duration     // from a kill to the end of its node's row
+	sessions     atomic.Int64        // turns
+	scripts      atomic.Int64        // published
+	sessionCalls atomic.Int64        // calls within clients' sessions
+	moves        atomic.Int64        // of clients' sessions to another node
+	retries      atomic.Int64
+	kills        int
+	lastKill     atomic.Pointer[time.Time]
 }
 
-// errand is an acknowledged job.
-type errand struct {
+// ackedJob is an acknowledged job.
+type ackedJob struct {
 	name  string // at the counter
 	kind  work
-	ended time.Time // when a client was told
-	doubt bool      // it says that nobody can tell what became of a call
+	ended time.Time // when a client received its end
+	doubt bool      // it reports that the outcome of a call is unknown
 }
 
 // work is what kind of calls a job makes.
@@ -115,8 +115,8 @@ const (
 	unrepeatable work = "push"
 )
 
-// crewman is one node.
-type crewman struct {
+// fleetNode is one node.
+type fleetNode struct {
 	name, address string
 	mu            sync.Mutex
 	cmd           *exec.Cmd
@@ -125,8 +125,8 @@ type crewman struct {
 	last          chan string // what it said after it had started, once it has ended
 }
 
-// lives is the number of the node's life, or false while it has none.
-func (c *crewman) lives() (life int, up bool) {
+// lives returns the number of the node's current run, or false while it is down.
+func (c *fleetNode) lives() (life int, up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.life, c.life%2 == 0
@@ -137,7 +137,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 	t.Helper()
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
-	f := &fleet{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]errand{}, said: map[string]int{}, names: map[string]string{}}
+	f := &fleet{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]ackedJob{}, said: map[string]int{}, names: map[string]string{}}
 	f.store = dbtest.Open(t, f.postgres.URL)
 	var url string
 	f.counter, url = serveCounter(t)
@@ -147,7 +147,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ann", "bob", "cyd"} {
-		c := &crewman{name: name, address: netguardtest.ReservedAddress(), life: 1}
+		c := &fleetNode{name: name, address: netguardtest.ReservedAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		f.start(t, c)
 		t.Cleanup(c.kill)
@@ -161,7 +161,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 }
 
 // start starts a node and waits until it is ready.
-func (f *fleet) start(t *testing.T, c *crewman) {
+func (f *fleet) start(t *testing.T, c *fleetNode) {
 	t.Helper()
 	path, err := exec.LookPath("luanette")
 	if err != nil {
@@ -204,15 +204,15 @@ func (f *fleet) start(t *testing.T, c *crewman) {
 	t.Errorf("node %s did not start:\n%s", c.name, log)
 }
 
-func (c *crewman) kill() {
+func (c *fleetNode) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.life += 1 - c.life%2 // before anybody can notice
+	c.life += 1 - c.life%2 // before a client can notice
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-// any is some node, dead or alive, but none that would never answer.
+// any returns a node, running or not, but no frozen one.
 func (f *fleet) any() *crashServer {
 	c := f.crew[rand.IntN(len(f.crew))]
 	for c.frozen.Load() {
@@ -221,7 +221,7 @@ func (f *fleet) any() *crashServer {
 	return &crashServer{url: "http://" + c.address}
 }
 
-// until asks one node after the other until it works.
+// until tries one node after the other until a request succeeds.
 func (f *fleet) until(t *testing.T, works func(*crashServer) bool) {
 	clocktest.Poll(t.Context(), func() bool {
 		if works(f.any()) {
@@ -256,12 +256,12 @@ func (f *fleet) runJobs(t *testing.T, who string, kind work, stop <-chan struct{
 			_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that tries again
 			continue
 		}
-		f.await(t, started.JobID, errand{name: name, kind: kind})
+		f.await(t, started.JobID, ackedJob{name: name, kind: kind})
 	}
 }
 
 // await waits for a job and looks at its result.
-func (f *fleet) await(t *testing.T, id string, e errand) {
+func (f *fleet) await(t *testing.T, id string, e ackedJob) {
 	note := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -373,7 +373,7 @@ func (f *fleet) disturb(t *testing.T, long time.Duration) {
 }
 
 // killOne kills a node and starts it again when the others have noticed.
-func (f *fleet) killOne(t *testing.T, c *crewman) {
+func (f *fleet) killOne(t *testing.T, c *fleetNode) {
 	id := f.idOf(t, c)
 	c.kill()
 	f.kills++
@@ -382,7 +382,7 @@ func (f *fleet) killOne(t *testing.T, c *crewman) {
 }
 
 // idOf is what a node's row is called, or "" when it has none.
-func (f *fleet) idOf(t *testing.T, c *crewman) string {
+func (f *fleet) idOf(t *testing.T, c *fleetNode) string {
 	t.Helper()
 	var all []node.Info
 	clocktest.Await(t, func() (ok bool) { // the connection may be one of before Postgres was restarted
@@ -449,13 +449,13 @@ func (f *fleet) checkOnce(t *testing.T) {
 			}
 		}
 	}
-	done := slices.ContainsFunc(slices.Collect(maps.Values(f.jobs)), func(e errand) bool { return e.kind == unrepeatable && !e.doubt })
+	done := slices.ContainsFunc(slices.Collect(maps.Values(f.jobs)), func(e ackedJob) bool { return e.kind == unrepeatable && !e.doubt })
 	if !done {
 		t.Error("no job came to its end whose calls must not be repeated")
 	}
 }
 
-// report tells what was done.
+// report logs what was done.
 func (f *fleet) report(t *testing.T) {
 	answers, once, doubts := 0, 0, 0
 	for _, messages := range f.said {
@@ -471,10 +471,10 @@ func (f *fleet) report(t *testing.T) {
 	}
 	t.Logf("a dead node was noticed after %s", spread(f.gone))
 	t.Logf("%d kills, one restart of Postgres; %d jobs, %d of them not to be repeated, %d of those in doubt; %d messages, %d turns of sessions, %d published scripts; %d calls of clients with a session, %d times one moved; %d tries were made again",
-		f.kills, len(f.jobs), once, doubts, answers, f.sessions.Load(), f.scripts.Load(), f.visits.Load(), f.moves.Load(), f.retries.Load())
+		f.kills, len(f.jobs), once, doubts, answers, f.sessions.Load(), f.scripts.Load(), f.sessionCalls.Load(), f.moves.Load(), f.retries.Load())
 }
 
-// spread tells of times.
+// spread formats the distribution of durations.
 func spread(times []time.Duration) string {
 	if len(times) == 0 {
 		return "no time: it did not happen"
@@ -483,7 +483,7 @@ func spread(times []time.Duration) string {
 	return fmt.Sprintf("%s (median), %s (slowest), of %d", times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), len(times))
 }
 
-// checkHistory holds the last of what is kept of a person against what was said.
+// checkHistory compares the end of a user's stored history with the sent messages.
 func (f *fleet) checkHistory(t *testing.T, user string, messages int) {
 	var history struct {
 		Entries []struct {

@@ -21,16 +21,15 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// tour is what a user does with two nodes, never twice at the same one.
+// tour is a user of two nodes who switches the node after each request.
 type tour struct {
 	*testing.T
 	*fleet
-	a, b *crewman
+	a, b *fleetNode
 	key  string // for the servers, once it takes one
 }
 
-// Two nodes on one Postgres, as a user meets them: whatever is begun at one goes on
-// at the other.
+// TestTourOfTwoNodes starts work on one of two nodes and continues it on the other.
 func TestTourOfTwoNodes(t *testing.T) {
 	if os.Getenv(nodesSeconds) == "" {
 		t.Skip("make nodes runs it: it starts several servers")
@@ -46,7 +45,7 @@ func TestTourOfTwoNodes(t *testing.T) {
 	o := &tour{T: t, fleet: f}
 	var starts sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
-		c := &crewman{name: name, address: netguardtest.ReservedAddress(), life: 1}
+		c := &fleetNode{name: name, address: netguardtest.ReservedAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		starts.Go(func() { f.start(t, c) })
 	}
@@ -88,7 +87,7 @@ func serveEverything(t *testing.T) (url string) {
 }
 
 // try runs the program against a node.
-func (o *tour) try(at *crewman, input string, args ...string) (string, error) {
+func (o *tour) try(at *fleetNode, input string, args ...string) (string, error) {
 	o.Helper()
 	path, err := exec.LookPath("luanette")
 	if err != nil {
@@ -107,7 +106,7 @@ func (o *tour) try(at *crewman, input string, args ...string) (string, error) {
 }
 
 // run does the same, which must work.
-func (o *tour) run(at *crewman, args ...string) string {
+func (o *tour) run(at *fleetNode, args ...string) string {
 	o.Helper()
 	out, err := o.try(at, "", args...)
 	if err != nil {
@@ -122,7 +121,7 @@ func (o *tour) until(what string, holds func() bool) {
 	clocktest.Await(o.T, holds, func() string { return "it does not come to pass that " + what })
 }
 
-// nodesAre holds what each node that is up says of all to what is true.
+// nodesAre checks the list of nodes that each running node reports.
 func (o *tour) nodesAre(want ...string) {
 	o.Helper()
 	for _, at := range o.crew {
@@ -150,7 +149,7 @@ func (o *tour) nodesAre(want ...string) {
 }
 
 // get asks a node, as the user.
-func (o *tour) get(at *crewman, path string, read func(*http.Response)) {
+func (o *tour) get(at *fleetNode, path string, read func(*http.Response)) {
 	o.Helper()
 	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, "http://"+at.address+path, nil)
 	if err != nil {
@@ -169,7 +168,7 @@ func (o *tour) get(at *crewman, path string, read func(*http.Response)) {
 }
 
 // stream makes a call whose answer comes as events.
-func (o *tour) stream(v *visitor, body string) *sse.Reader {
+func (o *tour) stream(v *sessionClient, body string) *sse.Reader {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
 	if err != nil {
@@ -179,8 +178,8 @@ func (o *tour) stream(v *visitor, body string) *sse.Reader {
 	return sse.NewReader(answer.Body, 0)
 }
 
-// heard reads events until one has a text.
-func (o *tour) heard(in *sse.Reader, text string) string {
+// waitEvent reads events until one contains a text.
+func (o *tour) waitEvent(in *sse.Reader, text string) string {
 	o.Helper()
 	for {
 		e, err := in.Next()
@@ -193,8 +192,8 @@ func (o *tour) heard(in *sse.Reader, text string) string {
 	}
 }
 
-// tell posts what needs no answer.
-func (o *tour) tell(v *visitor, body string) {
+// tell posts a notification.
+func (o *tour) tell(v *sessionClient, body string) {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
 	if err != nil {
@@ -208,7 +207,7 @@ func (o *tour) tell(v *visitor, body string) {
 }
 
 // open reads a stream of a node in the background until the test is over.
-func (o *tour) open(at *crewman, path, session string) *sse.Reader {
+func (o *tour) open(at *fleetNode, path, session string) *sse.Reader {
 	o.Helper()
 	ctx, cancel := context.WithCancel(o.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+path, nil)
@@ -228,8 +227,8 @@ func (o *tour) open(at *crewman, path, session string) *sse.Reader {
 	return sse.NewReader(answer.Body, 0)
 }
 
-// store keeps a script and returns its hash.
-func (o *tour) store(at *crewman, name, source string) string {
+// store stores a script and returns its hash.
+func (o *tour) store(at *fleetNode, name, source string) string {
 	o.Helper()
 	if err := os.WriteFile(filepath.Join(o.folder, name), []byte(source), 0o600); err != nil {
 		o.Fatal(err)

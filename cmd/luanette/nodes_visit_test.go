@@ -21,19 +21,19 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
-// visitor is a client of the protocol that has sessions. It stays with its node
-// until that dies, and then goes on with one retry at another.
-type visitor struct {
-	at   *crewman
-	path string // where it goes; /mcp unless told
-	caps string // what it can do, as JSON; nothing unless told
+// sessionClient is a client of the protocol version that has sessions. It uses one node
+// until that ends, and then continues with one retry on another.
+type sessionClient struct {
+	at   *fleetNode
+	path string // path of the endpoint; /mcp by default
+	caps string // its capabilities, as JSON; none by default
 	id   string // of its session
 }
 
 const visitorVersion = "2025-11-25"
 
 // living is a node that lives, and the number of its life.
-func (f *fleet) living(t *testing.T, but *crewman) (*crewman, int) {
+func (f *fleet) living(t *testing.T, but *fleetNode) (*fleetNode, int) {
 	found, life := but, 0
 	clocktest.Poll(t.Context(), func() bool {
 		c := f.crew[rand.IntN(len(f.crew))]
@@ -46,9 +46,9 @@ func (f *fleet) living(t *testing.T, but *crewman) (*crewman, int) {
 	return found, life
 }
 
-// visit begins a session and calls tools in it.
-func (f *fleet) visit(t *testing.T, stop <-chan struct{}) {
-	v := &visitor{}
+// useClientSession starts a session and calls tools in it.
+func (f *fleet) useClientSession(t *testing.T, stop <-chan struct{}) {
+	v := &sessionClient{}
 	for v.id == "" && !over(stop) {
 		v.at, _ = f.living(t, nil)
 		if err := v.begin(t.Context()); err != nil {
@@ -69,14 +69,14 @@ func (f *fleet) visit(t *testing.T, stop <-chan struct{}) {
 			up = true
 			err = v.eval(t.Context(), n)
 		}
-		f.visits.Add(1)
+		f.sessionCalls.Add(1)
 		_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that has other things to do
 	}
 }
 
-// begin shakes hands.
-func (v *visitor) begin(ctx context.Context) error {
-	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + visitorVersion + `","capabilities":` + cmp.Or(v.caps, "{}") + `,"clientInfo":{"name":"visitor","version":"1"}}}`
+// begin sends initialize.
+func (v *sessionClient) begin(ctx context.Context) error {
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + visitorVersion + `","capabilities":` + cmp.Or(v.caps, "{}") + `,"clientInfo":{"name":"sessionClient","version":"1"}}}`
 	answer, err := v.post(ctx, hello)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (v *visitor) begin(ctx context.Context) error {
 }
 
 // eval has a number said back.
-func (v *visitor) eval(ctx context.Context, n int) error {
+func (v *sessionClient) eval(ctx context.Context, n int) error {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"lua_eval","arguments":{"code":"return %d"}}}`, n+2, n)
 	answer, err := v.post(ctx, body)
 	if err != nil {
@@ -114,7 +114,7 @@ func (v *visitor) eval(ctx context.Context, n int) error {
 	return nil
 }
 
-func (v *visitor) post(ctx context.Context, body string) (*http.Response, error) {
+func (v *sessionClient) post(ctx context.Context, body string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.at.address+cmp.Or(v.path, "/mcp"), bytes.NewBufferString(body))
 	if err != nil {
 		return nil, err

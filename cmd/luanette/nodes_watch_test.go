@@ -16,10 +16,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// onlooker reads the events of all nodes at one of them, and at another when that
-// dies. Of every job it hears that it is over, or it is told that it may have
-// missed something.
-type onlooker struct {
+// eventReader reads the events of all nodes on one node, and on another when that ends.
+// It must receive the end of every job, or an event that reports a gap.
+type eventReader struct {
 	stop context.CancelFunc
 	done chan struct{}
 
@@ -44,12 +43,12 @@ type gap struct {
 }
 
 // watch begins to read.
-func (f *fleet) watch(t *testing.T) *onlooker {
+func (f *fleet) watch(t *testing.T) *eventReader {
 	ctx, stop := context.WithCancel(t.Context())
-	w := &onlooker{stop: stop, done: make(chan struct{}), begun: map[string]*time.Time{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now(), from: map[string]time.Time{}}
+	w := &eventReader{stop: stop, done: make(chan struct{}), begun: map[string]*time.Time{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now(), from: map[string]time.Time{}}
 	go func() {
 		defer close(w.done)
-		var at *crewman
+		var at *fleetNode
 		for ctx.Err() == nil {
 			at, _ = f.living(t, at)
 			w.read(ctx, f, at)
@@ -64,7 +63,7 @@ func (f *fleet) watch(t *testing.T) *onlooker {
 }
 
 // read reads at one node until it dies.
-func (w *onlooker) read(ctx context.Context, f *fleet, at *crewman) {
+func (w *eventReader) read(ctx context.Context, f *fleet, at *fleetNode) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+"/api/v1/events?types=job.finished,job.started,node.gone&after=all", nil)
 	if err != nil {
 		return
@@ -91,8 +90,8 @@ func (w *onlooker) read(ctx context.Context, f *fleet, at *crewman) {
 	}
 }
 
-// hear notes an event that a node told.
-func (w *onlooker) hear(f *fleet, at, id string, raw []byte) {
+// hear records an event.
+func (w *eventReader) hear(f *fleet, at, id string, raw []byte) {
 	var e struct {
 		Type string
 		Node string // where it happened, when that is another
@@ -150,7 +149,7 @@ func (g gap) covers(e end) bool {
 
 // unheard are the jobs whose end it neither heard nor was told it may have missed,
 // and how many there are of the latter.
-func (w *onlooker) unheard(ends map[string]end) (silent []string, told int) {
+func (w *eventReader) unheard(ends map[string]end) (silent []string, told int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, e := range ends {
@@ -166,8 +165,8 @@ func (w *onlooker) unheard(ends map[string]end) (silent []string, told int) {
 	return silent, told
 }
 
-// check looks at what it heard once all is quiet.
-func (w *onlooker) check(t *testing.T, f *fleet) {
+// check checks what it received after all jobs have ended.
+func (w *eventReader) check(t *testing.T, f *fleet) {
 	ends := f.ends(t)
 	var silent []string
 	var told int
@@ -180,13 +179,13 @@ func (w *onlooker) check(t *testing.T, f *fleet) {
 	w.stop()
 	<-w.done
 	for _, id := range silent {
-		t.Errorf("nobody told that the end of job %s could not be told: %+v; gaps %+v", id, ends[id], w.gaps)
+		t.Errorf("no event reports that the end of job %s was missed: %+v; gaps %+v", id, ends[id], w.gaps)
 	}
 	for _, id := range w.twice {
-		t.Errorf("the end of job %s was told twice", id)
+		t.Errorf("the end of job %s was received twice", id)
 	}
 	if len(w.ever) < len(f.jobs)/2 {
-		t.Errorf("heard of the end of %d of %d jobs", len(w.ever), len(f.jobs))
+		t.Errorf("received the end of %d of %d jobs", len(w.ever), len(f.jobs))
 	}
 	t.Logf("the end of %d jobs was heard, of %d it was told that it might be missed; the reader changed places %d times", len(w.ever), told, w.moves-1)
 	t.Logf("jobs of a dead node went on after %s", spread(w.resumed))

@@ -13,10 +13,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// TestPages holds pages to what stories run: every luanette command shown on one
-// stands, word for word, in one of its stories. Servers, which stories start on
-// ports of their own, and what a person in a browser has a part in, are read by the
-// program as it would read them.
+// TestPages checks that every luanette command in a page of the documentation occurs in
+// one of its stories. Commands that stories cannot run, such as servers on fixed ports
+// and logins in a browser, are only parsed.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for page, stories := range map[string]string{

@@ -66,7 +66,7 @@ func (c *replCommand) Run(ctx context.Context, proc *process) error {
 // repl is one interactive run of the command.
 type repl struct {
 	flags    *clientFlags
-	proc    *process
+	proc     *process
 	api      client.Client
 	session  string
 	language string

@@ -51,7 +51,7 @@ func TestContinuing(t *testing.T) {
 	}
 }
 
-// converse opens a conversation with a house of its own.
+// converse starts a repl with a server of its own.
 func converse(t *testing.T) (*repl, *strings.Builder) {
 	t.Helper()
 	home := t.TempDir()
@@ -95,7 +95,7 @@ func TestCompleteKnowsTheSession(t *testing.T) {
 	}
 }
 
-// typist is a person who types lines and then leaves.
+// typist is a lineReader that returns given lines and then io.EOF.
 type typist struct {
 	lines      []string
 	remembered []string

@@ -20,13 +20,12 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
-// balancer sends requests to nodes that were ready when it looked last, which it
-// does all the time.
+// balancer sends requests to nodes that were ready at its last poll.
 type balancer struct {
-	crew []*crewman
+	crew []*fleetNode
 
 	mu    sync.Mutex
-	ready map[*crewman]bool
+	ready map[*fleetNode]bool
 }
 
 // look asks every node whether it is ready, again and again until ctx ends.
@@ -43,7 +42,7 @@ func (b *balancer) look(ctx context.Context) {
 }
 
 // status is what a node answers at a path; zero for nothing.
-func status(ctx context.Context, c *crewman, path string) int {
+func status(ctx context.Context, c *fleetNode, path string) int {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
 	if err != nil {
 		return 0
@@ -58,12 +57,12 @@ func status(ctx context.Context, c *crewman, path string) int {
 }
 
 // pick is a node that is ready, as far as is known.
-func (b *balancer) pick(ctx context.Context) *crewman {
+func (b *balancer) pick(ctx context.Context) *fleetNode {
 	picked := b.crew[0]
 	clocktest.Poll(ctx, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		var ready []*crewman
+		var ready []*fleetNode
 		for c, ok := range b.ready {
 			if ok {
 				ready = append(ready, c)
@@ -78,7 +77,7 @@ func (b *balancer) pick(ctx context.Context) *crewman {
 }
 
 // knows waits until a node is known to be ready, or not to be.
-func (b *balancer) knows(t *testing.T, c *crewman, ready bool) {
+func (b *balancer) knows(t *testing.T, c *fleetNode, ready bool) {
 	t.Helper()
 	clocktest.Await(t, func() bool {
 		b.mu.Lock()
@@ -87,16 +86,16 @@ func (b *balancer) knows(t *testing.T, c *crewman, ready bool) {
 	})
 }
 
-// One node after the other is told to stop, under load, and started again. Each
-// says first that it is not ready, goes on serving meanwhile, and finishes what it
-// has begun: who asks only those that are ready never sees an error.
+// TestRollingRestart stops and restarts one node after the other under load. Each node
+// first reports that it is not ready, continues to serve, and finishes its requests: a
+// client that uses only ready nodes never gets an error.
 func TestRollingRestart(t *testing.T) {
 	if os.Getenv(nodesSeconds) == "" {
 		t.Skip("make nodes runs it: it starts several servers")
 	}
 	t.Parallel()
 	f := newFleet(t, "linger = \"6s\"") // longer than anything here stands still
-	b := &balancer{crew: f.crew, ready: map[*crewman]bool{}}
+	b := &balancer{crew: f.crew, ready: map[*fleetNode]bool{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -106,7 +105,7 @@ func TestRollingRestart(t *testing.T) {
 		b.knows(t, c, true)
 	}
 	var served atomic.Int64
-	load := func(what string, do func(ctx context.Context, at *crewman, n int) error) {
+	load := func(what string, do func(ctx context.Context, at *fleetNode, n int) error) {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				at := b.pick(ctx)
@@ -118,17 +117,17 @@ func TestRollingRestart(t *testing.T) {
 			}
 		})
 	}
-	load("a quick call", func(_ context.Context, at *crewman, n int) error { return evalAt(at, fmt.Sprint("return ", n)) })
-	load("a slow call", func(_ context.Context, at *crewman, _ int) error { return evalAt(at, "clock.sleep(500) return 1") })
-	load("a session", func(ctx context.Context, at *crewman, n int) error {
-		v := &visitor{at: at}
+	load("a quick call", func(_ context.Context, at *fleetNode, n int) error { return evalAt(at, fmt.Sprint("return ", n)) })
+	load("a slow call", func(_ context.Context, at *fleetNode, _ int) error { return evalAt(at, "clock.sleep(500) return 1") })
+	load("a session", func(ctx context.Context, at *fleetNode, n int) error {
+		v := &sessionClient{at: at}
 		if err := v.begin(ctx); err != nil {
 			return err
 		}
 		v.at = b.pick(ctx) // the next request goes wherever the balancer sends it
 		return v.eval(ctx, n)
 	})
-	load("a message", func(ctx context.Context, at *crewman, n int) error { return sayAt(ctx, at, n) })
+	load("a message", func(ctx context.Context, at *fleetNode, n int) error { return sayAt(ctx, at, n) })
 	for _, c := range f.crew {
 		f.replace(t, b, c)
 	}
@@ -138,14 +137,14 @@ func TestRollingRestart(t *testing.T) {
 }
 
 // replace stops a node as an operator would, and starts it again.
-func (f *fleet) replace(t *testing.T, b *balancer, c *crewman) {
+func (f *fleet) replace(t *testing.T, b *balancer, c *fleetNode) {
 	t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	b.knows(t, c, false)
 	if got := status(t.Context(), c, "/ready"); got != http.StatusServiceUnavailable {
-		t.Errorf("%s answers %d at /ready when it was told to stop", c.name, got)
+		t.Errorf("%s answers %d at /ready after it was asked to stop", c.name, got)
 	}
 	if err := evalAt(c, "return 1"); err != nil {
 		t.Errorf("%s is not ready, and serves nothing any more: %v", c.name, err)
@@ -162,14 +161,14 @@ func (f *fleet) replace(t *testing.T, b *balancer, c *crewman) {
 }
 
 // evalAt evaluates code at a node.
-func evalAt(c *crewman, code string) error {
+func evalAt(c *fleetNode, code string) error {
 	s := &crashServer{url: "http://" + c.address}
 	var answer struct{ Result json.RawMessage }
 	return s.call("lua_eval", map[string]any{"code": code}, &answer)
 }
 
 // sayAt says something to a node, and sees that it is answered.
-func sayAt(ctx context.Context, c *crewman, n int) error {
+func sayAt(ctx context.Context, c *fleetNode, n int) error {
 	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "ann", "message": said("ann", n)})
 	if err != nil {
 		return err

@@ -23,16 +23,16 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
-// How many people talk, and how much each says; few unless told.
+// The number of users and of messages of each; few by default.
 const (
 	stormPeople   = "LUANETTE_TEST_PEOPLE"
 	stormMessages = "LUANETTE_TEST_MESSAGES"
 )
 
-// Many people talk to the real server at once. Some hang up in the middle of an
-// answer, and the server is killed in the middle of it all. Who does not get an
-// answer says the same again under the same key. In the end everything that was
-// said is answered once, in the order it was said.
+// TestStormOfMessages lets many users chat with the real server at once. Some disconnect
+// during an answer, and the server is killed meanwhile. A client without an answer sends
+// the message again with the same key. In the end every message must be answered once, in
+// order.
 func TestStormOfMessages(t *testing.T) {
 	t.Parallel()
 	people, messages := amount(stormPeople, 12), amount(stormMessages, 6)
@@ -52,7 +52,7 @@ func TestStormOfMessages(t *testing.T) {
 	s.kill()
 	s.start(t)
 	s.moving.Unlock()
-	go func() { // so that nobody waits to be counted
+	go func() { // so that no sender blocks
 		for range s.answered {
 		}
 	}()
@@ -74,7 +74,7 @@ func amount(variable string, few int) int {
 	return few
 }
 
-// storm is a server that is talked to.
+// storm is the server under load.
 type storm struct {
 	folder, address, model string
 	server                 *exec.Cmd
@@ -125,7 +125,7 @@ func (s *storm) kill() {
 	}
 }
 
-// talk says one person's messages, each until it is answered.
+// talk sends the messages of one user, each until it is answered.
 func (s *storm) talk(t *testing.T, user string, messages int) {
 	for n := range messages {
 		body, _ := json.Marshal(map[string]string{
@@ -175,7 +175,7 @@ func (s *storm) say(ctx context.Context, body []byte, want string) bool {
 	return false
 }
 
-// check holds what is kept of a person against what was said.
+// check compares a user's stored history with the sent messages.
 func (s *storm) check(t *testing.T, user string, messages int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address+"/api/v1/orgs/default/users/"+user+"/history", nil)
@@ -207,6 +207,6 @@ func (s *storm) check(t *testing.T, user string, messages int) {
 		want = append(want, said(user, n))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: kept %q", user, got)
+		t.Errorf("%s: stored %q", user, got)
 	}
 }

@@ -33,7 +33,8 @@ func TestConnectReportsARefusedConnection(t *testing.T) {
 	}
 }
 
-// A key that a command creates or revokes without a server is in the audit log.
+// TestKeyChangesAreAudited checks that the audit log contains keys that a command creates
+// or revokes without a server.
 func TestKeyChangesAreAudited(t *testing.T) {
 	t.Parallel()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
@@ -63,7 +64,8 @@ func TestKeyChangesAreAudited(t *testing.T) {
 	}
 }
 
-// Commands open the same database as the server when its URL is a reference.
+// TestDatabaseByReference checks that commands open the same database as the server when
+// its URL is a reference.
 func TestDatabaseByReference(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]string{
@@ -108,7 +110,8 @@ func TestDatabaseByReference(t *testing.T) {
 	}
 }
 
-// A reference that cannot be resolved is reported as an error of the configuration.
+// TestDatabaseByUnknownReference checks that an unresolved reference is an invalid_config
+// fault.
 func TestDatabaseByUnknownReference(t *testing.T) {
 	t.Parallel()
 	loaded, err := config.Load(config.Sources{File: writeConfig(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})

@@ -8,10 +8,10 @@ import (
 
 // Hoot configures the music backend.
 type Hoot struct {
-	Enabled  bool         `toml:"enabled" help:"offer the music tools as namespace hootenanny, in this process; an upstream of that name goes before them"`
+	Enabled  bool         `toml:"enabled" help:"offer the music tools as namespace hootenanny, in this process; an upstream of that name replaces them"`
 	Expose   []string     `toml:"expose" live:"yes" help:"which of the music tools our clients see directly: names, or all"`
-	URL      string       `toml:"url" help:"where others reach this server, for links to artifacts; the address it listens on when empty"`
-	UploadMB int          `toml:"upload_mb" help:"how large a content POST /cas takes, in MiB"`
+	URL      string       `toml:"url" help:"public URL of this server, for links to artifacts; the listen address when empty"`
+	UploadMB int          `toml:"upload_mb" help:"maximum size of a content that POST /cas accepts, in MiB"`
 	Services HootServices `toml:"services"`
 }
 

@@ -13,7 +13,7 @@ import (
 // Key is an API key of the configuration.
 type Key struct {
 	Hash       string   `toml:"hash" help:"sha256: followed by the hash of the key"`
-	Env        string   `toml:"env" help:"or the variable that holds the key"`
+	Env        string   `toml:"env" help:"variable that holds the key, instead of hash"`
 	Scopes     []string `toml:"scopes" help:"its scopes: chat, mcp, read, org (administration of one organisation) or admin (everything)"`
 	Org        string   `toml:"org" help:"the organisation it is limited to"`
 	User       string   `toml:"user" help:"the user it is limited to"`

@@ -22,19 +22,19 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		if u.Enabled != nil && !*u.Enabled {
 			continue
 		}
-		spec, told, err := u.spec(name, env)
+		spec, more, err := u.spec(name, env)
 		if err != nil {
 			return nil, nil, err
 		}
-		warnings = append(warnings, told...)
+		warnings = append(warnings, more...)
 		specs = append(specs, spec)
 	}
 	for _, path := range l.MCP.Import {
-		imported, told, err := importServers(l.beside(path), env)
+		imported, more, err := importServers(l.beside(path), env)
 		if err != nil {
 			return nil, nil, err
 		}
-		warnings = append(warnings, told...)
+		warnings = append(warnings, more...)
 		for _, spec := range imported {
 			if _, own := l.Upstreams[spec.Name]; own {
 				continue

@@ -83,10 +83,10 @@ func TestEntriesAreStored(t *testing.T) {
 			t.Fatalf("%v %v", all, err)
 		}
 		if w := all[0]; w.Name != "docs" || w.Removed || !w.Server.Equal(docs) || w.By != "me" || w.Changed.IsZero() || w.Err != nil {
-			t.Errorf("kept %+v", w)
+			t.Errorf("stored %+v", w)
 		}
 		if w := all[1]; w.Name != "fs" || !w.Removed || w.By != "you" {
-			t.Errorf("kept %+v", w)
+			t.Errorf("stored %+v", w)
 		}
 		for _, name := range []string{"docs", "query"} {
 			if strings.Contains(raw(t, d, name), "hush") {
@@ -130,14 +130,14 @@ func TestOnlyChangesNotify(t *testing.T) {
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	s := open(t, d, long)
 	ctx, stop := context.WithCancel(t.Context())
-	heard, listening, done := make(chan db.Notification, 10), make(chan struct{}), make(chan struct{})
+	received, listening, done := make(chan db.Notification, 10), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = d.Listen(ctx, upstreamstore.Topic, func(n db.Notification) {
 			if n.Missed {
 				close(listening)
 			} else {
-				heard <- n
+				received <- n
 			}
 		})
 	}()
@@ -156,7 +156,7 @@ func TestOnlyChangesNotify(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"a", "last"} {
-		if n := <-heard; n.Payload != want {
+		if n := <-received; n.Payload != want {
 			t.Errorf("received %q, want %q", n.Payload, want)
 		}
 	}
