@@ -182,8 +182,8 @@ func (s *serverProcess) end(sig os.Signal) error {
 	return s.cmd.Wait()
 }
 
-// http METHOD PATH [BODY] asks the server, with $KEY if there is one, and prints
-// status line and body.
+// request implements http METHOD PATH [BODY]: it sends a request, with $KEY if set, and prints
+// the status line and the body.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: http METHOD PATH [BODY]")

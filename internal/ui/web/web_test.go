@@ -61,7 +61,7 @@ func (f fixture) get(t *testing.T, path string, header ...string) *http.Response
 	return httpjsontest.Open(t, http.MethodGet, f.url+path, "", header...)
 }
 
-// parseEvent returns the next n lines that say something.
+// read returns the next n lines that are not empty, without retry fields.
 func read(t *testing.T, from *bufio.Scanner, n int) (lines []string) {
 	t.Helper()
 	for len(lines) < n && from.Scan() {
