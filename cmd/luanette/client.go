@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/server"
 )
@@ -59,7 +60,7 @@ func (f *clientFlags) open(ctx context.Context, proc *process) (client.Client, e
 	if f.LogLevel != nil {
 		options.Stderr = proc.Stderr
 	}
-	server.TuneCollector(loaded.GCPercent, proc.Env)
+	config.TuneCollector(loaded.GCPercent, proc.Env)
 	srv, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err

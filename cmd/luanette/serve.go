@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
 )
 
@@ -37,7 +38,7 @@ func (c *serveCommand) Run(ctx context.Context, proc *process) error {
 	if err := loaded.CheckListen(ctx); err != nil {
 		return err
 	}
-	server.TuneCollector(loaded.GCPercent, proc.Env)
+	config.TuneCollector(loaded.GCPercent, proc.Env)
 	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true})
 	if err != nil {
 		return err

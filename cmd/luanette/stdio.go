@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
 )
 
@@ -24,7 +25,7 @@ func (c *stdioCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	server.TuneCollector(loaded.GCPercent, proc.Env)
+	config.TuneCollector(loaded.GCPercent, proc.Env)
 	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true})
 	if err != nil {
 		return err

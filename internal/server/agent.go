@@ -1,13 +1,10 @@
 package server
 
 import (
-	"context"
 	"time"
 
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/scripting/host"
 )
 
 // NewAgent returns an agent that has all tools. Without a configured model it fails: the
@@ -33,40 +30,3 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 
 // isScript tells whether a tool without a namespace is a published script.
 func (srv *Server) isScript(name string) bool { return srv.ownTools != nil && !srv.ownTools.Has(name) }
-
-// assistant answers messages, or says why nobody can.
-type assistant struct {
-	agent  *agent.Agent
-	absent error
-	flow   host.Flow // what was read in a conversation is followed from turn to turn
-}
-
-func (srv *Server) assistant() assistant {
-	a, err := srv.NewAgent()
-	return assistant{a, err, srv.policy}
-}
-
-// forget takes away what a person's conversations have left beside their history.
-func (a assistant) forget(ctx context.Context, p conversation.Person) error {
-	if a.agent == nil {
-		return nil
-	}
-	return a.agent.Forget(ctx, p.Org, p.User)
-}
-
-// Turn answers one message.
-func (a assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
-	if a.agent == nil {
-		return agent.Reply{RequestID: r.ID}, a.absent
-	}
-	ctx = a.flow.Begin(ctx)
-	record := "talk:" + r.Org + "/" + r.User + "/" + r.Conversation
-	if err := a.flow.Recall(ctx, record); err != nil {
-		return agent.Reply{RequestID: r.ID}, err
-	}
-	reply, err := a.agent.Turn(ctx, r, emit)
-	if problem := a.flow.Remember(context.WithoutCancel(ctx), record); err == nil {
-		err = problem
-	}
-	return reply, err
-}

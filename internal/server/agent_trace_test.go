@@ -37,12 +37,12 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: env})
+	srv, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	house.AwaitUpstreams(t.Context(), clocktest.Timeout)
-	assistant, err := house.NewAgent()
+	srv.AwaitUpstreams(t.Context(), clocktest.Timeout)
+	assistant, err := srv.NewAgent()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		return slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, direct) }) &&
 			slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, script) })
 	})
-	if err := house.Close(t.Context()); err != nil { // it has a second to deliver what is left
+	if err := srv.Close(t.Context()); err != nil { // it has a second to deliver what is left
 		t.Error(err)
 	}
 	for _, span := range sink.Spans() {

@@ -20,8 +20,8 @@ var harmlessRoutes = map[string]bool{
 // and from another origin.
 func TestAttackRebindingOnEveryRoute(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, config.Sources{})
-	for _, route := range house.routes() {
+	url, srv := start(t, config.Sources{})
+	for _, route := range srv.routes() {
 		if harmlessRoutes[route.Pattern] {
 			continue
 		}

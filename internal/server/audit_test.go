@@ -22,7 +22,7 @@ func as(t *testing.T, token, method, url, body string) (int, string) {
 	return answer.StatusCode, text
 }
 
-// What changes the house is in the log under the name of who did it, whichever
+// What changes the srv is in the log under the name of who did it, whichever
 // door they came by, with the node's name.
 func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	t.Parallel()
@@ -33,12 +33,12 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	rewrite(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
 	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", fine) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", pinned) + "\"\n"
 	file := write(t, base)
-	url, house := start(t, config.Sources{
+	url, srv := start(t, config.Sources{
 		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
 	})
-	house.upstreams.WaitAll(t.Context(), upstreamWait)
-	house.catalog.Refresh(t.Context())
+	srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	srv.catalog.Refresh(t.Context())
 	root := keyholder{t, url, "root-token"}
 
 	do := func(status int, method, path, token, body string) string {
@@ -76,11 +76,11 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		t.Fatalf("%s\n%s", answer, said)
 	}
 	rewrite(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
-	clocktest.Await(t, func() bool { return len(house.policy.Settings().Rules) == 1 })
-	if err := house.audit.Close(t.Context()); err != nil {
+	clocktest.Await(t, func() bool { return len(srv.policy.Settings().Rules) == 1 })
+	if err := srv.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := house.audit.Find(t.Context(), audit.Filter{Limit: 1000})
+	entries, err := srv.audit.Find(t.Context(), audit.Filter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func TestChainsOfNodesVerify(t *testing.T) {
 	database := dbtest.Postgres(t)
 	var houses []*Server
 	for _, name := range []string{"west", "east"} {
-		url, house := start(t, config.Sources{Env: config.Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})
-		houses = append(houses, house)
+		url, srv := start(t, config.Sources{Env: config.Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})
+		houses = append(houses, srv)
 		connect(t, url).call("lua_eval", map[string]any{"code": "return 1"})
 	}
 	clocktest.Await(t, func() bool {

@@ -82,7 +82,7 @@ func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	database := dbtest.Postgres(t)
-	house := nodeOn(t, database, "a", "").house
+	srv := nodeOn(t, database, "a", "").srv
 	err = db.ReadDump(t.Context(), database, func(d *db.Dump) error {
 		for set, version := range backup.NewHeader(d, "").Schema {
 			if known[set] == nil {
@@ -95,7 +95,7 @@ func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counters []string
-	err = house.store.Read(t.Context(), func(tx *db.Tx) error {
+	err = srv.store.Read(t.Context(), func(tx *db.Tx) error {
 		counters, err = db.All(t.Context(), tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
 			`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.relkind = 'S' AND n.nspname IN (current_schema(), current_schema() || '_dbos') AND c.relname NOT LIKE 'migrations%'`)
@@ -114,16 +114,16 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
 			node := nodeOn(t, makeFrom(t), "a", "")
-			ref := putArtifact(t, node.house)
+			ref := putArtifact(t, node.srv)
 			var file bytes.Buffer
 			var want map[string][][]any
 			clocktest.Await(t, func() bool { // until the node writes nothing of its own meanwhile
 				file.Reset()
-				before := rowsOf(t, node.house.config.Database)
-				if err := createBackup(t, node.house.config, &file, "test"); err != nil {
+				before := rowsOf(t, node.srv.config.Database)
+				if err := createBackup(t, node.srv.config, &file, "test"); err != nil {
 					t.Fatal(err)
 				}
-				want = rowsOf(t, node.house.config.Database)
+				want = rowsOf(t, node.srv.config.Database)
 				return reflect.DeepEqual(before, want)
 			})
 			for _, to := range []string{"sqlite", "postgres"} {
@@ -142,7 +142,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 					}
 				}
 				restored := nodeOn(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
-				checkArtifact(t, restored.house, ref)
+				checkArtifact(t, restored.srv, ref)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestARestoreNamesRunningNodes(t *testing.T) {
 	database := dbtest.Postgres(t)
 	node := nodeOn(t, database, "busy", "")
 	var file bytes.Buffer
-	if err := createBackup(t, node.house.config, &file, ""); err != nil {
+	if err := createBackup(t, node.srv.config, &file, ""); err != nil {
 		t.Fatal(err)
 	}
 	loaded := &config.Loaded{Config: config.Config{Data: filepath.Join(t.TempDir(), "data"), Database: database}}

@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -40,13 +36,13 @@ func (srv *Server) ServeBackend(ctx context.Context, what Backend) error {
 	return errors.Join(b.Serve(ctx), srv.Close(ctx))
 }
 
-// openBridge listens for front ends.
+// openBridge listens for clients of the backend.
 func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Server, error) {
 	if what.Broadcast == "" {
-		what.Broadcast = portAfter(what.Listen)
+		what.Broadcast = hootserver.NextEndpoint(what.Listen)
 	}
-	if !isLocalEndpoint(what.Listen) {
-		srv.log.WarnContext(ctx, "front ends anywhere may call these tools, and nobody proves who they are", "listen", what.Listen)
+	if !hootserver.IsLocal(what.Listen) {
+		srv.log.WarnContext(ctx, "other machines can call these tools without authentication", "listen", what.Listen)
 	}
 	return hootserver.Listen(ctx, hootserver.Options{
 		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, ToolsChanged: what.Changed,
@@ -55,8 +51,8 @@ func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Se
 	})
 }
 
-// startBridge serves what our MCP clients see over ZeroMQ too, if that is wanted.
-// EventType it returns ends it, once calls under way have ended.
+// startBridge serves the tools that MCP clients see over ZeroMQ too, if bridge.listen is
+// set. The function that it returns ends it after running calls have ended.
 func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), err error) {
 	if srv.config.Bridge.Listen == "" {
 		return "", func() {}, nil
@@ -75,13 +71,13 @@ func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), e
 	go func() {
 		defer close(ended)
 		if err := b.Serve(ctx); err != nil {
-			srv.log.ErrorContext(ctx, "the bridge fell", "error", err)
+			srv.log.ErrorContext(ctx, "the ZeroMQ bridge ended", "error", err)
 		}
 	}()
 	return b.Addr(), func() { cancel(); <-ended; unwatch() }, nil
 }
 
-// changesOf tells when what is exposed becomes another.
+// changesOf signals when the list of exposed tools changes.
 func changesOf(exposed catalog.Exposed) (changed <-chan struct{}, unwatch func()) {
 	flag := make(chan struct{}, 1)
 	return flag, exposed.Watch(func() {
@@ -90,29 +86,4 @@ func changesOf(exposed catalog.Exposed) (changed <-chan struct{}, unwatch func()
 		default:
 		}
 	})
-}
-
-// portAfter is the endpoint beside one: of any free port another, of a path one
-// WithLive an ending.
-func portAfter(endpoint string) string {
-	scheme, rest, _ := strings.Cut(endpoint, "://")
-	host, port, err := net.SplitHostPort(rest)
-	if scheme != "tcp" || err != nil {
-		return endpoint + ".events"
-	}
-	if n, err := strconv.Atoi(port); err == nil && n > 0 {
-		port = strconv.Itoa(n + 1)
-	}
-	return scheme + "://" + net.JoinHostPort(host, port)
-}
-
-// isLocalEndpoint tells that an endpoint can be reached from this machine only.
-func isLocalEndpoint(endpoint string) bool {
-	scheme, rest, _ := strings.Cut(endpoint, "://")
-	host, _, err := net.SplitHostPort(rest)
-	if scheme != "tcp" || err != nil {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

@@ -14,9 +14,9 @@ import (
 // A call at /mcp/{namespace} is counted, told and traced like one at /mcp.
 func TestRelayedCallsAreSeen(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, config.Sources{File: write(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
-	house.upstreams.Await(t.Context(), "far")
-	heard := house.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
+	url, srv := start(t, config.Sources{File: write(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
+	srv.upstreams.Await(t.Context(), "far")
+	heard := srv.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
 	defer heard.Close()
 	client := keyholder{t, url, ""}
 	for _, path := range []string{"/mcp/far", "/mcp"} {
@@ -32,14 +32,14 @@ func TestRelayedCallsAreSeen(t *testing.T) {
 			t.Errorf("%s: told %+v, %v", path, e.Data, err)
 		}
 	}
-	if stats, _ := house.catalog.Stats(t.Context(), "far"); stats.Calls != 2 || stats.LastTool != "echo" {
+	if stats, _ := srv.catalog.Stats(t.Context(), "far"); stats.Calls != 2 || stats.LastTool != "echo" {
 		t.Errorf("counted %+v", stats)
 	}
 	if status, text := client.rpc("/mcp/far", "tools/call", `"name":"secret","arguments":{}`); !strings.Contains(text, "far.secret is not allowed") {
 		t.Errorf("what the policy denies: %d %s", status, text)
 	}
 	var names []string
-	for _, trace := range house.telemetry.Traces().List(10) {
+	for _, trace := range srv.telemetry.Traces().List(10) {
 		names = append(names, trace.Name+" > "+strings.Join(trace.Tools, " "))
 	}
 	for _, want := range []string{"tools/call echo > far.echo", "tools/call call_tool > far.echo", "tools/call secret > far.secret"} {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -11,13 +12,13 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// Who has read about an upstream hears that it is another now.
+// Clients are notified when a resource about an upstream changes.
 func TestResourcesAboutUpstreamsChange(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
 	told := make(chan string, 100)
-	stop := changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage) {
+	stop := builtin.Changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage) {
 		told <- method + " " + string(params)
 	})
 	defer stop()
@@ -38,15 +39,15 @@ func TestResourcesAboutUpstreamsChange(t *testing.T) {
 	}
 }
 
-// The resources that are told of are ones that can be read.
+// The resources that notifications name can be read.
 func TestResourcesAboutUpstreamsExist(t *testing.T) {
 	t.Parallel()
-	_, house := start(t, config.Sources{})
-	if err := house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
+	_, srv := start(t, config.Sources{})
+	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, uri := range resourcesAbout(event.Event{Type: "upstream.tools_refreshed", Data: upstream.ToolsRefreshed{Upstream: "a"}}) {
-		if _, err := house.resources().ReadResource(t.Context(), uri, nil); err != nil {
+	for _, uri := range []string{"lua://namespaces", "lua://namespaces/a", "lua://tools", "lua://tools/a"} {
+		if _, err := srv.resources().ReadResource(t.Context(), uri, nil); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
@@ -57,8 +58,8 @@ func TestResourcesAboutUpstreamsExist(t *testing.T) {
 func TestMusicResourcesAreOfTheMusicThatIsPlayed(t *testing.T) {
 	t.Parallel()
 	for more, here := range map[string]bool{"": true, "[upstreams.hootenanny]\nurl = \"zmq+tcp://127.0.0.1:1\"\n": false} {
-		_, house := start(t, settings(t, &music{}, more))
-		if _, err := house.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != here {
+		_, srv := start(t, settings(t, &music{}, more))
+		if _, err := srv.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != here {
 			t.Errorf("with %q: %v", more, err)
 		}
 	}

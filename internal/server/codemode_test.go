@@ -22,9 +22,9 @@ import (
 // visitor is an MCP client as a model has it: what it is shown is what comes over
 // the wire.
 type visitor struct {
-	t     *testing.T
-	house *Server
-	peer  *upstream.Peer
+	t    *testing.T
+	srv  *Server
+	peer *upstream.Peer
 }
 
 // visit starts a server with real neighbours behind it and connects to it.
@@ -57,10 +57,10 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 		t.Fatal(err)
 	}
 	env := config.ProcessEnvironment(os.Environ())
-	url, house := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
-	house.upstreams.WaitAll(t.Context(), 2*time.Minute)
-	house.catalog.Refresh(t.Context())
-	return visitor{t, house, connectPeer(t, url)}
+	url, srv := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
+	srv.upstreams.WaitAll(t.Context(), 2*time.Minute)
+	srv.catalog.Refresh(t.Context())
+	return visitor{t, srv, connectPeer(t, url)}
 }
 
 // menu is the names of the tools shown, and what they and the instructions cost.
@@ -131,7 +131,7 @@ func TestCodeMode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	v := visit(t, folder, nil)
-	if !v.house.ownTools.Has("execute_code") {
+	if !v.srv.ownTools.Has("execute_code") {
 		t.Fatal("the menu has no execute_code")
 	}
 	names, cost := v.menu()

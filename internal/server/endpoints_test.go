@@ -80,11 +80,11 @@ func serveTools(t *testing.T, name string, s tool.Source) string {
 	return server.URL
 }
 
-// street is a house with shops behind it, each kept from somebody in its own way.
+// street is a srv with shops behind it, each kept from somebody in its own way.
 type street struct {
 	t     *testing.T
 	url   string
-	house *Server
+	srv   *Server
 	shops map[string]*shop
 
 	mu      sync.Mutex
@@ -143,15 +143,15 @@ concurrent = 1
 			t.Fatal(err)
 		}
 	}
-	s.url, s.house = start(t, config.Sources{
+	s.url, s.srv = start(t, config.Sources{
 		File: write(t, text),
 		Env: config.Environment{
 			"ROOT": "root-token", "SOME": "some-token", "POOR": "poor-token", "SINGLE": "single-token",
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
-	s.house.upstreams.WaitAll(t.Context(), upstreamWait)
-	s.house.catalog.Refresh(t.Context())
+	s.srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	s.srv.catalog.Refresh(t.Context())
 	return s
 }
 
@@ -214,7 +214,7 @@ func (s *street) job(key, shop, schedule string) string {
 	id := structured(s.t, h.call("lua_execute", `{"script_hash":"`+hash+`","schedule":"`+schedule+`"}`), "schedule_id")
 	var job string
 	clocktest.Await(s.t, func() bool {
-		all, err := s.house.jobs.Schedules(s.t.Context())
+		all, err := s.srv.jobs.Schedules(s.t.Context())
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -404,7 +404,7 @@ func TestEveryDoorHeedsEveryGuard(t *testing.T) {
 		if g.shop == "unseen" {
 			want -= 2 // at /mcp/unseen there is not even a server to ask
 		}
-		entries, err := s.house.audit.Find(t.Context(), audit.Filter{Who: g.key, Tool: g.shop + ".buy", Limit: 1000})
+		entries, err := s.srv.audit.Find(t.Context(), audit.Filter{Who: g.key, Tool: g.shop + ".buy", Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -423,7 +423,7 @@ func TestEveryDoorHeedsEveryGuard(t *testing.T) {
 // settle waits until the log has all that was done.
 func (s *street) settle() {
 	s.t.Helper()
-	if err := s.house.audit.Close(s.t.Context()); err != nil {
+	if err := s.srv.audit.Close(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -444,11 +444,11 @@ func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
 			}
 		})
 	}
-	who, err := s.house.keys.Authenticate(t.Context(), "single-token")
+	who, err := s.srv.keys.Authenticate(t.Context(), "single-token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	clocktest.Await(t, func() bool { return s.house.quota.Waiting(who) == len(doors)-1 })
+	clocktest.Await(t, func() bool { return s.srv.quota.Waiting(who) == len(doors)-1 })
 	close(fine.hold)
 	all.Wait()
 	if sold, _, most := fine.count(); most != 1 || sold != len(doors) {
@@ -473,7 +473,7 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 		}()
 	}
 	waiting := func() int {
-		stats, _ := s.house.catalog.Stats(t.Context(), "slow")
+		stats, _ := s.srv.catalog.Stats(t.Context(), "slow")
 		return stats.Waiting
 	}
 	for i := range many {
@@ -500,7 +500,7 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 func TestApprovedToolsAreOpenAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, "")
-	approved, _, err := pinAPI{s.house}.ApproveAll(t.Context(), "held", "root", true)
+	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "held", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)
 	}
@@ -520,7 +520,7 @@ func TestApprovedToolsAreOpenAtEveryDoor(t *testing.T) {
 func TestEveryRouteKeepsTheRate(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Say: []string{"yes"}} })
-	url, house := start(t, config.Sources{
+	url, srv := start(t, config.Sources{
 		File: write(t, "[chat]\nbase_url = \""+model.URL+"\"\nrate = 1\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\nrate = 1\n[keys.free]\nenv = \"FREE\"\nscopes = [\"chat\"]\n"),
 		Env:  config.Environment{"ROOT": "root-token", "FREE": "free-token", "ANTHROPIC_API_KEY": llmtest.Key},
 	})
@@ -541,7 +541,7 @@ func TestEveryRouteKeepsTheRate(t *testing.T) {
 		t.Fatalf("the minute's first request: %s", answer.Status)
 	}
 	walked := 0
-	for _, route := range house.routes() {
+	for _, route := range srv.routes() {
 		method, path, ok := strings.Cut(route.Pattern, " ")
 		if !ok {
 			method, path = http.MethodPost, route.Pattern

@@ -13,9 +13,9 @@ func (srv *Server) addIssuers(o *httpauth.Options) {
 	if len(srv.config.Issuers) == 0 {
 		return
 	}
-	from := srv.outward()
-	from.loopback = true // the owner names issuers, which may be on this machine
-	client := &http.Client{Transport: from.transport()}
+	from := srv.outbound()
+	from.Loopback = true // the owner names issuers, which may be on this machine
+	client := &http.Client{Transport: from.Transport()}
 	srv.tokens = jwt.New(srv.config.TokenIssuers(), client)
 	o.Tokens = srv.tokens
 }

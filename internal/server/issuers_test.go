@@ -36,9 +36,9 @@ issuer = "`+mint.URL+`"
 audience = "`+hub+`"
 jwks = "`+mint.Keys()+`"
 `)
-	url, house := start(t, config.Sources{File: file})
-	house.upstreams.WaitAll(t.Context(), upstreamWait)
-	house.catalog.Refresh(t.Context())
+	url, srv := start(t, config.Sources{File: file})
+	srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	srv.catalog.Refresh(t.Context())
 
 	good := mint.Token(t, hub, nil)
 	if text := (keyholder{t, url, good}).call("one__echo", `{"text":"hello"}`); !strings.Contains(text, "hello") {

@@ -51,7 +51,7 @@ keys.mcp   = { env = "KEY_MCP",   scopes = ["mcp"] }
 keys.org   = { env = "KEY_ORG",   scopes = ["org"], org = "o" }
 keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 `)
-	url, house := start(t, config.Sources{File: file, Env: env})
+	url, srv := start(t, config.Sources{File: file, Env: env})
 	ask := func(method, path, token string) int {
 		name, value := httpjsontest.Bearer(token)
 		answer := httpjsontest.Open(t, method, url+path, "{}", name, value)
@@ -59,7 +59,7 @@ keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 		_, _ = io.CopyN(io.Discard, answer.Body, 512)
 		return answer.StatusCode
 	}
-	routes := house.routes()
+	routes := srv.routes()
 	seen := map[string]bool{}
 	for _, route := range routes {
 		seen[route.Pattern] = true
@@ -123,11 +123,11 @@ func TestListeningToOthersTakesAKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		house, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: config.Environment{}})
+		srv, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: config.Environment{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = house.Serve(t.Context())
+		err = srv.Serve(t.Context())
 		if fault.CodeOf(err) != want || !strings.Contains(fault.HintOf(err), "luanette key create") {
 			t.Errorf("%s: %v (%s)", address, err, fault.HintOf(err))
 		}

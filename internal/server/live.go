@@ -13,18 +13,18 @@ func (srv *Server) current() *config.Loaded {
 
 func (srv *Server) restartNeeded() []string { return srv.current().RestartNeeded() }
 
-// applyLive brings the parts that are set by hand in line with the configuration that
-// holds now; others ask for it themselves.
+// applyLive applies settings that can change while the server runs to the parts that do
+// not read the configuration themselves.
 func (srv *Server) applyLive(before *config.Loaded) {
-	config := &srv.current().Config
-	srv.telemetry.SetLevel(logLevel(config.Log.Level))
-	if config.GCPercent != before.GCPercent {
-		TuneCollector(config.GCPercent, srv.options.Env)
+	now := &srv.current().Config
+	srv.telemetry.SetLevel(logLevel(now.Log.Level))
+	if now.GCPercent != before.GCPercent {
+		config.TuneCollector(now.GCPercent, srv.options.Env)
 	}
-	srv.exposeMusic(config)
-	srv.catalog.Pin(config.MCP.Pinned)
+	srv.exposeMusic(now)
+	srv.catalog.Pin(now.MCP.Pinned)
 	srv.catalog.ReloadLimits()
-	if srv.menu != nil && (config.MCP.Mode != before.MCP.Mode || config.MCP.CodeThreshold != before.MCP.CodeThreshold) {
-		srv.menu.Set(config.MCP.Mode, config.MCP.CodeThreshold)
+	if srv.menu != nil && (now.MCP.Mode != before.MCP.Mode || now.MCP.CodeThreshold != before.MCP.CodeThreshold) {
+		srv.menu.Set(now.MCP.Mode, now.MCP.CodeThreshold)
 	}
 }

@@ -23,8 +23,8 @@ import (
 // or is said to wait for a restart: in the log, in /health and in the event.
 func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 	t.Parallel()
-	_, house := start(t, config.Sources{})
-	TuneCollector(house.config.GCPercent, nil) // as the program does
+	_, srv := start(t, config.Sources{})
+	TuneCollector(srv.config.GCPercent, nil) // as the program does
 	extra := filepath.Join(t.TempDir(), "extra.json")
 	if err := os.WriteFile(extra, []byte(`{"mcpServers":{"imported":{"url":"http://127.0.0.1:1/mcp"}}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -33,15 +33,15 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 		"log.level": "error", "mcp.mode": "code", "mcp.code_threshold": -1, "hoot.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 	}
-	for i, k := range config.Entries(&house.config.Config) {
-		before := held(t, house)
-		fresh := *house.config
+	for i, k := range config.Entries(&srv.config.Config) {
+		before := held(t, srv)
+		fresh := *srv.config
 		knob := config.Entries(&fresh.Config)[i]
 		alter(t, knob.Value, other[k.Key])
-		heard := house.bus.Subscribe(event.Options{Types: []string{"config.update"}})
-		adopted(t, house, &fresh)
-		took := held(t, house) != before
-		waits := slices.Contains(house.restartNeeded(), k.Key)
+		heard := srv.bus.Subscribe(event.Options{Types: []string{"config.update"}})
+		adopted(t, srv, &fresh)
+		took := held(t, srv) != before
+		waits := slices.Contains(srv.restartNeeded(), k.Key)
 		if took == waits || took != k.Live {
 			t.Errorf("%s: tagged live %v, took effect %v, waits for a restart %v", k.Key, k.Live, took, waits)
 		}
@@ -49,9 +49,9 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 			t.Errorf("%s: told %+v", k.Key, e)
 		}
 		heard.Close()
-		adopted(t, house, house.config) // back
-		if now := held(t, house); now != before || len(house.restartNeeded()) > 0 {
-			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.Key, house.restartNeeded(), before, now)
+		adopted(t, srv, srv.config) // back
+		if now := held(t, srv); now != before || len(srv.restartNeeded()) > 0 {
+			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.Key, srv.restartNeeded(), before, now)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 // So does every setting of an upstream: at once, all of them.
 func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	t.Parallel()
-	_, house := start(t, config.Sources{File: write(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
+	_, srv := start(t, config.Sources{File: write(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
 	other := map[string]any{
 		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
@@ -67,29 +67,29 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	kind := reflect.TypeFor[config.Upstream]()
 	for i := range kind.NumField() {
 		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("toml"), ",")
-		fresh := *house.config
+		fresh := *srv.config
 		one := fresh.Upstreams["one"]
 		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // of programs
 			one.URL, one.Command = "", "true"
 		}
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
-		adopted(t, house, &fresh)
-		before := held(t, house)
+		adopted(t, srv, &fresh)
+		before := held(t, srv)
 		alter(t, reflect.ValueOf(&one).Elem().Field(i), other[name])
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
-		adopted(t, house, &fresh)
-		if held(t, house) == before {
+		adopted(t, srv, &fresh)
+		if held(t, srv) == before {
 			t.Errorf("upstreams.one.%s: changed, and nothing is another", name)
 		}
 	}
 }
 
-// adopted has a house go by a configuration.
-func adopted(t *testing.T, house *Server, config *config.Loaded) {
+// adopted has a srv go by a configuration.
+func adopted(t *testing.T, srv *Server, config *config.Loaded) {
 	t.Helper()
-	house.reloading.Lock()
-	defer house.reloading.Unlock()
-	if err := house.apply(t.Context(), config); err != nil {
+	srv.reloading.Lock()
+	defer srv.reloading.Unlock()
+	if err := srv.apply(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -156,10 +156,10 @@ func TestAReloadHeedsVariablesFlagsAndLimits(t *testing.T) {
 	other, _ := start(t, config.Sources{})
 	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"
 	file := write(t, up)
-	_, house := start(t, config.Sources{File: file, Env: config.Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})
-	house.upstreams.Await(t.Context(), "up")
+	_, srv := start(t, config.Sources{File: file, Env: config.Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})
+	srv.upstreams.Await(t.Context(), "up")
 	call := func() error {
-		_, err := house.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "up", Name: "mcp_list_upstreams"}, Args: []byte(`{}`)})
+		_, err := srv.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "up", Name: "mcp_list_upstreams"}, Args: []byte(`{}`)})
 		return err
 	}
 	for range 3 {
@@ -168,18 +168,18 @@ func TestAReloadHeedsVariablesFlagsAndLimits(t *testing.T) {
 		}
 	}
 	rewrite(t, file, "approve = \"never\"\nread_only_tools = []\nlisten = \"127.0.0.1:9\"\njobs.workers = 3\n"+up+"rate = 1\n")
-	house.Reload(t.Context())
-	if p := house.approvals.Policy(); p.Default != "writes" || !slices.Equal(house.policy.Settings().Readers, []string{"up.*"}) {
-		t.Errorf("the file won over the environment: %+v, %+v", p, house.policy.Settings())
+	srv.Reload(t.Context())
+	if p := srv.approvals.Policy(); p.Default != "writes" || !slices.Equal(srv.policy.Settings().Readers, []string{"up.*"}) {
+		t.Errorf("the file won over the environment: %+v, %+v", p, srv.policy.Settings())
 	}
 	if first, second := call(), call(); first != nil || fault.CodeOf(second) != fault.Limit {
 		t.Errorf("with one call a minute: %v, %v", first, second)
 	}
-	if got := house.restartNeeded(); !slices.Equal(got, []string{"jobs.workers"}) { // listen is a flag's
+	if got := srv.restartNeeded(); !slices.Equal(got, []string{"jobs.workers"}) { // listen is a flag's
 		t.Errorf("restart needed for %v", got)
 	}
 	var shown strings.Builder
-	if err := house.current().Show(&shown); err != nil || !strings.Contains(shown.String(), "# restart needed for: jobs.workers\n") || !strings.Contains(shown.String(), "RESTART NEEDED for 3\n") {
+	if err := srv.current().Show(&shown); err != nil || !strings.Contains(shown.String(), "# restart needed for: jobs.workers\n") || !strings.Contains(shown.String(), "RESTART NEEDED for 3\n") {
 		t.Errorf("%v, %s", err, shown.String())
 	}
 }

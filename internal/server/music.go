@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/httpserver"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
@@ -25,10 +26,10 @@ func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*S
 	}
 	srv := &Server{
 		config: config, options: options, telemetry: tel, log: tel.Logger(),
-		bus: event.New(event.BusOptions{}), started: time.Now(), stop: func() {},
+		bus: event.New(event.BusOptions{}), lifecycle: lifecycle{started: time.Now(), stop: func() {}},
 	}
 	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // where the server in front serves what we keep
-		srv.listening.Store(baseOf(addr))
+		srv.listening.Store(httpserver.URL(addr))
 	}
 	if err := srv.buildMusic(ctx); err != nil {
 		return nil, errors.Join(err, srv.Close(ctx))

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,21 +91,12 @@ func (srv *Server) musicBackend(ctx context.Context) (*hootenanny.Backend, error
 	s := srv.config.Hoot.Services
 	return hootenanny.Open(ctx, srv.store, hootenanny.Options{
 		Store: hootenanny.NewStore(srv.contents), Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address,
-		Folders: slices.Concat([]string{srv.tempFolder(), srv.dataFolder("jobs")}, full(srv.config.Scripts.Write), full(srv.config.Scripts.Read)),
+		Folders: slices.Concat([]string{srv.tempFolder(), srv.dataFolder("jobs")}, config.AbsoluteFolders(srv.config.Scripts.Write), config.AbsoluteFolders(srv.config.Scripts.Read)),
 		Services: hootenanny.Services{
 			Orpheus: s.Orpheus, OrpheusClassifier: s.Classifier, OrpheusBridge: s.Bridge, OrpheusLoops: s.Loops,
 			MusicGen: s.MusicGen, CLAP: s.CLAP, YuE: s.YuE, BeatThis: s.BeatThis,
 		},
 	})
-}
-
-func full(folders []string) (absolute []string) {
-	for _, folder := range folders {
-		if abs, err := filepath.Abs(folder); err == nil {
-			absolute = append(absolute, abs)
-		}
-	}
-	return absolute
 }
 
 // address is the URL of our HTTP server; "" if there is none.
@@ -117,18 +106,6 @@ func (srv *Server) address() string {
 	}
 	base, _ := srv.listening.Load().(string)
 	return base
-}
-
-// baseOf is the URL under which this machine reaches a listener.
-func baseOf(addr net.Addr) string {
-	host, port, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return "http://" + addr.String()
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	return "http://" + net.JoinHostPort(host, port)
 }
 
 // files serves contents over HTTP.

@@ -19,7 +19,7 @@ func TestPageOfMusicRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &music{}
-	_, house := start(t, settings(t, m, ""))
+	_, srv := start(t, settings(t, m, ""))
 	font := filepath.Join(m.folder, "tiny.sf2")
 	if err := os.WriteFile(font, soundfonttest.Font(), 0o600); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestPageOfMusicRuns(t *testing.T) {
 	}
 	for _, found := range scripts {
 		source := strings.ReplaceAll(found[1], "/usr/share/sounds/sf2/TimGM6mb.sf2", font)
-		outcome, err := house.scripts.runner.Run(t.Context(), script.Request{Source: source})
+		outcome, err := srv.scripts.runner.Run(t.Context(), script.Request{Source: source})
 		if err != nil {
 			t.Errorf("%v\n%s", err, source)
 		}

@@ -56,7 +56,7 @@ func testMusicDoors(t *testing.T, m *music) {
 
 // doorsOfScripts has a script and the music tools mean the same by a hash.
 func (m *music) doorsOfScripts(t *testing.T, id, hash string) {
-	outcome, err := m.house.scripts.runner.Run(t.Context(), script.Request{Source: `
+	outcome, err := m.srv.scripts.runner.Run(t.Context(), script.Request{Source: `
 		local id, hash = "` + id + `", "` + hash + `"
 		assert(artifact.content_hash(id) == hash)
 		assert(cas.size(hash) == 5400000 and #cas.read(hash) == 5400000)
@@ -72,7 +72,7 @@ func (m *music) doorsOfScripts(t *testing.T, id, hash string) {
 		t.Errorf("the script says %s", got)
 	}
 	for uri, want := range map[string]string{"hoot://artifact/" + id: hash, "hoot://artifacts/recent": id, "hoot://garden": "tempo"} {
-		if answer, err := m.house.resources().ReadResource(t.Context(), uri, nil); err != nil || !bytes.Contains(answer, []byte(want)) {
+		if answer, err := m.srv.resources().ReadResource(t.Context(), uri, nil); err != nil || !bytes.Contains(answer, []byte(want)) {
 			t.Errorf("%s: %s %v", uri, answer, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestMusicComesAndGoes(t *testing.T) {
 	far := overZeroMQ(t)
 	there := far.store(t, []byte("kept elsewhere"), "text/plain")
 	near := inProcess(t)
-	endpoint := far.house.config.Upstreams[hootenanny.Space].URL
+	endpoint := far.srv.config.Upstreams[hootenanny.Space].URL
 	has := func() bool {
 		status, body := fetched(t, near.url+"/cas/"+there, "")
 		return status == http.StatusOK && string(body) == "kept elsewhere"
@@ -93,18 +93,18 @@ func TestMusicComesAndGoes(t *testing.T) {
 	if has() {
 		t.Fatal("it is here already")
 	}
-	if err := near.house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
+	if err := near.srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
 		t.Fatal(err)
 	}
-	near.house.upstreams.Await(t.Context(), hootenanny.Space)
-	near.house.catalog.Refresh(t.Context())
+	near.srv.upstreams.Await(t.Context(), hootenanny.Space)
+	near.srv.catalog.Refresh(t.Context())
 	if !has() {
 		t.Error("what the upstream keeps cannot be had")
 	}
-	if _, err := near.house.upstreams.Remove(t.Context(), hootenanny.Space); err != nil {
+	if _, err := near.srv.upstreams.Remove(t.Context(), hootenanny.Space); err != nil {
 		t.Fatal(err)
 	}
-	near.house.catalog.Refresh(t.Context())
+	near.srv.catalog.Refresh(t.Context())
 	if view, err := near.try(t, "cas_stats", args{}); err != nil || view.IsError {
 		t.Errorf("our own music did not come back: %v %s", err, view.Text())
 	}

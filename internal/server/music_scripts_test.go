@@ -36,8 +36,8 @@ func TestDocumentsScriptsRun(t *testing.T) {
 		sections[f.Name] = string(f.Data)
 	}
 	m := &music{}
-	_, house := start(t, settings(t, m, ""))
-	kept, err := house.contents.PutFile(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
+	_, srv := start(t, settings(t, m, ""))
+	kept, err := srv.contents.PutFile(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestDocumentsScriptsRun(t *testing.T) {
 		if params, given := sections[name+".params"]; given {
 			q.Main, q.Params = true, json.RawMessage(strings.ReplaceAll(params, "abc123def456", kept.Hash.Short()))
 		}
-		_, err := house.scripts.runner.Run(t.Context(), q)
+		_, err := srv.scripts.runner.Run(t.Context(), q)
 		if _, fails := sections[name+".error"]; fails != (err != nil) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -92,11 +92,11 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		house, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: &banner{url: make(chan string, 1)}, Jobs: true})
+		srv, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: &banner{url: make(chan string, 1)}, Jobs: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return house
+		return srv
 	}
 	first := build()
 	kept, err := first.contents.PutFile(t.Context(), bytes.NewReader(tone(t, 0.5)), "audio/wav")

@@ -34,7 +34,7 @@ import (
 type music struct {
 	source  tool.Source
 	url     string  // of the server in front
-	house   *Server // which that is
+	srv     *Server // which that is
 	folder  string  // whose files may be uploaded
 	models  *models
 	schemas map[string]*jsonschema.Schema
@@ -94,8 +94,8 @@ func settings(t *testing.T, m *music, more string) config.Sources {
 
 func inProcess(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
-	m.url, m.house = start(t, settings(t, m, ""))
-	m.source = m.house.catalog
+	m.url, m.srv = start(t, settings(t, m, ""))
+	m.source = m.srv.catalog
 	return m
 }
 
@@ -125,10 +125,10 @@ func overZeroMQ(t *testing.T) *music {
 	if err := os.WriteFile(front, fmt.Appendf(nil, "[upstreams.hootenanny]\nurl = \"zmq+%s\"\n", <-stderr.url), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.url, m.house = start(t, config.Sources{File: front})
-	m.house.upstreams.WaitAll(t.Context(), clocktest.Timeout)
-	m.house.catalog.Refresh(t.Context())
-	m.source = m.house.catalog
+	m.url, m.srv = start(t, config.Sources{File: front})
+	m.srv.upstreams.WaitAll(t.Context(), clocktest.Timeout)
+	m.srv.catalog.Refresh(t.Context())
+	m.source = m.srv.catalog
 	return m
 }
 

@@ -14,21 +14,21 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// nodeTimeout is how long nothing must be heard of a node whose connection to
-// Postgres is gone before the others go on with what it had in hand.
+// nodeTimeout is how long a node that lost its connection to Postgres must be silent
+// before other nodes take over its work.
 const nodeTimeout = 3 * time.Second
 
-// leaveTimeout bounds telling the others that we go.
+// leaveTimeout limits how long announcing the shutdown may take.
 const leaveTimeout = 2 * time.Second
 
-// conversationTopic is where nodes tell each other that messages were answered.
+// conversationTopic notifies nodes of answered messages.
 const conversationTopic = "talk"
 
 // isShared tells whether several machines may use the database.
 func (srv *Server) isShared() bool { return srv.store != nil && srv.store.Kind() == db.Postgres }
 
-// joinNodes makes the server one of those that share the database. One that is only
-// passing, on a file of its own, is none.
+// joinNodes registers the server as a node of its database. A command that builds a
+// server for one call on a SQLite file is no node.
 func (srv *Server) joinNodes(ctx context.Context) (err error) {
 	if !srv.options.Jobs && !srv.isShared() {
 		return nil
@@ -44,7 +44,7 @@ func (srv *Server) joinNodes(ctx context.Context) (err error) {
 	if srv.sessions, err = sessionstore.Open(ctx, srv.store, time.Duration(srv.config.MCP.SessionIdle)); err != nil {
 		return err
 	}
-	srv.sessionStore = sessionStore{srv.sessions}
+	srv.sessionStore = srv.sessions
 	srv.remoteCalls, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: srv.isAlive, Log: srv.log})
 	return err
 }
@@ -55,7 +55,7 @@ func (srv *Server) isAlive(ctx context.Context, id string) (bool, error) {
 	return slices.ContainsFunc(list, func(i node.Info) bool { return i.ID == id && i.State != "silent" }), err
 }
 
-// hubNodes carry clients' messages to the nodes they are about.
+// hubNodes passes clients' messages on to the node that has their request.
 func (srv *Server) hubNodes() hub.Nodes {
 	if srv.remoteCalls == nil {
 		return nil // not a typed nil
@@ -63,19 +63,7 @@ func (srv *Server) hubNodes() hub.Nodes {
 	return srv.remoteCalls
 }
 
-// sessionStore is the book of clients' sessions as the hub sees it.
-type sessionStore struct{ *sessionstore.Store }
-
-func (v sessionStore) Save(ctx context.Context, id string, one hub.SessionState) error {
-	return v.Store.Save(ctx, id, sessionstore.Session{Namespace: one.Namespace, Owner: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level})
-}
-
-func (v sessionStore) Find(ctx context.Context, id string) (hub.SessionState, bool, error) {
-	one, ok, err := v.Store.Find(ctx, id)
-	return hub.SessionState{Namespace: one.Namespace, Owner: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
-}
-
-// nodeID is this server among those that share the database; "" when it is alone.
+// nodeID identifies this node; "" if the server is not a node.
 func (srv *Server) nodeID() string {
 	if srv.node == nil {
 		return ""
@@ -83,7 +71,7 @@ func (srv *Server) nodeID() string {
 	return srv.node.ID
 }
 
-// jobNode is the same for jobs. A file's jobs are one process's at a time.
+// jobNode is the node id for jobs: "" on a SQLite file, whose jobs one process runs.
 func (srv *Server) jobNode() string {
 	if !srv.isShared() {
 		return ""
@@ -91,25 +79,24 @@ func (srv *Server) jobNode() string {
 	return srv.nodeID()
 }
 
-// runNode begins to live among the others: to be heard of, to hear, and to go on
-// WithLive what dead ones leave.
+// runNode sends heartbeats, receives notifications and takes over the work of dead nodes.
 func (srv *Server) runNode(ctx context.Context) {
 	if srv.node == nil {
 		return
 	}
-	var estates []node.Work
+	var work []node.Work
 	if srv.conversations != nil {
-		estates = append(estates, srv.conversations)
+		work = append(work, srv.conversations)
 		srv.listenTopic(ctx, conversationTopic, srv.conversations.Receive)
 	}
 	if srv.jobs != nil && srv.jobNode() != "" {
-		estates = append(estates, srv.jobs)
+		work = append(work, srv.jobs)
 	}
 	if srv.isShared() {
-		estates = append(estates, srv.scripts.sessions)
+		work = append(work, srv.scripts.sessions)
 		srv.listenTopic(ctx, script.Topic, func(string) {
 			if err := srv.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
-				srv.log.WarnContext(ctx, "scripts of other nodes not taken over", "error", err)
+				srv.log.WarnContext(ctx, "scripts of other nodes not loaded", "error", err)
 			}
 		})
 		srv.background.Go(func() { srv.sessions.RunCleanup(ctx) })
@@ -118,40 +105,40 @@ func (srv *Server) runNode(ctx context.Context) {
 		srv.relay = eventrelay.New(eventrelay.Options{Bus: srv.bus, Store: srv.store, Node: srv.node, NodeID: srv.node.ID, Log: srv.log})
 		srv.background.Go(func() { srv.relay.Run(ctx) })
 	}
-	srv.node.Run(ctx, estates...)
+	srv.node.Run(ctx, work...)
 }
 
-// notifier is a way to say something to all nodes that hear a topic.
+// notifier returns a function that notifies all nodes on a topic.
 func (srv *Server) notifier(topic string) func(context.Context, string) {
 	if !srv.isShared() {
 		return nil
 	}
-	return func(ctx context.Context, word string) {
-		if err := srv.store.Notify(ctx, topic, word); err != nil {
-			srv.log.WarnContext(ctx, "other nodes not told", "topic", topic, "error", err)
+	return func(ctx context.Context, payload string) {
+		if err := srv.store.Notify(ctx, topic, payload); err != nil {
+			srv.log.WarnContext(ctx, "other nodes not notified", "topic", topic, "error", err)
 		}
 	}
 }
 
-// listenTopic has f called with what nodes say on a topic, or "" when something may have
-// been missed.
-func (srv *Server) listenTopic(ctx context.Context, topic string, f func(word string)) {
+// listenTopic calls f with each notification on a topic, or with "" when one may have been
+// missed.
+func (srv *Server) listenTopic(ctx context.Context, topic string, f func(payload string)) {
 	if !srv.isShared() {
 		return
 	}
 	srv.background.Go(func() {
-		_ = srv.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the server
+		_ = srv.store.Listen(ctx, topic, func(n db.Notification) { f(n.Payload) }) // it ends with the server
 	})
 }
 
-// announceAddress tells the others where we are.
+// announceAddress publishes this node's address.
 func (srv *Server) announceAddress(address string) {
 	if srv.node != nil {
 		srv.node.SetAddress(address)
 	}
 }
 
-// announceDrain tells the others that we are about to go.
+// announceDrain announces the shutdown of this node.
 func (srv *Server) announceDrain(ctx context.Context) {
 	if srv.node == nil {
 		return
@@ -159,18 +146,18 @@ func (srv *Server) announceDrain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if err := srv.node.Drain(ctx); err != nil {
-		srv.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)
+		srv.log.WarnContext(ctx, "shutdown not announced to other nodes", "error", err)
 	}
 }
 
-// announceWatching tells the others that somebody here looks on, so that they tell all
-// that happens.
+// announceWatching asks the other nodes to relay all events, because this node has
+// readers.
 func (srv *Server) announceWatching(ctx context.Context) {
 	if srv.node == nil || !srv.isShared() {
 		return
 	}
 	if err := srv.node.Announce(ctx); err != nil && ctx.Err() == nil {
-		srv.log.WarnContext(ctx, "other nodes not told that somebody looks on", "error", err)
+		srv.log.WarnContext(ctx, "readers not announced to other nodes", "error", err)
 	}
 }
 

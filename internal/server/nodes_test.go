@@ -71,8 +71,8 @@ func TestNodesShareWhatHappens(t *testing.T) {
 	behind, _ := start(t, config.Sources{})
 	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
 	r := readEvents(t, a.url, "")
-	for !b.house.node.Watched() { // b hears that somebody looks on at a
-		waitFor(t, b.house, "node.*")
+	for !b.srv.node.Watched() { // b hears that somebody looks on at a
+		waitFor(t, b.srv, "node.*")
 	}
 	client := listChanges(t, a.url)
 	tools := toolClient{t, connectPeer(t, b.url)}
@@ -114,7 +114,7 @@ func TestNodesShareWhatHappens(t *testing.T) {
 	}
 }
 
-// waitFor waits for an event of a house, or a moment: another process may have made
+// waitFor waits for an event of a srv, or a moment: another process may have made
 // it.
 func waitFor(t *testing.T, h *Server, types string) {
 	t.Helper()
@@ -176,7 +176,7 @@ func TestNodesHearWhatIsDecided(t *testing.T) {
 	b.await("far", "connected")
 	a.api(http.StatusOK, "POST", "/pins/approve", `{"upstream": "far", "flagged": true}`)
 	clocktest.Await(t, func() bool {
-		tools, ok := b.house.catalog.In(t.Context(), "far")
+		tools, ok := b.srv.catalog.In(t.Context(), "far")
 		return ok && len(tools) > 0
 	}, func() string { return "b does not hear of the approval" })
 	made := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`)

@@ -89,9 +89,9 @@ namespaces = ["one"]
 env = "OTHER"
 scopes = ["mcp"]
 `)
-	url, house := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
-	house.upstreams.WaitAll(t.Context(), upstreamWait)
-	house.catalog.Refresh(t.Context())
+	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
+	srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	srv.catalog.Refresh(t.Context())
 	root, small, other := keyholder{t, url, "root-token"}, keyholder{t, url, "small-token"}, keyholder{t, url, "other-token"}
 
 	check := func(what, text, want string) {
@@ -180,13 +180,13 @@ func TestPinnedUpstreamListsApprovedTools(t *testing.T) {
 	if text := list(); strings.Contains(text, `"name":"buy"`) || !strings.Contains(text, `"tools":[`) {
 		t.Errorf("before the approval: %s", text)
 	}
-	if _, _, err := (pinAPI{s.house}).ApproveAll(t.Context(), "held", "root", true); err != nil {
+	if _, _, err := (pinAPI{s.srv}).ApproveAll(t.Context(), "held", "root", true); err != nil {
 		t.Fatal(err)
 	}
 	if text := list(); !strings.Contains(text, `"name":"buy"`) {
 		t.Errorf("after the approval: %s", text)
 	}
-	if pins := s.house.pins.List("held"); len(pins) != 1 || pins[0].Name != "buy" {
+	if pins := s.srv.pins.List("held"); len(pins) != 1 || pins[0].Name != "buy" {
 		t.Errorf("pins %+v", pins)
 	}
 }

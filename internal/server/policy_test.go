@@ -56,11 +56,11 @@ func (s *stand) heard() string {
 	return strings.Join(s.got, "\n")
 }
 
-// town is a house with three servers behind it: crm, what is read from which is
+// town is a srv with three servers behind it: crm, what is read from which is
 // secret, mail, which may have it, and web, which may not.
 type town struct {
 	*mcpClient
-	house     *Server
+	srv       *Server
 	crm, web  *stand
 	mail      *stand
 	folder    string
@@ -91,14 +91,14 @@ func newTown(t *testing.T, more string) *town {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url, house := start(t, config.Sources{File: file, Env: config.Environment{"HOME": w.folder}})
-	house.upstreams.WaitAll(t.Context(), time.Minute)
-	house.catalog.Refresh(t.Context())
-	w.mcpClient, w.house = connect(t, url), house
+	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"HOME": w.folder}})
+	srv.upstreams.WaitAll(t.Context(), time.Minute)
+	srv.catalog.Refresh(t.Context())
+	w.mcpClient, w.srv = connect(t, url), srv
 	return w
 }
 
-// at is a client of another of the house's endpoints.
+// at is a client of another of the srv's endpoints.
 func (w *town) at(path string) *mcpClient {
 	c := &mcpClient{w.t, w.url + path, w.header.Clone()}
 	c.header.Del("Mcp-Session-Id")
@@ -146,7 +146,7 @@ func TestLabelsCannotBeLaundered(t *testing.T) {
 		"as an address":     {readCard + "return tools.mcp_add('leak', 'http://127.0.0.1:9/' .. c)", ""},
 		"as a job":          {readCard + "return mcp.lua_execute{script_hash=('0'):rep(64), params={text=c}}", ""},
 	}
-	w := newTown(t, "") // all in one house: what one attempt left must not help another
+	w := newTown(t, "") // all in one srv: what one attempt left must not help another
 	for name, runs := range attempts {
 		said := w.lua(runs[0])
 		if runs[1] != "" {
@@ -266,14 +266,14 @@ do = "read_only"
 	if said := w.lua("return fs.list('OUT')"); strings.Contains(said, "not allowed") {
 		t.Errorf("a folder: %s", said)
 	}
-	if err := w.house.audit.Close(t.Context()); err != nil {
+	if err := w.srv.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := w.house.audit.Find(t.Context(), audit.Filter{Tool: "web.post", Decision: "deny"})
+	entries, err := w.srv.audit.Find(t.Context(), audit.Filter{Tool: "web.post", Decision: "deny"})
 	if err != nil || len(entries) != 4 || entries[0].Rule != "policy 1 (deny web.post)" || entries[0].Error != string(fault.Denied) || entries[0].Trace == "" {
 		t.Errorf("%+v %v", entries, err)
 	}
-	verified, err := w.house.audit.Verify(t.Context())
+	verified, err := w.srv.audit.Verify(t.Context())
 	if err != nil || len(verified) != 1 || len(verified[0].Problems) > 0 {
 		t.Errorf("%+v %v", verified, err)
 	}

@@ -22,11 +22,11 @@ func TestDatabaseByReference(t *testing.T) {
 			t.Parallel()
 			env := config.Environment{"HOME": t.TempDir(), "WHERE": tt.database}
 			file := write(t, `database = "${env:WHERE}"`)
-			_, house := start(t, config.Sources{File: file, Env: env, Flags: map[string]string{"node": "west"}})
-			if house.isShared() != tt.shared {
+			_, srv := start(t, config.Sources{File: file, Env: env, Flags: map[string]string{"node": "west"}})
+			if srv.isShared() != tt.shared {
 				t.Errorf("shared: %v", !tt.shared)
 			}
-			if _, err := house.config.OAuthKey(house.secrets); (err == nil) == tt.shared {
+			if _, err := srv.config.OAuthKey(srv.secrets); (err == nil) == tt.shared {
 				t.Errorf("a key of its own: %v", err)
 			}
 		})

@@ -8,16 +8,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"sync"
-	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/config"
 )
-
-// settle is how long a file must be left alone before it is read: editors save
-// in several steps.
-const settle = 150 * time.Millisecond
 
 // Reload reads the configuration file and the files it imports again. What can
 // takes effect at once, the upstreams above all: only what changed reconnects, and
@@ -28,8 +22,8 @@ func (srv *Server) Reload(ctx context.Context) { srv.reloadLogged(ctx, true) }
 // reloadLogged is Reload when a file has changed: of what people removed only that comes
 // back whose settings are others now.
 func (srv *Server) reloadLogged(ctx context.Context, restore bool) {
-	srv.reloading.Lock()
-	defer srv.reloading.Unlock()
+	srv.reloads.Lock()
+	defer srv.reloads.Unlock()
 	if err := srv.reload(ctx, restore); err != nil {
 		srv.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
 		return
@@ -45,7 +39,9 @@ func (srv *Server) reload(ctx context.Context, restore bool) error {
 	if err != nil {
 		return err
 	}
-	srv.watching.want(fresh.WatchedFiles()) // before they are read: what is wrong with them will be mended there
+	if srv.watching != nil {
+		srv.watching.AddFiles(ctx, fresh.WatchedFiles())
+	}
 	srv.auditAdmin(ctx, "config.reload", fresh.File, nil)
 	specs, _, err := fresh.UpstreamSpecs(srv.options.Env)
 	if err != nil {
@@ -113,109 +109,11 @@ func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
 	if len(files) == 0 {
 		return nil
 	}
-	watcher := srv.newWatcher(ctx)
-	if watcher == nil {
+	if srv.watching = filewatch.New(ctx, srv.log); srv.watching == nil {
 		return nil
 	}
-	srv.watching.follow(files, func(folder string) {
-		if err := watcher.Add(folder); err != nil {
-			srv.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
-		}
-	})
+	srv.watching.AddFiles(ctx, files)
 	return func(ctx context.Context) {
-		defer watcher.Close()
-		srv.onRest(ctx, watcher, srv.watching.has, func(ctx context.Context) { srv.reloadLogged(ctx, false) })
-	}
-}
-
-// watchlist is the files that make up the configuration. It grows when a reload
-// finds others.
-type watchlist struct {
-	mu    sync.Mutex
-	files map[string]bool
-	watch func(folder string) // nil: nothing is watched
-}
-
-// follow begins to watch files.
-func (w *watchlist) follow(files map[string]bool, watch func(folder string)) {
-	w.mu.Lock()
-	w.watch = watch
-	w.mu.Unlock()
-	w.want(files)
-}
-
-// want watches these files too.
-func (w *watchlist) want(files map[string]bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.watch == nil {
-		return
-	}
-	if w.files == nil {
-		w.files = map[string]bool{}
-	}
-	for file := range files {
-		if !w.files[file] {
-			w.files[file] = true
-			w.watch(filepath.Dir(file))
-		}
-	}
-}
-
-func (w *watchlist) has(file string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.files[file]
-}
-
-func (srv *Server) newWatcher(ctx context.Context) *fsnotify.Watcher {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		srv.log.WarnContext(ctx, "files are not watched", "error", err)
-		return nil
-	}
-	return watcher
-}
-
-// watch begins to watch folders and returns what calls changed, until its context
-// ends, once the files in them that matter have come to rest; nil when there is
-// nothing to watch. Folders are watched, because editors replace files.
-func (srv *Server) watch(ctx context.Context, folders []string, matters func(path string) bool, changed func(context.Context)) func(context.Context) {
-	if len(folders) == 0 {
-		return nil
-	}
-	watcher := srv.newWatcher(ctx)
-	if watcher == nil {
-		return nil
-	}
-	for _, folder := range folders {
-		if err := watcher.Add(folder); err != nil {
-			srv.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
-		}
-	}
-	return func(ctx context.Context) {
-		defer watcher.Close()
-		srv.onRest(ctx, watcher, matters, changed)
-	}
-}
-
-// onRest calls changed when files that matter have been left alone for a while.
-func (srv *Server) onRest(ctx context.Context, watcher *fsnotify.Watcher, matters func(string) bool, changed func(context.Context)) {
-	quiet := time.NewTimer(settle)
-	quiet.Stop()
-	defer quiet.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case e := <-watcher.Events:
-			if matters(e.Name) {
-				quiet.Reset(settle)
-			}
-		case err := <-watcher.Errors:
-			srv.log.WarnContext(ctx, "watching files", "error", err)
-		case <-quiet.C:
-			changed(ctx)
-		}
+		srv.watching.Run(ctx, srv.watching.HasFile, func(ctx context.Context) { srv.reloadLogged(ctx, false) })
 	}
 }

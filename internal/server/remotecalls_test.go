@@ -88,7 +88,7 @@ func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for b.status(boss) != http.StatusOK { // until b has heard of the keys
-		waitFor(t, b.house, "none")
+		waitFor(t, b.srv, "none")
 	}
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 	if answer := ask(boss, http.MethodPost, b.url+string(first.Data), list); answer.StatusCode != http.StatusNotFound {

@@ -68,12 +68,12 @@ func offered(s *street, key string) string {
 // makeKey makes a key in the ring, and returns what ends it.
 func (s *street) makeKey(name string) (token string, revoke func()) {
 	s.t.Helper()
-	_, token, err := s.house.keys.Create(s.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP, principal.Chat}}})
+	_, token, err := s.srv.keys.Create(s.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP, principal.Chat}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return token, func() {
-		if _, err := s.house.keys.Revoke(s.t.Context(), name); err != nil {
+		if _, err := s.srv.keys.Revoke(s.t.Context(), name); err != nil {
 			s.t.Error(err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	writing := begin("function main() mcp.slow.buy{} return cas.store('mine') end", "")
 	session := structured(t, web.call("session_create", `{}`), "session_id")
 	clocktest.Await(t, func() bool { // both workers have their hands full
-		stats, _ := s.house.catalog.Stats(t.Context(), "slow")
+		stats, _ := s.srv.catalog.Stats(t.Context(), "slow")
 		return stats.Waiting == 1
 	})
 	schedule := structured(t, web.call("lua_execute", `{"script_hash":"`+store("-- again\nfunction main() return mcp.fine.buy{} end")+`","schedule":"@every 1s"}`), "schedule_id")
@@ -134,7 +134,7 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 		t.Errorf("%d things were bought after the end", now-sold)
 	}
 	s.settle()
-	entries, err := s.house.audit.Find(t.Context(), audit.Filter{Who: "web", Decision: "deny"})
+	entries, err := s.srv.audit.Find(t.Context(), audit.Filter{Who: "web", Decision: "deny"})
 	if err != nil || len(entries) == 0 || entries[0].Rule != "key" {
 		t.Errorf("the log: %+v %v", entries, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -76,7 +77,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 	}
 	return script.NewRunner(script.Options{
 		Tools: srv.catalog, Upstreams: script.Upstreams{Set: srv.upstreams, CheckURL: builtin.AllowHosts(srv.config.MCP.AllowedHosts)},
-		Results: scriptResults{srv.results}, Fields: srv.fieldsOf,
+		Results: script.Results{Store: srv.results}, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
 		JavaScript: javascript, Language: srv.scriptLanguage,
@@ -149,11 +150,19 @@ func (srv *Server) watchScripts(ctx context.Context) func(context.Context) {
 		srv.log.WarnContext(ctx, "scripts folder", "error", err)
 		return nil
 	}
-	return srv.watch(ctx, []string{srv.scripts.dir}, func(path string) bool { return script.LanguageOf(path) != "" }, func(ctx context.Context) {
-		if err := srv.scripts.folder.Sync(ctx); err != nil {
-			srv.log.WarnContext(ctx, "scripts folder", "error", err)
-		}
-	})
+	watcher := filewatch.New(ctx, srv.log)
+	if watcher == nil {
+		return nil
+	}
+	watcher.AddFolder(ctx, srv.scripts.dir)
+	isScript := func(path string) bool { return script.LanguageOf(path) != "" }
+	return func(ctx context.Context) {
+		watcher.Run(ctx, isScript, func(ctx context.Context) {
+			if err := srv.scripts.folder.Sync(ctx); err != nil {
+				srv.log.WarnContext(ctx, "scripts folder", "error", err)
+			}
+		})
+	}
 }
 
 // setHooks sets the hooks of startup.lua; nil changes nothing.

@@ -147,10 +147,10 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+neighbour(t, "right", sink)+"/mcp\"\n")
-	url, house := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
-	house.upstreams.Wait(t.Context(), "left")
-	house.upstreams.Wait(t.Context(), "right")
-	house.catalog.Refresh(t.Context())
+	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	srv.upstreams.Wait(t.Context(), "left")
+	srv.upstreams.Wait(t.Context(), "right")
+	srv.catalog.Refresh(t.Context())
 
 	client := connect(t, url)
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -239,9 +239,9 @@ func awaitSpanOf(t *testing.T, sink *otlptest.Sink, service, name string) (found
 func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", otlptest.Start(t))+"/mcp\"\n")
-	url, house := start(t, config.Sources{File: file})
-	house.upstreams.Wait(t.Context(), "left")
-	house.catalog.Refresh(t.Context())
+	url, srv := start(t, config.Sources{File: file})
+	srv.upstreams.Wait(t.Context(), "left")
+	srv.catalog.Refresh(t.Context())
 	text := connect(t, url).call("lua_eval", map[string]string{"code": `progress(0.5, "half") return mcp.left.echo{text = "x"}`})
 	if strings.Contains(text, `"progress":500`) || !strings.Contains(text, `"message":"half"`) || !strings.Contains(text, `"message":"Complete"`) {
 		t.Errorf("the client heard %s", text)

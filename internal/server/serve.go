@@ -44,8 +44,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 		_ = listener.Close() // nobody was let in yet
 		return errors.Join(err, srv.Close(ctx))
 	}
-	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(baseOf(listener.Addr()), "http"))
-	srv.announceAddress(baseOf(listener.Addr()))
+	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
+	srv.announceAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

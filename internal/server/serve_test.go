@@ -79,7 +79,7 @@ var furnished = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(path)
 })
 
-// furnish puts such a file where a house will have its own, if it will.
+// furnish puts such a file where a srv will have its own, if it will.
 func furnish(t testing.TB, c *config.Loaded) {
 	t.Helper()
 	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
@@ -95,9 +95,9 @@ func furnish(t testing.TB, c *config.Loaded) {
 	}
 }
 
-// start serves a house until the test ends, and returns where it is. Its options may be
+// start serves a srv until the test ends, and returns where it is. Its options may be
 // changed before it is built.
-func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url string, house *Server) {
+func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url string, srv *Server) {
 	t.Helper()
 	if sources.Flags == nil {
 		sources.Flags = map[string]string{}
@@ -121,13 +121,13 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	for _, alter := range change {
 		alter(&options)
 	}
-	house, err = Build(t.Context(), loaded, options)
+	srv, err = Build(t.Context(), loaded, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- house.Serve(ctx) }()
+	go func() { ended <- srv.Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -136,7 +136,7 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	})
 	select {
 	case url = <-stderr.url:
-		return url, house
+		return url, srv
 	case err := <-ended:
 		t.Fatalf("Serve: %v\n%s", err, &stderr.text)
 		return "", nil
@@ -212,16 +212,16 @@ func TestADeadCollectorHurtsNobody(t *testing.T) {
 func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
-	_, house := start(t, config.Sources{File: file})
-	before, _ := house.upstreams.Manager.Status("a")
+	_, srv := start(t, config.Sources{File: file})
+	before, _ := srv.upstreams.Manager.Status("a")
 	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
-	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
-	if after, _ := house.upstreams.Manager.Status("a"); after.Generation != before.Generation {
+	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "a c" })
+	if after, _ := srv.upstreams.Manager.Status("a"); after.Generation != before.Generation {
 		t.Error("an upstream that did not change was connected anew")
 	}
 	rewrite(t, file, "[upstreams.c]\nurl = 7\n")
-	house.Reload(t.Context())
-	if got := strings.Join(house.upstreams.Namespaces(), " "); got != "a c" {
+	srv.Reload(t.Context())
+	if got := strings.Join(srv.upstreams.Namespaces(), " "); got != "a c" {
 		t.Errorf("a broken file changed the upstreams to %s", got)
 	}
 }
@@ -231,18 +231,18 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
-	_, house := start(t, config.Sources{File: file})
-	before, _ := house.upstreams.Manager.Status("a")
-	if removed, err := house.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
+	_, srv := start(t, config.Sources{File: file})
+	before, _ := srv.upstreams.Manager.Status("a")
+	if removed, err := srv.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
 		t.Fatalf("Remove = %v, %v", removed, err)
 	}
-	if err := house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
+	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("another server in its place: %v", err)
 	}
-	if err := house.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
+	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
 		t.Fatal(err)
 	}
-	after, ok := house.upstreams.Manager.Status("a")
+	after, ok := srv.upstreams.Manager.Status("a")
 	if !ok || !reflect.DeepEqual(after.Desired, before.Desired) {
 		t.Errorf("it came back as %+v", after.Desired)
 	}
@@ -289,13 +289,13 @@ func TestAnImportIsReadAgain(t *testing.T) {
 	file := write(t, "[mcp]\nimport = [\"servers.json\"]\n")
 	servers := filepath.Join(filepath.Dir(file), "servers.json")
 	rewrite(t, servers, `{"mcpServers": {}}`)
-	_, house := start(t, config.Sources{File: file})
+	_, srv := start(t, config.Sources{File: file})
 	rewrite(t, servers, `{"mcpServers": {
 		"good": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "${NOT_SET}"}}, // a comment
 		"none": {},
 	}}`)
-	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "good" })
-	stderr := house.options.Stderr.(*banner)
+	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "good" })
+	stderr := srv.options.Stderr.(*banner)
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
 }
 
@@ -304,15 +304,15 @@ func TestAnImportIsReadAgain(t *testing.T) {
 func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	t.Parallel()
 	file := write(t, "")
-	_, house := start(t, config.Sources{File: file})
+	_, srv := start(t, config.Sources{File: file})
 	elsewhere := t.TempDir()
 	servers := filepath.Join(elsewhere, "servers.json")
 	rewrite(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
-	stderr := house.options.Stderr.(*banner)
+	stderr := srv.options.Stderr.(*banner)
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
 	for _, name := range []string{"one", "two"} {
 		rewrite(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
-		clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == name })
+		clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == name })
 	}
 }
 
@@ -320,9 +320,9 @@ func TestAnImportAddedLaterIsWatched(t *testing.T) {
 func TestAFileThatComesLaterIsRead(t *testing.T) {
 	t.Parallel()
 	env := config.Environment{"HOME": t.TempDir()}
-	_, house := start(t, config.Sources{Env: env})
+	_, srv := start(t, config.Sources{Env: env})
 	if _, err := config.AddUpstream(config.Sources{Env: env}, "late", config.Upstream{URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}
-	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "late" })
+	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "late" })
 }

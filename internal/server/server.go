@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/access/quota"
+	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
@@ -65,57 +66,90 @@ type Options struct {
 // which Serve or ServeStdio starts. Both close the server when they return; a caller
 // of neither must call Close.
 type Server struct {
-	config        *config.Loaded                // as it was at the start
-	latest        atomic.Pointer[config.Loaded] // as it holds: see now
-	options       Options
-	telemetry     *telemetry.Telemetry
-	log           *slog.Logger
-	store         *db.DB
-	keys          *apikey.Store
-	auth          *httpauth.Authenticator
-	tokens        *jwt.Server // of the configured issuers; nil: there are none
-	sessions      *sessionstore.Store
-	sessionStore  hub.SessionStore    // nil where no other node goes on with sessions
-	remoteCalls   *remotecall.Service // nil likewise
-	quota         *quota.Quota
-	callRate      rateMeter
-	relay         *eventrelay.Relay // nil unless nodes share the database
-	node          *node.Node        // nil in a server that is alone on its database and only passing
-	secrets       secret.Finder
-	logins        *login.Upstreams
-	loginService  *login.Service
-	bus           *event.Bus
-	upstreams     *upstreamset.Set
-	hooks         atomic.Pointer[script.Hooks] // of startup.lua
-	catalog       *catalog.Catalog
-	contents      *artifact.Files
-	results       *results.Store
-	scripts       *scripts
-	localMusic    *hootenanny.Backend // nil when it is switched off or elsewhere
-	approvals     *approval.Store
-	pins          *pin.Guard
-	policy        *policy.Policy
-	audit         *audit.Log // nil in a server that keeps no log
-	jobs          *job.Queue // nil in a server that has no business with them
-	ownTools      *builtin.Set
-	menu          *builtin.Menu
+	config    *config.Loaded                // as it was at the start
+	latest    atomic.Pointer[config.Loaded] // as it is now
+	options   Options
+	telemetry *telemetry.Telemetry
+	log       *slog.Logger
+	bus       *event.Bus
+	secrets   secret.Finder
+
+	storage
+	guards
+	cluster
+	tooling
+	endpoints
+	reloading
+	lifecycle
+}
+
+// storage is what is stored.
+type storage struct {
+	store    *db.DB
+	contents *artifact.Files
+	results  *results.Store
+}
+
+// guards decide who may do what, and record what was done.
+type guards struct {
+	keys         *apikey.Store
+	auth         *httpauth.Authenticator
+	tokens       *jwt.Server // of configured issuers; nil if there are none
+	quota        *quota.Quota
+	logins       *login.Upstreams
+	loginService *login.Service
+	approvals    *approval.Store
+	pins         *pin.Guard
+	policy       *policy.Policy
+	audit        *audit.Log // nil if the log is switched off
+}
+
+// cluster connects the nodes on one database.
+type cluster struct {
+	node         *node.Node          // nil if the server is not a node
+	sessions     *sessionstore.Store // nil unless nodes share the database, like the following
+	sessionStore hub.SessionStore
+	remoteCalls  *remotecall.Service
+	relay        *eventrelay.Relay
+	callRate     node.RateMeter
+}
+
+// tooling is where tools come from and what runs them.
+type tooling struct {
+	upstreams  *upstreamset.Set
+	catalog    *catalog.Catalog
+	scripts    *scripts
+	hooks      atomic.Pointer[script.Hooks] // of startup.lua
+	localMusic *hootenanny.Backend          // nil if it is switched off
+	jobs       *job.Queue                   // nil if this process has no jobs
+	ownTools   *builtin.Set
+	menu       *builtin.Menu
+}
+
+// endpoints serve clients.
+type endpoints struct {
 	hub           *hub.Hub
 	dashboard     *web.Server
-	conversations *conversation.Service // nil in a server that does not serve
+	conversations *conversation.Service // nil unless the server serves
 	chat          *chatapi.Handler
+	listening     atomic.Value // string: the URL of the HTTP server, once it listens
+}
+
+// reloading follows changes of the configuration's files.
+type reloading struct {
+	watching  *filewatch.Watcher // nil: not watched
+	reloads   sync.Mutex         // held during a reload; guards announced
+	announced *config.Loaded     // the configuration that was last announced
+}
+
+// lifecycle starts and ends the server.
+type lifecycle struct {
 	started       time.Time
 	startupDone   chan struct{} // closed when startup.lua has run
-	draining      atomic.Bool   // told to stop: see ready
-	listening     atomic.Value  // string: where the HTTP server is, once it listens
-
-	watching  watchlist      // the files of the configuration
-	reloading sync.Mutex     // held while they are read again; guards told
-	announced *config.Loaded // the configuration as it was last told of
-
-	stop       context.CancelFunc // ends what runs in the background
-	background sync.WaitGroup     // which is waited for here
-
-	runBackground func(func(context.Context)) // runs something more there
+	draining      atomic.Bool   // the server is shutting down
+	stop          context.CancelFunc
+	background    sync.WaitGroup              // what stop ends
+	runBackground func(func(context.Context)) // runs something more in the background
 }
 
 // Build makes every part and lets upstreams connect in the background.
@@ -138,9 +172,9 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	srv := &Server{
 		config: config, options: options,
 		telemetry: tel, log: tel.Logger(),
-		bus:     bus,
-		secrets: config.SecretFinder(options.Env),
-		started: time.Now(), startupDone: make(chan struct{}),
+		bus:       bus,
+		secrets:   config.SecretFinder(options.Env),
+		lifecycle: lifecycle{started: time.Now(), startupDone: make(chan struct{})},
 	}
 	srv.latest.Store(config)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -236,7 +270,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		Secret:        srv.secrets.Find,
 		Login:         srv.logins,
 		StopTimeout:   graceTimeout,
-		DialControl:   srv.outward().control,
+		DialControl:   srv.outbound().Control,
 		Tracer:        srv.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	if err := srv.openPins(ctx, manager); err != nil {
@@ -302,7 +336,7 @@ func (srv *Server) newHub() {
 		Upstreams:        peers{srv.upstreams, srv},
 		SessionStore:     srv.sessionStore,
 		Nodes:            srv.hubNodes(),
-		Changes:          changes(exposed, srv.bus),
+		Changes:          builtin.Changes(exposed, srv.bus),
 		Principal:        caller,
 		Origins:          srv.config.MCP.AllowedOrigins,
 		Limits:           hub.Limits{Idle: time.Duration(srv.config.MCP.SessionIdle)},

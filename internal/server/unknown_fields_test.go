@@ -23,9 +23,9 @@ var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 // standard defines, at /mcp, is another matter: there it is ignored.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, config.Sources{})
+	url, srv := start(t, config.Sources{})
 	walked := 0
-	for _, route := range house.routes() {
+	for _, route := range srv.routes() {
 		method, path, ok := strings.Cut(route.Pattern, " ")
 		if !ok || method != http.MethodPost && method != http.MethodPut && method != http.MethodPatch || strings.HasPrefix(path, "/mcp") {
 			continue

@@ -19,14 +19,14 @@ func TestFrontEndsHearOfScriptsAndSettings(t *testing.T) {
 	endpoint := "ipc://" + filepath.Join(t.TempDir(), "bridge")
 	text := "[bridge]\nlisten = \"" + endpoint + "\"\n"
 	file := write(t, text)
-	_, house := start(t, config.Sources{File: file})
+	_, srv := start(t, config.Sources{File: file})
 	_, front := start(t, config.Sources{File: write(t, "[upstreams.back]\nurl = \"zmq+"+endpoint+"\"\n")})
 	heard := front.bus.Subscribe(event.Options{Types: []string{"script.invalidate", "config.update"}})
 	defer heard.Close()
 	front.upstreams.Await(t.Context(), "back")
 
-	first := publish(t, house, `function describe() return {name="tune", description="one"} end function main() return 1 end`)
-	publish(t, house, `function describe() return {name="tune", description="two"} end function main() return 2 end`)
+	first := publish(t, srv, `function describe() return {name="tune", description="one"} end function main() return 1 end`)
+	publish(t, srv, `function describe() return {name="tune", description="two"} end function main() return 2 end`)
 	e, err := heard.Next(t.Context())
 	if raw, _ := json.Marshal(e.Data); err != nil || e.Type != "script.invalidate" || !strings.Contains(string(raw), first) {
 		t.Errorf("heard %s %s, %v", e.Type, raw, err)
@@ -43,13 +43,13 @@ func TestFrontEndsHearOfScriptsAndSettings(t *testing.T) {
 }
 
 // publish makes a script a tool and returns its hash.
-func publish(t *testing.T, house *Server, source string) string {
+func publish(t *testing.T, srv *Server, source string) string {
 	t.Helper()
-	kept, _, err := house.scripts.store.Put(t.Context(), strings.NewReader(source), artifact.Details{MIME: "text/x-lua"})
+	kept, _, err := srv.scripts.store.Put(t.Context(), strings.NewReader(source), artifact.Details{MIME: "text/x-lua"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := house.scripts.published.Publish(t.Context(), script.PublishRequest{Hash: kept.Hash}); err != nil {
+	if _, err := srv.scripts.published.Publish(t.Context(), script.PublishRequest{Hash: kept.Hash}); err != nil {
 		t.Fatal(err)
 	}
 	return kept.Hash.String()

@@ -21,9 +21,9 @@ import (
 
 // far is a node in a test.
 type far struct {
-	t     *testing.T
-	url   string
-	house *Server
+	t   *testing.T
+	url string
+	srv *Server
 }
 
 // nodeOn starts a node on a database, with what else its configuration says.
@@ -36,8 +36,8 @@ func nodeOn(t *testing.T, database, name, text string, change ...func(*Options))
 	if text != "" {
 		sources.File = write(t, text)
 	}
-	url, house := start(t, sources, change...)
-	return far{t, url, house}
+	url, srv := start(t, sources, change...)
+	return far{t, url, srv}
 }
 
 // api asks a node, and wants that status.
@@ -57,18 +57,18 @@ func (f far) api(status int, method, path, body string) (answer object) {
 // none of that name.
 func (f far) await(name, state string) adminapi.Upstream {
 	f.t.Helper()
-	sub := f.house.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	sub := f.srv.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
 	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Timeout)
 	defer cancel()
-	upstreams := adminapi.UpstreamSet{Set: f.house.upstreams, Counts: f.house.catalog}
+	upstreams := adminapi.UpstreamSet{Set: f.srv.upstreams, Counts: f.srv.catalog}
 	for {
 		u, err := upstreams.Get(ctx, name)
 		if err == nil && u.State == state || err != nil && state == "" {
 			return u
 		}
 		if _, wait := sub.Next(ctx); wait != nil {
-			f.t.Fatalf("%s does not become %q on %s: it is %q %v", name, state, f.house.node.Name(), u.State, err)
+			f.t.Fatalf("%s does not become %q on %s: it is %q %v", name, state, f.srv.node.Name(), u.State, err)
 		}
 	}
 }
@@ -109,10 +109,10 @@ func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 
 func awaitEndpoint(f far, name, endpoint string) {
 	f.t.Helper()
-	sub := f.house.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	sub := f.srv.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
 	for {
-		if s, _ := f.house.upstreams.Status(name); s.Endpoint == endpoint {
+		if s, _ := f.srv.upstreams.Status(name); s.Endpoint == endpoint {
 			return
 		}
 		if _, err := sub.Next(f.t.Context()); err != nil {
@@ -159,9 +159,9 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 
 	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
 	b.await("far", upstreamset.StateRemoved)
-	b.house.reloadLogged(t.Context(), false) // a file that did not change what it says of it
+	b.srv.reloadLogged(t.Context(), false) // a file that did not change what it says of it
 	b.await("far", upstreamset.StateRemoved)
-	b.house.Reload(t.Context())
+	b.srv.Reload(t.Context())
 	a.await("far", "connected")
 }
 
@@ -170,8 +170,8 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 	t.Parallel()
 	one, _ := start(t, config.Sources{})
 	file := write(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
-	url, house := start(t, config.Sources{File: file})
-	n := far{t, url, house}
+	url, srv := start(t, config.Sources{File: file})
+	n := far{t, url, srv}
 	for _, name := range []string{"far", "near"} {
 		n.await(name, "connected")
 		n.api(http.StatusOK, "DELETE", "/upstreams/"+name, "")
@@ -229,8 +229,8 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 
 func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, config.Sources{})
-	n := far{t, url, house}
+	url, srv := start(t, config.Sources{})
+	n := far{t, url, srv}
 	for body, status := range map[string]int{
 		`{"namespace": "x", "url": "https://example.org/mcp"}`:                     http.StatusForbidden,
 		`{"namespace": "x", "url": "http://169.254.169.254/mcp"}`:                  http.StatusForbidden,

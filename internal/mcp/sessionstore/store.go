@@ -11,20 +11,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
-
-// Session is the stored state of one client session.
-type Session struct {
-	Namespace string // the upstream's namespace, or ""
-	Owner     string // name of the principal that owns it
-	Version   string // of the protocol
-	Caps      []byte // the client's capabilities, JSON
-	Level     string // of the log messages it wants
-}
 
 // Store stores sessions in the database. It is safe for concurrent use.
 type Store struct {
@@ -45,7 +37,7 @@ func key(id string) string {
 }
 
 // Save stores a session, or updates its log level.
-func (s *Store) Save(ctx context.Context, id string, v Session) error {
+func (s *Store) Save(ctx context.Context, id string, v hub.SessionState) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -60,7 +52,7 @@ func (s *Store) Save(ctx context.Context, id string, v Session) error {
 
 // Find returns a session that has not expired, and restarts its idle time. ok is false
 // if there is none.
-func (s *Store) Find(ctx context.Context, id string) (v Session, ok bool, err error) {
+func (s *Store) Find(ctx context.Context, id string) (v hub.SessionState, ok bool, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -73,7 +65,7 @@ func (s *Store) Find(ctx context.Context, id string) (v Session, ok bool, err er
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return Session{}, false, nil
+		return hub.SessionState{}, false, nil
 	}
 	return v, err == nil, err
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/mcp/hub"
+
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -16,7 +18,7 @@ func TestSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := sessionstore.Session{Namespace: "fs", Owner: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
+		v := hub.SessionState{Namespace: "fs", Owner: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
 		if err := store.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}

@@ -1,17 +1,15 @@
-package server
+package config
 
 import (
 	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
-
-	"github.com/luanette/luanette/internal/config"
 )
 
-// TuneCollector sets how often this process collects garbage. What Go's own
-// variables say stands; without a limit of theirs, that of the container is kept.
-func TuneCollector(percent int, env config.Environment) {
+// TuneCollector sets how often this process collects garbage. GOGC and GOMEMLIMIT take
+// precedence; without GOMEMLIMIT the memory limit of the container applies.
+func TuneCollector(percent int, env Environment) {
 	if env["GOGC"] == "" {
 		debug.SetGCPercent(percent)
 	}
@@ -20,8 +18,8 @@ func TuneCollector(percent int, env config.Environment) {
 	}
 }
 
-// containerMemory is how many bytes the control group of this process may hold, or
-// zero when nobody says.
+// containerMemory is the memory limit of this process's control group in bytes; zero if
+// there is none.
 func containerMemory() int64 {
 	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	if err != nil {

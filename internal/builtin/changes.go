@@ -1,4 +1,4 @@
-package server
+package builtin
 
 import (
 	"context"
@@ -7,22 +7,23 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// changes tells the hub's clients that what they listed or read of us is another
-// now: the exposed tools, the resources about upstreams and jobs, and the tasks
-// that jobs are.
-func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method string, params json.RawMessage)) (stop func()) {
+// configUpdate is the type of events about changed settings; their key is the setting.
+const configUpdate = "config.update"
+
+// Changes notifies MCP clients when what they listed or read has changed: the exposed
+// tools, the resources about upstreams and jobs, and jobs as tasks.
+func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method string, params json.RawMessage)) (stop func()) {
 	return func(notify func(string, json.RawMessage)) func() {
 		unwatch := exposed.Watch(func() { notify(wire.NoteToolsChanged, nil) })
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
-			"upstream.tools_refreshed", "upstream.removed", "job.*", config.Updated{}.EventType(),
+			"upstream.tools_refreshed", "upstream.removed", "job.*", configUpdate,
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
 		work.Go(func() {
@@ -30,8 +31,8 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
 					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()))
 				}
-				if set, ok := e.Data.(config.Updated); ok && (set.Key == "mcp.mode" || set.Key == "mcp.code_threshold") {
-					notify(wire.NoteToolsChanged, nil) // the menu is another
+				if setting, ok := e.Data.(event.Keyed); ok && e.Type == configUpdate && (setting.EventKey() == "mcp.mode" || setting.EventKey() == "mcp.code_threshold") {
+					notify(wire.NoteToolsChanged, nil) // another menu is shown
 				}
 				for _, uri := range resourcesAbout(e) {
 					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri))
@@ -47,11 +48,10 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 	}
 }
 
-// resourcesAbout are the resources that an event of an upstream or a job makes
-// outdated.
+// resourcesAbout lists the resources that an event about an upstream or a job changes.
 func resourcesAbout(e event.Event) []string {
 	about, ok := e.Data.(event.Keyed)
-	if !ok || e.Type == (config.Updated{}).EventType() || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
+	if !ok || e.Type == configUpdate || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
 		return nil
 	}
 	name := about.EventKey()

@@ -1,0 +1,47 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+)
+
+// Assistant answers messages with an agent. It tracks labelled data of a conversation
+// from turn to turn.
+type Assistant struct {
+	Agent *agent.Agent
+	Err   error // why there is no agent, if there is none
+	Flow  Flow
+}
+
+// Flow tracks which labelled data a context has read.
+type Flow interface {
+	Begin(ctx context.Context) context.Context
+	Recall(ctx context.Context, name string) error
+	Remember(ctx context.Context, name string) error
+}
+
+// Forget removes what a person's conversations left beside their history.
+func (a Assistant) Forget(ctx context.Context, p Person) error {
+	if a.Agent == nil {
+		return nil
+	}
+	return a.Agent.Forget(ctx, p.Org, p.User)
+}
+
+// Turn answers one message.
+func (a Assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	if a.Agent == nil {
+		return agent.Reply{RequestID: r.ID}, a.Err
+	}
+	ctx = a.Flow.Begin(ctx)
+	record := "talk:" + r.Org + "/" + r.User + "/" + r.Conversation
+	if err := a.Flow.Recall(ctx, record); err != nil {
+		return agent.Reply{RequestID: r.ID}, err
+	}
+	reply, err := a.Agent.Turn(ctx, r, emit)
+	if problem := a.Flow.Remember(context.WithoutCancel(ctx), record); err == nil {
+		err = problem
+	}
+	return reply, err
+}

@@ -1,0 +1,32 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/config"
+)
+
+// TestAttackLoopbackFromOutside: clients on other machines must not reach what only this
+// machine should reach.
+func TestAttackLoopbackFromOutside(t *testing.T) {
+	t.Parallel()
+	for listen, c := range map[string]struct {
+		hosts []string
+		open  bool
+	}{
+		"127.0.0.1:0":      {nil, true},
+		"localhost:80":     {nil, true},
+		"[::1]:0":          {[]string{"*"}, true},
+		"0.0.0.0:80":       {[]string{"*"}, false},
+		":80":              {nil, false},
+		"10.0.0.1:80":      {nil, false},
+		"[::]:80":          {[]string{"localhost"}, true},
+		"example.com:8081": {[]string{"127.0.0.1"}, true},
+	} {
+		h := &Server{config: &config.Loaded{}}
+		h.config.Listen, h.config.MCP.AllowedHosts = listen, c.hosts
+		if err := h.outbound().Control("tcp", "127.0.0.1:6379", nil); (err == nil) != c.open {
+			t.Errorf("listening on %s, allowed %v: %v", listen, c.hosts, err)
+		}
+	}
+}
