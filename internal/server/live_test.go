@@ -24,7 +24,7 @@ import (
 func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{})
-	TuneCollector(srv.config.GCPercent, nil) // as the program does
+	config.TuneCollector(srv.config.GCPercent, nil) // as the program does
 	extra := filepath.Join(t.TempDir(), "extra.json")
 	if err := os.WriteFile(extra, []byte(`{"mcpServers":{"imported":{"url":"http://127.0.0.1:1/mcp"}}}`), 0o600); err != nil {
 		t.Fatal(err)
