@@ -87,8 +87,8 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 // adopted has a srv go by a configuration.
 func adopted(t *testing.T, srv *Server, config *config.Loaded) {
 	t.Helper()
-	srv.reloading.Lock()
-	defer srv.reloading.Unlock()
+	srv.reloads.Lock()
+	defer srv.reloads.Unlock()
 	if err := srv.apply(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
