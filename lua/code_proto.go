@@ -44,7 +44,7 @@ type localVar struct {
 	reg        uint8
 }
 
-// protoSize estimates the bytes of a compiled function for the memory account.
+// size estimates the bytes of a compiled function for the memory account.
 func (p *Proto) size() int {
 	n := 200 + len(p.code)*16 + len(p.constants)*16 + len(p.locals)*32 + len(p.upvalues)*32
 	for _, q := range p.protos {

@@ -136,7 +136,7 @@ func (p *parser) variable(name string, line int) (expr, error) {
 	return &upvalExpr{i, name, p.scope.fn.upvalues[i].kind, line}, nil
 }
 
-// constantOf returns the name of the constant variable an assignment target
+// constantName returns the name of the constant variable an assignment target
 // is, if it is one.
 func (p *parser) constantName(name string) bool {
 	if v := p.scope.find(name); v != nil {

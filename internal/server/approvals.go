@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// openApprovals opens the office where people decide what scripts may do.
+// openApprovals opens the store of approvals, where people decide what scripts may do.
 func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	srv.approvals, err = approval.Open(ctx, srv.store, approval.Options{
 		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
@@ -20,13 +20,12 @@ func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	return err
 }
 
-// approvalTools are those with which people decide.
+// approvalTools are the tools for those decisions.
 func (srv *Server) approvalTools() []builtin.Tool {
 	return builtin.Approvals(srv.approvals, srv.scripts.sessions)
 }
 
-// watchApprovals looks after questions and answers, and goes on with runs that
-// were approved in a process that died.
+// watchApprovals delivers decisions and resumes approved runs of processes that died.
 func (srv *Server) watchApprovals(ctx context.Context) {
 	if !srv.options.Jobs {
 		srv.approvals.Watch(ctx, nil)
@@ -36,7 +35,7 @@ func (srv *Server) watchApprovals(ctx context.Context) {
 		srv.upstreams.WaitAll(ctx, upstreamWait)
 		_, err := srv.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
-			srv.log.ErrorContext(ctx, "approved script did not go on", "approval", a.ID, "error", err)
+			srv.log.ErrorContext(ctx, "approved script not resumed", "approval", a.ID, "error", err)
 		}
 	})
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// openAudit begins the log.
+// openAudit opens the audit log.
 func (srv *Server) openAudit(ctx context.Context) (err error) {
 	if !srv.config.Audit.Enabled {
 		return nil
 	}
 	node := srv.config.NodeName()
-	if srv.node != nil { // of two by the same name one has another
+	if srv.node != nil { // a node whose name is taken gets another
 		node = srv.node.Name()
 	}
 	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), Log: srv.log})
 	return err
 }
 
-// auditStore is the log as it is read.
+// auditStore returns the audit log for reading.
 func (srv *Server) auditStore() (adminapi.Audit, error) {
 	if srv.audit != nil {
 		return srv.audit, nil

@@ -23,7 +23,7 @@ func as(t *testing.T, token, method, url, body string) (int, string) {
 }
 
 // What changes the srv is in the log under the name of who did it, whichever
-// door they came by, with the node's name.
+// entry they came by, with the node's name.
 func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	t.Parallel()
 	fine := &shop{}

@@ -19,7 +19,7 @@ type Backend struct {
 	Listen    string // such as tcp://127.0.0.1:5580
 	Broadcast string // such as tcp://127.0.0.1:5581; empty means the port after Listen's
 	Source    tool.Source
-	Changed   <-chan struct{} // tells that the source lists other tools; nil: never
+	Changed   <-chan struct{} // signals that the list of tools changed; nil: never
 }
 
 // ServeBackend serves a backend, and nothing else, until ctx ends; then it closes

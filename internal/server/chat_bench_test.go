@@ -16,7 +16,7 @@ import (
 // BenchmarkFirstWord measures how long a model's first word is on its way through the
 // whole srv: from the provider about to send it to a client of POST
 // /api/v1/chat/stream reading it. Both connections, the provider's library, the agent,
-// the line of the person and the door are in it, and on a busy machine the scheduler.
+// the line of the person and the entry are in it, and on a busy machine the scheduler.
 //
 //	make bench-chat
 func BenchmarkFirstWord(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// codeOptions are the bounds of execute_code.
+// codeOptions are the limits of execute_code.
 func (srv *Server) codeOptions() builtin.CodeOptions {
 	c := &srv.config.Scripts
 	return builtin.CodeOptions{
@@ -23,7 +23,7 @@ func (srv *Server) codeOptions() builtin.CodeOptions {
 	}
 }
 
-// scriptLanguage is the language a stored script was stored in.
+// scriptLanguage returns the language of a stored script.
 func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
 	a, err := srv.contents.Get(ctx, hash)
 	if err != nil {
@@ -32,13 +32,13 @@ func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
 	return script.LanguageOf(a.MIME)
 }
 
-// openJavaScript makes the engine of scripts in JavaScript. What it compiles is kept
-// in a folder that only its owner may write to: the next start is quicker by a second
-// of work, and runs what it finds there.
+// openJavaScript opens the JavaScript engine. It caches compiled code, which saves a
+// second of CPU at the next start, and runs what the cache holds. So only the owner may
+// write to that folder.
 func (srv *Server) openJavaScript() (*script.JavaScriptEngine, error) {
 	folder := cmp.Or(srv.config.Scripts.Cache, filepath.Join(srv.config.Data, "cache", "javascript"))
 	if info, err := os.Stat(folder); err == nil && !config.OnlyOwnerWrites(info) {
-		return nil, fault.New(fault.Config, "others may write to %s, where compiled code is kept", folder).WithHint("chmod go-w %s", folder)
+		return nil, fault.New(fault.Config, "other users may write to %s, which holds compiled code", folder).WithHint("chmod go-w %s", folder)
 	}
 	return script.NewJavaScript(script.JavaScriptOptions{
 		CacheDir: folder,

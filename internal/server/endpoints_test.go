@@ -295,8 +295,8 @@ func (s *street) stream(key, name string) string {
 	return ""
 }
 
-// doors are all the ways to buy something at a shop, with a key.
-func (s *street) doors() map[string]func(key, shop string) string {
+// entries are all the ways to buy something at a shop, with a key.
+func (s *street) entries() map[string]func(key, shop string) string {
 	return map[string]func(key, shop string) string{
 		"tools/call":              func(key, shop string) string { return s.holder(key).call(shop+"__buy", `{}`) },
 		"tools/call in a session": func(key, shop string) string { return s.old(key, "/mcp", shop+"__buy") },
@@ -334,8 +334,8 @@ func (s *street) doors() map[string]func(key, shop string) string {
 	}
 }
 
-// Every door heeds every guard, and what was refused is in the log.
-func TestEveryDoorHeedsEveryGuard(t *testing.T) {
+// Every entry applies every check, and what was refused is in the log.
+func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, "")
 	if sold := s.holder("poor").call("fine__buy", `{}`); !strings.Contains(sold, "sold") {
@@ -358,17 +358,17 @@ func TestEveryDoorHeedsEveryGuard(t *testing.T) {
 		"budget":          {"poor", "fine", []string{"1 tool calls a day"}, "allow", fault.Limit},
 		"upstream's rate": {"some", "scarce", []string{"1 calls a minute"}, "allow", fault.Limit},
 	}
-	doors := s.doors()
+	entries := s.entries()
 	before := map[string]int{}
 	for name, g := range guards {
 		before[name], _, _ = s.shops[g.shop].count()
 	}
 	var minutes atomic.Int64 // that went by: in each there is one more to have of what is scarce
 	var all sync.WaitGroup
-	for door, buy := range doors {
+	for entry, buy := range entries {
 		all.Go(func() {
 			if said := buy("some", "fine"); !strings.Contains(said, "sold") {
-				t.Errorf("%s sells nothing: %.600s", door, said)
+				t.Errorf("%s sells nothing: %.600s", entry, said)
 			}
 			for name, g := range guards {
 				said := buy(g.key, g.shop)
@@ -377,7 +377,7 @@ func TestEveryDoorHeedsEveryGuard(t *testing.T) {
 					said = buy(g.key, g.shop)
 				}
 				if !slices.ContainsFunc(g.says, func(text string) bool { return strings.Contains(said, text) }) || strings.Contains(said, "mcp_connect") {
-					t.Errorf("%s, %s: %.600s", door, name, said)
+					t.Errorf("%s, %s: %.600s", entry, name, said)
 				}
 			}
 		})
@@ -386,7 +386,7 @@ func TestEveryDoorHeedsEveryGuard(t *testing.T) {
 	for name, g := range guards {
 		want := 0
 		if g.shop == "fine" {
-			want = len(doors) // the others' calls
+			want = len(entries) // the others' calls
 		}
 		if g.shop == "scarce" {
 			want = int(min(minutes.Load(), int64(time.Since(began)/time.Minute)))
@@ -397,7 +397,7 @@ func TestEveryDoorHeedsEveryGuard(t *testing.T) {
 	}
 	s.settle()
 	for name, g := range guards {
-		want := len(doors)
+		want := len(entries)
 		if g.shop == "unseen" || g.shop == "held" {
 			want -= 6 // what is not there has no name in Lua to call it by
 		}
@@ -428,19 +428,19 @@ func (s *street) settle() {
 	}
 }
 
-// A key that may have one call at a time has no more, whichever doors it uses, and
+// A key that may have one call at a time has no more, whichever entries it uses, and
 // a shop that serves one at a time serves each who waits in turn.
-func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
+func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, "")
 	fine := s.shops["fine"]
 	fine.hold = make(chan struct{})
-	doors := s.doors()
+	entries := s.entries()
 	var all sync.WaitGroup
-	for door, buy := range doors {
+	for entry, buy := range entries {
 		all.Go(func() {
 			if said := buy("single", "fine"); !strings.Contains(said, "sold") {
-				t.Errorf("%s: %.600s", door, said)
+				t.Errorf("%s: %.600s", entry, said)
 			}
 		})
 	}
@@ -448,10 +448,10 @@ func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clocktest.Await(t, func() bool { return s.srv.quota.Waiting(who) == len(doors)-1 })
+	clocktest.Await(t, func() bool { return s.srv.quota.Waiting(who) == len(entries)-1 })
 	close(fine.hold)
 	all.Wait()
-	if sold, _, most := fine.count(); most != 1 || sold != len(doors) {
+	if sold, _, most := fine.count(); most != 1 || sold != len(entries) {
 		t.Errorf("%d calls, %d at a time", sold, most)
 	}
 }
@@ -464,9 +464,9 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 	slow.hold = make(chan struct{})
 	const many = 20
 	bought := make(chan string, many+1)
-	buy := func(key, door string) {
+	buy := func(key, entry string) {
 		go func() {
-			if said := s.doors()[door](key, "slow"); !strings.Contains(said, "sold") {
+			if said := s.entries()[entry](key, "slow"); !strings.Contains(said, "sold") {
 				t.Errorf("%s: %s", key, said)
 			}
 			bought <- key
@@ -496,21 +496,21 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 	}
 }
 
-// What is approved can be bought through every door.
-func TestApprovedToolsAreOpenAtEveryDoor(t *testing.T) {
+// What is approved can be bought through every entry.
+func TestApprovedToolsAreOpenAtEveryEntry(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, "")
 	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "held", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)
 	}
-	doors := s.doors()
-	for _, door := range slices.Sorted(maps.Keys(doors)) {
-		if door == "a schedule" {
+	entries := s.entries()
+	for _, entry := range slices.Sorted(maps.Keys(entries)) {
+		if entry == "a schedule" {
 			continue // takes a second, and is a job
 		}
-		if said := doors[door]("some", "held"); !strings.Contains(said, "sold") {
-			t.Errorf("%s: %.600s", door, said)
+		if said := entries[entry]("some", "held"); !strings.Contains(said, "sold") {
+			t.Errorf("%s: %.600s", entry, said)
 		}
 	}
 }

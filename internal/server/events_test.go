@@ -17,7 +17,7 @@ import (
 
 // Whoever watches hears of everything that happens: each of these is brought
 // about on a real server and read from its stream.
-func TestEveryKindOfEventIsHeard(t *testing.T) {
+func TestEveryKindOfEventIsRelayed(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.NotFoundHandler()) // a turn that fails is a turn
 	t.Cleanup(model.Close)

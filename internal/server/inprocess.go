@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// AwaitUpstreams returns when a connection to every upstream was tried, or timeout
-// is over.
+// AwaitUpstreams waits until every upstream is connected or has failed, at most for
+// timeout.
 func (srv *Server) AwaitUpstreams(ctx context.Context, timeout time.Duration) {
 	srv.upstreams.WaitAll(ctx, timeout)
 	srv.catalog.Refresh(ctx)

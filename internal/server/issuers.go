@@ -8,19 +8,19 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// addIssuers lets tokens of the configured issuers in.
+// addIssuers accepts tokens of the configured issuers.
 func (srv *Server) addIssuers(o *httpauth.Options) {
 	if len(srv.config.Issuers) == 0 {
 		return
 	}
 	from := srv.outbound()
-	from.Loopback = true // the owner names issuers, which may be on this machine
+	from.Loopback = true // issuers are configured by the owner and may be on this machine
 	client := &http.Client{Transport: from.Transport()}
 	srv.tokens = jwt.New(srv.config.TokenIssuers(), client)
 	o.Tokens = srv.tokens
 }
 
-// oauthRoutes tell clients who makes the tokens that we take.
+// oauthRoutes publish which issuers' tokens are accepted.
 func (srv *Server) oauthRoutes() []principal.Route {
 	if srv.tokens == nil {
 		return nil

@@ -18,21 +18,20 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// openJobs starts the queue and lets jobs go on that a crash interrupted. The
-// queue belongs to one process at a time: another one on the same data folder,
-// such as a client's own `luanette stdio` beside a server, can only look at jobs,
-// and so does a server that is not to run any.
+// openJobs starts the queue and resumes jobs that a crash interrupted. One process at a
+// time has the queue. Another process on the same data folder, such as a client's own
+// `luanette stdio` beside a server, can only read jobs.
 func (srv *Server) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
 		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
 		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
-	if srv.approvals != nil { // the music backend asks nobody
+	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools = srv.approvals, srv.catalog
 	}
 	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: script.Limits{Time: time.Duration(srv.config.Jobs.Timeout)}}
-	if srv.scripts != nil { // not in a server of music alone
+	if srv.scripts != nil { // nil in a server with music only
 		runner.runner = srv.scripts.runner
 	}
 	queue, err := job.Open(ctx, srv.store, runner, options)
@@ -48,7 +47,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 	return nil
 }
 
-// tasks shows jobs as tasks; nil where there are none.
+// tasks shows jobs as MCP tasks; nil if there are no jobs.
 func (srv *Server) tasks() hub.Tasks {
 	if srv.jobs == nil {
 		return nil
@@ -56,22 +55,22 @@ func (srv *Server) tasks() hub.Tasks {
 	return builtin.JobTasks{Queue: srv.jobs}
 }
 
-// patience is how long a job waits for upstreams that are slow to start: one that
-// goes on after a restart finds them all connecting.
+// upstreamWait is how long a job waits for upstreams: after a restart they are all
+// connecting.
 const upstreamWait = 30 * time.Second
 
-// jobRunner runs jobs as the scripts they are, or as work of the music backend.
+// jobRunner runs jobs: scripts, or work of the music backend.
 type jobRunner struct {
-	runner    *script.Runner // nil in a server of music alone
+	runner    *script.Runner // nil in a server with music only
 	upstreams *upstreamset.Set
 	music     *hootenanny.Backend
 	limits    script.Limits
-	since     time.Time       // when the server began
+	since     time.Time       // when the server started
 	settled   <-chan struct{} // closed when startup.lua has run
 }
 
-// ready waits with a job from before until startup.lua has set its hooks: they are to
-// see all that the job does. What startup.lua itself starts, it may wait for.
+// ready delays jobs of an earlier process until startup.lua has set its hooks, which see
+// all calls of a job. Jobs that startup.lua starts are not delayed: it may wait for them.
 func (r jobRunner) ready(ctx context.Context, task job.Task) error {
 	if task.Offline || !task.Created.Before(r.since) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// openKeys opens the ring of keys and puts the gate before the doors.
+// openKeys opens the store of API keys and the authenticator of HTTP requests.
 func (srv *Server) openKeys(ctx context.Context) error {
 	fixed, err := srv.config.FixedKeys(srv.options.Env)
 	if err != nil {
@@ -29,7 +29,8 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	return nil
 }
 
-// currentPrincipal tells who somebody is now; nil in a server without keys.
+// currentPrincipal returns the current rights of a principal; nil in a server without
+// keys.
 func (srv *Server) currentPrincipal() func(context.Context, principal.Principal) (principal.Principal, error) {
 	if srv.keys == nil {
 		return nil
@@ -37,7 +38,8 @@ func (srv *Server) currentPrincipal() func(context.Context, principal.Principal)
 	return srv.keys.Current
 }
 
-// checkKeyRequired refuses to listen where others can reach us while no key is needed.
+// checkKeyRequired refuses to listen on an address that other machines can reach while no
+// key exists.
 func (srv *Server) checkKeyRequired(ctx context.Context, address string) error {
 	shut, err := srv.auth.KeyRequired(ctx)
 	if err != nil || shut {
@@ -46,12 +48,12 @@ func (srv *Server) checkKeyRequired(ctx context.Context, address string) error {
 	if config.ListensLocally(address) {
 		return nil
 	}
-	return fault.New(fault.Config, "listen on %s: others can reach that address, and no key is needed here", address).
+	return fault.New(fault.Config, "listen on %s: other machines can reach that address, and no key is required", address).
 		WithHint("make a key first: luanette key create admin --scope admin")
 }
 
-// caller names who made a request, for what belongs to them: sessions, parked
-// calls, variables. The local owner is the nameless user of stdio and the terminal.
+// caller returns the name under which a principal's sessions, pending calls and variables
+// are stored. The local owner is the unnamed user of stdio and the terminal.
 func caller(r *http.Request) string {
 	if who := principal.Of(r.Context()); who.ID != principal.LocalID {
 		return who.ID
@@ -59,12 +61,11 @@ func caller(r *http.Request) string {
 	return ""
 }
 
-// keysMaxAge is how long keys are taken to be what was read. Nodes tell each other of
-// changes, so that it is long only for one that is cut off from the others; processes
-// on a file cannot.
+// keysMaxAge is how long cached keys are used. Nodes notify each other of changes, so it
+// can be long; processes on a SQLite file cannot.
 func (srv *Server) keysMaxAge() time.Duration {
 	if srv.isShared() {
 		return cmp.Or(srv.options.pollInterval, 10*time.Second)
 	}
-	return 0 // the usual
+	return 0 // the default
 }

@@ -2,8 +2,8 @@ package server
 
 import "github.com/luanette/luanette/internal/config"
 
-// current is the configuration that holds: that of the start with what has taken effect
-// since. Parts that heed changes ask here, all others srv.config.
+// current returns the configuration in effect: that of the start with live changes. Parts
+// that follow changes use it, all others use srv.config.
 func (srv *Server) current() *config.Loaded {
 	if current := srv.latest.Load(); current != nil {
 		return current

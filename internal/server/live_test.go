@@ -151,7 +151,7 @@ func held(t *testing.T, h *Server) string {
 
 // What a variable or a flag says holds whatever is written into the file, and limits
 // of an upstream in it are heeded by the next call.
-func TestAReloadHeedsVariablesFlagsAndLimits(t *testing.T) {
+func TestAReloadAppliesVariablesFlagsAndLimits(t *testing.T) {
 	t.Parallel()
 	other, _ := start(t, config.Sources{})
 	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"

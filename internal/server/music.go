@@ -14,8 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// BuildMusic makes a server that has the music backend and nothing else, for a
-// process of its own.
+// BuildMusic builds a server with the music backend only, for its own process.
 func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
 		Service: hootenanny.Space, Version: options.Version, Endpoint: config.Telemetry.OTLPEndpoint,
@@ -28,7 +27,7 @@ func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*S
 		config: config, options: options, telemetry: tel, log: tel.Logger(),
 		bus: event.New(event.BusOptions{}), lifecycle: lifecycle{started: time.Now(), stop: func() {}},
 	}
-	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // where the server in front serves what we keep
+	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // the server in front serves the contents
 		srv.listening.Store(httpserver.URL(addr))
 	}
 	if err := srv.buildMusic(ctx); err != nil {

@@ -55,7 +55,7 @@ func TestMusic(t *testing.T) {
 				for name, test := range map[string]func(*testing.T, *music){
 					"contents": testContents, "artifacts": testArtifacts, "variations": testVariations, "graph": testGraph, "identities": testIdentities,
 					"tunes": testTunes, "media": testMedia, "render": testRender, "garden": testGarden, "events": testEvents, "jobs": testJobs,
-					"models": testModels, "absent models": testAbsentModels, "help": testHelp, "doors": testMusicDoors,
+					"models": testModels, "absent models": testAbsentModels, "help": testHelp, "over HTTP": testMusicHTTP,
 				} {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()

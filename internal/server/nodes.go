@@ -36,7 +36,7 @@ func (srv *Server) joinNodes(ctx context.Context) (err error) {
 	options := node.Options{Name: srv.config.NodeName(), Version: srv.options.Version, Load: srv.load, Events: srv.bus, Log: srv.log}
 	if srv.isShared() {
 		options.Silence = nodeTimeout
-		options.Only = srv.options.Jobs && srv.config.Node != "" // it was chosen
+		options.Only = srv.options.Jobs && srv.config.Node != "" // a configured name must be unique
 	}
 	if srv.node, err = node.Join(ctx, srv.store, options); err != nil || !srv.isShared() {
 		return err

@@ -120,7 +120,7 @@ func (w *town) lua(code string) string {
 const readCard = "local c = mcp.crm.get_customer{}.card\n"
 
 // What was read from a labelled namespace reaches no other, whatever a script does
-// WithLive it; each attempt is two runs, for what one leaves the next may find.
+// with it; each attempt is two runs, for what one leaves the next may find.
 func TestLabelsCannotBeLaundered(t *testing.T) {
 	t.Parallel()
 	attempts := map[string][2]string{

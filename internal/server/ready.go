@@ -11,12 +11,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// probeTimeout bounds how long the database may take to say that it is there.
+// probeTimeout limits how long the database may take to respond.
 const probeTimeout = 2 * time.Second
 
-// ready tells load balancers whether to send requests here: 200 once everything
-// is in place and the database answers, else 503 with the reason. It says no from
-// the moment the process is told to stop, while all that comes is still served.
+// ready tells load balancers whether to send requests here: 200 if the database responds,
+// else 503 with the reason. During shutdown it answers 503, while requests are still
+// served.
 func (srv *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if why := srv.notReady(r.Context()); why != "" {
 		w.Header().Set("Retry-After", "1")
@@ -26,8 +26,8 @@ func (srv *Server) ready(w http.ResponseWriter, r *http.Request) {
 	httpjson.JSON(w, http.StatusOK, map[string]any{"ready": true})
 }
 
-// notReady is why nothing should be sent here now, or "". Tables are up to date by
-// the time there is a door to ask at.
+// notReady returns why no request should be sent here, or "". Migrations are done before
+// the server listens.
 func (srv *Server) notReady(ctx context.Context) string {
 	if srv.draining.Load() {
 		return "draining"
@@ -42,20 +42,20 @@ func (srv *Server) notReady(ctx context.Context) string {
 	return ""
 }
 
-// linger goes on serving for a while after the process was told to stop, so that
-// load balancers see that it is not ready before anybody is turned away.
+// linger keeps serving for a while after the stop signal, so that load balancers see that
+// the server is not ready before it refuses requests.
 func (srv *Server) linger(ctx context.Context) {
 	srv.draining.Store(true)
 	srv.announceDrain(ctx)
 	if wait := time.Duration(srv.config.Linger); wait > 0 {
-		srv.log.InfoContext(ctx, "leaving: not ready, and serving what still comes", "for", wait)
+		srv.log.InfoContext(ctx, "shutting down: not ready, still serving", "for", wait)
 		time.Sleep(wait)
 	}
 }
 
-// drain lets calls and turns under way finish, ends the streams of clients, which
-// would stay open as long as the clients want, and takes nothing new. Jobs are not
-// waited for: they go on where they are, here after the restart or on another node.
+// drain lets running calls and chat turns finish, ends the streams of clients and accepts
+// nothing new. It does not wait for jobs: they resume after the restart or on another
+// node.
 func (srv *Server) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.config.Drain))
 	defer cancel()
@@ -63,13 +63,13 @@ func (srv *Server) drain(ctx context.Context) {
 	if srv.conversations != nil {
 		all.Go(func() {
 			if left := srv.conversations.Drain(ctx); left > 0 {
-				srv.log.WarnContext(ctx, "messages are left to be answered later", "count", left)
+				srv.log.WarnContext(ctx, "messages left to answer after the restart", "count", left)
 			}
 		})
 	}
 	all.Go(func() {
 		if err := srv.hub.Close(ctx); err != nil {
-			srv.log.WarnContext(ctx, "calls were cut short", "error", err)
+			srv.log.WarnContext(ctx, "calls ended early", "error", err)
 		}
 	})
 	all.Wait()

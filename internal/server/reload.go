@@ -13,14 +13,14 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// Reload reads the configuration file and the files it imports again. What can
-// takes effect at once, the upstreams above all: only what changed reconnects, and
-// what people removed comes back. For the rest it is told that a restart is needed.
-// A mistake in a file is logged and everything stays as it was.
+// Reload reads the configuration file and the files it imports again. Live settings take
+// effect at once: changed upstreams reconnect, and upstreams that users removed come
+// back. Other changes are logged as needing a restart. After an error the old
+// configuration stays in effect.
 func (srv *Server) Reload(ctx context.Context) { srv.reloadLogged(ctx, true) }
 
-// reloadLogged is Reload when a file has changed: of what people removed only that comes
-// back whose settings are others now.
+// reloadLogged is Reload after a change of a file: of the removed upstreams only those
+// with changed settings come back.
 func (srv *Server) reloadLogged(ctx context.Context, restore bool) {
 	srv.reloads.Lock()
 	defer srv.reloads.Unlock()
@@ -57,7 +57,7 @@ func (srv *Server) reload(ctx context.Context, restore bool) error {
 	return srv.upstreams.Unremove(ctx, anew)
 }
 
-// apply makes what can be changed while we run that of a configuration.
+// apply applies the live settings of a configuration.
 func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	specs, warnings, err := config.UpstreamSpecs(srv.options.Env)
 	if err != nil {
@@ -73,7 +73,7 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	}
 	before := srv.current()
 	srv.latest.Store(srv.config.WithLive(config))
-	srv.policy.Set(settings) // before there is anything it is about
+	srv.policy.Set(settings) // before tools exist that it applies to
 	srv.approvals.SetPolicy(srv.approvalPolicy(&config.Config))
 	srv.pins.Set(config.PinSettings())
 	if err := srv.upstreams.Configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
@@ -103,7 +103,7 @@ func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
 	files := srv.config.WatchedFiles()
 	if own := config.UserFile(srv.options.Env); srv.config.File == "" && filepath.IsAbs(own) {
 		if err := os.MkdirAll(filepath.Dir(own), 0o700); err == nil {
-			files[own] = true // it may be made while we run
+			files[own] = true // it may be created later
 		}
 	}
 	if len(files) == 0 {

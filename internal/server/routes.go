@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
-// routes is every path the program answers, with what it takes to be let in.
+// routes lists every path that the server serves, with the scope that each requires.
 func (srv *Server) routes() []principal.Route {
 	list := []principal.Route{
 		{Pattern: "GET /health", Handler: http.HandlerFunc(srv.health)},
@@ -32,11 +32,10 @@ func (srv *Server) routes() []principal.Route {
 // handler serves them.
 func (srv *Server) handler() http.Handler { return srv.telemetry.Handler(srv.auth.Mux(srv.routes())) }
 
-// health answers load balancers and people: alive, which version, since when,
-// and how the servers behind us are doing. An upstream that is away does not make
-// us unhealthy: everything else goes on.
+// health reports version, uptime and the state of the upstreams. An unreachable upstream
+// does not make the server unhealthy.
 //
-// How they are doing is told to those who may look on; to others only that we live.
+// Only callers with the scope read see the details.
 func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 	if who := principal.Of(r.Context()); !who.May(principal.Read, who.Org) {
 		httpjson.JSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": srv.options.Version})
@@ -59,13 +58,13 @@ func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 		"upstreams":   behind,
 	}
 	if names := srv.restartNeeded(); len(names) > 0 {
-		health["restart_needed"] = names // for these settings, which were changed
+		health["restart_needed"] = names // settings that changed and need a restart
 	}
 	httpjson.JSON(w, http.StatusOK, health)
 }
 
-// notFound answers in JSON, for clients look for authorization servers at many
-// UpstreamPlaces and some give up on anything else.
+// notFound answers in JSON: clients look for authorization servers at many paths, and
+// some fail on other content types.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	httpjson.JSON(w, http.StatusNotFound, map[string]string{"error": "not_found", "error_description": "nothing is at " + r.URL.Path})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 )
 
-// scripts is the part of the server that runs, keeps and publishes scripts.
+// scripts are the parts that run, store and publish scripts.
 type scripts struct {
 	js        *script.JavaScriptEngine
 	runner    *script.Runner
@@ -28,11 +28,10 @@ type scripts struct {
 	published *script.Published
 	sessions  *script.Sessions
 	folder    *script.Folder
-	dir       string // where folder looks
+	dir       string // the folder's path
 }
 
-// openScripts makes the runner over all tools, the store of scripts, what is
-// published of it, and the sessions.
+// openScripts opens the runner, the store of scripts, published scripts and sessions.
 func (srv *Server) openScripts(ctx context.Context) error {
 	if err := srv.openContents(ctx); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	return nil
 }
 
-// newRunner makes what runs scripts, with all they may reach.
+// newRunner returns the runner with everything that scripts may use.
 func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, error) {
 	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts})
 	if err != nil {
@@ -95,7 +94,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 // reserved tells whether one of our own tools has that name.
 func (srv *Server) reserved(name string) bool { return srv.ownTools != nil && srv.ownTools.Has(name) }
 
-// scriptVariable is os.getenv of scripts: the variables the configuration lists.
+// scriptVariable is os.getenv for scripts: the variables that the configuration lists.
 func (srv *Server) scriptVariable(name string) (string, bool) {
 	if !slices.Contains(srv.config.Scripts.Env, name) {
 		return "", false
@@ -103,8 +102,9 @@ func (srv *Server) scriptVariable(name string) (string, bool) {
 	return srv.options.Env.Lookup(name)
 }
 
-// scriptPrograms is what scripts may start. It runs in the first folder they may
-// write, with the variables they may see and no others but where programs are.
+// scriptPrograms are the programs that scripts may start. They run in the first folder
+// that scripts may write to, with the variables that scripts may read and PATH, HOME and
+// LANG.
 func (srv *Server) scriptPrograms() host.Commands {
 	o := workspace.CommandOptions{
 		Allow: srv.config.Scripts.Commands, Timeout: time.Duration(srv.config.Scripts.Timeout),
@@ -121,9 +121,8 @@ func (srv *Server) scriptPrograms() host.Commands {
 	return workspace.NewPrograms(o)
 }
 
-// startScripts publishes the scripts folder and runs startup.lua, which may add
-// upstreams that are commands, since it is the owner's own. The hooks and handlers
-// it leaves go on in the background.
+// startScripts publishes the scripts folder and runs startup.lua. Its hooks and event
+// handlers stay active in the background.
 func (srv *Server) startScripts(ctx, background context.Context) {
 	if err := srv.scripts.folder.Sync(ctx); err != nil {
 		srv.log.WarnContext(ctx, "scripts folder", "error", err)
@@ -144,7 +143,7 @@ func (srv *Server) startScripts(ctx, background context.Context) {
 	}
 }
 
-// watchScripts publishes the folder anew when a file in it changes.
+// watchScripts publishes the folder again when a file in it changes.
 func (srv *Server) watchScripts(ctx context.Context) func(context.Context) {
 	if err := os.MkdirAll(srv.scripts.dir, 0o755); err != nil {
 		srv.log.WarnContext(ctx, "scripts folder", "error", err)

@@ -14,17 +14,16 @@ import (
 	"github.com/luanette/luanette/internal/base/httpserver"
 )
 
-// How long each step of leaving may take once what is under way has finished, or
-// Config.Drain is over.
+// Limits of the steps of a shutdown, after the drain.
 const (
-	closeTimeout = 500 * time.Millisecond // connections may end
-	graceTimeout = time.Second            // child processes may end by themselves
-	flushTimeout = time.Second            // one part of the server may finish what it does
-	storeTimeout = 10 * time.Second       // and store what nobody else knows
+	closeTimeout = 500 * time.Millisecond // for connections to end
+	graceTimeout = time.Second            // for child processes to end
+	flushTimeout = time.Second            // for one part to finish
+	storeTimeout = 10 * time.Second       // for what must be stored
 )
 
-// Serve listens and answers until ctx ends, then lets requests under way finish
-// and closes the server.
+// Serve serves HTTP until ctx ends, then lets running requests finish and closes the
+// server.
 func (srv *Server) Serve(ctx context.Context) error {
 	if err := srv.checkKeyRequired(ctx, srv.config.Listen); err != nil {
 		return errors.Join(err, srv.Close(ctx))
@@ -41,7 +40,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	}
 	backend, stopBridge, err := srv.startBridge(ctx)
 	if err != nil {
-		_ = listener.Close() // nobody was let in yet
+		_ = listener.Close() // no connection was accepted yet
 		return errors.Join(err, srv.Close(ctx))
 	}
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
@@ -55,7 +54,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	go func() { failed <- web.Serve(listener) }()
 
 	select {
-	case err = <-failed: // the listener died under us
+	case err = <-failed: // the listener failed
 		stopBridge()
 	case <-ctx.Done():
 		srv.linger(ctx)
@@ -70,17 +69,17 @@ func (srv *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, srv.Close(ctx))
 }
 
-// ServeStdio answers one MCP client on in and out until it hangs up or ctx ends,
-// then closes the server.
+// ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
+// the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := srv.hub.ServeStdio(ctx, in, out)
 	if ctx.Err() != nil {
-		err = nil // told to stop
+		err = nil // a normal stop
 	}
 	return errors.Join(err, srv.Close(ctx))
 }
 
-// shut ends the connections.
+// shut closes the HTTP server.
 func shut(ctx context.Context, s *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -90,7 +89,7 @@ func shut(ctx context.Context, s *http.Server) error {
 	return nil
 }
 
-// printAddresses tells people what is reachable where.
+// printAddresses prints where the server is reachable.
 func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend string) {
 	base := srv.config.Scheme() + "://" + addr.String()
 	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, base)
@@ -109,7 +108,7 @@ func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend st
 	}
 }
 
-// keysNeeded tells people whether the doors are shut.
+// keysNeeded says whether clients need a key.
 func (srv *Server) keysNeeded(ctx context.Context) string {
 	if shut, err := srv.auth.KeyRequired(ctx); err == nil && !shut {
 		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"

@@ -79,8 +79,8 @@ var furnished = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(path)
 })
 
-// furnish puts such a file where a srv will have its own, if it will.
-func furnish(t testing.TB, c *config.Loaded) {
+// prepareFolder puts such a file where a srv will have its own, if it will.
+func prepareFolder(t testing.TB, c *config.Loaded) {
 	t.Helper()
 	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
 	if !own {
@@ -115,7 +115,7 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	if err != nil {
 		t.Fatal(err)
 	}
-	furnish(t, loaded)
+	prepareFolder(t, loaded)
 	stderr := &banner{url: make(chan string, 1)}
 	options := Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true}
 	for _, alter := range change {

@@ -59,7 +59,7 @@ type Options struct {
 	Jobs    bool               // run jobs, including those that a crash interrupted; not for a command that builds a server for one call
 	Archive bool               // without Jobs: allow reading and replaying them
 
-	pollInterval time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
+	pollInterval time.Duration // see poll; zero is the default
 }
 
 // Server is the whole program. After Build everything runs except the endpoints,
@@ -152,7 +152,7 @@ type lifecycle struct {
 	runBackground func(func(context.Context)) // runs something more in the background
 }
 
-// Build makes every part and lets upstreams connect in the background.
+// Build builds every part. Upstreams connect in the background.
 func Build(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	bus := event.New(event.BusOptions{Keep: config.HUD.RecentEvents})
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
@@ -160,7 +160,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		Version:      options.Version,
 		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
-		LogLevel:     logLevel(config.Log.Level), // until tune sets another
+		LogLevel:     logLevel(config.Log.Level), // until applyLive changes it
 		LogFormat:    config.Log.Format,
 		Stderr:       options.Stderr,
 		Tap:          web.NewLogHandler(bus),
@@ -205,7 +205,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	return srv, nil
 }
 
-// build opens what is kept and puts the rooms and doors in place.
+// build opens the stores and builds the parts and endpoints.
 func (srv *Server) build(ctx context.Context) error {
 	if err := srv.openStore(ctx); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (srv *Server) build(ctx context.Context) error {
 		}
 	}
 	srv.registerTools()
-	srv.pins.Set(srv.config.PinSettings()) // by now our own names are known
+	srv.pins.Set(srv.config.PinSettings()) // now the names of our own tools are known
 	srv.catalog.Refresh(ctx)
 	srv.newHub() //nolint:contextcheck // what it watches lives as long as the server
 	if srv.options.Jobs {
@@ -259,8 +259,7 @@ func (srv *Server) openStore(ctx context.Context) error {
 	return err
 }
 
-// buildTools makes the connection manager, the catalog over it, and the scripts
-// that use both.
+// buildTools builds the connection manager, the catalog and the scripts that use both.
 func (srv *Server) buildTools(ctx context.Context) error {
 	manager := upstream.New(upstream.Options{
 		Log: srv.log, Events: srv.bus,
@@ -299,7 +298,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	return srv.openMusic(ctx)
 }
 
-// registerTools puts our own tools over all of the rooms into the catalog.
+// registerTools adds our own tools to the catalog.
 func (srv *Server) registerTools() {
 	families := [][]builtin.Tool{
 		builtin.MCP(srv.upstreams, srv.catalog, builtin.AllowHosts(srv.config.MCP.AllowedHosts)),
@@ -321,7 +320,7 @@ func (srv *Server) registerTools() {
 	srv.catalog.Add(builtin.LimitedSet{Set: srv.ownTools, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
 }
 
-// newHub makes the MCP server in front of it all.
+// newHub builds the MCP endpoint.
 func (srv *Server) newHub() {
 	srv.dashboard = srv.newDashboard()
 	exposed := srv.catalog.Exposed()
@@ -345,7 +344,7 @@ func (srv *Server) newHub() {
 	})
 }
 
-// newDashboard makes the door for those who look on.
+// newDashboard builds the endpoints of the web page and the dashboard.
 func (srv *Server) newDashboard() *web.Server {
 	return web.New(web.Options{
 		Bus: srv.bus, Traces: srv.telemetry.Traces(), Process: rand.Text(),
@@ -355,7 +354,7 @@ func (srv *Server) newDashboard() *web.Server {
 	})
 }
 
-// resources is what can be read from us.
+// resources are the MCP resources of the server.
 func (srv *Server) resources() *builtin.Resources {
 	families := [][]builtin.Resource{
 		builtin.OverviewResources(srv.catalog, srv.upstreams, srv.catalog),
@@ -371,7 +370,7 @@ func (srv *Server) resources() *builtin.Resources {
 	return builtin.NewResources(families...)
 }
 
-// completions is what we suggest for arguments.
+// completions suggest values for arguments.
 func (srv *Server) completions() builtin.Completions {
 	all := []builtin.Completions{builtin.NamespaceCompletions(srv.catalog), builtin.ScriptCompletions(srv.scripts.store)}
 	if srv.jobs != nil {
@@ -380,16 +379,15 @@ func (srv *Server) completions() builtin.Completions {
 	return builtin.Join(all...)
 }
 
-// logLevel reads a level that check has seen to be one.
+// logLevel parses a level that the configuration has validated.
 func logLevel(name string) slog.Level {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(name))
 	return level
 }
 
-// Close gives back what Build took, in the opposite order. That ctx has ended does
-// not hinder it: every part that may have to wait gets a little time of its own, so
-// that a slow one does not take it from those after it.
+// Close closes what Build opened, in the opposite order, also if ctx has ended. Every part
+// has its own time limit, so that a slow one does not use up the time of the others.
 func (srv *Server) Close(ctx context.Context) error {
 	failed := []error{srv.closeEndpoints(ctx)}
 	srv.stop()
@@ -406,12 +404,12 @@ func (srv *Server) Close(ctx context.Context) error {
 		failed = append(failed, closeWithin(ctx, "the place among the nodes", storeTimeout, srv.node.Leave))
 	}
 	if srv.store != nil {
-		failed = append(failed, srv.store.Close()) // what was acknowledged is written whatever ctx says
+		failed = append(failed, srv.store.Close()) // acknowledged writes are stored in any case
 	}
 	return errors.Join(append(failed, closeWithin(ctx, "telemetry", flushTimeout, srv.telemetry.Shutdown))...)
 }
 
-// closeWithin has a part leave, with some time of its own.
+// closeWithin closes a part within its time limit.
 func closeWithin(ctx context.Context, part string, enough time.Duration, leave func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
 	defer cancel()
@@ -421,11 +419,11 @@ func closeWithin(ctx context.Context, part string, enough time.Duration, leave f
 	return nil
 }
 
-// closeEndpoints lets nobody in any more and has what was begun come to rest.
+// closeEndpoints accepts no more requests and ends running ones.
 func (srv *Server) closeEndpoints(ctx context.Context) error {
 	var failed []error
 	if srv.hub != nil {
-		failed = append(failed, closeWithin(ctx, "the MCP door", flushTimeout, srv.hub.Close))
+		failed = append(failed, closeWithin(ctx, "the MCP endpoint", flushTimeout, srv.hub.Close))
 	}
 	if srv.conversations != nil {
 		srv.conversations.Close()
@@ -434,7 +432,7 @@ func (srv *Server) closeEndpoints(ctx context.Context) error {
 		srv.chat.Close()
 	}
 	if srv.jobs != nil {
-		failed = append(failed, srv.jobs.Close()) // it has a grace of its own
+		failed = append(failed, srv.jobs.Close()) // it has its own time limit
 	}
 	if srv.approvals != nil {
 		srv.approvals.Close()
@@ -442,7 +440,7 @@ func (srv *Server) closeEndpoints(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// closeParts closes what nobody uses any more.
+// closeParts closes the parts behind the endpoints.
 func (srv *Server) closeParts(ctx context.Context) error {
 	if srv.auth != nil {
 		srv.auth.Close()

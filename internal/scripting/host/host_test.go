@@ -81,7 +81,7 @@ func TestTempIsBoundedAndGoes(t *testing.T) {
 	}
 }
 
-func TestDoors(t *testing.T) {
+func TestHandlers(t *testing.T) {
 	t.Parallel()
 	done := 0
 	env := func(d Handler) *Env { return NewEnv(nil, d, &Services{}) }

@@ -15,12 +15,12 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// testMusicDoors has the same content come and go by tools, over HTTP, by scripts
+// testMusicHTTP has the same content come and go by tools, over HTTP, by scripts
 // and as resources, wherever the music is.
-func testMusicDoors(t *testing.T, m *music) {
+func testMusicHTTP(t *testing.T, m *music) {
 	song := bytes.Repeat([]byte("la la la "), 600_000) // more than one piece
 	hash := m.store(t, song, "audio/x-song")
-	made := m.call(t, "artifact_create", args{"cas_hash": hash, "mime_type": "audio/x-song", "tags": []string{"kind:song", "of:doors"}, "creator": "doors"})
+	made := m.call(t, "artifact_create", args{"cas_hash": hash, "mime_type": "audio/x-song", "tags": []string{"kind:song", "of:uploads"}, "creator": "uploader"})
 	id := made["id"].(string)
 	if link, _ := made["artifact_url"].(string); !strings.HasSuffix(link, "/artifact/"+id) || !strings.HasPrefix(link, "http://") {
 		t.Errorf("artifact_url is %q", link)
@@ -38,17 +38,17 @@ func testMusicDoors(t *testing.T, m *music) {
 	if status, body := fetched(t, m.url+"/artifact/"+id, "bytes=3-7"); status != http.StatusPartialContent || string(body) != "la la" {
 		t.Errorf("a range: %d %q", status, body)
 	}
-	if status, body := fetched(t, m.url+"/artifact/"+id+"/meta", ""); status != http.StatusOK || !bytes.Contains(body, []byte(`"of:doors"`)) {
+	if status, body := fetched(t, m.url+"/artifact/"+id+"/meta", ""); status != http.StatusOK || !bytes.Contains(body, []byte(`"of:uploads"`)) {
 		t.Errorf("meta: %d %s", status, body)
 	}
-	if status, body := fetched(t, m.url+"/artifacts?tag=kind:song&tag=of:doors&creator=doors", ""); status != http.StatusOK || !bytes.Contains(body, []byte(id)) {
+	if status, body := fetched(t, m.url+"/artifacts?tag=kind:song&tag=of:uploads&creator=uploader", ""); status != http.StatusOK || !bytes.Contains(body, []byte(id)) {
 		t.Errorf("list: %d %s", status, body)
 	}
 	if status, _ := fetched(t, m.url+"/cas/"+strings.Repeat("0", 64), ""); status != http.StatusNotFound {
 		t.Errorf("nothing: %d", status)
 	}
-	posted := post(t, m.url+"/cas", "text/x-doors", "sent over HTTP")
-	if about := m.call(t, "cas_inspect", args{"hash": posted}); about["mime_type"] != "text/x-doors" {
+	posted := post(t, m.url+"/cas", "text/x-uploaded", "sent over HTTP")
+	if about := m.call(t, "cas_inspect", args{"hash": posted}); about["mime_type"] != "text/x-uploaded" {
 		t.Errorf("posted: %v", about)
 	}
 	m.doorsOfScripts(t, id, hash)
