@@ -61,10 +61,11 @@ type cost struct{ p50, cpu time.Duration }
 // measure calls for a while, after a shorter while to warm up.
 func (r row) measure(ctx context.Context, clients int, length time.Duration) (c cost, err error) {
 	callers, err := calls.Connect(ctx, r.server.url+r.path, r.era, r.tool, clients)
-	defer callers.Close()
 	if err != nil {
+		callers.Close()
 		return c, err
 	}
+	defer callers.Close()
 	if _, err := callers.Call(ctx, length/4); err != nil {
 		return c, err
 	}

@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -125,5 +123,3 @@ func upstreamKeys() []string {
 	}
 	return keys
 }
-
-func mapKeys[M ~map[string]V, V any](m M) iter.Seq[string] { return maps.Keys(m) }

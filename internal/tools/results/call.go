@@ -11,7 +11,7 @@ import (
 func (s *Store) LearnCalls() tool.Step {
 	return tool.Step{Name: "shapes", After: func(_ context.Context, i *tool.Invocation) {
 		if i.Err == nil && !i.Relayed && i.Info.Output == nil && i.Info.Space != "" {
-			s.Learn(i.Info, i.Result)
+			s.Learn(i.Info, i.Result) //nolint:contextcheck // it is stored later, when the call has ended
 		}
 	}}
 }
