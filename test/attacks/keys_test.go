@@ -186,14 +186,14 @@ func TestAttackPublishedOver(t *testing.T) {
 		"took it away":      h.call("script_unpublish", map[string]any{"name": "report"}, bearing("narrow-token")),
 		"by a script":       h.call("lua_eval", map[string]any{"code": `return mcp.script_unpublish{name = "report"}`}, bearing("plain-token")),
 	} {
-		if !strings.Contains(text, "published by somebody else") {
+		if !strings.Contains(text, "published by another user") {
 			t.Errorf("%s: %s", what, text)
 		}
 	}
 	if text := h.call("report", map[string]any{}, bearing("root-token")); !strings.Contains(text, "of root") {
 		t.Errorf("it is not what it was: %s", text)
 	}
-	if text := h.call("script_unpublish", map[string]any{"name": "report"}, bearing("root-token")); !strings.Contains(text, "no tool any more") {
+	if text := h.call("script_unpublish", map[string]any{"name": "report"}, bearing("root-token")); !strings.Contains(text, "no longer a tool") {
 		t.Fatal(text)
 	}
 	if text := publish("plain-token", "of plain"); !strings.Contains(text, "is now a tool") {

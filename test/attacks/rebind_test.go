@@ -102,7 +102,7 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 			lead(site, "https://"+inside.At(names.Add(func() netip.Addr { return inside.Addr })))
 			text, env := withKey(fmt.Sprintf("[upstreams.robot]\nurl = %q\noauth = { grant = \"credentials\", client_id = \"robot\", client_secret = \"robots-own-secret\" }\n", site.URL()))
 			h, _ := serve(t, text, env)
-			h.awaitAs(owner, "mcp_status", map[string]any{"namespace": "robot"}, "not of the public internet")
+			h.awaitAs(owner, "mcp_status", map[string]any{"namespace": "robot"}, "not on the public internet")
 			if seen := inside.Requests(); seen != "" {
 				t.Errorf("%s was reached: %s", inside.Addr, seen)
 			}
