@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
 // The crash tests run the real server, kill it at random moments while jobs call a
@@ -299,7 +301,7 @@ func (s *crashServer) call(name string, args map[string]any, into any) error {
 	} {
 		r.Header.Set(key, value)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
 // siteKey finds the test that sites belong to among a story's values.
@@ -49,7 +50,7 @@ func agree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args[0], nil)
 	ts.Check(err)
-	response, err := http.DefaultClient.Do(request)
+	response, err := httpjsontest.Client.Do(request)
 	ts.Check(err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
@@ -127,7 +128,7 @@ func openLink(t *testing.T, link string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := httpjsontest.Client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

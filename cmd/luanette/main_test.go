@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -203,7 +204,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	if key := ts.Getenv("KEY"); key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpjsontest.Client.Do(req)
 	if err != nil {
 		if neg {
 			return
@@ -247,7 +248,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("URL")+args[0], nil)
 		ts.Check(err)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := httpjsontest.Client.Do(req)
 		ts.Check(err)
 		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -77,7 +78,7 @@ func (o *tour) answerElsewhereModern() {
 		}
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
 			wire.HeaderRevision: {"2026-07-28"}, wire.HeaderMethod: {wire.MethodToolsCall}, wire.HeaderName: {"trigger-elicitation-request"}}
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			o.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/cluster/node"
@@ -296,7 +297,7 @@ func (f *fleet) chat(t *testing.T, user string, stop <-chan struct{}) {
 				return false
 			}
 			r.Header.Set("Content-Type", "application/json")
-			answer, err := http.DefaultClient.Do(r)
+			answer, err := httpjsontest.Client.Do(r)
 			if err != nil {
 				return false
 			}
@@ -495,7 +496,7 @@ func (f *fleet) checkHistory(t *testing.T, user string, messages int) {
 		if err != nil {
 			return false
 		}
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			return false
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -159,7 +160,7 @@ func (o *tour) get(at *fleetNode, path string, read func(*http.Response)) {
 	if o.key != "" {
 		r.Header.Set("Authorization", "Bearer "+o.key)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func (o *tour) open(at *fleetNode, path, session string) *sse.Reader {
 		r.Header.Set("Mcp-Session-Id", session)
 		r.Header.Set("Mcp-Protocol-Version", visitorVersion)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		o.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/sse"
 )
@@ -125,7 +126,7 @@ func (v *sessionClient) post(ctx context.Context, body string) (*http.Response, 
 		r.Header.Set("Mcp-Session-Id", v.id)
 		r.Header.Set("Mcp-Protocol-Version", visitorVersion)
 	}
-	return http.DefaultClient.Do(r)
+	return httpjsontest.Client.Do(r)
 }
 
 // result is what a request is answered with, in either form.

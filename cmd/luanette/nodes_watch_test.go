@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -71,7 +72,7 @@ func (w *eventReader) read(ctx context.Context, f *fleet, at *fleetNode) {
 	if w.last != "" {
 		r.Header.Set("Last-Event-ID", w.last)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		return
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
 // balancer sends requests to nodes that were ready at its last poll.
@@ -47,7 +48,7 @@ func status(ctx context.Context, c *fleetNode, path string) int {
 	if err != nil {
 		return 0
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		return 0
 	}
@@ -178,7 +179,7 @@ func sayAt(ctx context.Context, c *fleetNode, n int) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
@@ -151,7 +152,7 @@ func (s *storm) say(ctx context.Context, body []byte, want string) bool {
 	if err != nil {
 		return false
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		s.refusals.Add(1)
 		s.moving.RLock() // until the server is back
@@ -182,7 +183,7 @@ func (s *storm) check(t *testing.T, user string, messages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

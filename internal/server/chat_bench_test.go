@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
 )
@@ -51,7 +52,7 @@ func firstWord(b *testing.B, url string, spoken <-chan time.Time) time.Duration 
 	if err != nil {
 		b.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}

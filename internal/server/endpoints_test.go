@@ -80,25 +80,25 @@ func serveTools(t *testing.T, name string, s tool.Source) string {
 	return server.URL
 }
 
-// street is a srv with shops behind it, each kept from somebody in its own way.
-type street struct {
-	t     *testing.T
-	url   string
-	srv   *Server
-	shops map[string]*shop
+// shops is a server with several upstreams, each restricted in its own way.
+type shops struct {
+	t      *testing.T
+	url    string
+	srv    *Server
+	byName map[string]*shop
 
 	mu      sync.Mutex
 	offered string // to the model, and told to it, when it was last asked
 }
 
-// shopNames are the shops there are: one that nothing is the matter with, one that
-// the policy shuts, one whose tools nobody has approved, one that some keys do not
-// see, one that sells once a minute, and one that takes its time.
+// shopNames are the upstreams: one without restrictions, one denied by policy, one
+// whose tools are pinned and not approved, one that some keys do not see, one limited
+// to one call a minute, and one limited to one call at a time.
 var shopNames = []string{"fine", "banned", "held", "unseen", "scarce", "slow"}
 
-func newStreet(t *testing.T, more string) *street {
+func newShops(t *testing.T, more string) *shops {
 	t.Helper()
-	s := &street{t: t, shops: map[string]*shop{}}
+	s := &shops{t: t, byName: map[string]*shop{}}
 	model := llmtest.Start(t, s.buyer)
 	var file strings.Builder
 	// Scripts may wait at a shop as long as it takes until everybody stands there.
@@ -130,8 +130,8 @@ concurrent = 1
 `)
 	fmt.Fprintf(&file, "[chat]\nbase_url = %q\n", model.URL)
 	for _, name := range shopNames {
-		s.shops[name] = &shop{}
-		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.shops[name]))
+		s.byName[name] = &shop{}
+		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.byName[name]))
 	}
 	text := strings.Replace(file.String(), "[upstreams.held]\n", "[upstreams.held]\ntrust = \"pin\"\n", 1)
 	text = strings.Replace(text, "[upstreams.scarce]\n", "[upstreams.scarce]\nrate = 1\n", 1)
@@ -156,7 +156,7 @@ concurrent = 1
 }
 
 // buyer is a model that uses the tool it is told to, and says what came of it.
-func (s *street) buyer(r llmtest.Request) llmtest.Step {
+func (s *shops) buyer(r llmtest.Request) llmtest.Step {
 	s.mu.Lock()
 	s.offered = strings.Join(r.Tools, " ") + r.System
 	s.mu.Unlock()
@@ -170,10 +170,10 @@ func (s *street) buyer(r llmtest.Request) llmtest.Step {
 	return llmtest.Step{Say: []string{"it said: " + r.Last()}}
 }
 
-func (s *street) holder(key string) keyholder { return keyholder{s.t, s.url, key + "-token"} }
+func (s *shops) holder(key string) keyholder { return keyholder{s.t, s.url, key + "-token"} }
 
 // lua runs code, in a session or outside of one.
-func (s *street) lua(key, tool string, args map[string]any, code string) string {
+func (s *shops) lua(key, tool string, args map[string]any, code string) string {
 	args["code"] = code
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -200,7 +200,7 @@ func structured(t *testing.T, answer, member string) string {
 
 // job runs a stored script in the background, at once or by a schedule, and returns
 // what became of it.
-func (s *street) job(key, shop, schedule string) string {
+func (s *shops) job(key, shop, schedule string) string {
 	h := s.holder(key)
 	source, err := json.Marshal(map[string]string{"content": "-- for " + key + "\nfunction main() return mcp." + shop + ".buy{} end"})
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *street) job(key, shop, schedule string) string {
 }
 
 // chat has the model use a tool for somebody.
-func (s *street) chat(key, user, use string) string {
+func (s *shops) chat(key, user, use string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"client_id": "c", "user_id": user, "message": "use " + use})
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *street) chat(key, user, use string) string {
 }
 
 // old calls a tool at one of the endpoints as a client of the older era.
-func (s *street) old(key, path, name string) string {
+func (s *shops) old(key, path, name string) string {
 	c := &mcpClient{s.t, s.url + path, http.Header{
 		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer " + key + "-token"},
 	}}
@@ -252,7 +252,7 @@ func (s *street) old(key, path, name string) string {
 
 // stream calls a tool over the transport of 2024-11-05: what is posted at one
 // address is answered on the stream of another.
-func (s *street) stream(key, name string) string {
+func (s *shops) stream(key, name string) string {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	send := func(method, path, body string) *http.Response {
@@ -263,7 +263,7 @@ func (s *street) stream(key, name string) string {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "text/event-stream")
 		r.Header.Set("Authorization", "Bearer "+key+"-token")
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -296,7 +296,7 @@ func (s *street) stream(key, name string) string {
 }
 
 // entries are all the ways to buy something at a shop, with a key.
-func (s *street) entries() map[string]func(key, shop string) string {
+func (s *shops) entries() map[string]func(key, shop string) string {
 	return map[string]func(key, shop string) string{
 		"tools/call":              func(key, shop string) string { return s.holder(key).call(shop+"__buy", `{}`) },
 		"tools/call in a session": func(key, shop string) string { return s.old(key, "/mcp", shop+"__buy") },
@@ -337,7 +337,11 @@ func (s *street) entries() map[string]func(key, shop string) string {
 // Every entry applies every check, and what was refused is in the log.
 func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "")
+	// Budgets begin anew at midnight UTC: a call too many would be allowed then.
+	if now := time.Now().UTC(); now.Add(5*time.Minute).Day() != now.Day() {
+		t.Skip("less than five minutes before midnight UTC")
+	}
+	s := newShops(t, "")
 	if sold := s.holder("poor").call("fine__buy", `{}`); !strings.Contains(sold, "sold") {
 		t.Fatalf("the budget's one call: %s", sold)
 	}
@@ -361,7 +365,7 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 	entries := s.entries()
 	before := map[string]int{}
 	for name, g := range guards {
-		before[name], _, _ = s.shops[g.shop].count()
+		before[name], _, _ = s.byName[g.shop].count()
 	}
 	var minutes atomic.Int64 // that went by: in each there is one more to have of what is scarce
 	var all sync.WaitGroup
@@ -391,7 +395,7 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 		if g.shop == "scarce" {
 			want = int(min(minutes.Load(), int64(time.Since(began)/time.Minute)))
 		}
-		if sold, _, _ := s.shops[g.shop].count(); sold-before[name] != want {
+		if sold, _, _ := s.byName[g.shop].count(); sold-before[name] != want {
 			t.Errorf("%s: %d calls came through, want %d", name, sold-before[name], want)
 		}
 	}
@@ -421,7 +425,7 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 }
 
 // settle waits until the log has all that was done.
-func (s *street) settle() {
+func (s *shops) settle() {
 	s.t.Helper()
 	if err := s.srv.audit.Close(s.t.Context()); err != nil {
 		s.t.Fatal(err)
@@ -432,8 +436,8 @@ func (s *street) settle() {
 // a shop that serves one at a time serves each who waits in turn.
 func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "")
-	fine := s.shops["fine"]
+	s := newShops(t, "")
+	fine := s.byName["fine"]
 	fine.hold = make(chan struct{})
 	entries := s.entries()
 	var all sync.WaitGroup
@@ -459,8 +463,8 @@ func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 // One who asks for little is served among another's many.
 func TestUpstreamsServeInTurn(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "")
-	slow := s.shops["slow"]
+	s := newShops(t, "")
+	slow := s.byName["slow"]
 	slow.hold = make(chan struct{})
 	const many = 20
 	bought := make(chan string, many+1)
@@ -499,7 +503,7 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 // What is approved can be bought through every entry.
 func TestApprovedToolsAreOpenAtEveryEntry(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "")
+	s := newShops(t, "")
 	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "held", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)

@@ -172,7 +172,7 @@ scopes = ["mcp"]
 // At /mcp/NAME a pinned upstream shows the tools that are approved, and no others.
 func TestPinnedUpstreamListsApprovedTools(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "")
+	s := newShops(t, "")
 	list := func() string {
 		_, text := s.holder("some").rpc("/mcp/held", "tools/list", "")
 		return text

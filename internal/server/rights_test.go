@@ -16,7 +16,7 @@ import (
 // What somebody may never call is not shown anywhere; what takes an approval is.
 func TestWhatIsNeverAllowedIsNotShown(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "[[policy]]\ntool = \"slow.*\"\ndo = \"approve\"\n[[policy]]\nkey = \"some\"\ntool = \"scarce.*\"\ndo = \"read_only\"\n")
+	s := newShops(t, "[[policy]]\ntool = \"slow.*\"\ndo = \"approve\"\n[[policy]]\nkey = \"some\"\ntool = \"scarce.*\"\ndo = \"read_only\"\n")
 	h, root := s.holder("some"), s.holder("root")
 	read := func(path, method, params string) string {
 		_, text := h.rpc(path, method, params)
@@ -58,7 +58,7 @@ func TestWhatIsNeverAllowedIsNotShown(t *testing.T) {
 }
 
 // offered is what the model of a key's chat is offered and told.
-func offered(s *street, key string) string {
+func offered(s *shops, key string) string {
 	s.chat(key, "looker", "nothing")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func offered(s *street, key string) string {
 }
 
 // makeKey makes a key in the ring, and returns what ends it.
-func (s *street) makeKey(name string) (token string, revoke func()) {
+func (s *shops) makeKey(name string) (token string, revoke func()) {
 	s.t.Helper()
 	_, token, err := s.srv.keys.Create(s.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP, principal.Chat}}})
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *street) makeKey(name string) (token string, revoke func()) {
 // sessions, messages.
 func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, "[jobs]\nworkers = 2\n")
-	fine, slow := s.shops["fine"], s.shops["slow"]
+	s := newShops(t, "[jobs]\nworkers = 2\n")
+	fine, slow := s.byName["fine"], s.byName["slow"]
 	slow.hold = make(chan struct{})
 	token, revoke := s.makeKey("web")
 	web, root := keyholder{t, s.url, token}, s.holder("root")

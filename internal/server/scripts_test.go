@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -93,7 +94,7 @@ func (c *mcpClient) post(body string) (http.Header, string) {
 		c.t.Fatal(err)
 	}
 	req.Header = c.header.Clone()
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpjsontest.Client.Do(req)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
@@ -150,7 +151,7 @@ func get(t *testing.T, url string, header http.Header) (int, []byte) {
 		t.Fatal(err)
 	}
 	req.Header = header
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpjsontest.Client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

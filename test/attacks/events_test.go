@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
 // events is what the stream of events tells those who come late: all that is
@@ -19,7 +21,7 @@ func events(h *program, headers map[string]string) string {
 	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -65,7 +65,6 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 		{Pattern: "GET /stream", Scope: principal.Read, Handler: stream},
 	}...)))
 	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
 		server.Close()
 		g.Close()
 	})
@@ -303,7 +302,7 @@ func (y fixture) stream(t *testing.T, header ...string) *bufio.Scanner {
 		t.Fatal(err)
 	}
 	r.Header.Set(header[0], header[1])
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/jwt"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -34,7 +35,7 @@ func TestMetadata(t *testing.T) {
 			`{"resource":"https://hub.example/mcp","authorization_servers":["https://far.example","https://names.example","https://login.example"],"scopes_supported":["chat","mcp","read","all","use"],"bearer_methods_supported":["header"],"resource_name":"Luanette"}`,
 		},
 	} {
-		s := jwt.New(tt.issuers, http.DefaultClient)
+		s := jwt.New(tt.issuers, httpjsontest.Client)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+tt.host+jwt.Path, nil)
 		if tt.tls {
 			r.TLS = &tls.ConnectionState{}

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -30,7 +31,7 @@ func in(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	m, other := oauthtest.NewIssuer(t), oauthtest.NewIssuer(t)
-	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Org: "acme"}}, http.DefaultClient)
+	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Org: "acme"}}, httpjsontest.Client)
 	good := m.Token(t, hub, oauthtest.Claims{"name": "Ada L.", "scope": "mcp openid"})
 	p, err := s.Principal(request(t.Context(), good))
 	if err != nil || p.ID != "oauth:"+m.URL+"#ada" || p.User != "ada" || p.Name != "Ada L." || p.Org != "acme" || !p.May(principal.MCP, "") || p.May(principal.Read, "") || p.Expires.IsZero() {
@@ -82,7 +83,7 @@ func TestScopesOfTokens(t *testing.T) {
 	s := jwt.New([]jwt.Issuer{{
 		URL: m.URL, Audience: hub, Keys: m.Keys(),
 		Scopes: map[string][]principal.Scope{"hub:all": {principal.MCP, principal.Admin}, "hub:use": {principal.MCP, principal.Chat}, "hub:talk": {principal.Chat}},
-	}}, http.DefaultClient)
+	}}, httpjsontest.Client)
 	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"scope": "hub:all"}))); err != nil || !p.Admin() {
 		t.Errorf("a word that is mapped: %+v, %v", p, err)
 	}
@@ -96,10 +97,10 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 	usual := jwt.Issuer{URL: "https://one.example", Audience: hub}
 	mapped := jwt.Issuer{URL: "https://two.example", Audience: hub, Scopes: map[string][]principal.Scope{"use": {principal.MCP}}}
-	if s := jwt.New([]jwt.Issuer{usual}, http.DefaultClient); s.ScopeName(principal.Chat) != "chat" || s.ScopeName(principal.Admin) != "" {
+	if s := jwt.New([]jwt.Issuer{usual}, httpjsontest.Client); s.ScopeName(principal.Chat) != "chat" || s.ScopeName(principal.Admin) != "" {
 		t.Errorf("%q, %q", s.ScopeName(principal.Chat), s.ScopeName(principal.Admin))
 	}
-	if word := jwt.New([]jwt.Issuer{usual, mapped}, http.DefaultClient).ScopeName(principal.MCP); word != "" {
+	if word := jwt.New([]jwt.Issuer{usual, mapped}, httpjsontest.Client).ScopeName(principal.MCP); word != "" {
 		t.Errorf("one word for two issuers who have different ones: %q", word)
 	}
 }
@@ -109,7 +110,7 @@ func TestScopesOfTokens(t *testing.T) {
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)
-	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, http.DefaultClient)
+	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, httpjsontest.Client)
 	for name, claims := range map[string]oauthtest.Claims{
 		"expired a moment ago":   {"exp": in(-5 * time.Second)},
 		"begins in a moment":     {"nbf": in(time.Minute)},
@@ -135,13 +136,13 @@ func TestUnreachableIssuer(t *testing.T) {
 		"its metadata":        {URL: m.URL, Audience: hub},
 		"its keys, elsewhere": {URL: m.URL, Audience: hub, Keys: m.Keys()},
 	} {
-		s := jwt.New([]jwt.Issuer{issuer}, http.DefaultClient)
+		s := jwt.New([]jwt.Issuer{issuer}, httpjsontest.Client)
 		_, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"iss": issuer.URL})))
 		if fault.CodeOf(err) != fault.Unavailable || strings.Contains(err.Error(), "the mint is closed") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, http.DefaultClient)
+	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, httpjsontest.Client)
 	token := m.Token(t, hub, nil)
 	if _, err := s.Principal(request(t.Context(), token)); fault.CodeOf(err) != fault.Unavailable {
 		t.Errorf("while it is unreachable: %v", err)
@@ -161,7 +162,7 @@ func TestUnreachableIssuer(t *testing.T) {
 func TestUnknownKeysAreFetchedSeldom(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)
-	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Keys: m.Keys()}}, http.DefaultClient)
+	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Keys: m.Keys()}}, httpjsontest.Client)
 	began := time.Now()
 	for range 50 {
 		token := m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "unknown"}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)})
@@ -187,7 +188,7 @@ func TestSlowIssuer(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(slow.Close)
-	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}, {URL: slow.URL, Audience: hub}}, http.DefaultClient)
+	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}, {URL: slow.URL, Audience: hub}}, httpjsontest.Client)
 	token := m.Token(t, hub, oauthtest.Claims{"iss": slow.URL})
 	impatient, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup

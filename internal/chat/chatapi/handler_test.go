@@ -222,7 +222,7 @@ func TestASilentStreamLives(t *testing.T) {
 		return assistant(ctx, r, emit)
 	}, chatapi.Options{Keepalive: time.Millisecond})
 	r, _ := http.NewRequestWithContext(t.Context(), "POST", p.url+"/api/v1/chat/stream", strings.NewReader(say("hi")))
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestClientDisconnects(t *testing.T) {
 	}, chatapi.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	r, _ := http.NewRequestWithContext(ctx, "POST", p.url+"/api/v1/chat/stream", strings.NewReader(say("hi")))
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -624,7 +624,7 @@ func TestLogsOfDisconnectedClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -700,7 +700,7 @@ func BenchmarkFirstWord(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		r, _ := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/api/v1/chat/stream", strings.NewReader(say("hi")))
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			b.Fatal(err)
 		}

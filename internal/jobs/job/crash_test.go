@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
@@ -322,7 +323,7 @@ func (r *crashRunner) call(ctx context.Context, id string, step int64) ([]host.V
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := httpjsontest.Client.Do(request)
 	if err != nil {
 		return nil, err
 	}

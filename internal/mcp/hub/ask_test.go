@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -179,7 +180,7 @@ func TestClientThatReadsNoStreamsIsNotAsked(t *testing.T) {
 	c.initialize(wire.NewestLegacy)
 	r := c.request(t.Context(), http.MethodPost, c.call("1", "ask", ""))
 	r.Header.Set("Accept", "application/json")
-	response, err := http.DefaultClient.Do(r)
+	response, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -111,7 +112,7 @@ func BenchmarkLoopback(b *testing.B) {
 					b.Fatal(err)
 				}
 				r.Header = header
-				answer, err := http.DefaultClient.Do(r)
+				answer, err := httpjsontest.Client.Do(r)
 				if err != nil {
 					b.Fatal(err)
 				}

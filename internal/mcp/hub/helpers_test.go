@@ -18,6 +18,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -235,7 +236,7 @@ func (c *client) request(ctx context.Context, method, body string) *http.Request
 
 func (c *client) post(ctx context.Context, body string) *http.Response {
 	c.t.Helper()
-	answer, err := http.DefaultClient.Do(c.request(ctx, http.MethodPost, body))
+	answer, err := httpjsontest.Client.Do(c.request(ctx, http.MethodPost, body))
 	if err != nil {
 		c.t.Fatal(err)
 	}

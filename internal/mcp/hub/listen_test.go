@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -48,7 +49,7 @@ func TestListenNeedsAFilterAndAStream(t *testing.T) {
 	}
 	r := c.request(t.Context(), http.MethodPost, c.listen("2", "{}"))
 	r.Header.Set("Accept", "application/json")
-	response, err := http.DefaultClient.Do(r)
+	response, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestLegacySessionIsNotifiedOnItsStream(t *testing.T) {
 	cl.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://a"}}`).Body.Close()
 	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`)) // before anybody listens
 	open := func() *sse.Reader {
-		r, err := http.DefaultClient.Do(cl.request(t.Context(), http.MethodGet, ""))
+		r, err := httpjsontest.Client.Do(cl.request(t.Context(), http.MethodGet, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

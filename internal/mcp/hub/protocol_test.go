@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -125,7 +126,7 @@ func (s step) send(t *testing.T, url string, vars *strings.Replacer) (int, http.
 		}
 		r.Header.Set(name, value)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

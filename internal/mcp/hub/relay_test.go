@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -204,7 +205,7 @@ func TestRelayedLogsAreFiltered(t *testing.T) {
 	up := &scripted{}
 	c := &client{t: t, url: relayTo(t, up)}
 	c.initialize(wire.NewestLegacy)
-	r, err := http.DefaultClient.Do(c.request(t.Context(), http.MethodGet, ""))
+	r, err := httpjsontest.Client.Do(c.request(t.Context(), http.MethodGet, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestRelayChecksArgumentsInHeaders(t *testing.T) {
 		if region != "" {
 			r.Header.Set("Mcp-Param-Region", region)
 		}
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -89,7 +90,7 @@ func TestPendingCallIsResumedFromAnotherNode(t *testing.T) {
 	c.url = b
 	eve := c.request(t.Context(), http.MethodPost, retry)
 	eve.Header.Set("User", "eve")
-	refused, err := http.DefaultClient.Do(eve)
+	refused, err := httpjsontest.Client.Do(eve)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestAnswersReachTheNodeThatAsked(t *testing.T) {
 		t.Errorf("the second call ended with %s %v", m.Result, m.Error)
 	}
 	go func() {
-		if r, err := http.DefaultClient.Do(here.request(context.WithoutCancel(t.Context()), http.MethodPost, here.call("3", "hang", ""))); err == nil {
+		if r, err := httpjsontest.Client.Do(here.request(context.WithoutCancel(t.Context()), http.MethodPost, here.call("3", "hang", ""))); err == nil {
 			r.Body.Close()
 		}
 	}()

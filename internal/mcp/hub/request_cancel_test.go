@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -55,7 +56,7 @@ func TestClosingTheConnectionCancels(t *testing.T) {
 			failed := make(chan error)
 			go func() {
 				r := c.request(ctx, http.MethodPost, c.call("1", "slow", ""))
-				answer, err := http.DefaultClient.Do(r)
+				answer, err := httpjsontest.Client.Do(r)
 				if err == nil {
 					answer.Body.Close()
 				}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -44,7 +45,7 @@ func eachEra(t *testing.T, test func(t *testing.T, c *client, slow *hanging, cal
 			test(t, c, slow, func(ctx context.Context) <-chan *http.Response {
 				answers := make(chan *http.Response, 1)
 				go func() {
-					answer, err := http.DefaultClient.Do(c.request(ctx, http.MethodPost, body))
+					answer, err := httpjsontest.Client.Do(c.request(ctx, http.MethodPost, body))
 					if err == nil {
 						answers <- answer
 					}
@@ -121,7 +122,7 @@ func TestInlineStreamIsResumed(t *testing.T) {
 		}
 		r := c.request(t.Context(), http.MethodGet, "")
 		r.Header.Set(wire.HeaderLastEventID, last)
-		again, err := http.DefaultClient.Do(r)
+		again, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -102,7 +103,7 @@ func TestLargeMessagesAreRefused(t *testing.T) {
 		if chunked {
 			r.ContentLength = -1
 		}
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	h, url := serve(t, options(t, tools{"slow": slow.run, "ask": asks(askName)}))
 	legacy := &client{t: t, url: url + "/mcp"}
 	legacy.initialize(wire.NewestLegacy)
-	get, err := http.DefaultClient.Do(legacy.request(t.Context(), http.MethodGet, ""))
+	get, err := httpjsontest.Client.Do(legacy.request(t.Context(), http.MethodGet, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestHealthCountsSessionsOfAllEndpoints(t *testing.T) {
 		c = &client{t: t, url: url + path}
 		c.initialize(wire.NewestLegacy)
 	}
-	listening, err := http.DefaultClient.Do(c.request(t.Context(), http.MethodGet, ""))
+	listening, err := httpjsontest.Client.Do(c.request(t.Context(), http.MethodGet, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -45,7 +46,7 @@ func TestLostConnectionIsResumed(t *testing.T) {
 	}{{last, 2}, {first.ID, 3}} {
 		r := c.request(t.Context(), http.MethodGet, "")
 		r.Header.Set(wire.HeaderLastEventID, from.id)
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestDroppedEventsAreRefused(t *testing.T) {
 	for _, id := range []string{"nonsense", "99-1", "main-17"} {
 		r := c.request(t.Context(), http.MethodGet, "")
 		r.Header.Set(wire.HeaderLastEventID, id)
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := httpjsontest.Client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestReleaseClosesTheConnection(t *testing.T) {
 	close(back)
 	r := c.request(t.Context(), http.MethodGet, "")
 	r.Header.Set(wire.HeaderLastEventID, stream.LastID())
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.DefaultClient.Do(stream)
+	r, err := httpjsontest.Client.Do(stream)
 	if err != nil || r.StatusCode != 413 {
 		t.Errorf("a long stream: %v, %v", r, err)
 	}

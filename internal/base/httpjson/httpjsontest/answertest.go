@@ -8,6 +8,11 @@ import (
 	"testing"
 )
 
+// Client is http.DefaultClient with connections of its own. Every httptest.Server that
+// is closed also closes the idle connections of http.DefaultTransport, and a request
+// that another test is just sending on one of them fails.
+var Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+
 // Open sends a request and returns the response. Its body is closed at the end of the
 // test. headers alternates names and values; those with an empty value are omitted,
 // and Host sets the host. A body is JSON unless the headers say otherwise.
@@ -29,7 +34,7 @@ func Open(t testing.TB, method, url, body string, headers ...string) *http.Respo
 			r.Header.Set(name, value)
 		}
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := Client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
