@@ -11,9 +11,9 @@ LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
 LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
 SOURCES  := $(shell find cmd internal lua -name node_modules -prune -o -path internal/ui/web/dist -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
 
-# Real MCP servers that tests talk to, pinned in test/neighbours.
-NEIGHBOURS := $(CURDIR)/test/neighbours/node_modules
-export LUANETTE_TEST_NEIGHBOURS = $(NEIGHBOURS)
+# Real MCP servers that tests talk to, pinned in test/servers.
+SERVERS := $(CURDIR)/test/servers/node_modules
+export LUANETTE_TEST_SERVERS = $(SERVERS)
 
 .PHONY: help
 help: ## List the targets
@@ -43,7 +43,7 @@ $(BIN): $(SOURCES) $(wildcard $(WEB)/dist/index.html)
 LONG := 40m
 
 .PHONY: test
-test: neighbours system ## Install what tests need and run all of them
+test: servers system ## Install what tests need and run all of them
 	go test -timeout $(LONG) ./...
 	$(MAKE) browser
 
@@ -90,14 +90,14 @@ RACED := ./internal/jobs/... ./internal/server ./internal/mcp/... ./internal/too
   ./internal/scripting/script ./internal/chat/conversation ./internal/zmq/... ./internal/cluster/... ./internal/access/... \
   ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/...
 .PHONY: race
-race: neighbours ## Run the race detector on packages with concurrency
+race: servers ## Run the race detector on packages with concurrency
 	CGO_ENABLED=1 go test -race -short -timeout $(LONG) $(RACED)
 
-.PHONY: neighbours
-neighbours: $(NEIGHBOURS)/.installed ## Install the real MCP servers that tests talk to
+.PHONY: servers
+servers: $(SERVERS)/.installed ## Install the real MCP servers that tests talk to
 
-$(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-lock.json
-	cd test/neighbours && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node
+$(SERVERS)/.installed: test/servers/package.json test/servers/package-lock.json
+	cd test/servers && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node
 	touch $@
 
 .PHONY: conformance
@@ -184,11 +184,11 @@ storm: ## 200 users send 20 messages each while the server is killed; each is an
 
 .PHONY: nodes
 SECONDS ?= 180
-nodes: neighbours system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
+nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
 	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestTourOfTwoNodes' ./cmd/luanette
 
 .PHONY: cover
-cover: neighbours ## Coverage by package, and cover.out
+cover: servers ## Coverage by package, and cover.out
 	go test -coverprofile cover.out ./...
 	@go tool cover -func cover.out | tail -1
 

@@ -67,7 +67,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("LUANETTE_SCRIPTS_CACHE", jstest.Cache())
-			env.Setenv("NEIGHBOURS", neighbours(t))
+			env.Setenv("SERVERS", npmServers(t))
 			env.Values[serverKey{}] = &serverProcess{}
 			env.Values[modelsKey{}] = &models{}
 			env.Values[siteKey{}] = t
@@ -97,12 +97,12 @@ func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(store.Migrate(ctx, "job", later), store.Close()))
 }
 
-// neighbours is the folder of real MCP servers that `make neighbours` installs.
-func neighbours(t *testing.T) string {
-	if modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS"); modules != "" {
+// npmServers is the folder of real MCP servers that `make servers` installs.
+func npmServers(t *testing.T) string {
+	if modules := os.Getenv("LUANETTE_TEST_SERVERS"); modules != "" {
 		return modules
 	}
-	path, err := filepath.Abs("../../test/neighbours/node_modules")
+	path, err := filepath.Abs("../../test/servers/node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}

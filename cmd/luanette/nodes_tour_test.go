@@ -73,9 +73,9 @@ func TestTourOfTwoNodes(t *testing.T) {
 // serveEverything starts the reference server that does everything, over HTTP.
 func serveEverything(t *testing.T) (url string) {
 	t.Helper()
-	script := filepath.Join(neighbours(t), "@modelcontextprotocol/server-everything/dist/index.js")
+	script := filepath.Join(npmServers(t), "@modelcontextprotocol/server-everything/dist/index.js")
 	if _, err := os.Stat(script); err != nil {
-		t.Skip("make neighbours installs the server this needs")
+		t.Skip("make servers installs the server this needs")
 	}
 	port := netguardtest.ReservedPort()
 	cmd := exec.Command("node", script, "streamableHttp")

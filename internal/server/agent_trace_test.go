@@ -31,7 +31,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := llmtest.Play(t, steps...)
-	file := write(t, "[chat]\nbase_url = \""+model.URL+"\"\n[upstreams.left]\nurl = \""+neighbour(t, "left", sink)+"/mcp\"\n")
+	file := write(t, "[chat]\nbase_url = \""+model.URL+"\"\n[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n")
 	env := config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}
 	loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	if err != nil {

@@ -27,12 +27,12 @@ type visitor struct {
 	peer *upstream.Peer
 }
 
-// visit starts a server with real neighbours behind it and connects to it.
+// visit starts a server with real MCP servers as upstreams and connects to it.
 func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
+	modules := os.Getenv("LUANETTE_TEST_SERVERS")
 	if modules == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
+		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
 	}
 	var file strings.Builder
 	for name, args := range map[string][]string{
@@ -41,7 +41,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	} {
 		program := filepath.Join(modules, ".bin", args[0])
 		if _, err := os.Stat(program); err != nil {
-			t.Fatalf("make neighbours installs %s: %v", args[0], err)
+			t.Fatalf("make servers installs %s: %v", args[0], err)
 		}
 		quoted, err := json.Marshal(append([]string{program}, args[1:]...))
 		if err != nil {
@@ -262,9 +262,9 @@ func quoted(text string) string {
 	return string(raw)
 }
 
-// TestNeighboursAreDeclared has the compiler judge the declarations of all tools
+// TestRealServersAreDeclared has the compiler judge the declarations of all tools
 // that real servers have.
-func TestNeighboursAreDeclared(t *testing.T) {
+func TestRealServersAreDeclared(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir(), map[string]string{"mcp.mode": "direct"})
 	raw, err := v.peer.Request(t.Context(), "resources/read", json.RawMessage(`{"uri":"lua://tools"}`), nil)

@@ -23,9 +23,9 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
-// neighbour is a real MCP server with one tool, echo, that sends its spans to
+// echoServer is a real MCP server with one tool, echo, that sends its spans to
 // the sink and tells of its progress.
-func neighbour(t *testing.T, name string, sink *otlptest.Sink) (url string) {
+func echoServer(t *testing.T, name string, sink *otlptest.Sink) (url string) {
 	t.Helper()
 	tel, err := telemetry.Setup(t.Context(), telemetry.Options{Service: name, Endpoint: sink.HTTP, Stderr: io.Discard})
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *mcpClient) eval(code string, params map[string]any) string {
 func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
-	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+neighbour(t, "right", sink)+"/mcp\"\n")
+	file := write(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+echoServer(t, "right", sink)+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	srv.upstreams.Wait(t.Context(), "left")
 	srv.upstreams.Wait(t.Context(), "right")
@@ -239,7 +239,7 @@ func awaitSpanOf(t *testing.T, sink *otlptest.Sink, service, name string) (found
 
 func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	t.Parallel()
-	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", otlptest.Start(t))+"/mcp\"\n")
+	file := write(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", otlptest.Start(t))+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
 	srv.upstreams.Wait(t.Context(), "left")
 	srv.catalog.Refresh(t.Context())

@@ -110,7 +110,7 @@ func TestTypeScriptClientBetweenTwoNodes(t *testing.T) {
 		}
 	}))
 	t.Cleanup(func() { balancer.CloseClientConnections(); balancer.Close() })
-	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("testdata", "neighbours", "client1.js"), dir, balancer.URL+"/mcp/sse", "sse")
+	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("testdata", "typescript", "client1.js"), dir, balancer.URL+"/mcp/sse", "sse")
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()

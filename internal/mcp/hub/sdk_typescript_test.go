@@ -13,9 +13,9 @@ import (
 // modules is the folder of the installed TypeScript SDK.
 func modules(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
+	dir := os.Getenv("LUANETTE_TEST_SERVERS")
 	if dir == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
+		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
 	}
 	return dir
 }
@@ -36,7 +36,7 @@ func TestTypeScriptClients(t *testing.T) {
 			dir := modules(t)
 			source := protocolTools()
 			_, url := serve(t, options(t, source))
-			script := filepath.Join("testdata", "neighbours", way.script)
+			script := filepath.Join("testdata", "typescript", way.script)
 			cmd := exec.CommandContext(t.Context(), "node", script, dir, url+way.path, way.argument)
 			var complaints bytes.Buffer
 			cmd.Stderr = &complaints

@@ -19,13 +19,13 @@ var checker string
 // each that is not right. It skips the test where nothing of the kind was installed.
 func Check(t testing.TB, files map[string]string) map[string][]string {
 	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS") //nolint:forbidigo // a helper of tests
+	modules := os.Getenv("LUANETTE_TEST_SERVERS") //nolint:forbidigo // a helper of tests
 	if modules == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
+		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
 	}
 	compiler := filepath.Join(modules, "typescript", "lib", "typescript.js")
 	if _, err := os.Stat(compiler); err != nil {
-		t.Fatalf("make neighbours installs the TypeScript compiler: %v", err)
+		t.Fatalf("make servers installs the TypeScript compiler: %v", err)
 	}
 	input, err := json.Marshal(files)
 	if err != nil {

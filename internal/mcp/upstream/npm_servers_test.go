@@ -20,26 +20,26 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// neighbour is the path of a real server's program, as npm installs it.
-func neighbour(t *testing.T, program string) string {
+// npmServer is the path of a real server's program, as npm installs it.
+func npmServer(t *testing.T, program string) string {
 	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
+	modules := os.Getenv("LUANETTE_TEST_SERVERS")
 	if modules == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
+		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
 	}
 	path := filepath.Join(modules, ".bin", program)
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("make neighbours installs %s: %v", program, err)
+		t.Fatalf("make servers installs %s: %v", program, err)
 	}
 	return path
 }
 
 func nodeServer(t *testing.T, program string, args ...string) upstreamtest.Server {
-	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: clocktest.Timeout}
+	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{npmServer(t, program)}, args...), Wait: clocktest.Timeout}
 	return upstreamtest.Server{Spec: spec, Options: options(t)}
 }
 
-func TestFilesystemNeighbour(t *testing.T) {
+func TestFilesystemServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	h := upstreamtest.Start(t, nodeServer(t, "mcp-server-filesystem", dir))
@@ -53,7 +53,7 @@ func TestFilesystemNeighbour(t *testing.T) {
 	}
 }
 
-func TestMemoryNeighbour(t *testing.T) {
+func TestMemoryServer(t *testing.T) {
 	t.Parallel()
 	srv := nodeServer(t, "mcp-server-memory")
 	srv.Spec.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}
@@ -64,7 +64,7 @@ func TestMemoryNeighbour(t *testing.T) {
 	}
 }
 
-func TestEverythingNeighbour(t *testing.T) {
+func TestEverythingServer(t *testing.T) {
 	t.Parallel()
 	for name, newServerUnderTest := range map[string]func(t *testing.T) upstreamtest.Server{
 		"stdio": func(t *testing.T) upstreamtest.Server { return nodeServer(t, "mcp-server-everything", "stdio") },
@@ -109,7 +109,7 @@ func everything(t *testing.T, h *upstreamtest.Harness) {
 
 // everythingSite starts the reference server on a port and waits until it listens.
 func everythingSite(t *testing.T, mode, path string) upstreamtest.Server {
-	program := neighbour(t, "mcp-server-everything")
+	program := npmServer(t, "mcp-server-everything")
 	port := netguardtest.ReservedPort()
 	server := exec.Command("node", program, mode)
 	server.Env = append(os.Environ(), "PORT="+port)

@@ -8,7 +8,7 @@ const { Client, StreamableHTTPClientTransport } = load("@modelcontextprotocol/cl
 
 async function main() {
   const client = new Client(
-    { name: "neighbour", version: "1" },
+    { name: "test", version: "1" },
     {
       capabilities: { elicitation: {}, sampling: {}, roots: {} },
       versionNegotiation: { mode: mode === "modern" ? { pin: "2026-07-28" } : mode },

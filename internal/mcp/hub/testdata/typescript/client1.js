@@ -9,7 +9,7 @@ const { SSEClientTransport } = load("@modelcontextprotocol/sdk/client/sse.js");
 const { ElicitRequestSchema } = load("@modelcontextprotocol/sdk/types.js");
 
 async function main() {
-  const client = new Client({ name: "neighbour", version: "1" }, { capabilities: { elicitation: {} } });
+  const client = new Client({ name: "test", version: "1" }, { capabilities: { elicitation: {} } });
   client.setRequestHandler(ElicitRequestSchema, async () => ({ action: "accept", content: { name: "Ada" } }));
   const progress = [];
   await client.connect(transport === "sse" ? new SSEClientTransport(new URL(url)) : new StreamableHTTPClientTransport(new URL(url)));
