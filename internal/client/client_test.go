@@ -2,8 +2,6 @@ package client
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,18 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/server"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
-
-func writeConfig(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "luanette.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 func TestConnectReportsARefusedConnection(t *testing.T) {
 	t.Parallel()
@@ -75,7 +65,7 @@ func TestDatabaseByReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := config.Environment{"HOME": t.TempDir(), "WHERE": database}
-			file := writeConfig(t, `database = "${env:WHERE}"`)
+			file := configtest.WriteFile(t, `database = "${env:WHERE}"`)
 			load := func() *config.Loaded {
 				loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
 				if err != nil {
@@ -114,7 +104,7 @@ func TestDatabaseByReference(t *testing.T) {
 // fault.
 func TestDatabaseByUnknownReference(t *testing.T) {
 	t.Parallel()
-	loaded, err := config.Load(config.Sources{File: writeConfig(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})
+	loaded, err := config.Load(config.Sources{File: configtest.WriteFile(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,11 @@
 package config
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 // planted contains secrets that must not be shown.
@@ -28,10 +27,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file := filepath.Join(t.TempDir(), "luanette.toml")
-		if err := os.WriteFile(file, []byte(text+planted), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := configtest.WriteFile(t, text+planted)
 		loaded, err := Load(Sources{File: file, Env: Environment{}})
 		if err != nil {
 			if fault.CodeOf(err) != fault.Config {

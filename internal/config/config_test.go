@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 func TestLaterSourcesWin(t *testing.T) {
 	t.Parallel()
-	file := write(t, "listen = \"127.0.0.1:1\"\ndata = \"from-file\"\n[log]\nlevel = \"warn\"\n[mcp]\nsession_idle = \"5m\"\nimport = [\"a.json\"]\n")
+	file := configtest.WriteFile(t, "listen = \"127.0.0.1:1\"\ndata = \"from-file\"\n[log]\nlevel = \"warn\"\n[mcp]\nsession_idle = \"5m\"\nimport = [\"a.json\"]\n")
 	loaded, err := Load(Sources{
 		File:  file,
 		Env:   Environment{"LUANETTE_LISTEN": "127.0.0.1:2", "LUANETTE_LOG_LEVEL": "error", "LUANETTE_MCP_IMPORT": "b.json, c.json", "HOME": "/home/me"},
@@ -66,7 +67,7 @@ func TestMistakesAreNamed(t *testing.T) {
 			t.Parallel()
 			sources := Sources{Env: c.env, Flags: c.flags}
 			if c.file != "" {
-				sources.File = write(t, c.file)
+				sources.File = configtest.WriteFile(t, c.file)
 			}
 			_, err := Load(sources)
 			if err == nil {
@@ -109,7 +110,7 @@ func TestDataFolderFollowsXDG(t *testing.T) {
 
 func TestShowHidesSecrets(t *testing.T) {
 	t.Parallel()
-	file := write(t, `
+	file := configtest.WriteFile(t, `
 database = "postgres://me:hunter2@db.example/luanette"
 [upstreams.gh]
 url = "https://example.test/mcp?key=hunter2"

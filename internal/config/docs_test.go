@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 // TestConfigurationPage checks that docs/configuration.md matches the settings; UPDATE=1
@@ -111,14 +113,14 @@ func TestUpstreamsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, imports := fenced(string(page), "toml"), fenced(string(page), "json")
+	files, imports := configtest.CodeBlocks(string(page), "toml"), configtest.CodeBlocks(string(page), "json")
 	if len(files) == 0 || len(imports) != 1 {
 		t.Fatalf("the page shows %d files and %d imports", len(files), len(imports))
 	}
 	env := Environment{"HOME": "/home/ann", "NOTES_KEY": "x"}
 	for _, text := range files {
-		file := write(t, text)
-		rewrite(t, filepath.Join(filepath.Dir(file), ".mcp.json"), imports[0])
+		file := configtest.WriteFile(t, text)
+		configtest.ReplaceFile(t, filepath.Join(filepath.Dir(file), ".mcp.json"), imports[0])
 		loaded, err := Load(Sources{File: file})
 		if err != nil {
 			t.Errorf("%s\n%v", text, err)
@@ -142,12 +144,12 @@ func TestPagesOfSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := fenced(string(page), "toml")
+		files := configtest.CodeBlocks(string(page), "toml")
 		if len(files) == 0 {
 			t.Errorf("%s.md shows no configuration", name)
 		}
 		for _, text := range files {
-			loaded, err := Load(Sources{File: write(t, text)})
+			loaded, err := Load(Sources{File: configtest.WriteFile(t, text)})
 			if err != nil {
 				t.Errorf("%s.md: %s\n%v", name, text, err)
 				continue

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	t.Parallel()
 	const original = "# my server\nlisten = \"127.0.0.1:1\"\n\n[upstreams.old]\nurl = \"http://127.0.0.1:2\" # keep\n"
-	sources := Sources{File: write(t, original)}
+	sources := Sources{File: configtest.WriteFile(t, original)}
 	entry := Upstream{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: "all"}
 	if _, err := AddUpstream(sources, "files", entry); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestANamedFileIsMade(t *testing.T) {
 
 func TestRemoveRefusesATableWithoutAHeader(t *testing.T) {
 	t.Parallel()
-	sources := Sources{File: write(t, "upstreams = { a = { url = \"http://127.0.0.1:2\" } }\n")}
+	sources := Sources{File: configtest.WriteFile(t, "upstreams = { a = { url = \"http://127.0.0.1:2\" } }\n")}
 	if _, err := RemoveUpstream(sources, "a"); err == nil || !strings.Contains(fault.HintOf(err), "by hand") {
 		t.Errorf("err = %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 // Every configuration docs/chat.md shows is one the program reads, and opens a
@@ -24,7 +25,7 @@ func TestChatPage(t *testing.T) {
 	}
 	for _, one := range shown {
 		env := config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-test"}
-		loaded, err := config.Load(config.Sources{File: write(t, one[1]), Env: env})
+		loaded, err := config.Load(config.Sources{File: configtest.WriteFile(t, one[1]), Env: env})
 		if err != nil {
 			t.Errorf("%v in\n%s", err, one[1])
 			continue
@@ -53,7 +54,7 @@ func TestChatSettings(t *testing.T) {
 		"a provider": "[chat]\nprovider = \"oracle\"\n", "an offer": "[chat]\noffer = \"maybe\"\n", "a slot": "[chat.prompts]\nidentiti = \"x\"\n",
 		"iterations": "[chat]\niterations = 0\n",
 	} {
-		if _, err := config.Load(config.Sources{File: write(t, text), Env: config.Environment{"HOME": home}}); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
+		if _, err := config.Load(config.Sources{File: configtest.WriteFile(t, text), Env: config.Environment{"HOME": home}}); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
 			t.Errorf("%s that is none: %v", name, err)
 		}
 	}

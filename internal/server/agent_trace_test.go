@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
@@ -31,7 +32,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := llmtest.Play(t, steps...)
-	file := write(t, "[chat]\nbase_url = \""+model.URL+"\"\n[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n")
+	file := configtest.WriteFile(t, "[chat]\nbase_url = \""+model.URL+"\"\n[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n")
 	env := config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}
 	loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	if err != nil {

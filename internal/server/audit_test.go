@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -30,9 +31,9 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	pinned := &shop{}
 	extra := serveTools(t, "extra", &shop{})
 	startup := filepath.Join(t.TempDir(), "startup.lua")
-	rewrite(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
+	configtest.ReplaceFile(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
 	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", fine) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", pinned) + "\"\n"
-	file := write(t, base)
+	file := configtest.WriteFile(t, base)
 	url, srv := start(t, config.Sources{
 		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
@@ -75,7 +76,7 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	if said := root.call("approval_decide", `{"id":"`+id+`","decision":"deny"}`); strings.Contains(said, `"isError":true`) {
 		t.Fatalf("%s\n%s", answer, said)
 	}
-	rewrite(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
+	configtest.ReplaceFile(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
 	clocktest.Await(t, func() bool { return len(srv.policy.Settings().Rules) == 1 })
 	if err := srv.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)

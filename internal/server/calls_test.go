@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
@@ -14,7 +15,7 @@ import (
 // A call at /mcp/{namespace} is counted, told and traced like one at /mcp.
 func TestRelayedCallsAreSeen(t *testing.T) {
 	t.Parallel()
-	url, srv := start(t, config.Sources{File: write(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
 	srv.upstreams.Await(t.Context(), "far")
 	heard := srv.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
 	defer heard.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -52,10 +53,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 			file.WriteString("env = { MEMORY_FILE_PATH = '" + filepath.Join(folder, "memory.jsonl") + "' }\n")
 		}
 	}
-	path := filepath.Join(t.TempDir(), "luanette.toml")
-	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := configtest.WriteFile(t, file.String())
 	env := config.ProcessEnvironment(os.Environ())
 	url, srv := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
 	srv.upstreams.WaitAll(t.Context(), 2*time.Minute)
@@ -190,19 +188,13 @@ func codeMode(t *testing.T, language string) (examples []string) {
 
 func TestCodeModeSettingsAreReal(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "luanette.toml")
-	if err := os.WriteFile(path, []byte(codeMode(t, "toml")[0]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := configtest.WriteFile(t, codeMode(t, "toml")[0])
 	loaded, err := config.Load(config.Sources{File: path})
 	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.CodeThreshold != builtin.DefaultThreshold {
 		t.Errorf("%+v, %v", loaded, err)
 	}
 	for _, wrong := range []string{"mode = 'cod'", "result_kb = 0"} {
-		if err := os.WriteFile(path, []byte("[mcp]\n"+wrong), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := config.Load(config.Sources{File: path}); err == nil {
+		if _, err := config.Load(config.Sources{File: configtest.WriteFile(t, "[mcp]\n"+wrong)}); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}

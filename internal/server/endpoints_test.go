@@ -24,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
@@ -144,7 +145,7 @@ concurrent = 1
 		}
 	}
 	s.url, s.srv = start(t, config.Sources{
-		File: write(t, text),
+		File: configtest.WriteFile(t, text),
 		Env: config.Environment{
 			"ROOT": "root-token", "SOME": "some-token", "POOR": "poor-token", "SINGLE": "single-token",
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
@@ -525,7 +526,7 @@ func TestEveryRouteKeepsTheRate(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Say: []string{"yes"}} })
 	url, srv := start(t, config.Sources{
-		File: write(t, "[chat]\nbase_url = \""+model.URL+"\"\nrate = 1\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\nrate = 1\n[keys.free]\nenv = \"FREE\"\nscopes = [\"chat\"]\n"),
+		File: configtest.WriteFile(t, "[chat]\nbase_url = \""+model.URL+"\"\nrate = 1\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\nrate = 1\n[keys.free]\nenv = \"FREE\"\nscopes = [\"chat\"]\n"),
 		Env:  config.Environment{"ROOT": "root-token", "FREE": "free-token", "ANTHROPIC_API_KEY": llmtest.Key},
 	})
 	ask := func(method, path, token, body string) (*http.Response, string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -23,7 +24,7 @@ func TestEveryKindOfEventIsRelayed(t *testing.T) {
 	t.Cleanup(model.Close)
 	behind, _ := start(t, config.Sources{})
 	front, _ := start(t, config.Sources{
-		File: write(t, "[upstreams.far]\nurl = \""+behind+"/mcp\"\n[approvals]\n\"far.script_store\" = \"writes\"\n"),
+		File: configtest.WriteFile(t, "[upstreams.far]\nurl = \""+behind+"/mcp\"\n[approvals]\n\"far.script_store\" = \"writes\"\n"),
 		Env:  config.Environment{"LUANETTE_CHAT_BASE_URL": model.URL, "ANTHROPIC_API_KEY": "sk-test"},
 	})
 	heard := listenTo(t, front)

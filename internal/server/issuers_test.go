@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 // A token of an issuer in the configuration opens what its scope says, and is never
@@ -25,7 +26,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		defer mu.Unlock()
 		sent = append(sent, r.Header.Get("Authorization"))
 	})
-	file := write(t, `
+	file := configtest.WriteFile(t, `
 [mcp]
 mode = "direct"
 [upstreams.one]
@@ -87,7 +88,7 @@ jwks = "`+mint.Keys()+`"
 // whether it may.
 func TestWhoMakesTokens(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, config.Sources{File: write(t, `
+	url, _ := start(t, config.Sources{File: configtest.WriteFile(t, `
 [issuers.corp]
 issuer = "https://login.example"
 audience = "https://hub.example/mcp"

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -44,7 +45,7 @@ func TestEveryRouteIsShut(t *testing.T) {
 		scopes[s] = "only-" + string(s)
 		env["KEY_"+strings.ToUpper(string(s))] = scopes[s]
 	}
-	file := write(t, `
+	file := configtest.WriteFile(t, `
 keys.read  = { env = "KEY_READ",  scopes = ["read"] }
 keys.chat  = { env = "KEY_CHAT",  scopes = ["chat"] }
 keys.mcp   = { env = "KEY_MCP",   scopes = ["mcp"] }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -59,7 +60,7 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 // So does every setting of an upstream: at once, all of them.
 func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	t.Parallel()
-	_, srv := start(t, config.Sources{File: write(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
+	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
 	other := map[string]any{
 		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
@@ -155,7 +156,7 @@ func TestAReloadAppliesVariablesFlagsAndLimits(t *testing.T) {
 	t.Parallel()
 	other, _ := start(t, config.Sources{})
 	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"
-	file := write(t, up)
+	file := configtest.WriteFile(t, up)
 	_, srv := start(t, config.Sources{File: file, Env: config.Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})
 	srv.upstreams.Await(t.Context(), "up")
 	call := func() error {
@@ -167,7 +168,7 @@ func TestAReloadAppliesVariablesFlagsAndLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rewrite(t, file, "approve = \"never\"\nread_only_tools = []\nlisten = \"127.0.0.1:9\"\njobs.workers = 3\n"+up+"rate = 1\n")
+	configtest.ReplaceFile(t, file, "approve = \"never\"\nread_only_tools = []\nlisten = \"127.0.0.1:9\"\njobs.workers = 3\n"+up+"rate = 1\n")
 	srv.Reload(t.Context())
 	if p := srv.approvals.Policy(); p.Default != "writes" || !slices.Equal(srv.policy.Settings().Readers, []string{"up.*"}) {
 		t.Errorf("the file won over the environment: %+v, %+v", p, srv.policy.Settings())

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -81,11 +82,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(args{"beats": []float64{1}, "bpm": 90})
 	}))
 	t.Cleanup(model.Close)
-	path := filepath.Join(t.TempDir(), "luanette.toml")
-	if err := os.WriteFile(path, []byte("[hoot.services]\nbeatthis = \""+model.URL+"\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sources := config.Sources{File: path, Flags: map[string]string{"data": t.TempDir()}}
+	sources := config.Sources{File: configtest.WriteFile(t, "[hoot.services]\nbeatthis = \""+model.URL+"\"\n"), Flags: map[string]string{"data": t.TempDir()}}
 	build := func() *Server {
 		t.Helper()
 		loaded, err := config.Load(sources)

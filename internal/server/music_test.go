@@ -23,6 +23,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/audio"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -85,11 +86,7 @@ func settings(t *testing.T, m *music, more string) config.Sources {
 		text += fmt.Sprintf("%s = %q\n", name, m.models.url+"/"+name)
 	}
 	text += "orpheus_loops = \"http://127.0.0.1:1\"\n" // nobody is there
-	path := filepath.Join(t.TempDir(), "luanette.toml")
-	if err := os.WriteFile(path, []byte(text+more), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return config.Sources{File: path}
+	return config.Sources{File: configtest.WriteFile(t, text+more)}
 }
 
 func inProcess(t *testing.T) *music {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -69,7 +70,7 @@ func (v keyholder) call(name, args string) string {
 func TestKeysAreNarrowed(t *testing.T) {
 	t.Parallel()
 	one, two := stranger(t, nil), stranger(t, nil)
-	file := write(t, `
+	file := configtest.WriteFile(t, `
 [mcp]
 mode = "direct"
 [upstreams.one]

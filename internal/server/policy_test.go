@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -85,13 +86,9 @@ func newTown(t *testing.T, more string) *town {
 			t.Fatal(err)
 		}
 	}
-	file := filepath.Join(w.folder, "luanette.toml")
 	text := fmt.Sprintf("%s\n[scripts]\nfolder = %q\nwrite = [%q]\n[upstreams.crm]\nurl = %q\nlabels = [\"secret\"]\n[upstreams.mail]\nurl = %q\naccepts = [\"secret\"]\n[upstreams.web]\nurl = %q\nexpose = \"all\"\n",
 		more, filepath.Join(w.folder, "scripts"), write, serveTools(t, "crm", w.crm), serveTools(t, "mail", w.mail), serveTools(t, "web", w.web))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"HOME": w.folder}})
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, text), Env: config.Environment{"HOME": w.folder}})
 	srv.upstreams.WaitAll(t.Context(), time.Minute)
 	srv.catalog.Refresh(t.Context())
 	w.mcpClient, w.srv = connect(t, url), srv

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -21,7 +22,7 @@ func TestDatabaseByReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := config.Environment{"HOME": t.TempDir(), "WHERE": tt.database}
-			file := write(t, `database = "${env:WHERE}"`)
+			file := configtest.WriteFile(t, `database = "${env:WHERE}"`)
 			_, srv := start(t, config.Sources{File: file, Env: env, Flags: map[string]string{"node": "west"}})
 			if srv.isShared() != tt.shared {
 				t.Errorf("shared: %v", !tt.shared)

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/observe/telemetry"
@@ -147,7 +148,7 @@ func (c *mcpClient) eval(code string, params map[string]any) string {
 func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
-	file := write(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+echoServer(t, "right", sink)+"/mcp\"\n")
+	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+echoServer(t, "right", sink)+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	srv.upstreams.Wait(t.Context(), "left")
 	srv.upstreams.Wait(t.Context(), "right")
@@ -239,7 +240,7 @@ func awaitSpanOf(t *testing.T, sink *otlptest.Sink, service, name string) (found
 
 func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	t.Parallel()
-	file := write(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", otlptest.Start(t))+"/mcp\"\n")
+	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", otlptest.Start(t))+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
 	srv.upstreams.Wait(t.Context(), "left")
 	srv.catalog.Refresh(t.Context())
@@ -252,7 +253,7 @@ func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 func TestScriptsStartOnlyProgramsThatAreAllowed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	file := write(t, "[scripts]\ncommands = [\"pwd\", \"env\"]\nwrite = ["+strconv.Quote(folder)+"]\nenv = [\"SHOWN\"]\n")
+	file := configtest.WriteFile(t, "[scripts]\ncommands = [\"pwd\", \"env\"]\nwrite = ["+strconv.Quote(folder)+"]\nenv = [\"SHOWN\"]\n")
 	env := config.Environment{"SHOWN": "yes", "SECRET": "no", "PATH": os.Getenv("PATH")}
 	url, _ := start(t, config.Sources{File: file, Env: env})
 	client := connect(t, url)

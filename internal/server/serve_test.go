@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
@@ -212,15 +213,15 @@ func TestADeadCollectorHurtsNobody(t *testing.T) {
 
 func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
-	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
+	file := configtest.WriteFile(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
 	_, srv := start(t, config.Sources{File: file})
 	before, _ := srv.upstreams.Manager.Status("a")
-	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
+	configtest.ReplaceFile(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
 	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "a c" })
 	if after, _ := srv.upstreams.Manager.Status("a"); after.Generation != before.Generation {
 		t.Error("an upstream that did not change was connected anew")
 	}
-	rewrite(t, file, "[upstreams.c]\nurl = 7\n")
+	configtest.ReplaceFile(t, file, "[upstreams.c]\nurl = 7\n")
 	srv.Reload(t.Context())
 	if got := strings.Join(srv.upstreams.Namespaces(), " "); got != "a c" {
 		t.Errorf("a broken file changed the upstreams to %s", got)
@@ -231,7 +232,7 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 // it again, but not put another server in its place.
 func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
 	t.Parallel()
-	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
+	file := configtest.WriteFile(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
 	_, srv := start(t, config.Sources{File: file})
 	before, _ := srv.upstreams.Manager.Status("a")
 	if removed, err := srv.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
@@ -251,7 +252,7 @@ func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
 
 func TestVariablesAreFilledIn(t *testing.T) {
 	t.Parallel()
-	file := write(t, `[upstreams.a]
+	file := configtest.WriteFile(t, `[upstreams.a]
 command = "${HOME}/bin/server"
 args = ["--level", "${LEVEL:-low}"]
 env = { TOKEN = "${env:A_TOKEN}", OTHER = "${NOT_SET}" }
@@ -287,11 +288,11 @@ headers = { X-Key = "${A_TOKEN}" }
 // makes no sense costs only itself.
 func TestAnImportIsReadAgain(t *testing.T) {
 	t.Parallel()
-	file := write(t, "[mcp]\nimport = [\"servers.json\"]\n")
+	file := configtest.WriteFile(t, "[mcp]\nimport = [\"servers.json\"]\n")
 	servers := filepath.Join(filepath.Dir(file), "servers.json")
-	rewrite(t, servers, `{"mcpServers": {}}`)
+	configtest.ReplaceFile(t, servers, `{"mcpServers": {}}`)
 	_, srv := start(t, config.Sources{File: file})
-	rewrite(t, servers, `{"mcpServers": {
+	configtest.ReplaceFile(t, servers, `{"mcpServers": {
 		"good": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "${NOT_SET}"}}, // a comment
 		"none": {},
 	}}`)
@@ -304,15 +305,15 @@ func TestAnImportIsReadAgain(t *testing.T) {
 // though its file comes later still.
 func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	t.Parallel()
-	file := write(t, "")
+	file := configtest.WriteFile(t, "")
 	_, srv := start(t, config.Sources{File: file})
 	elsewhere := t.TempDir()
 	servers := filepath.Join(elsewhere, "servers.json")
-	rewrite(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
+	configtest.ReplaceFile(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
 	stderr := srv.options.Stderr.(*banner)
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
 	for _, name := range []string{"one", "two"} {
-		rewrite(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
+		configtest.ReplaceFile(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
 		clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == name })
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
@@ -18,9 +19,9 @@ func TestFrontEndsHearOfScriptsAndSettings(t *testing.T) {
 	t.Parallel()
 	endpoint := "ipc://" + filepath.Join(t.TempDir(), "bridge")
 	text := "[bridge]\nlisten = \"" + endpoint + "\"\n"
-	file := write(t, text)
+	file := configtest.WriteFile(t, text)
 	_, srv := start(t, config.Sources{File: file})
-	_, front := start(t, config.Sources{File: write(t, "[upstreams.back]\nurl = \"zmq+"+endpoint+"\"\n")})
+	_, front := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.back]\nurl = \"zmq+"+endpoint+"\"\n")})
 	heard := front.bus.Subscribe(event.Options{Types: []string{"script.invalidate", "config.update"}})
 	defer heard.Close()
 	front.upstreams.Await(t.Context(), "back")
@@ -31,7 +32,7 @@ func TestFrontEndsHearOfScriptsAndSettings(t *testing.T) {
 	if raw, _ := json.Marshal(e.Data); err != nil || e.Type != "script.invalidate" || !strings.Contains(string(raw), first) {
 		t.Errorf("heard %s %s, %v", e.Type, raw, err)
 	}
-	rewrite(t, file, text+"[upstreams.new]\nurl = \"http://127.0.0.1:1/mcp\"\nheaders = { Authorization = \"Bearer hush-hush\" }\n")
+	configtest.ReplaceFile(t, file, text+"[upstreams.new]\nurl = \"http://127.0.0.1:1/mcp\"\nheaders = { Authorization = \"Bearer hush-hush\" }\n")
 	e, err = heard.Next(t.Context())
 	raw, _ := json.Marshal(e.Data)
 	if err != nil || e.Type != "config.update" || !strings.Contains(string(raw), `"upstreams.new"`) || !strings.Contains(string(raw), "127.0.0.1:1/mcp") {

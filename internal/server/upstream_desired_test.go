@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -34,7 +35,7 @@ func nodeOn(t *testing.T, database, name, text string, change ...func(*Options))
 		Env:   config.Environment{"LUANETTE_OAUTH_KEY": "a key that is long enough for all"},
 	}
 	if text != "" {
-		sources.File = write(t, text)
+		sources.File = configtest.WriteFile(t, text)
 	}
 	url, srv := start(t, sources, change...)
 	return far{t, url, srv}
@@ -169,7 +170,7 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 func TestAnEditedEntryComesBack(t *testing.T) {
 	t.Parallel()
 	one, _ := start(t, config.Sources{})
-	file := write(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
+	file := configtest.WriteFile(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
 	n := far{t, url, srv}
 	for _, name := range []string{"far", "near"} {
@@ -181,7 +182,7 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := strings.Replace(string(text), "[upstreams.near]", "read_only = true\n[upstreams.near]", 1)
-	rewrite(t, file, changed)
+	configtest.ReplaceFile(t, file, changed)
 	n.await("far", "connected")
 	if got := n.await("near", upstreamset.StateRemoved); !strings.HasSuffix(got.ConfiguredAt, ":4") {
 		t.Errorf("near is at %s", got.ConfiguredAt)

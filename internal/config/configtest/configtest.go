@@ -1,4 +1,5 @@
-package config
+// Package configtest has what tests of configurations share.
+package configtest
 
 import (
 	"os"
@@ -7,8 +8,8 @@ import (
 	"testing"
 )
 
-// write writes a luanette.toml into a temporary folder.
-func write(t *testing.T, text string) string {
+// WriteFile writes a luanette.toml into a new temporary folder and returns its path.
+func WriteFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "luanette.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -17,8 +18,9 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// rewrite changes a file as editors do: it replaces the file by a new one.
-func rewrite(t *testing.T, path, text string) {
+// ReplaceFile writes a file as editors do: it renames a new file to path, so that no
+// reader sees half of the text.
+func ReplaceFile(t testing.TB, path, text string) {
 	t.Helper()
 	fresh := path + ".new"
 	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
@@ -29,8 +31,8 @@ func rewrite(t *testing.T, path, text string) {
 	}
 }
 
-// fenced returns the code blocks of a page in one language.
-func fenced(page, language string) (blocks []string) {
+// CodeBlocks returns the code blocks of a Markdown page that are in one language.
+func CodeBlocks(page, language string) (blocks []string) {
 	inside := false
 	for line := range strings.Lines(page) {
 		switch mark := strings.TrimSpace(line); {
