@@ -114,12 +114,3 @@ func settingKeys() []string {
 	}
 	return keys
 }
-
-func upstreamKeys() []string {
-	t := reflect.TypeFor[Upstream]()
-	keys := make([]string, t.NumField())
-	for i := range keys {
-		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("toml"), ",")
-	}
-	return keys
-}

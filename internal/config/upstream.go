@@ -1,0 +1,90 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Upstream is one tool server to connect to: a URL, or a command to run.
+// Its address, command, environment and headers may refer to variables of the server's
+// environment, as ${VAR} or ${VAR:-default}.
+type Upstream struct {
+	URL       string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
+	Command   string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
+	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
+	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"environment variables for the program; it inherits no others"`
+	EnvFile   string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
+	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
+	Transport string            `toml:"transport,omitempty" help:"auto, http, sse, stdio or zmq+tcp"`
+	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
+	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
+	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
+	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take without progress (60s)"`
+	MaxTime   Duration          `toml:"max_time,omitempty" help:"how long one call may take in total (30m)"`
+	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to be restored (2s)"`
+	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
+	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
+	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
+	Prefixes  []string          `toml:"prefixes,omitempty" help:"prefixes of tool names; tools with such a prefix are listed under their own names, without the namespace"`
+	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
+	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
+	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools with readOnlyHint exist"`
+	Aliases   map[string]string `toml:"aliases,omitempty" help:"additional names of its tools: alias = the tool's own name"`
+	Priority  int               `toml:"priority,omitempty" help:"priority of its tools: higher ones are listed and found first"`
+	Ranks     map[string]int    `toml:"priorities,omitempty" help:"priority of single tools, added to that of the server"`
+	OAuth     *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
+	Approve   string            `toml:"approve,omitempty" help:"which of its tools need approval when scripts call them: never, writes or all"`
+	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they are, pin withholds each definition until it is approved"`
+	Labels    []string          `toml:"labels,omitempty" help:"labels of the data read from it; such data may only flow where they are accepted; docs/policy.md"`
+	Accepts   []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
+	Enabled   *bool             `toml:"enabled,omitempty" help:"false disables it"`
+
+	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
+	Rate       int `toml:"rate,omitempty" help:"how many calls a minute are sent; further calls are refused"`
+}
+
+// checkUpstreams refuses upstreams that cannot be connected to.
+func (c *Config) checkUpstreams() error {
+	for name, u := range c.Upstreams {
+		if (u.URL == "") == (u.Command == "") {
+			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
+				WithHint("url connects to a running server; command starts one")
+		}
+		if err := u.OAuth.check(name); err != nil {
+			return err
+		}
+		if err := u.rule().Validate(); err != nil {
+			return fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
+		}
+	}
+	return nil
+}
+
+// checkPrefixes refuses empty prefixes, and those that two upstreams have.
+func (c *Config) checkPrefixes() error {
+	leads := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		for _, prefix := range c.Upstreams[name].Prefixes {
+			if other, twice := leads[prefix]; twice || prefix == "" {
+				return fault.New(fault.Config, "upstreams.%s.prefixes: %q already belongs to %s", name, prefix, cmp.Or(other, "everywhere")).
+					WithHint("a prefix such as \"cas_\" belongs to one upstream; the longest matching prefix is used")
+			}
+			leads[prefix] = name
+		}
+	}
+	return nil
+}
+
+func upstreamKeys() []string {
+	t := reflect.TypeFor[Upstream]()
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("toml"), ",")
+	}
+	return keys
+}
