@@ -95,7 +95,7 @@ func TestRollingRestart(t *testing.T) {
 		t.Skip("make nodes runs it: it starts several servers")
 	}
 	t.Parallel()
-	f := newFleet(t, "linger = \"6s\"") // longer than anything here stands still
+	f := newFleet(t, "shutdown_delay = \"6s\"") // longer than anything here stands still
 	b := &balancer{crew: f.crew, ready: map[*fleetNode]bool{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup

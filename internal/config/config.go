@@ -15,26 +15,26 @@ import (
 // the later source takes precedence. Settings tagged live take effect when the file
 // changes, all others at the next start: see live.go.
 type Config struct {
-	Listen    string              `toml:"listen" help:"address the HTTP server listens on"`
-	Data      string              `toml:"data" help:"folder for all stored data"`
-	Database  string              `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
-	Blobs     string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
-	Node      string              `toml:"node" help:"name of this process among those that share a Postgres database; it must be unique; the machine's name when empty"`
-	Drain     Duration            `toml:"drain" help:"how long running calls and chat turns may take to finish when the server stops; jobs continue later"`
-	Linger    Duration            `toml:"linger" help:"how long a stopping server still serves requests while /ready reports 503, for load balancers that poll it"`
-	GCPercent int                 `toml:"gc_percent" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
-	Log       Log                 `toml:"log"`
-	Telemetry Telemetry           `toml:"telemetry"`
-	HUD       HUD                 `toml:"hud"`
-	MCP       MCP                 `toml:"mcp"`
-	Scripts   Scripts             `toml:"scripts"`
-	Jobs      Jobs                `toml:"jobs"`
-	Bridge    Bridge              `toml:"bridge"`
-	Hoot      Hoot                `toml:"hoot"`
-	Chat      Chat                `toml:"chat"`
-	OAuth     OAuth               `toml:"oauth"`
-	Keys      map[string]Key      `toml:"keys"`
-	Upstreams map[string]Upstream `toml:"upstreams" live:"yes"`
+	Listen        string              `toml:"listen" help:"address the HTTP server listens on"`
+	Data          string              `toml:"data" help:"folder for all stored data"`
+	Database      string              `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
+	Blobs         string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
+	Node          string              `toml:"node" help:"name of this process among those that share a Postgres database; it must be unique; the machine's name when empty"`
+	Drain         Duration            `toml:"drain" help:"how long running calls and chat turns may take to finish when the server stops; jobs continue later"`
+	ShutdownDelay Duration            `toml:"shutdown_delay" was:"linger" help:"how long a stopping server still serves requests while /ready reports 503, for load balancers that poll it"`
+	GCPercent     int                 `toml:"gc_percent" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
+	Log           Log                 `toml:"log"`
+	Telemetry     Telemetry           `toml:"telemetry"`
+	HUD           HUD                 `toml:"hud"`
+	MCP           MCP                 `toml:"mcp"`
+	Scripts       Scripts             `toml:"scripts"`
+	Jobs          Jobs                `toml:"jobs"`
+	Bridge        Bridge              `toml:"bridge"`
+	Hoot          Hoot                `toml:"hoot"`
+	Chat          Chat                `toml:"chat"`
+	OAuth         OAuth               `toml:"oauth"`
+	Keys          map[string]Key      `toml:"keys"`
+	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
 
 	Sessions      Sessions          `toml:"sessions"`
 	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`

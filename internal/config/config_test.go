@@ -136,3 +136,30 @@ env = { TOKEN = "hunter2" }
 		}
 	}
 }
+
+// TestShownConfigurationCanBeLoaded checks that what Show writes is a file that gives the
+// same configuration.
+func TestShownConfigurationCanBeLoaded(t *testing.T) {
+	t.Parallel()
+	loaded, err := Load(Sources{
+		File: write(t, "approve = \"writes\"\ntrust = \"pin\"\nmax_connections = 7\n[upstreams.fs]\ncommand = \"npx\"\n"),
+		Env:  Environment{"HOME": "/home/me"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := loaded.Show(&out); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(Sources{File: write(t, out.String()), Env: Environment{"HOME": "/elsewhere"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := Entries(&loaded.Config)
+	for i, e := range Entries(&again.Config) {
+		if !sameValue(e.Value, was[i].Value) {
+			t.Errorf("%s = %v, want %v", e.Key, e.Value, was[i].Value)
+		}
+	}
+}

@@ -44,7 +44,7 @@ type pending struct {
 // WithLive returns the effective configuration after another was read: its live settings,
 // and the other settings of l, which the server started with.
 func (l *Loaded) WithLive(fresh *Loaded) *Loaded {
-	both := &Loaded{Config: l.Config, File: fresh.File, Origins: maps.Clone(l.Origins), sources: l.sources}
+	both := &Loaded{Config: l.Config, File: fresh.File, Origins: maps.Clone(l.Origins), Warnings: fresh.Warnings, sources: l.sources}
 	shown := map[string]string{}
 	for _, s := range settingsOf(&fresh.Config) {
 		if line, err := s.show("value"); err == nil {

@@ -21,6 +21,8 @@ type Loaded struct {
 	File    string            // the file read, or ""
 	Origins map[string]string // by key: "file", "environment" or "flag"; absent means default
 
+	Warnings []string // settings that are given by their former names
+
 	sources Sources   // to read the configuration again
 	waiting []pending // settings of the file that take effect at the next start
 }
@@ -55,7 +57,7 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 			return nil, err
 		}
 	}
-	if err := loaded.readEnvironment(sources.Env); err != nil {
+	if err := loaded.readEnvironment(loaded.currentVariables(sources.Env)); err != nil {
 		return nil, err
 	}
 	if err := loaded.readFlags(sources.Flags); err != nil {

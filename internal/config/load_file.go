@@ -21,20 +21,20 @@ func (l *Loaded) readFile(path string) error {
 			WithHint("name another file with --config, or omit it to start with the defaults")
 	}
 	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
-	if err := decoder.Decode(&l.Config); err != nil {
-		return decodeFault(path, string(text), err)
-	}
 	l.File = path
+	err = decoder.Decode(&l.Config)
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) {
+		err = l.unknownKeys(text, unknown)
+	} else if err != nil {
+		err = decodeFault(path, string(text), err)
+	}
 	l.markFileKeys(text)
-	return nil
+	return err
 }
 
 // decodeFault turns the decoder's error into "file:line: key: problem".
 func decodeFault(path, text string, err error) error {
-	var unknown *toml.StrictMissingError
-	if errors.As(err, &unknown) {
-		return unknownKeys(path, unknown)
-	}
 	var bad *toml.DecodeError
 	if !errors.As(err, &bad) {
 		return fault.Wrap(fault.Config, err, "%s", path)
@@ -76,15 +76,26 @@ func keyAt(text string, line int) string {
 	return key
 }
 
-func unknownKeys(path string, unknown *toml.StrictMissingError) error {
+// unknownKeys handles the keys that the decoder does not know: former keys set their
+// settings, all others are reported.
+func (l *Loaded) unknownKeys(text []byte, unknown *toml.StrictMissingError) error {
 	var problems, hints []string
 	for _, missing := range unknown.Errors {
 		line, column := missing.Position()
 		key := strings.Join(missing.Key(), ".")
-		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", path, line, column, key))
+		if s, ok := l.renamed(key); ok {
+			if err := l.setFormer(s, text, line); err != nil {
+				return err
+			}
+			continue
+		}
+		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
 		if near := nearestKey(key); near != "" {
 			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
 		}
+	}
+	if len(problems) == 0 {
+		return nil
 	}
 	hints = append(hints, "docs/configuration.md lists every key")
 	return fault.New(fault.Config, "%s", strings.Join(problems, "\n")).WithHint("%s", strings.Join(hints, " "))

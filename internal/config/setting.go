@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 // flag can set as text.
 type setting struct {
 	key    string // "log.level"
+	was    string // its former key, or ""
 	help   string
 	secret string // what Show hides: "", "url" or "all"
 	alias  string // another variable that sets it; its own takes precedence
@@ -20,8 +22,10 @@ type setting struct {
 }
 
 // variable returns the name of the environment variable that sets it.
-func (s setting) variable() string {
-	return "LUANETTE_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+func (s setting) variable() string { return variableOf(s.key) }
+
+func variableOf(key string) string {
+	return "LUANETTE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 // set parses text by the field's type.
@@ -85,9 +89,13 @@ func splitList(text string) []string {
 	return items
 }
 
-// settingsOf returns the settings in the order of the fields.
+// settingsOf returns the settings in the order of the fields, but those outside of
+// sections first, as a file must have them.
 func settingsOf(c *Config) []setting {
-	return walkSettings(reflect.ValueOf(c).Elem(), "")
+	all := walkSettings(reflect.ValueOf(c).Elem(), "")
+	inSection := func(s setting) bool { return strings.Contains(s.key, ".") }
+	outside := slices.DeleteFunc(slices.Clone(all), inSection)
+	return append(outside, slices.DeleteFunc(all, func(s setting) bool { return !inSection(s) })...)
 }
 
 func walkSettings(v reflect.Value, prefix string) []setting {
@@ -100,7 +108,14 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 			found = append(found, walkSettings(v.Field(i), prefix+name+".")...)
 		case field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct: // a table of its own
 		case field.Type.Kind() != reflect.Map:
-			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), field.Tag.Get("alias"), isLive(field), v.Field(i)})
+			s := setting{
+				key: prefix + name, help: field.Tag.Get("help"), secret: field.Tag.Get("secret"),
+				alias: field.Tag.Get("alias"), live: isLive(field), field: v.Field(i),
+			}
+			if was := field.Tag.Get("was"); was != "" {
+				s.was = prefix + was
+			}
+			found = append(found, s)
 		}
 	}
 	return found

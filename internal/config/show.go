@@ -21,19 +21,10 @@ func (l *Loaded) markFileKeys(text []byte) {
 		return // it was decoded before, so this does not fail
 	}
 	for _, s := range settingsOf(&l.Config) {
-		if hasKey(given, strings.Split(s.key, ".")) {
+		if _, ok := lookUp(given, s.key); ok {
 			l.Origins[s.key] = "file"
 		}
 	}
-}
-
-func hasKey(table map[string]any, path []string) bool {
-	value, ok := table[path[0]]
-	if !ok || len(path) == 1 {
-		return ok
-	}
-	inner, ok := value.(map[string]any)
-	return ok && hasKey(inner, path[1:])
 }
 
 // Show writes the effective configuration as a luanette.toml with every key,
@@ -48,6 +39,9 @@ func (l *Loaded) Show(w io.Writer) error {
 	}
 	if names := l.RestartNeeded(); len(names) > 0 {
 		fmt.Fprintf(&out, "# restart needed for: %s\n", strings.Join(names, ", "))
+	}
+	for _, warning := range l.Warnings {
+		fmt.Fprintf(&out, "# warning: %s\n", warning)
 	}
 	section := ""
 	for _, s := range settingsOf(&l.Config) {

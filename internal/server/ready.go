@@ -42,12 +42,12 @@ func (srv *Server) notReady(ctx context.Context) string {
 	return ""
 }
 
-// linger keeps serving for a while after the stop signal, so that load balancers see that
-// the server is not ready before it refuses requests.
-func (srv *Server) linger(ctx context.Context) {
+// delayShutdown keeps serving for a while after the stop signal, so that load balancers
+// see that the server is not ready before it refuses requests.
+func (srv *Server) delayShutdown(ctx context.Context) {
 	srv.draining.Store(true)
 	srv.announceDrain(ctx)
-	if wait := time.Duration(srv.config.Linger); wait > 0 {
+	if wait := time.Duration(srv.config.ShutdownDelay); wait > 0 {
 		srv.log.InfoContext(ctx, "shutting down: not ready, still serving", "for", wait)
 		time.Sleep(wait)
 	}

@@ -63,8 +63,8 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range warnings {
-		srv.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
+	for _, warning := range slices.Concat(config.Warnings, warnings) {
+		srv.log.WarnContext(ctx, "configuration", "warning", warning)
 	}
 	settings := config.PolicySettings()
 	if !reflect.DeepEqual(*srv.policy.Settings(), settings) {

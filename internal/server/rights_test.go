@@ -165,7 +165,7 @@ func played(r llmtest.Request) llmtest.Step {
 func TestLabelsStayWithChats(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, played)
-	w := newTown(t, "[sessions]\nready_mb = 0\n[chat]\nkey = \""+llmtest.Key+"\"\nbase_url = \""+model.URL+"\"\n")
+	w := newTown(t, "[sessions]\ncache_mb = 0\n[chat]\nkey = \""+llmtest.Key+"\"\nbase_url = \""+model.URL+"\"\n")
 	base, _, _ := strings.Cut(w.url, "/mcp")
 	say := func(user string, steps ...string) string {
 		body, err := json.Marshal(map[string]string{"client_id": "c", "user_id": user, "message": "do " + strings.Join(steps, " ;; ")})
@@ -207,7 +207,7 @@ func TestLabelsStayWithChats(t *testing.T) {
 // What a job has read is read by who asks it for its result.
 func TestLabelsStayWithJobs(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, "[sessions]\nready_mb = 0\n")
+	w := newTown(t, "[sessions]\ncache_mb = 0\n")
 	for name, source := range map[string]string{
 		"lua":        "function main() return mcp.crm.get_customer{}.card end",
 		"javascript": "async function main() { return (await mcp.crm.get_customer({})).card }",

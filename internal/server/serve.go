@@ -57,7 +57,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	case err = <-failed: // the listener failed
 		stopBridge()
 	case <-ctx.Done():
-		srv.linger(ctx)
+		srv.delayShutdown(ctx)
 		var leaving sync.WaitGroup
 		leaving.Go(stopBridge)
 		srv.drain(ctx)
