@@ -271,7 +271,7 @@ func TestFailedFillLeavesNothing(t *testing.T) {
 	}{
 		"refused":      {no, func(*db.Filling) error { return no }},
 		"refused late": {no, func(f *db.Filling) error { return errors.Join(f.Finish(t.Context()), no) }},
-		"a row of nobody's": {db.ErrForeignKey, func(f *db.Filling) error {
+		"a row that refers to none": {db.ErrForeignKey, func(f *db.Filling) error {
 			rows := [][]any{{int64(7777), "no such room"}}
 			return f.Load(t.Context(), db.Table{Name: "pieces", Columns: []string{"id", "room"}}, func() (row []any, _ error) {
 				if len(rows) > 0 {
@@ -292,17 +292,17 @@ func TestFailedFillLeavesNothing(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	err := fillFrom(ended, to, tables, all, func(f *db.Filling) error { cancel(no); return f.Finish(ended) })
 	if err == nil {
-		t.Error("a filling that was called off went well")
+		t.Error("a cancelled filling succeeded")
 	}
 	if err := fillFrom(t.Context(), to, tables, all, func(f *db.Filling) error { return f.Finish(t.Context()) }); err != nil {
-		t.Errorf("after all that: %v", err)
+		t.Errorf("after the failures: %v", err)
 	}
 	err = fillFrom(t.Context(), to, tables, all, func(f *db.Filling) error { return nil })
 	if !errors.Is(err, db.ErrNotEmpty) || fault.CodeOf(err) != fault.Conflict {
-		t.Errorf("filled twice: %v", err)
+		t.Errorf("a second filling: %v", err)
 	}
 	if _, _, got := contentOf(t, to); len(got["pieces"]) != 200 {
-		t.Errorf("and it cost %d pieces", 200-len(got["pieces"]))
+		t.Errorf("the second filling removed %d pieces", 200-len(got["pieces"]))
 	}
 }
 
@@ -336,7 +336,7 @@ func TestInterruptedFill(t *testing.T) {
 	first.Wait()
 	refuses()
 	if err := fillFrom(t.Context(), to, nil, nil, func(f *db.Filling) error { return f.Finish(t.Context()) }); err != nil {
-		t.Fatalf("anew: %v", err)
+		t.Fatalf("starting over: %v", err)
 	}
 	dbtest.Open(t, to)
 }
@@ -360,7 +360,7 @@ func TestLoadErrors(t *testing.T) {
 				return f.Load(t.Context(), db.Table{Name: "rooms", Columns: []string{"name"}}, func() ([]any, error) { return nil, damaged })
 			})
 			if !errors.Is(err, damaged) {
-				t.Errorf("what came was damaged: %v", err)
+				t.Errorf("rows that cannot be read: %v", err)
 			}
 		})
 	}

@@ -42,6 +42,9 @@ func (p *postgres) fill(ctx context.Context, f func(*Filling) error) (err error)
 	if err := p.beginFill(ctx, conn); err != nil {
 		return err
 	}
+	defer func() { // closing the connection releases the lock too, but only when the server notices it
+		_, _ = conn.Exec(lasting, "SELECT pg_advisory_unlock($1)", p.key("fill"))
+	}()
 	if err := p.fillTables(ctx, f); err != nil {
 		return errors.Join(err, doing("empty the database again", p.empty(lasting, conn)))
 	}
