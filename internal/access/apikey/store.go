@@ -78,7 +78,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	if o.MaxAge <= 0 {
 		o.MaxAge = fresh
 	}
-	if err := store.Migrate(ctx, "keyring", migrations); err != nil {
+	if err := store.Migrate(ctx, "keyring", migrations); err != nil { // the name from before the package was called apikey
 		return nil, err
 	}
 	r := &Store{

@@ -133,11 +133,7 @@ func TestAClosedStore(t *testing.T) {
 func TestARecordWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
+	d := dbtest.OpenWith(t, server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	o, err := approval.Open(t.Context(), d, approval.Options{Policy: approval.Policy{Default: approval.Writes}})
 	if err != nil {
 		t.Fatal(err)

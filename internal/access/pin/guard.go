@@ -86,7 +86,7 @@ type Guard struct {
 // New makes a guard for the tools of inner. Pins are stored in a database, whose tables
 // it migrates.
 func New(ctx context.Context, database *db.DB, inner tool.Lister, o Options) (*Guard, error) {
-	if err := database.Migrate(ctx, "trust", migrations); err != nil {
+	if err := database.Migrate(ctx, "trust", migrations); err != nil { // the name from before the package was called pin
 		return nil, err
 	}
 	if o.Clock == nil {

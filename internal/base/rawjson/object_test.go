@@ -90,7 +90,7 @@ func FuzzEdit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, key string) {
 		var before map[string]json.RawMessage
 		if rawjson.Valid(data) != nil || json.Unmarshal(data, &before) != nil || before == nil {
-			t.Skip("no object")
+			return // only objects can be edited
 		}
 		key = strings.ToValidUTF8(key, "?")
 		raw, ok := rawjson.Get(data, key)

@@ -304,19 +304,19 @@ func (d *Handler) chooseMode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var wish ChosenMode
-	if err := readJSON(w, r, &wish); err != nil {
+	var chosen ChosenMode
+	if err := readJSON(w, r, &chosen); err != nil {
 		return err
 	}
-	if wish.Mode != "" {
-		if _, err := d.service.Mode(r.Context(), p.Org, wish.Mode); err != nil {
+	if chosen.Mode != "" {
+		if _, err := d.service.Mode(r.Context(), p.Org, chosen.Mode); err != nil {
 			return err
 		}
 	}
-	if _, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) { p.Mode = wish.Mode }); err != nil {
+	if _, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) { p.Mode = chosen.Mode }); err != nil {
 		return err
 	}
-	httpjson.JSON(w, http.StatusOK, wish)
+	httpjson.JSON(w, http.StatusOK, chosen)
 	return nil
 }
 

@@ -56,15 +56,15 @@ func (d *Handler) setPreferences(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var wish Preferences
-	if err := readJSON(w, r, &wish); err != nil {
+	var body Preferences
+	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if err := conversation.CheckLanguage(wish.ResponseLanguage); err != nil {
+	if err := conversation.CheckLanguage(body.ResponseLanguage); err != nil {
 		return err
 	}
 	prefs, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) {
-		p.ResponseLanguage, p.LanguageChosen = wish.ResponseLanguage, true
+		p.ResponseLanguage, p.LanguageChosen = body.ResponseLanguage, true
 	})
 	if err != nil {
 		return err

@@ -18,11 +18,7 @@ import (
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
+	d := dbtest.OpenWith(t, server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	var back sync.WaitGroup
 	moments := map[string]int{}
 	unreachable := func(moment, wanted string) {

@@ -77,7 +77,7 @@ type Service struct {
 
 // Open migrates the tables and resumes interrupted turns.
 func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
-	if err := database.Migrate(ctx, "talk", migrations); err != nil {
+	if err := database.Migrate(ctx, "talk", migrations); err != nil { // the name from before the package was called conversation
 		return nil, err
 	}
 	if o.Depth <= 0 {

@@ -52,7 +52,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	service := &Service{db: database, options: o, waiting: map[string]chan struct{}{}, running: map[string]context.CancelFunc{}}
-	return service, database.Migrate(ctx, "errand", migrations)
+	return service, database.Migrate(ctx, "errand", migrations) // the name from before the package was called remotecall
 }
 
 // Self returns the id of this node.

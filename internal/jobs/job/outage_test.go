@@ -88,11 +88,7 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
+	d := dbtest.OpenWith(t, server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	s := &shaky{approvalsFake: newApprovalsFake(), t: t, server: server, shaken: map[string]bool{}, made: map[string]int{}}
 	q := open(t, d, s, job.Options{Node: "a", Approvals: s, Events: event.New(event.BusOptions{})})
 	defer shut(t, q)

@@ -27,7 +27,7 @@ type Store struct {
 // Open migrates the tables and returns the store. A session expires after it was idle
 // for that long.
 func Open(ctx context.Context, database *db.DB, idle time.Duration) (*Store, error) {
-	return &Store{database, idle}, database.Migrate(ctx, "visit", migrations)
+	return &Store{database, idle}, database.Migrate(ctx, "visit", migrations) // the name from before the package was called sessionstore
 }
 
 // key hashes the id, so that a reader of the table cannot use the session.

@@ -61,7 +61,7 @@ type Store struct {
 
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, database *db.DB, box secret.Box) (*Store, error) {
-	if err := database.Migrate(ctx, "wanted", migrations); err != nil {
+	if err := database.Migrate(ctx, "wanted", migrations); err != nil { // the name from before the package was called upstreamstore
 		return nil, err
 	}
 	return &Store{database, box}, nil

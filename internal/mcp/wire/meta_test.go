@@ -68,7 +68,7 @@ func FuzzLegacied(f *testing.F) {
 	f.Fuzz(func(t *testing.T, object []byte) {
 		want := members(object)
 		if want == nil {
-			t.Skip("no object")
+			return // only objects have these members
 		}
 		delete(want, "resultType")
 		if meta := members(want["_meta"]); len(meta) > 0 {

@@ -83,7 +83,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 		o.URL = func() string { return "" }
 	}
 	o.Services = o.Services.orDefault()
-	if err := database.Migrate(ctx, "hoot", migrations); err != nil {
+	if err := database.Migrate(ctx, "hoot", migrations); err != nil { // the name from before the package was called hootenanny
 		return nil, err
 	}
 	h := &Backend{db: database, store: o.Store, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}

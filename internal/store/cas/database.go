@@ -29,7 +29,7 @@ type Database struct {
 // OpenDatabase opens the store of a database, and creates or updates its tables. The
 // folder may be removed at any time: missing files are fetched again.
 func OpenDatabase(ctx context.Context, database *db.DB, near *Dir) (*Database, error) {
-	return &Database{database, near}, database.Migrate(ctx, "blobs", migrations)
+	return &Database{database, near}, database.Migrate(ctx, MigrationSet, migrations)
 }
 
 // Put stores all of r, in the folder and in the database.

@@ -9,7 +9,7 @@ import (
 
 // The tables, for packages that fill a database.
 const (
-	MigrationSet = "blobs" // name of the set of migrations
+	MigrationSet = "blobs" // name of the set of migrations, from before the package was called cas
 	TableBlobs   = "blobs"
 	TableParts   = "blob_parts"
 )

@@ -21,7 +21,8 @@ var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // Migrate brings the tables of one package up to date. The package embeds its files,
 // migrations/00001_words.sql and so on in goose's form, and names its set; the
 // table migrations_<set> records which have run. Each runs once, in order, and in a
-// transaction. A released file must never change.
+// transaction. A released file must never change. The names of sets and tables are
+// stored in databases, so a set keeps its name when its package is renamed.
 func (d *DB) Migrate(ctx context.Context, set string, files fs.FS) error {
 	if d.closed.Load() {
 		return errClosed()

@@ -21,18 +21,10 @@ import (
 
 var rows = fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up\nCREATE TABLE r (v TEXT PRIMARY KEY);")}}
 
-// table opens a database with one table, on a server that may be stopped.
-func table(t *testing.T, url string) *db.DB {
+// openRows opens a database with the table r.
+func openRows(t *testing.T, url string, o db.Options) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{OutageTimeout: clocktest.Timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := dbtest.OpenWith(t, url, o)
 	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +60,7 @@ func stored(t *testing.T, d *db.DB) map[string]bool {
 func TestPostgresRestarts(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d := table(t, server.URL)
+	d := openRows(t, server.URL, db.Options{OutageTimeout: clocktest.Timeout})
 	const writers = 8
 	var done [writers]map[string]error
 	var written atomic.Int64
@@ -121,11 +113,11 @@ func TestPostgresRestarts(t *testing.T) {
 func TestUnreachablePostgres(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d := table(t, server.URL)
+	d := openRows(t, server.URL, db.Options{OutageTimeout: clocktest.Timeout})
 	server.Stop(t, "fast")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := insert(ctx, d, "called off"); !errors.Is(err, context.Canceled) {
+	if err := insert(ctx, d, "cancelled"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled write = %v", err)
 	}
 	_, err := db.Open(t.Context(), server.URL, db.Options{})
@@ -133,12 +125,12 @@ func TestUnreachablePostgres(t *testing.T) {
 		t.Errorf("Open = %v, hint %q", err, fault.HintOf(err))
 	}
 	waiting := make(chan error, 2)
-	go func() { waiting <- insert(t.Context(), d, "patient") }()
+	go func() { waiting <- insert(t.Context(), d, "waiting") }()
 	go func() { waiting <- d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }) }()
 	server.Start(t)
 	for range 2 {
 		if err := <-waiting; err != nil {
-			t.Errorf("what waited for the server: %v", err)
+			t.Errorf("while it waited for the server: %v", err)
 		}
 	}
 }
@@ -152,21 +144,14 @@ func one(ctx context.Context, tx *db.Tx) error {
 func TestWaitForDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
-	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
-		t.Fatal(err)
-	}
-	patient, outages := db.WaitForDatabase(t.Context())
-	if err := insert(patient, d, "before"); err != nil || outages.Any() {
-		t.Errorf("nothing is away: %v, met %t", err, outages.Any())
+	d := openRows(t, server.URL, db.Options{OutageTimeout: time.Nanosecond})
+	waits, outages := db.WaitForDatabase(t.Context())
+	if err := insert(waits, d, "before"); err != nil || outages.Any() {
+		t.Errorf("the server runs: %v, outages met %t", err, outages.Any())
 	}
 	server.Stop(t, "immediate")
 	for what, err := range map[string]error{
-		"write": insert(t.Context(), d, "impatient"),
+		"write": insert(t.Context(), d, "not waiting"),
 		"read":  d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }),
 	} {
 		if fault.CodeOf(err) != fault.Unavailable {
@@ -174,8 +159,8 @@ func TestWaitForDatabase(t *testing.T) {
 		}
 	}
 	waiting := make(chan error, 2)
-	go func() { waiting <- insert(patient, d, "patient") }()
-	go func() { waiting <- d.Read(patient, func(tx *db.Tx) error { return one(patient, tx) }) }()
+	go func() { waiting <- insert(waits, d, "waiting") }()
+	go func() { waiting <- d.Read(waits, func(tx *db.Tx) error { return one(waits, tx) }) }()
 	for !outages.Any() {
 		runtime.Gosched()
 	}
@@ -185,12 +170,12 @@ func TestWaitForDatabase(t *testing.T) {
 			t.Errorf("with WaitForDatabase: %v", err)
 		}
 	}
-	if got := stored(t, d); len(got) != 2 || got["impatient"] {
+	if got := stored(t, d); len(got) != 2 || got["not waiting"] {
 		t.Errorf("stored %v", got)
 	}
-	ended, cancel := context.WithCancel(patient)
+	ended, cancel := context.WithCancel(waits)
 	cancel()
-	if err := insert(ended, d, "called off"); !errors.Is(err, context.Canceled) {
+	if err := insert(ended, d, "cancelled"); !errors.Is(err, context.Canceled) {
 		t.Errorf("WaitForDatabase ends with its context: %v", err)
 	}
 }
@@ -199,17 +184,18 @@ func TestWaitForDatabase(t *testing.T) {
 func TestPostgresListenersReconnect(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	here, there := table(t, server.URL), table(t, server.URL)
+	options := db.Options{OutageTimeout: clocktest.Timeout}
+	here, there := openRows(t, server.URL, options), openRows(t, server.URL, options)
 	ctx, cancel := context.WithCancel(t.Context())
-	heard := make(chan db.Notification, 10)
+	received := make(chan db.Notification, 10)
 	var all sync.WaitGroup
-	all.Go(func() { _ = here.Listen(ctx, "x", func(n db.Notification) { heard <- n }) })
+	all.Go(func() { _ = here.Listen(ctx, "x", func(n db.Notification) { received <- n }) })
 	defer all.Wait()
 	defer cancel()
 	expect := func(want db.Notification) {
 		t.Helper()
-		if got := <-heard; got != want {
-			t.Errorf("heard %+v, want %+v", got, want)
+		if got := <-received; got != want {
+			t.Errorf("received %+v, want %+v", got, want)
 		}
 	}
 	expect(db.Notification{Missed: true})
@@ -228,7 +214,7 @@ func TestPostgresListenersReconnect(t *testing.T) {
 
 func TestPostgresRefusesOddText(t *testing.T) {
 	t.Parallel()
-	d := table(t, dbtest.Postgres(t))
+	d := openRows(t, dbtest.Postgres(t), db.Options{})
 	for _, v := range []string{"zero\x00", "broken \xff"} {
 		if err := insert(t.Context(), d, v); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
 			t.Errorf("insert %q = %v, want invalid_params with a hint", v, err)
@@ -239,16 +225,9 @@ func TestPostgresRefusesOddText(t *testing.T) {
 // With Options.InjectFaults, functions that rely on running once fail.
 func TestInjectFaults(t *testing.T) {
 	t.Parallel()
-	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{InjectFaults: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
-	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
-		t.Fatal(err)
-	}
+	d := openRows(t, dbtest.SQLite(t), db.Options{InjectFaults: true})
 	var runs []string
-	err = d.Write(t.Context(), func(tx *db.Tx) error {
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		run := "began"
 		for _, v := range []string{"one", "two"} {
 			if _, err := tx.Exec(t.Context(), "INSERT INTO r (v) VALUES ($1)", v); err != nil {
@@ -261,7 +240,7 @@ func TestInjectFaults(t *testing.T) {
 		return nil
 	})
 	if want := []string{"began", "one", "two", "two"}; err != nil || !slices.Equal(runs, want) || len(stored(t, d)) != 2 {
-		t.Errorf("it got as far as %q, want %q; %v, rows %v", runs, want, err, stored(t, d))
+		t.Errorf("the runs ended at %q, want %q; %v, rows %v", runs, want, err, stored(t, d))
 	}
 }
 

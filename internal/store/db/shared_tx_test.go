@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -27,7 +28,7 @@ type gathering struct {
 
 func gather(t *testing.T) *gathering {
 	t.Helper()
-	g := &gathering{t: t, d: table(t, dbtest.Postgres(t)), hold: make(chan struct{}), errs: map[string]error{}, in: map[string]string{}}
+	g := &gathering{t: t, d: openRows(t, dbtest.Postgres(t), db.Options{OutageTimeout: clocktest.Timeout}), hold: make(chan struct{}), errs: map[string]error{}, in: map[string]string{}}
 	entered := make(chan struct{})
 	g.all.Go(func() {
 		_ = g.d.Write(t.Context(), func(*db.Tx) error { close(entered); <-g.hold; return nil })
@@ -94,7 +95,7 @@ func TestPostgresWritesShareATransaction(t *testing.T) {
 func TestPostgresPartsAreIndependent(t *testing.T) {
 	t.Parallel()
 	g := gather(t)
-	no, gone := errors.New("no"), errors.New("gone")
+	no, cancelled := errors.New("no"), errors.New("cancelled")
 	during, cancel := context.WithCancelCause(t.Context())
 	waiting, leave := context.WithCancelCause(t.Context())
 	g.add(t.Context(), "one", fine)
@@ -104,18 +105,18 @@ func TestPostgresPartsAreIndependent(t *testing.T) {
 		_, err := tx.Exec(t.Context(), "INSERT INTO r (v) VALUES ('one')")
 		return err
 	})
-	g.add(t.Context(), "kept quiet", func(tx *db.Tx) error {
+	g.add(t.Context(), "ignores its error", func(tx *db.Tx) error {
 		_, _ = tx.Exec(t.Context(), "INSERT INTO r (v) VALUES ('one')")
 		return nil
 	})
 	g.add(t.Context(), "panics", func(*db.Tx) error { panic("boom") })
-	g.add(during, "called off", func(tx *db.Tx) error {
-		cancel(gone)
+	g.add(during, "cancelled while it runs", func(tx *db.Tx) error {
+		cancel(cancelled)
 		_, err := tx.Exec(during, "INSERT INTO r (v) VALUES ('never')")
 		return err
 	})
-	g.add(waiting, "impatient", fine)
-	leave(gone)
+	g.add(waiting, "cancelled while it waits", fine)
+	leave(cancelled)
 	for db.Waiting(g.d) == 8 {
 		runtime.Gosched()
 	}
@@ -124,19 +125,19 @@ func TestPostgresPartsAreIndependent(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(there)), []string{"one", "three", "two"}; !slices.Equal(got, want) {
 		t.Errorf("stored %q, want %q", got, want)
 	}
-	for name, want := range map[string]error{"one": nil, "two": nil, "three": nil, "refused": no, "twice": db.ErrUnique, "called off": gone, "impatient": gone} {
+	for name, want := range map[string]error{"one": nil, "two": nil, "three": nil, "refused": no, "twice": db.ErrUnique, "cancelled while it runs": cancelled, "cancelled while it waits": cancelled} {
 		if got := g.errs[name]; !errors.Is(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	if g.errs["kept quiet"] == nil {
+	if g.errs["ignores its error"] == nil {
 		t.Error("a write that could not be committed was acknowledged")
 	}
 	if _, ok := g.errs["panics"]; ok {
-		t.Error("a panic became an answer")
+		t.Error("a panic was returned as a result")
 	}
-	if g.in["impatient"] != "" {
-		t.Error("a write ran whose caller had left")
+	if g.in["cancelled while it waits"] != "" {
+		t.Error("a write ran although its caller had cancelled it")
 	}
 }
 

@@ -54,19 +54,10 @@ var tests = map[string]func(t *testing.T, url string){
 	"a slow listener is notified that it missed some": slowListener,
 }
 
-// open opens url and closes it when the test is over.
+// open opens url without InjectFaults and closes it when the test ends.
 func open(t *testing.T, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{OutageTimeout: clocktest.Timeout})
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return d
+	return OpenWith(t, url, db.Options{OutageTimeout: clocktest.Timeout})
 }
 
 // schema is the migration of most tests.

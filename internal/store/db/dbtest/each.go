@@ -57,7 +57,13 @@ func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(),
 // InjectFaults.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(context.WithoutCancel(t.Context()), url, Options(url))
+	return OpenWith(t, url, Options(url))
+}
+
+// OpenWith opens a database with options and closes it when the test ends.
+func OpenWith(t testing.TB, url string, o db.Options) *db.DB {
+	t.Helper()
+	d, err := db.Open(context.WithoutCancel(t.Context()), url, o)
 	if err != nil {
 		t.Fatal(err)
 	}
