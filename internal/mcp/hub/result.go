@@ -76,10 +76,10 @@ func prepend(object json.RawMessage, members []byte) json.RawMessage {
 	if len(members) == 0 {
 		return object
 	}
-	rest := bytes.TrimLeft(object, " \req\r\n")[1:]
+	rest := bytes.TrimLeft(object, " \t\r\n")[1:]
 	out := append(make([]byte, 0, 1+len(members)+len(rest)), '{')
 	out = append(out, members...)
-	if bytes.TrimLeft(rest, " \req\r\n")[0] == '}' {
+	if bytes.TrimLeft(rest, " \t\r\n")[0] == '}' {
 		out = out[:len(out)-1] // no member follows the last comma
 	}
 	return append(out, rest...)
