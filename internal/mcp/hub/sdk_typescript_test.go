@@ -25,9 +25,9 @@ func modules(t *testing.T) string {
 func TestTypeScriptClients(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct{ name, script, path, argument string }{
-		{"client 2 legacy", "client.js", "/mcp", "legacy"},
-		{"client 2 auto", "client.js", "/mcp", "auto"},
-		{"client 2 modern", "client.js", "/mcp", "modern"},
+		{"client 2 legacy", "client2.js", "/mcp", "legacy"},
+		{"client 2 auto", "client2.js", "/mcp", "auto"},
+		{"client 2 modern", "client2.js", "/mcp", "modern"},
 		{"client 1 http", "client1.js", "/mcp", "http"},
 		{"client 1 sse", "client1.js", "/mcp/sse", "sse"},
 	} {
