@@ -11,7 +11,7 @@ LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
 LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
 SOURCES  := $(shell find cmd internal lua -name node_modules -prune -o -path internal/ui/web/dist -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
 
-# Real MCP servers that tests talk to, pinned in test/servers.
+# Real MCP servers and clients from npm that tests use, pinned in test/servers.
 SERVERS := $(CURDIR)/test/servers/node_modules
 export LUANETTE_TEST_SERVERS = $(SERVERS)
 
@@ -94,7 +94,7 @@ race: servers ## Run the race detector on packages with concurrency
 	CGO_ENABLED=1 go test -race -short -timeout $(LONG) $(RACED)
 
 .PHONY: servers
-servers: $(SERVERS)/.installed ## Install the real MCP servers that tests talk to
+servers: $(SERVERS)/.installed ## Install the real MCP servers and clients that tests use
 
 $(SERVERS)/.installed: test/servers/package.json test/servers/package-lock.json
 	cd test/servers && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node

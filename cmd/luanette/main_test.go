@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -67,7 +67,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("LUANETTE_SCRIPTS_CACHE", jstest.Cache())
-			env.Setenv("SERVERS", npmServers(t))
+			env.Setenv("SERVERS", npmtest.Folder(t))
 			env.Values[serverKey{}] = &serverProcess{}
 			env.Values[modelsKey{}] = &models{}
 			env.Values[siteKey{}] = t
@@ -95,18 +95,6 @@ func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	later := fstest.MapFS{"migrations/9999_later.sql": {Data: []byte("-- +goose Up\nCREATE TABLE later (x BIGINT);")}}
 	ts.Check(errors.Join(store.Migrate(ctx, "job", later), store.Close()))
-}
-
-// npmServers is the folder of real MCP servers that `make servers` installs.
-func npmServers(t *testing.T) string {
-	if modules := os.Getenv("LUANETTE_TEST_SERVERS"); modules != "" {
-		return modules
-	}
-	path, err := filepath.Abs("../../test/servers/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // serverProcess is a luanette that a story started.

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -70,15 +71,12 @@ func TestTourOfTwoNodes(t *testing.T) {
 	o.tamper(dbtest.Open(t, database))
 }
 
-// serveEverything starts the reference server that does everything, over HTTP.
+// serveEverything starts the reference server over HTTP.
 func serveEverything(t *testing.T) (url string) {
 	t.Helper()
-	script := filepath.Join(npmServers(t), "@modelcontextprotocol/server-everything/dist/index.js")
-	if _, err := os.Stat(script); err != nil {
-		t.Skip("make servers installs the server this needs")
-	}
+	program := npmtest.Program(t, "mcp-server-everything")
 	port := netguardtest.ReservedPort()
-	cmd := exec.Command("node", script, "streamableHttp")
+	cmd := exec.Command("node", program, "streamableHttp")
 	cmd.Env = append(os.Environ(), "PORT="+port)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

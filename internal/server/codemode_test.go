@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
@@ -31,20 +32,12 @@ type visitor struct {
 // visit starts a server with real MCP servers as upstreams and connects to it.
 func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_SERVERS")
-	if modules == "" {
-		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
-	}
 	var file strings.Builder
 	for name, args := range map[string][]string{
 		"fs": {"mcp-server-filesystem", folder}, "memory": {"mcp-server-memory"},
 		"everything": {"mcp-server-everything", "stdio"}, "github": {"mcp-server-github"},
 	} {
-		program := filepath.Join(modules, ".bin", args[0])
-		if _, err := os.Stat(program); err != nil {
-			t.Fatalf("make servers installs %s: %v", args[0], err)
-		}
-		quoted, err := json.Marshal(append([]string{program}, args[1:]...))
+		quoted, err := json.Marshal(append([]string{npmtest.Program(t, args[0])}, args[1:]...))
 		if err != nil {
 			t.Fatal(err)
 		}

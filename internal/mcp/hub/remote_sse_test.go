@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -90,7 +91,7 @@ func TestPostsReachTheStreamOfAnotherNode(t *testing.T) {
 // node than the one it listens to.
 func TestTypeScriptClientBetweenTwoNodes(t *testing.T) {
 	t.Parallel()
-	dir := modules(t)
+	dir := npmtest.Modules(t)
 	all := newCluster()
 	toward := func(name string) http.Handler {
 		at, err := url.Parse(strings.TrimSuffix(all.serve(t, name, protocolTools()), "/mcp"))

@@ -3,22 +3,13 @@ package hub_test
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"testing"
-)
 
-// modules is the folder of the installed TypeScript SDK.
-func modules(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("LUANETTE_TEST_SERVERS")
-	if dir == "" {
-		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
-	}
-	return dir
-}
+	"github.com/luanette/luanette/internal/base/npmtest"
+)
 
 // The clients of the TypeScript SDK, both generations, talk to the hub by every
 // way they know.
@@ -33,7 +24,7 @@ func TestTypeScriptClients(t *testing.T) {
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			dir := modules(t)
+			dir := npmtest.Modules(t)
 			source := protocolTools()
 			_, url := serve(t, options(t, source))
 			script := filepath.Join("testdata", "typescript", way.script)

@@ -14,28 +14,15 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// npmServer is the path of a real server's program, as npm installs it.
-func npmServer(t *testing.T, program string) string {
-	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_SERVERS")
-	if modules == "" {
-		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
-	}
-	path := filepath.Join(modules, ".bin", program)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("make servers installs %s: %v", program, err)
-	}
-	return path
-}
-
 func nodeServer(t *testing.T, program string, args ...string) upstreamtest.Server {
-	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{npmServer(t, program)}, args...), Wait: clocktest.Timeout}
+	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{npmtest.Program(t, program)}, args...), Wait: clocktest.Timeout}
 	return upstreamtest.Server{Spec: spec, Options: options(t)}
 }
 
@@ -109,7 +96,7 @@ func everything(t *testing.T, h *upstreamtest.Harness) {
 
 // everythingSite starts the reference server on a port and waits until it listens.
 func everythingSite(t *testing.T, mode, path string) upstreamtest.Server {
-	program := npmServer(t, "mcp-server-everything")
+	program := npmtest.Program(t, "mcp-server-everything")
 	port := netguardtest.ReservedPort()
 	server := exec.Command("node", program, mode)
 	server.Env = append(os.Environ(), "PORT="+port)

@@ -10,20 +10,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/base/npmtest"
 )
 
 //go:embed check.cjs
 var checker string
 
 // Check type-checks files, each by itself, and returns what the compiler says of
-// each that is not right. It skips the test where nothing of the kind was installed.
+// each that is not right. It skips the test if no compiler is installed.
 func Check(t testing.TB, files map[string]string) map[string][]string {
 	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_SERVERS") //nolint:forbidigo // a helper of tests
-	if modules == "" {
-		t.Skip("LUANETTE_TEST_SERVERS names no node_modules folder: make test installs one (make servers) and does")
-	}
-	compiler := filepath.Join(modules, "typescript", "lib", "typescript.js")
+	compiler := filepath.Join(npmtest.Modules(t), "typescript", "lib", "typescript.js")
 	if _, err := os.Stat(compiler); err != nil {
 		t.Fatalf("make servers installs the TypeScript compiler: %v", err)
 	}
