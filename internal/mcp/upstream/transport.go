@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -62,7 +61,7 @@ type Hooks struct {
 // Dialer opens a transport to the server of a spec.
 type Dialer func(ctx context.Context, spec Spec, hooks Hooks) (Transport, error)
 
-// ErrNotSent is wrapped by the errors of requests that the server cannot have
+// ErrNotSent is matched by the errors of requests that the server cannot have
 // acted upon, so that repeating them is safe. The ZeroMQ client uses the same error.
 var ErrNotSent = hootclient.ErrNotSent
 
@@ -128,10 +127,7 @@ func (o *Options) dial(ctx context.Context, spec Spec, e endpoint, hooks Hooks) 
 		WithHint("use an http, https or zmq+tcp url, or a command")
 }
 
-// notSent marks err as the fate of a request that the server has not seen.
+// notSent marks err as the error of a request that the server has not seen.
 func notSent(err error) error {
-	if errors.Is(err, ErrNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrNotSent, err)
+	return hootclient.NotSent(err)
 }

@@ -76,7 +76,7 @@ func (o *Options) childEnv(spec Spec) ([]string, error) {
 func startProcess(spec Spec, env []string) (*process, error) {
 	program, err := lookPath(spec.Command, env)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
 	c := &process{cmd: exec.Command(program, spec.Args...), exited: make(chan struct{})}
 	c.cmd.Args[0] = spec.Command
@@ -84,7 +84,7 @@ func startProcess(spec Spec, env []string) (*process, error) {
 	setProcessGroup(c.cmd)
 	theirs, err := c.openPipes()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
 	err = c.cmd.Start()
 	for _, end := range theirs[1:] {
@@ -92,7 +92,7 @@ func startProcess(spec Spec, env []string) (*process, error) {
 	}
 	if err != nil {
 		c.closePipes()
-		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
 	go func() {
 		c.state = c.cmd.Wait()

@@ -19,9 +19,23 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// ErrNotSent is wrapped by errors of requests that the backend did not execute, so
-// that retrying them is safe.
-var ErrNotSent = errors.New("request was not delivered")
+// ErrNotSent is matched by errors of requests that the backend did not execute, so that
+// retrying them is safe.
+var ErrNotSent = errors.New("request not sent")
+
+// NotSent makes err match ErrNotSent. Its text stays the same: it says what went wrong.
+func NotSent(err error) error {
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
+	return notSentError{err}
+}
+
+type notSentError struct{ error }
+
+func (e notSentError) Unwrap() error { return e.error }
+
+func (notSentError) Is(target error) bool { return target == ErrNotSent }
 
 // ErrTooLarge is wrapped by errors of replies larger than Options.MaxBody.
 var ErrTooLarge = errors.New("the reply is too large")
@@ -99,7 +113,7 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 	})
 	if err != nil {
 		c.end(err)
-		return nil, notSent(err)
+		return nil, NotSent(err)
 	}
 	c.socket = socket
 	c.work.Go(c.receive)
@@ -112,14 +126,7 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 		err = context.Cause(ctx)
 	}
 	c.Close() //nolint:contextcheck // ctx may have ended; closing has a timeout of its own
-	return nil, notSent(err)
-}
-
-func notSent(err error) error {
-	if errors.Is(err, ErrNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrNotSent, err)
+	return nil, NotSent(err)
 }
 
 // Done is closed when the connection has ended; Err then returns the reason.
@@ -221,7 +228,7 @@ func (c *Client) receive() {
 	}
 	for _, m := range ended.Unsent {
 		if f, err := hootproto.Parse(m); err == nil {
-			c.settle(f.ID, reply{err: notSent(ended.Err)})
+			c.settle(f.ID, reply{err: NotSent(ended.Err)})
 		}
 	}
 	c.fail(fault.Wrap(fault.Unavailable, ended.Err, "the connection to the backend was lost"))

@@ -68,7 +68,7 @@ func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome,
 	f := hootproto.Message{Command: hootproto.Request, ID: request.ID, Traceparent: request.Traceparent}
 	f, err := f.With(hootproto.JSON, hootproto.Call{Name: request.Name, Arguments: request.Arguments})
 	if err != nil {
-		return hootproto.Outcome{}, notSent(err)
+		return hootproto.Outcome{}, NotSent(err)
 	}
 	answer, err := c.roundTrip(ctx, f)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome,
 func (c *Client) Request(ctx context.Context, id hootproto.ID, body json.RawMessage) (json.RawMessage, error) {
 	f, err := hootproto.Message{Command: hootproto.Request, ID: id}.With(hootproto.JSON, body)
 	if err != nil {
-		return nil, notSent(err)
+		return nil, NotSent(err)
 	}
 	answer, err := c.roundTrip(ctx, f)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Client) roundTrip(ctx context.Context, f hootproto.Message) (hootproto.
 	}
 	defer c.forget(f.ID)
 	if err := c.post(ctx, f); err != nil {
-		return f, notSent(err)
+		return f, NotSent(err)
 	}
 	select {
 	case r := <-answer:
@@ -134,7 +134,7 @@ func (c *Client) expect(ctx context.Context, id hootproto.ID) (<-chan reply, err
 	c.mu.Unlock()
 	switch {
 	case ended != nil:
-		return nil, notSent(ended)
+		return nil, NotSent(ended)
 	case leaving:
 		return nil, c.waitForEnd(ctx, errLeft)
 	}
@@ -158,7 +158,7 @@ func (c *Client) waitForEnd(ctx context.Context, why error) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return notSent(why)
+	return NotSent(why)
 }
 
 // cancel tells the backend that the client no longer waits for that reply.
