@@ -32,7 +32,7 @@ func (srv *Server) watchApprovals(ctx context.Context) {
 		return
 	}
 	srv.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
-		srv.upstreams.WaitAll(ctx, upstreamWait)
+		srv.upstreams.AwaitAttempts(ctx, upstreamWait)
 		_, err := srv.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			srv.log.ErrorContext(ctx, "approved script not resumed", "approval", a.ID, "error", err)

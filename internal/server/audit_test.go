@@ -38,7 +38,7 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
 	})
-	srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	srv.catalog.Refresh(t.Context())
 	root := keyholder{t, url, "root-token"}
 

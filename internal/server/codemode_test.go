@@ -49,7 +49,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	path := configtest.WriteFile(t, file.String())
 	env := config.ProcessEnvironment(os.Environ())
 	url, srv := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
-	srv.upstreams.WaitAll(t.Context(), 2*time.Minute)
+	srv.upstreams.AwaitAttempts(t.Context(), 2*time.Minute)
 	srv.catalog.Refresh(t.Context())
 	return visitor{t, srv, connectPeer(t, url)}
 }

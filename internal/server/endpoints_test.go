@@ -151,7 +151,7 @@ concurrent = 1
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
-	s.srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	s.srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	s.srv.catalog.Refresh(t.Context())
 	return s
 }

@@ -12,7 +12,7 @@ import (
 // AwaitUpstreams waits until every upstream is connected or has failed, at most for
 // timeout.
 func (srv *Server) AwaitUpstreams(ctx context.Context, timeout time.Duration) {
-	srv.upstreams.WaitAll(ctx, timeout)
+	srv.upstreams.AwaitAttempts(ctx, timeout)
 	srv.catalog.Refresh(ctx)
 }
 

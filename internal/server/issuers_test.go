@@ -38,7 +38,7 @@ audience = "`+hub+`"
 jwks = "`+mint.Keys()+`"
 `)
 	url, srv := start(t, config.Sources{File: file})
-	srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	srv.catalog.Refresh(t.Context())
 
 	good := mint.Token(t, hub, nil)

@@ -98,7 +98,7 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 		return job.Outcome{}, err
 	}
 	if !task.Offline {
-		r.upstreams.WaitAll(ctx, upstreamWait)
+		r.upstreams.AwaitAttempts(ctx, upstreamWait)
 	}
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,

@@ -123,7 +123,7 @@ func overZeroMQ(t *testing.T) *music {
 		t.Fatal(err)
 	}
 	m.url, m.srv = start(t, config.Sources{File: front})
-	m.srv.upstreams.WaitAll(t.Context(), clocktest.Timeout)
+	m.srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	m.srv.catalog.Refresh(t.Context())
 	m.source = m.srv.catalog
 	return m

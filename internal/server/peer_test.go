@@ -91,7 +91,7 @@ env = "OTHER"
 scopes = ["mcp"]
 `)
 	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
-	srv.upstreams.WaitAll(t.Context(), upstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	srv.catalog.Refresh(t.Context())
 	root, small, other := keyholder{t, url, "root-token"}, keyholder{t, url, "small-token"}, keyholder{t, url, "other-token"}
 

@@ -89,7 +89,7 @@ func newTown(t *testing.T, more string) *town {
 	text := fmt.Sprintf("%s\n[scripts]\nfolder = %q\nwrite = [%q]\n[upstreams.crm]\nurl = %q\nlabels = [\"secret\"]\n[upstreams.mail]\nurl = %q\naccepts = [\"secret\"]\n[upstreams.web]\nurl = %q\nexpose = \"all\"\n",
 		more, filepath.Join(w.folder, "scripts"), write, serveTools(t, "crm", w.crm), serveTools(t, "mail", w.mail), serveTools(t, "web", w.web))
 	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, text), Env: config.Environment{"HOME": w.folder}})
-	srv.upstreams.WaitAll(t.Context(), time.Minute)
+	srv.upstreams.AwaitAttempts(t.Context(), time.Minute)
 	srv.catalog.Refresh(t.Context())
 	w.mcpClient, w.srv = connect(t, url), srv
 	return w

@@ -150,8 +150,8 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	sink := otlptest.Start(t)
 	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+echoServer(t, "right", sink)+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
-	srv.upstreams.Wait(t.Context(), "left")
-	srv.upstreams.Wait(t.Context(), "right")
+	srv.upstreams.AwaitAttempt(t.Context(), "left")
+	srv.upstreams.AwaitAttempt(t.Context(), "right")
 	srv.catalog.Refresh(t.Context())
 
 	client := connect(t, url)
@@ -242,7 +242,7 @@ func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", otlptest.Start(t))+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
-	srv.upstreams.Wait(t.Context(), "left")
+	srv.upstreams.AwaitAttempt(t.Context(), "left")
 	srv.catalog.Refresh(t.Context())
 	text := connect(t, url).call("lua_eval", map[string]string{"code": `progress(0.5, "half") return mcp.left.echo{text = "x"}`})
 	if strings.Contains(text, `"progress":500`) || !strings.Contains(text, `"message":"half"`) || !strings.Contains(text, `"message":"Complete"`) {

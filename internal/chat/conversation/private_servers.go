@@ -89,7 +89,7 @@ func (p *PrivateServers) Discover(ctx context.Context, s Server) (int, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverWait)
 	defer cancel()
-	p.set.Wait(ctx, space)
+	p.set.AwaitAttempt(ctx, space)
 	status, there := p.set.Status(space) //nolint:contextcheck // it reads what is known, waiting for nothing
 	switch {
 	case !there:

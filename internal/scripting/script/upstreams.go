@@ -10,7 +10,6 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
@@ -50,8 +49,7 @@ func (s Upstreams) Add(ctx context.Context, name, address string) error {
 	if err := s.CheckURL(ctx, target); err != nil {
 		return err
 	}
-	s.Set.Audit(ctx, "upstream.add", name, []byte(address))
-	return s.Set.Connect(ctx, name, upstreamstore.Server{URL: address})
+	return s.Set.Add(ctx, upstreamset.Server{Namespace: name, URL: address})
 }
 
 // Remove removes an upstream on all nodes.

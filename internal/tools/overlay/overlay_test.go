@@ -145,7 +145,7 @@ func TestRuleThatDoesNotFit(t *testing.T) {
 func TestRuleOverAnother(t *testing.T) {
 	t.Parallel()
 	below := overlay.Rule{Priority: 1, Tools: map[string]int{"x": 1, "y": 1}, Aliases: map[string]string{"a": "x", "b": "y"}}
-	got := below.Over(overlay.Rule{Priority: 2, Tools: map[string]int{"x": 5}, Aliases: map[string]string{"c": "x"}})
+	got := below.OverriddenBy(overlay.Rule{Priority: 2, Tools: map[string]int{"x": 5}, Aliases: map[string]string{"c": "x"}})
 	if got.Priority != 3 || got.Tools["x"] != 5 || got.Tools["y"] != 1 || len(got.Aliases) != 2 || got.Aliases["c"] != "x" || got.Validate() != nil {
 		t.Errorf("%+v", got)
 	}

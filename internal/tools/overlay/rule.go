@@ -21,9 +21,9 @@ type Rule struct {
 
 func (r Rule) empty() bool { return r.Priority == 0 && len(r.Tools) == 0 && len(r.Aliases) == 0 }
 
-// Over is the rule with another applied on top of it, which wins where both say
-// something.
-func (r Rule) Over(other Rule) Rule {
+// OverriddenBy returns the rule with other applied on top of it. Where both have a value,
+// that of other counts.
+func (r Rule) OverriddenBy(other Rule) Rule {
 	r.Priority += other.Priority
 	r.Tools, r.Aliases = over(r.Tools, other.Tools), over(r.Aliases, other.Aliases)
 	for alias, original := range r.Aliases { // a tool has one name

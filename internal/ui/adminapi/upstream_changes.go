@@ -181,7 +181,7 @@ const settleTime = 2 * time.Second
 func (r UpstreamSet) settled(ctx context.Context, name string) (Upstream, error) {
 	waiting, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	r.Set.Wait(waiting, name)
+	r.Set.AwaitAttempt(waiting, name)
 	return r.Get(ctx, name)
 }
 
