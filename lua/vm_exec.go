@@ -6,6 +6,10 @@ import (
 	"unsafe"
 )
 
+// This file is the interpreter loop and nothing else. It is one function on purpose:
+// the loop keeps its state in local variables, which a call per opcode would spill.
+// Whatever a case can hand over without a cost stands in another vm_ file.
+
 // exec runs the current thread until the innermost frame entered from Go
 // returns. It starts by raising err if that is not nil.
 //
@@ -1351,5 +1355,3 @@ fail:
 	}
 	goto reload
 }
-
-const frameSize = unsafe.Sizeof(frame{})

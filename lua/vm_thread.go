@@ -68,6 +68,8 @@ type frame struct {
 	closing int32 // 1 + number of results held back by a return
 }
 
+const frameSize = unsafe.Sizeof(frame{})
+
 type frameFlags uint8
 
 const (

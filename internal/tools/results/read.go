@@ -54,8 +54,6 @@ func sliceText(text string, skip, count int) (Part, error) {
 	return Part{raw, len(characters)}, err
 }
 
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
-
 // follow resolves a JSON pointer.
 func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" || pointer == "/" {
@@ -67,7 +65,7 @@ func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	}
 	at := value
 	for _, step := range strings.Split(pointer[1:], "/") {
-		next, ok := descend(at, pointerEscapes.Replace(step))
+		next, ok := rawjson.Descend(at, step)
 		if !ok {
 			return nil, fault.New(fault.NotFound, "no value at %s: there is no %q", cut(pointer, 80), cut(step, 40)).
 				WithHint("%s", inside(at))
@@ -75,17 +73,6 @@ func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
 		at = next
 	}
 	return at, nil
-}
-
-func descend(at json.RawMessage, step string) (json.RawMessage, bool) {
-	if items, ok := rawjson.Items(at); ok {
-		i, err := strconv.Atoi(step)
-		if err != nil || i < 0 || i >= len(items) {
-			return nil, false
-		}
-		return items[i], true
-	}
-	return rawjson.Get(at, step)
 }
 
 // inside describes the contents of a value, for hints.

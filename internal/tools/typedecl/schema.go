@@ -3,6 +3,7 @@ package typedecl
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -393,8 +394,8 @@ func (r *reader) lookup(ref string) (json.RawMessage, bool) {
 		return r.anchored(fragment)
 	}
 	at := r.root
-	for _, step := range strings.Split(fragment[1:], "/") {
-		next, ok := descend(at, unescape(step))
+	for _, step := range strings.Split(unescapePercent(fragment[1:]), "/") {
+		next, ok := rawjson.Descend(at, step)
 		if !ok {
 			return nil, false
 		}
@@ -418,25 +419,19 @@ func (r *reader) anchored(name string) (found json.RawMessage, ok bool) {
 	return found, ok
 }
 
-func descend(at json.RawMessage, step string) (json.RawMessage, bool) {
-	if items, ok := rawjson.Items(at); ok {
-		i, err := strconv.Atoi(step)
-		if err != nil || i < 0 || i >= len(items) {
-			return nil, false
-		}
-		return items[i], true
+// unescapePercent decodes the percent escapes of a fragment. A wrong one stays as it is.
+func unescapePercent(fragment string) string {
+	if decoded, err := url.PathUnescape(fragment); err == nil {
+		return decoded
 	}
-	return rawjson.Get(at, step)
+	return fragment
 }
-
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~", "%25", "%", "%20", " ", "%22", `"`)
-
-func unescape(step string) string { return pointerEscapes.Replace(step) }
 
 // hintOf is a name for a type, from the reference to it.
 func hintOf(ref string) string {
 	if ref == "#" {
 		return "self"
 	}
-	return unescape(ref[strings.LastIndexAny(ref, "/#")+1:])
+	ref = unescapePercent(ref)
+	return rawjson.UnescapeToken(ref[strings.LastIndexAny(ref, "/#")+1:])
 }
