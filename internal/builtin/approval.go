@@ -26,7 +26,7 @@ type ApprovalStore interface {
 
 // Resumer resumes a run after its approval.
 type Resumer interface {
-	Resume(ctx context.Context, id string, who host.RunInfo, kept []byte, q script.Request) (json.RawMessage, error)
+	Resume(ctx context.Context, id string, run host.RunInfo, stored []byte, q script.Request) (json.RawMessage, error)
 }
 
 // Approvals makes the tools with which people approve what scripts do.
@@ -105,7 +105,7 @@ func (d approvalData) text() string {
 	out.WriteString("\n" + host.PlanText(d.Plan))
 	for i, line := range d.Output {
 		if i == 0 {
-			out.WriteString("\nSaid before:")
+			out.WriteString("\nOutput so far:")
 		}
 		fmt.Fprintf(&out, "\n  %s", line.Text)
 	}
@@ -209,7 +209,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if host.ParentOf(ctx) != nil {
 		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
 	}
-	by := "somebody"
+	by := "unknown caller"
 	if call.Caller != nil && call.Caller.ID != "" {
 		by = call.Caller.ID
 	}
@@ -218,7 +218,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 		return tool.Result{}, err
 	}
 	if a.Resume != nil {
-		tell(call.Caller, 0, "Resuming the script")
+		reportProgress(call.Caller, 0, "Resuming the script")
 		// The run continues even if the caller disconnects.
 		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Resume, script.Request{Caller: call.Caller})
 		if err != nil {

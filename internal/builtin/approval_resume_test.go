@@ -100,7 +100,7 @@ func TestAnApprovedScriptSurvives(t *testing.T) {
 		}
 		s.bank.letGo()
 		if said := <-died; !strings.Contains(said, "another process continues the run") {
-			t.Errorf("the dead process returned %s", said)
+			t.Errorf("the first process returned %s", said)
 		}
 		if got := fmt.Sprint(s.bank.payments()); got != "[a b]" {
 			t.Errorf("paid %s", got)
@@ -118,7 +118,7 @@ func TestAnApprovedCallInDoubt(t *testing.T) {
 	id, died := s.approveAndCrash(t, `mcp.bank.pay { to = "a" } mcp.bank.pay { to = "hold" }`, "")
 	s.nextProcess(t)
 	if o := s.outcome(t, id); o.Error == nil || !strings.Contains(o.Error.Message, `it is unknown whether bank.pay({"to":"hold"})`) {
-		t.Errorf("went on: %+v", o)
+		t.Errorf("continued: %+v", o)
 	}
 	s.bank.letGo()
 	<-died
@@ -127,9 +127,9 @@ func TestAnApprovedCallInDoubt(t *testing.T) {
 	}
 }
 
-// TestAnApprovedTurnIsTakenOnce checks that a turn whose session was saved does not
+// TestAnApprovedTurnRunsOnce checks that a turn whose session was saved does not
 // run again if only its result was lost.
-func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
+func TestAnApprovedTurnRunsOnce(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
 	session := s.begin(t)

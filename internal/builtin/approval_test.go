@@ -64,7 +64,7 @@ func (s *stage) decide(t *testing.T, id, decision, remember string) answered {
 	return out
 }
 
-func TestAScriptWaitsForApprovalAndGoesOn(t *testing.T) {
+func TestScriptWaitsForApprovalAndContinues(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
 	file := s.folder + "/log"
@@ -78,14 +78,14 @@ func TestAScriptWaitsForApprovalAndGoesOn(t *testing.T) {
 		t.Fatalf("answered %+v", waits)
 	}
 	if paid := s.bank.payments(); len(paid) > 0 {
-		t.Fatalf("paid %q before anybody said yes", paid)
+		t.Fatalf("paid %q before the approval", paid)
 	}
 	if got := s.read(t, file); got != "begun " {
 		t.Fatalf("the file holds %q", got)
 	}
 	list := s.mustCall(t, "approval_list", `{}`, nil).Text()
 	shown := s.mustCall(t, "approval_status", `{"id":"`+waits.Approval.ID+`"}`, nil).Text()
-	if !strings.Contains(list, waits.Approval.ID) || !strings.Contains(shown, `1. would call bank.pay {"to":"a"}`) || !strings.Contains(shown, "so far") || strings.Contains(shown, "Said before:\n  so far\n  paid") {
+	if !strings.Contains(list, waits.Approval.ID) || !strings.Contains(shown, `1. would call bank.pay {"to":"a"}`) || !strings.Contains(shown, "Output so far:\n  so far") || strings.Contains(shown, "Output so far:\n  so far\n  paid") {
 		t.Errorf("list: %s\nshown: %s", list, shown)
 	}
 
@@ -112,20 +112,20 @@ func TestOnlyThePlanIsApproved(t *testing.T) {
 	waits := s.eval(t, `mcp.bank.pay { to = mcp.bank.pay { to = "a" }.receipt }`, "")
 	again := s.decide(t, waits.Approval.ID, "allow", "").Outcome
 	if again == nil || again.Approval == nil || fmt.Sprint(s.bank.payments()) != "[a]" {
-		t.Fatalf("went on: %+v, paid %q", again, s.bank.payments())
+		t.Fatalf("continued: %+v, paid %q", again, s.bank.payments())
 	}
 	if last := s.decide(t, again.Approval.ID, "allow", ""); last.Outcome == nil || last.Outcome.Error != nil || fmt.Sprint(s.bank.payments()) != "[a R-a]" {
-		t.Errorf("went on: %+v, paid %q", last.Outcome, s.bank.payments())
+		t.Errorf("continued: %+v, paid %q", last.Outcome, s.bank.payments())
 	}
 }
 
-func TestADenialIsAnErrorTheScriptCanCatch(t *testing.T) {
+func TestScriptCanCatchADenial(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
 	waits := s.eval(t, `local ok, why = pcall(mcp.bank.pay, { to = "a" }) return ok, tostring(why)`, "")
 	done := s.decide(t, waits.Approval.ID, "deny", "tool").Outcome
 	if done == nil || string(done.Result) != `[false,"bank.pay was not approved"]` || len(s.bank.payments()) > 0 {
-		t.Fatalf("went on: %+v, paid %q", done, s.bank.payments())
+		t.Fatalf("continued: %+v, paid %q", done, s.bank.payments())
 	}
 	if now := s.eval(t, `return (pcall(mcp.bank.pay, { to = "b" }))`, ""); string(now.Result) != "false" {
 		t.Errorf("not remembered: %+v", now)
@@ -170,7 +170,7 @@ func TestTurnWaitsForApproval(t *testing.T) {
 		t.Errorf("x = %s while the turn waits", got)
 	}
 	if done := s.decide(t, waits.Approval.ID, "allow", "").Outcome; done == nil || string(done.Result) != `"R-a"` {
-		t.Errorf("went on: %+v", done)
+		t.Errorf("continued: %+v", done)
 	}
 	if got := s.inSession(t, id, "x"); got != "20" {
 		t.Errorf("x = %s after it", got)
@@ -217,13 +217,13 @@ func TestApprovalCannotBeBypassed(t *testing.T) {
 		t.Errorf("a script approved itself: %+v", out)
 	}
 	if view, err := s.call(t, "lua_eval", `{"code":"mcp.call_tool { name = 'pay', arguments = { to = 'x' } }"}`); err != nil || !view.IsError {
-		t.Errorf("by a name nobody uses: %v %s", err, view.Text())
+		t.Errorf("by an ambiguous name: %v %s", err, view.Text())
 	}
 	if paid := s.bank.payments(); len(paid) > 0 {
 		t.Errorf("paid %q", paid)
 	}
 	if got := s.inSession(t, id, "y"); got != "null" {
-		t.Errorf("the session that waited within has y = %s", got)
+		t.Errorf("the session of the waiting turn has y = %s", got)
 	}
 }
 
@@ -295,25 +295,25 @@ func TestApprovalsSurviveARestart(t *testing.T) {
 	waits := s.eval(t, `fs.append("`+file+`", "once") n = 1 mcp.bank.pay { to = "a" } n = n + 1 return n`, id)
 	s.reopen(t)
 	if done := s.decide(t, waits.Approval.ID, "allow", "").Outcome; done == nil || string(done.Result) != "2" {
-		t.Errorf("went on: %+v", done)
+		t.Errorf("continued: %+v", done)
 	}
 	if got := s.read(t, file); got != "once" || fmt.Sprint(s.bank.payments()) != "[a]" || s.inSession(t, id, "n") != "2" {
 		t.Errorf("file %q, paid %q", got, s.bank.payments())
 	}
 }
 
-func TestReadsAreApprovedWhereAllIs(t *testing.T) {
+func TestReadsNeedApprovalIfEverythingDoes(t *testing.T) {
 	t.Parallel()
 	s := openStageWith(t, approval.Policy{Default: approval.Never, Rules: map[string]approval.Mode{
 		"bank": approval.All, "bank.pay": approval.Never, "fs.write": approval.Writes,
 	}})
 	for code, waits := range map[string]bool{
-		`mcp.bank.look { }`:                       true,
-		`mcp.bank.pay { to = "a" }`:               false,
-		`fs.write("` + s.folder + `/x", "1")`:     true,
-		`fs.write(temp.path("x"), "1")`:           false, // the run's own
-		`fs.append("` + s.folder + `/y", "1")`:    false,
-		`return fs.read("` + s.folder + `/kept")`: false,
+		`mcp.bank.look { }`:                        true,
+		`mcp.bank.pay { to = "a" }`:                false,
+		`fs.write("` + s.folder + `/x", "1")`:      true,
+		`fs.write(temp.path("x"), "1")`:            false, // the run's own
+		`fs.append("` + s.folder + `/y", "1")`:     false,
+		`return fs.read("` + s.folder + `/notes")`: false,
 	} {
 		if got := s.eval(t, code, ""); (got.Status != "") != waits {
 			t.Errorf("%s: %+v", code, got)

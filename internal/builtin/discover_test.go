@@ -79,7 +79,7 @@ func TestCallTool(t *testing.T) {
 		`{"name":"fs.read_file","arguments":{}}`:              "path: required but missing",
 		`{"name":"fs.read_file"}`:                             "path: required but missing",
 		`{"name":"fs.raed_file"}`:                             "did you mean fs.read_file?",
-		`{"name":"nobody.knows"}`:                             "namespaces: fs, music",
+		`{"name":"unknown.tool"}`:                             "namespaces: fs, music",
 		`{"name":"call_tool","arguments":{"name":"zzz.zzz"}}`: "namespaces: fs, music",
 	} {
 		view, err := h.call(t, "call_tool", args)
@@ -94,7 +94,7 @@ func TestCallTool(t *testing.T) {
 func TestCallToolOfDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	h.servers.away["slow"] = "connecting"
+	h.servers.unreachable["slow"] = "connecting"
 	if err := h.servers.Add(t.Context(), upstreamset.Server{Namespace: "slow"}); err != nil {
 		t.Fatal(err)
 	}

@@ -73,13 +73,13 @@ type CodeLog struct {
 }
 
 func (t codeTools) execute(ctx context.Context, call tool.Call, in codeIn) (tool.Result, error) {
-	tell(call.Caller, 0, "Running code")
+	reportProgress(call.Caller, 0, "Running code")
 	done, err := t.scripts.take(ctx, call, in.SessionID, t.request(call, in))
 	if err != nil {
-		tell(call.Caller, 1, "Failed")
+		reportProgress(call.Caller, 1, "Failed")
 		return failedCode(done, err), nil
 	}
-	tell(call.Caller, 1, "Complete")
+	reportProgress(call.Caller, 1, "Complete")
 	return codeResult(done)
 }
 

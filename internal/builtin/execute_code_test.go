@@ -174,8 +174,8 @@ func TestStoredJavaScript(t *testing.T) {
 	if got.Result.Text != "Welcome Ada" {
 		t.Errorf("published: %+v", got)
 	}
-	k := builtin.Keeper(h.runner, h.scripts)
-	if ref, err := k.Keep(t.Context(), []byte(greeterJS+"\n"), "welcome.ts", cas.Ref{}); err != nil {
+	k := builtin.NewSourceWriter(h.runner, h.scripts)
+	if ref, err := k.Store(t.Context(), []byte(greeterJS+"\n"), "welcome.ts", cas.Ref{}); err != nil {
 		t.Error(err)
 	} else if a, err := h.scripts.Get(t.Context(), ref); err != nil || a.MIME != "text/typescript" || a.Name != "welcome" {
 		t.Errorf("from a folder: %+v, %v", a, err)

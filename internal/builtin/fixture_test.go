@@ -26,19 +26,19 @@ func TestMain(m *testing.M) {
 
 // servers are upstreams inside the test: both their manager and their tools.
 type servers struct {
-	mu     sync.Mutex
-	wanted map[string]upstreamset.Server
-	fixed  map[string]bool
-	offers map[string][]tool.Info // tools of a server once it is connected
-	away   map[string]string      // and why one cannot be
-	tools  []tool.Info
-	awaits int
+	mu          sync.Mutex
+	desired     map[string]upstreamset.Server
+	fixed       map[string]bool
+	offers      map[string][]tool.Info // tools of a server once it is connected
+	unreachable map[string]string      // why a server cannot be reached
+	tools       []tool.Info
+	awaits      int
 }
 
 func newServers() *servers {
 	return &servers{
-		wanted: map[string]upstreamset.Server{}, fixed: map[string]bool{},
-		offers: map[string][]tool.Info{}, away: map[string]string{},
+		desired: map[string]upstreamset.Server{}, fixed: map[string]bool{},
+		offers: map[string][]tool.Info{}, unreachable: map[string]string{},
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *servers) offer(namespace string, tools map[string]string) *servers {
 func (s *servers) Add(_ context.Context, u upstreamset.Server) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wanted[u.Namespace] = u
+	s.desired[u.Namespace] = u
 	s.list()
 	return nil
 }
@@ -69,8 +69,8 @@ func (s *servers) Add(_ context.Context, u upstreamset.Server) error {
 func (s *servers) Remove(_ context.Context, namespace string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, had := s.wanted[namespace]
-	delete(s.wanted, namespace)
+	_, had := s.desired[namespace]
+	delete(s.desired, namespace)
 	s.list()
 	return had, nil
 }
@@ -78,8 +78,8 @@ func (s *servers) Remove(_ context.Context, namespace string) (bool, error) {
 // list rebuilds the list of tools. The caller holds mu.
 func (s *servers) list() {
 	s.tools = nil
-	for namespace := range s.wanted {
-		if s.away[namespace] == "" {
+	for namespace := range s.desired {
+		if s.unreachable[namespace] == "" {
 			s.tools = append(s.tools, s.offers[namespace]...)
 		}
 	}
@@ -89,7 +89,7 @@ func (s *servers) Namespaces() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
-	for name := range s.wanted {
+	for name := range s.desired {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -108,7 +108,7 @@ func (s *servers) List() []upstreamset.Status {
 func (s *servers) Status(namespace string) (upstreamset.Status, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ok := s.wanted[namespace]
+	u, ok := s.desired[namespace]
 	if !ok {
 		return upstreamset.Status{}, false
 	}
@@ -116,7 +116,7 @@ func (s *servers) Status(namespace string) (upstreamset.Status, bool) {
 		Namespace: namespace, Endpoint: u.URL, Transport: "http", State: "connected",
 		Tools: len(s.offers[namespace]), Fixed: s.fixed[namespace],
 	}
-	if trouble := s.away[namespace]; trouble != "" {
+	if trouble := s.unreachable[namespace]; trouble != "" {
 		status.State, status.Error, status.Attempt, status.Tools = "reconnecting", trouble, 2, 0
 	}
 	return status, true
@@ -131,7 +131,7 @@ func (s *servers) Await(context.Context, string) {
 func (s *servers) Refresh(_ context.Context, namespace string) ([]tool.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if trouble := s.away[namespace]; trouble != "" {
+	if trouble := s.unreachable[namespace]; trouble != "" {
 		return nil, fault.New(fault.Unavailable, "refresh %s: %s", namespace, trouble)
 	}
 	s.list()
@@ -147,10 +147,10 @@ func (s *servers) Tools(context.Context) ([]tool.Info, error) {
 func (s *servers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if trouble := s.away[call.Ref.Space]; trouble != "" {
+	if trouble := s.unreachable[call.Ref.Space]; trouble != "" {
 		return tool.Result{}, fault.New(fault.Unavailable, "call %s: %s", call.Ref, trouble)
 	}
-	if _, ok := s.wanted[call.Ref.Space]; !ok {
+	if _, ok := s.desired[call.Ref.Space]; !ok {
 		return tool.Result{}, fault.New(fault.NotFound, "no upstream %q", call.Ref.Space)
 	}
 	if call.Args == nil {

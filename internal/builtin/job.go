@@ -130,14 +130,14 @@ func (p JobPoll) Text() string {
 	return fmt.Sprintf("Poll complete. %s finished.", count(len(p.Completed), "job"))
 }
 
-// reassure is the interval of progress notifications to a waiting client.
-const reassure = 5 * time.Second
+// progressInterval is the interval of progress notifications to a waiting client.
+const progressInterval = 5 * time.Second
 
 func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.Result, error) {
 	all := in.Mode == "all"
 	left := time.Duration(in.TimeoutMS) * time.Millisecond
 	for {
-		slice := min(left, reassure)
+		slice := min(left, progressInterval)
 		left -= slice
 		done, pending, err := t.queue.Poll(ctx, in.JobIDs, slice, all)
 		if err != nil {

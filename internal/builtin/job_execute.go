@@ -97,8 +97,8 @@ func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.S
 	}, nil
 }
 
-// farthest is the longest delay of a job.
-const farthest = 366 * 24 * time.Hour
+// maxDelay is the longest delay of a job.
+const maxDelay = 366 * 24 * time.Hour
 
 // start returns the time to start at, zero for now, and refuses contradictory
 // arguments.
@@ -118,7 +118,7 @@ func (in executeIn) start(now time.Time) (at time.Time, err error) {
 		return at, fault.New(fault.InvalidParams, "start_at: %q is not a time", in.StartAt).
 			WithHint("write it as 2026-12-24T18:00:00Z, or with an offset as 2026-12-24T18:00:00+01:00")
 	}
-	if at.Before(now.Add(-time.Minute)) || at.After(now.Add(farthest)) {
+	if at.Before(now.Add(-time.Minute)) || at.After(now.Add(maxDelay)) {
 		return at, fault.New(fault.InvalidParams, "start_at: %s is not within a year from now", in.StartAt).
 			WithHint("it is %s now", now.UTC().Format(time.RFC3339))
 	}

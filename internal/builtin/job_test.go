@@ -144,13 +144,10 @@ func (p toucher) Run(_ context.Context, name string, _ []string) (host.CommandRe
 // start stores a script and runs it as a job.
 func (o jobFixture) start(t *testing.T, source, params string) string {
 	t.Helper()
-	var stored struct{ Hash string }
-	content, _ := json.Marshal(map[string]string{"content": source})
-	o.mustCall(t, "script_store", string(content), &stored)
 	var started struct {
 		JobID string `json:"job_id"`
 	}
-	o.mustCall(t, "lua_execute", `{"script":"cas:`+stored.Hash+`","params":`+params+`,"tags":["test"]}`, &started)
+	o.mustCall(t, "lua_execute", `{"script":"cas:`+o.storeScript(t, source, "")+`","params":`+params+`,"tags":["test"]}`, &started)
 	return started.JobID
 }
 

@@ -24,7 +24,7 @@ func TestConnectAndDisconnect(t *testing.T) {
 	if want := "new: connected (1 tool)\n  http://localhost:8080/mcp"; view.Text() != want {
 		t.Errorf("text %q, want %q", view.Text(), want)
 	}
-	added := h.servers.wanted["new"]
+	added := h.servers.desired["new"]
 	if added.Transport != "" || added.Headers["Authorization"] != "Bearer ${HOME}" || added.URL != "http://localhost:8080/mcp" {
 		t.Errorf("added %+v", added)
 	}
@@ -33,14 +33,14 @@ func TestConnectAndDisconnect(t *testing.T) {
 	if status.CallCount != 1 || status.LastTool != "shine" {
 		t.Errorf("status %+v", status)
 	}
-	var gone builtin.Disconnected
-	h.mustCall(t, "mcp_disconnect", `{"namespace":"new"}`, &gone)
-	h.mustCall(t, "mcp_disconnect", `{"namespace":"new"}`, &gone)
-	if gone.Removed {
+	var disconnected builtin.Disconnected
+	h.mustCall(t, "mcp_disconnect", `{"namespace":"new"}`, &disconnected)
+	h.mustCall(t, "mcp_disconnect", `{"namespace":"new"}`, &disconnected)
+	if disconnected.Removed {
 		t.Error("removed twice")
 	}
 	if view, err := h.call(t, "call_tool", `{"name":"new.shine"}`); err != nil || !view.IsError {
-		t.Errorf("a tool that is gone: %v, %s", err, view.Text())
+		t.Errorf("a tool of a removed server: %v, %s", err, view.Text())
 	}
 }
 
@@ -80,7 +80,7 @@ func TestConnectRefuses(t *testing.T) {
 func TestListAndStatus(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	h.servers.away["music"] = "connection refused"
+	h.servers.unreachable["music"] = "connection refused"
 	var list builtin.UpstreamList
 	view := h.mustCall(t, "mcp_list_upstreams", `{}`, &list)
 	if list.Total != 2 || list.Upstreams[0].Namespace != "fs" {
@@ -114,9 +114,9 @@ func TestRefresh(t *testing.T) {
 	if e := meta["luanette/error"]; e.Code != fault.InvalidParams || !slices.Equal(e.Details.Available, []string{"fs", "music"}) {
 		t.Errorf("unknown namespace: %s %s", view.Text(), view.Meta)
 	}
-	h.servers.away["music"] = "gone"
-	if view, _ := h.call(t, "tools_refresh", `{"namespace":"music"}`); !strings.Contains(view.Text(), "unavailable: refresh music: gone") {
-		t.Errorf("a server that is away: %s", view.Text())
+	h.servers.unreachable["music"] = "connection reset"
+	if view, _ := h.call(t, "tools_refresh", `{"namespace":"music"}`); !strings.Contains(view.Text(), "unavailable: refresh music: connection reset") {
+		t.Errorf("an unreachable server: %s", view.Text())
 	}
 }
 

@@ -110,7 +110,7 @@ func (m *Menu) short(all []tool.Info) []tool.Info {
 	for i := range all {
 		switch {
 		case slices.Contains(codeMenu, all[i].Name):
-			shown = append(shown, terse(all[i]))
+			shown = append(shown, withoutExtras(all[i]))
 		case m.source.Pinned(all[i].Name):
 			shown = append(shown, all[i])
 		}
@@ -118,9 +118,9 @@ func (m *Menu) short(all []tool.Info) []tool.Info {
 	return shown
 }
 
-// terse removes what costs tokens and helps a model little from a definition: the
+// withoutExtras removes what costs tokens and helps a model little from a definition: the
 // title and the output schema.
-func terse(info tool.Info) tool.Info {
+func withoutExtras(info tool.Info) tool.Info {
 	info.Title, info.Output = "", nil
 	for _, key := range []string{"title", "outputSchema", "annotations"} {
 		info.Raw = rawjson.Delete(info.Raw, key)

@@ -10,8 +10,8 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestAScriptWaitsForApprovalAndGoesOn, TestTurnWaitsForApproval, TestApprovalsSurviveARestart, TestAnApprovedScriptSurvives,
-		TestJobTools, TestJobCancelStopsLoopsAndCalls, TestJobResources, TestScheduleTools, TestBigResultsAreKept, TestStoredScripts,
-		TestScriptSearch, TestPublishing, TestSessionsPersist, TestSessionsOfOthersAreNotThere,
+		TestScriptWaitsForApprovalAndContinues, TestTurnWaitsForApproval, TestApprovalsSurviveARestart, TestAnApprovedScriptSurvives,
+		TestJobTools, TestJobCancelStopsLoopsAndCalls, TestJobResources, TestScheduleTools, TestLargeResultsAreStored, TestStoredScripts,
+		TestScriptSearch, TestPublishing, TestSessionsPersist, TestSessionsOfOtherUsersAreNotFound,
 	)
 }

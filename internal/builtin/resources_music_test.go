@@ -11,30 +11,30 @@ import (
 	"github.com/luanette/luanette/internal/music/hootenanny"
 )
 
-// band has one artifact and plays.
-type band struct{}
+// musicFake has one artifact, and its transport plays.
+type musicFake struct{}
 
-func (band) Artifact(_ context.Context, id string) (hootenanny.ArtifactView, error) {
+func (musicFake) Artifact(_ context.Context, id string) (hootenanny.ArtifactView, error) {
 	if id != "artifact_1" {
 		return hootenanny.ArtifactView{}, fault.New(fault.NotFound, "no artifact %s", id)
 	}
 	return hootenanny.ArtifactView{ID: id, Name: "Reel"}, nil
 }
 
-func (b band) Artifacts(_ context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error) {
+func (musicFake) Artifacts(_ context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error) {
 	if len(q.Tags) > 0 {
 		return hootenanny.ArtifactList{}, nil
 	}
 	return hootenanny.ArtifactList{Artifacts: []hootenanny.ArtifactView{{ID: "artifact_1"}}, Count: 1}, nil
 }
 
-func (band) Garden(context.Context) (hootenanny.GardenView, error) {
+func (musicFake) Garden(context.Context) (hootenanny.GardenView, error) {
 	return hootenanny.GardenView{GardenState: hootenanny.GardenState{State: "playing", Tempo: 90}}, nil
 }
 
 func TestMusicResources(t *testing.T) {
 	t.Parallel()
-	all := builtin.MusicResources(band{})
+	all := builtin.MusicResources(musicFake{})
 	for _, tt := range []struct{ uri, variable, want string }{
 		{"hoot://artifacts/recent", "", `"artifact_1"`},
 		{"hoot://soundfonts", "", `"count"`},
@@ -59,7 +59,7 @@ func TestMusicResources(t *testing.T) {
 	for _, r := range all {
 		if r.URI == "hoot://artifact/{id}" {
 			if _, err := r.Read(t.Context(), "artifact_2"); fault.CodeOf(err) != fault.NotFound {
-				t.Errorf("an artifact that is not there: %v", err)
+				t.Errorf("an unknown artifact: %v", err)
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func example(name string) (string, error) {
 	return string(raw), nil
 }
 
-func exampleMIME(name string) string { return scriptMIME[cmp.Or(languageWord(name), script.Lua)] }
+func exampleMIME(name string) string { return scriptMIME[cmp.Or(storeLanguage(name), script.Lua)] }
 
 // exampleTitle returns the example's first comment line.
 func exampleTitle(name string) string {

@@ -138,7 +138,7 @@ func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, resu
 	if answer == nil {
 		return tool.Output(h.text(), value)
 	}
-	answer, lines := quieter(rawjson.Set(answer, "result", value), shown/4)
+	answer, lines := limitOutput(rawjson.Set(answer, "result", value), shown/4)
 	text := h.text()
 	if h.Handle == "" {
 		text = "Result: " + string(value)
@@ -146,15 +146,15 @@ func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, resu
 	return tool.Output(text+lines, answer)
 }
 
-// quieter limits a script's output, also in the text.
-func quieter(answer json.RawMessage, limit int) (shorter json.RawMessage, text string) {
+// limitOutput limits a script's output, also in the text.
+func limitOutput(answer json.RawMessage, limit int) (shorter json.RawMessage, text string) {
 	for _, key := range []string{"output", "logs"} {
 		raw, _ := rawjson.Get(answer, key)
 		said, ok := rawjson.Items(raw)
 		if !ok {
 			continue
 		}
-		said = fewer(said, limit)
+		said = firstLines(said, limit)
 		text += linesText(said)
 		if raw, err := json.Marshal(said); err == nil {
 			answer = rawjson.Set(answer, key, raw)
@@ -187,7 +187,7 @@ func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
 	}
 	raw := rawjson.Set(result.Raw, "content", block)
 	if view.Structured != nil {
-		structured, _ := quieter(view.Structured, shown/4)
+		structured, _ := limitOutput(view.Structured, shown/4)
 		raw = rawjson.Set(raw, "structuredContent", structured)
 	}
 	if len(raw) > shown {
@@ -199,9 +199,9 @@ func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
 // lineTexts are the keys of the text of output lines.
 var lineTexts = []string{"text", "message"}
 
-// fewer returns the first lines with at most limit bytes together, and a note with
+// firstLines returns the first lines with at most limit bytes together, and a note with
 // the number of omitted ones.
-func fewer(lines []json.RawMessage, limit int) []json.RawMessage {
+func firstLines(lines []json.RawMessage, limit int) []json.RawMessage {
 	for i, line := range lines {
 		if limit -= len(line); limit < 0 {
 			note := line // has all fields of a line

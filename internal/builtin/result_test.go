@@ -20,7 +20,7 @@ func big() string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-func TestBigResultsAreKept(t *testing.T) {
+func TestLargeResultsAreStored(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	args := `{"name":"fs.write-file","arguments":{"items":` + big() + `}}`
@@ -57,7 +57,7 @@ func TestBigResultsAreKept(t *testing.T) {
 	}
 }
 
-func TestProgramsGetResultsWhole(t *testing.T) {
+func TestProgramsGetCompleteResults(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	result, err := h.catalog.Call(t.Context(), tool.Call{
@@ -74,7 +74,7 @@ func TestProgramsGetResultsWhole(t *testing.T) {
 	}
 }
 
-func TestBigOutputAndErrorsAreCut(t *testing.T) {
+func TestLargeOutputAndErrorsAreShortened(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	view := h.mustCall(t, "lua_eval", `{"code":"for i = 1, 5000 do print('line ' .. i) end return 1"}`, nil)

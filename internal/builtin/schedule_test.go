@@ -1,26 +1,16 @@
 package builtin_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 )
 
-// keep stores a script and returns its hash.
-func (o jobFixture) keep(t *testing.T, source string) string {
-	t.Helper()
-	var stored struct{ Hash string }
-	content, _ := json.Marshal(map[string]string{"content": source})
-	o.mustCall(t, "script_store", string(content), &stored)
-	return stored.Hash
-}
-
 func TestScheduleTools(t *testing.T) {
 	t.Parallel()
 	o := openJobs(t)
-	hash := o.keep(t, `function describe() return { name = "wake", description = "Wakes.", params = {} } end
-		function main() return "awake" end`)
+	hash := o.storeScript(t, `function describe() return { name = "wake", description = "Wakes.", params = {} } end
+		function main() return "awake" end`, "")
 	var made struct {
 		JobID      string  `json:"job_id"`
 		ScheduleID string  `json:"schedule_id"`
@@ -63,7 +53,7 @@ func TestScheduleTools(t *testing.T) {
 	}
 	for _, name := range []string{"schedule_pause", "schedule_resume", "schedule_remove"} {
 		if view, err := o.call(t, name, id); err != nil || !view.IsError || !strings.Contains(view.Text(), made.ScheduleID) {
-			t.Errorf("%s of what is gone: %s (%v)", name, view.Text(), err)
+			t.Errorf("%s of a removed schedule: %s (%v)", name, view.Text(), err)
 		}
 	}
 }
@@ -71,7 +61,7 @@ func TestScheduleTools(t *testing.T) {
 func TestDelayedJobs(t *testing.T) {
 	t.Parallel()
 	o := openJobs(t)
-	hash := o.keep(t, "function main() return 1 end")
+	hash := o.storeScript(t, "function main() return 1 end", "")
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	for _, when := range []string{`"delay_ms":3600000`, `"start_at":"` + at.Format(time.RFC3339) + `"`} {
 		var made struct {

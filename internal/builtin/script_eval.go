@@ -43,7 +43,7 @@ func saidLines(lines []host.OutputLine) []OutputLine {
 }
 
 func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
-	tell(call.Caller, 0, "Running script")
+	reportProgress(call.Caller, 0, "Running script")
 	q := script.Request{Source: in.Code, Language: in.Language, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
 	if in.SessionID == "" { // turns of a session have their own names
 		q = attributed(call, q)
@@ -61,10 +61,10 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 		return waiting(pending, done.Outcome)
 	}
 	if err != nil {
-		tell(call.Caller, 1, "Failed")
+		reportProgress(call.Caller, 1, "Failed")
 		return script.ToolFailure(done.Outcome, err), nil
 	}
-	tell(call.Caller, 1, "Complete")
+	reportProgress(call.Caller, 1, "Complete")
 	return tool.Output(evalText(done), struct {
 		Result JSON `json:"result"`
 		Evaluated
@@ -112,8 +112,8 @@ func evalText(o script.Turn) string {
 	return out.String()
 }
 
-// tell sends progress to the caller.
-func tell(caller *tool.Caller, progress float64, message string) {
+// reportProgress sends progress to the caller.
+func reportProgress(caller *tool.Caller, progress float64, message string) {
 	if caller != nil && caller.Progress != nil {
 		caller.Progress(tool.Progress{Progress: progress, Total: 1, Message: message})
 	}

@@ -10,26 +10,26 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Keeper stores the scripts of a folder as script_store does, each with a tag that
+// NewSourceWriter stores the scripts of a folder as script_store does, each with a tag that
 // names its file.
-func Keeper(r ScriptRunner, s ScriptStore) script.SourceWriter {
-	return keeper{scriptTools{runner: r, scripts: s}}
+func NewSourceWriter(r ScriptRunner, s ScriptStore) script.SourceWriter {
+	return sourceWriter{scriptTools{runner: r, scripts: s}}
 }
 
-type keeper struct{ tools scriptTools }
+type sourceWriter struct{ tools scriptTools }
 
-// languageWord returns script_store's name for the language of a file.
-func languageWord(file string) string {
+// storeLanguage returns script_store's name for the language of a file.
+func storeLanguage(file string) string {
 	if ext := filepath.Ext(file); ext == ".ts" || ext == ".mts" {
 		return "typescript"
 	}
 	return script.LanguageOf(file)
 }
 
-// Keep stores a script as derived from the one it replaces. If the replaced one is
+// Store stores a script as derived from the one it replaces. If the replaced one is
 // itself derived from this script, the stored relation stays unchanged.
-func (k keeper) Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error) {
-	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder", Language: languageWord(file)}
+func (k sourceWriter) Store(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error) {
+	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder", Language: storeLanguage(file)}
 	if !parent.IsZero() {
 		in.Parent = parent.String()
 	}

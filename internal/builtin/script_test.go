@@ -82,7 +82,7 @@ func TestEvalFails(t *testing.T) {
 	}
 }
 
-func TestEvalTellsItsProgress(t *testing.T) {
+func TestEvalReportsProgress(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	var progress []float64
@@ -240,7 +240,7 @@ func TestPublishing(t *testing.T) {
 		t.Errorf("from a script: %s", view.Text())
 	}
 	if _, err := h.call(t, "greet", `{}`); fault.CodeOf(err) != fault.InvalidParams {
-		t.Errorf("greet nobody: %v", err)
+		t.Errorf("greet without a name: %v", err)
 	}
 
 	second := h.storeScript(t, strings.ReplaceAll(greeter, "Hello", "Hi"), `,"parent":"`+hash+`"`)
@@ -291,20 +291,20 @@ func TestLuaHelp(t *testing.T) {
 	}
 }
 
-func TestKeeperGoesBackToAnOlderVersion(t *testing.T) {
+func TestSourceWriterStoresAnOlderVersionAgain(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	k := builtin.Keeper(h.runner, h.scripts)
-	first, err := k.Keep(t.Context(), []byte(greeter), "greet.lua", cas.Ref{})
+	w := builtin.NewSourceWriter(h.runner, h.scripts)
+	first, err := w.Store(t.Context(), []byte(greeter), "greet.lua", cas.Ref{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := k.Keep(t.Context(), []byte(greeter+" "), "greet.lua", first)
+	second, err := w.Store(t.Context(), []byte(greeter+" "), "greet.lua", first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := k.Keep(t.Context(), []byte(greeter), "greet.lua", second); err != nil || back != first {
-		t.Errorf("Keep = %s, %v", back.Short(), err)
+	if back, err := w.Store(t.Context(), []byte(greeter), "greet.lua", second); err != nil || back != first {
+		t.Errorf("Store = %s, %v", back.Short(), err)
 	}
 	a, err := h.scripts.Get(t.Context(), second)
 	if err != nil || a.Parent != first || !slices.Contains(a.Tags, "file:greet.lua") || a.Name != "greet" {

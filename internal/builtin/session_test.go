@@ -65,14 +65,14 @@ func TestSessionsPersist(t *testing.T) {
 		t.Errorf("list = %+v\n%s", list, view.Text())
 	}
 	for _, name := range []string{"session_close", "session_reset", "session_fork"} {
-		gone, err := h.call(t, name, `{"session_id":"`+id+`"}`)
-		if err != nil || !gone.IsError || !strings.Contains(gone.Text(), "no such session") {
-			t.Errorf("%s of a closed session: %v %s", name, err, gone.Text())
+		view, err := h.call(t, name, `{"session_id":"`+id+`"}`)
+		if err != nil || !view.IsError || !strings.Contains(view.Text(), "no such session") {
+			t.Errorf("%s of a closed session: %v %s", name, err, view.Text())
 		}
 	}
 }
 
-func TestAFailedTurnTellsWhatItSaidAndKept(t *testing.T) {
+func TestFailedTurnReportsItsOutputAndKeepsGlobals(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	id := h.begin(t)
@@ -104,7 +104,7 @@ func TestParamsReachMainInASession(t *testing.T) {
 	}
 }
 
-func TestSessionsOfOthersAreNotThere(t *testing.T) {
+func TestSessionsOfOtherUsersAreNotFound(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	ask := func(user, name, args string) tool.View {

@@ -17,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset/toolsettest"
 )
 
-func TestEveryToolKeepsTheRules(t *testing.T) {
+func TestEveryToolFollowsTheRules(t *testing.T) {
 	t.Parallel()
 	tools, _ := open(t).set.Tools(t.Context())
 	for _, info := range tools {

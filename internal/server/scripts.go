@@ -64,7 +64,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if dir == "" {
 		dir = filepath.Join(srv.config.Data, "scripts")
 	}
-	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), srv.log), dir}
+	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.NewSourceWriter(runner, store), srv.log), dir}
 	return nil
 }
 

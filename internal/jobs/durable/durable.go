@@ -1,5 +1,5 @@
 // Package durable runs work that survives the process. A run has an id and a list
-// of records; both are on disk before the caller is told that they exist. When the
+// of records; both are on disk before the call that made them returns. When the
 // process dies, the next one starts every unfinished run again with its records, and
 // the work continues from there.
 //

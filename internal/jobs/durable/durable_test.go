@@ -46,8 +46,8 @@ func close(t testing.TB, e *durable.Engine) {
 	}
 }
 
-// A run that the engine's end interrupted starts again with what it recorded.
-func TestRunsGoOn(t *testing.T) {
+// A run that was interrupted when the engine closed starts again with its records.
+func TestInterruptedRunContinues(t *testing.T) {
 	t.Parallel()
 	d := database(t)
 	binary := []byte{0, 255, '\n', 0xc3}
@@ -92,7 +92,7 @@ func TestRunsGoOn(t *testing.T) {
 	if err != nil || len(records) != 4 || string(records[3]) != "one more" {
 		t.Errorf("records %q (%v)", records, err)
 	}
-	clocktest.Await(t, func() bool { return !second.Running("a") }) // one that is still at work would not be over
+	clocktest.Await(t, func() bool { return !second.Running("a") }) // a run whose work has not returned is unfinished
 	close(t, second)
 
 	third := launch(t, d, func(_ context.Context, run *durable.Run) error {
@@ -111,8 +111,8 @@ func TestRunsGoOn(t *testing.T) {
 	close(t, third)
 }
 
-// However many runs the engine's end interrupts, every one of them goes on.
-func TestAllRunsGoOn(t *testing.T) {
+// All runs that were interrupted when the engine closed continue.
+func TestAllInterruptedRunsContinue(t *testing.T) {
 	t.Parallel()
 	const many = 100
 	d := database(t)
@@ -143,7 +143,7 @@ func TestAllRunsGoOn(t *testing.T) {
 		case id := <-begun:
 			again[id] = true
 		case <-timeout.Done():
-			t.Fatalf("%d of %d went on", len(again), many)
+			t.Fatalf("%d of %d continued", len(again), many)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestCancelEndsTheContext(t *testing.T) {
 	<-running
 	why := errors.New("enough")
 	if !e.Cancel("a", why) || e.Cancel("b", why) {
-		t.Error("Cancel does not know what runs")
+		t.Error("Cancel reports the wrong runs as active")
 	}
 	if got := <-ended; !errors.Is(got, why) {
 		t.Errorf("cause %v, want %v", got, why)

@@ -17,15 +17,15 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one.
+// TestOnPostgres runs every test that uses a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestRunsGoOn, TestCancelEndsTheContext, TestManyRunsAtOnce,
+		TestInterruptedRunContinues, TestCancelEndsTheContext, TestManyRunsAtOnce,
 	)
 }
 
-// Nodes that start together on an empty database make its tables once.
+// Nodes that start together on an empty database create its tables once.
 func TestEnginesOpenedTogether(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -44,8 +44,8 @@ func TestEnginesOpenedTogether(t *testing.T) {
 	all.Wait()
 }
 
-// A run that was taken from a node, and from the next one, comes back to the first,
-// which was never restarted.
+// A run that other nodes took over twice comes back to the first node, which was never
+// restarted.
 func TestARunComesBack(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.Postgres(t))
@@ -72,7 +72,7 @@ func TestARunComesBack(t *testing.T) {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
-			return run.Record([]byte("not its own any more"))
+			return run.Record([]byte("after the takeover"))
 		}, durable.Options{Node: node, CloseTimeout: clocktest.Timeout})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestARunComesBack(t *testing.T) {
 	}
 	next := func() (node string) {
 		t.Helper()
-		clocktest.Await(t, func() bool { // or who waits for what is told
+		clocktest.Await(t, func() bool { // Await reports what the goroutines wait for
 			select {
 			case node = <-attempts:
 				return true
@@ -106,29 +106,29 @@ func TestARunComesBack(t *testing.T) {
 	}
 	next()
 	taken["a"] <- struct{}{}
-	if err := errors.Join(b.RemoveNode("a"), a.RegisterQueue()); err != nil { // as of one that was taken for dead
+	if err := errors.Join(b.RemoveNode("a"), a.RegisterQueue()); err != nil { // as for a node that was considered dead
 		t.Fatal(err)
 	}
 	if err := a.Resume("run"); err != nil {
 		t.Fatal(err)
 	}
 	if last := next(); last != "a" {
-		t.Errorf("%s went on at last", last)
+		t.Errorf("node %s continued the run, want a", last)
 	}
 	taken["b"] <- struct{}{}
 }
 
-// The engine and the store share their connections, however few: neither waits for
-// the other with one in hand. When the engine closes, the store goes on.
-func TestTheStoresConnectionsAreShared(t *testing.T) {
+// The engine and the store share a small pool of connections without a deadlock, and the
+// store still works after the engine has closed.
+func TestEngineSharesTheConnectionsOfTheStore(t *testing.T) {
 	t.Parallel()
 	const most, runs = 4, 40
 	name := strings.ToLower(rand.Text())
 	address := dbtest.Postgres(t)
 	d := dbtest.Open(t, address+"&application_name="+name+"&pool_max_conns="+strconv.Itoa(most))
-	onlooker := dbtest.Open(t, address)
+	observer := dbtest.Open(t, address)
 	connections := func() (n int) {
-		err := onlooker.Read(t.Context(), func(tx *db.Tx) error {
+		err := observer.Read(t.Context(), func(tx *db.Tx) error {
 			return tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name).Scan(&n)
 		})
 		if err != nil {
@@ -136,19 +136,19 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 		}
 		return n
 	}
-	table := fstest.MapFS{"migrations/00001_kept.sql": {Data: []byte("-- +goose Up\nCREATE TABLE kept (run TEXT PRIMARY KEY);")}}
-	if err := d.Migrate(t.Context(), "kept", table); err != nil {
+	table := fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up\nCREATE TABLE rows_written (run TEXT PRIMARY KEY);")}}
+	if err := d.Migrate(t.Context(), "rows_written", table); err != nil {
 		t.Fatal(err)
 	}
-	keep := func(id string) error {
+	insert := func(id string) error {
 		return d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), "INSERT INTO kept (run) VALUES ($1)", id)
+			_, err := tx.Exec(t.Context(), "INSERT INTO rows_written (run) VALUES ($1)", id)
 			return err
 		})
 	}
-	kept := func() (n int, err error) {
+	count := func() (n int, err error) {
 		err = d.Read(t.Context(), func(tx *db.Tx) error {
-			return tx.QueryRow(t.Context(), "SELECT count(*) FROM kept").Scan(&n)
+			return tx.QueryRow(t.Context(), "SELECT count(*) FROM rows_written").Scan(&n)
 		})
 		return n, err
 	}
@@ -157,8 +157,8 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 	e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(_ context.Context, run *durable.Run) error {
 		defer all.Done()
 		for i := range 5 {
-			_, failed := kept()
-			if err := errors.Join(failed, run.Record([]byte{byte(i)}), keep(fmt.Sprint(run.ID, i))); err != nil {
+			_, failed := count()
+			if err := errors.Join(failed, run.Record([]byte{byte(i)}), insert(fmt.Sprint(run.ID, i))); err != nil {
 				t.Error(err)
 			}
 		}
@@ -180,7 +180,7 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 	}
 	starting.Wait()
 	all.Wait()
-	var n int // of those that were only for a moment some may not be gone yet
+	var n int // a temporary connection may still be open
 	clocktest.Await(t, func() bool { n = connections(); return n <= most }, func() string {
 		return fmt.Sprintf("%d connections, want at most %d", n, most)
 	})
@@ -188,7 +188,7 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 	all.Go(func() {
 		reading <- struct{}{}
 		for range 50 {
-			if _, err := kept(); err != nil {
+			if _, err := count(); err != nil {
 				t.Errorf("read while the engine closes: %v", err)
 			}
 		}
@@ -196,10 +196,10 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 	<-reading
 	close(t, e)
 	all.Wait()
-	if err := keep("afterwards"); err != nil {
+	if err := insert("afterwards"); err != nil {
 		t.Errorf("write after the engine has closed: %v", err)
 	}
-	if n, err := kept(); err != nil || n != 5*runs+1 {
-		t.Errorf("kept %d (%v), want %d", n, err, 5*runs+1)
+	if n, err := count(); err != nil || n != 5*runs+1 {
+		t.Errorf("%d rows (%v), want %d", n, err, 5*runs+1)
 	}
 }

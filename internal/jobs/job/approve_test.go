@@ -76,10 +76,10 @@ func (d *approvalsFake) say(what string, verdict host.Decision) {
 }
 
 // waiting waits until a job waits for approval.
-func waiting(t *testing.T, heard *event.Subscription) {
+func waiting(t *testing.T, events *event.Subscription) {
 	t.Helper()
 	for {
-		e, err := heard.Next(t.Context())
+		e, err := events.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,11 +95,11 @@ func TestAJobWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	d, s, boss := database(t), newStage(), newApprovalsFake()
 	bus := event.New(event.BusOptions{})
-	heard := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
+	events := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
 	options := job.Options{Workers: 1, Approvals: boss, Events: bus}
 	q := open(t, d, s, options)
 	id := submit(t, q, job.Spec{Source: "say:hello repeat:1 write:pay repeat:2 write:more read:3"})
-	waiting(t, heard)
+	waiting(t, events)
 	if j, err := q.Status(t.Context(), id); err != nil || j.State != job.Waiting {
 		t.Errorf("%s, %v", j.State, err)
 	}
@@ -114,9 +114,9 @@ func TestAJobWaitsForApproval(t *testing.T) {
 	shut(t, q)
 
 	q = open(t, d, s, options)
-	waiting(t, heard)
+	waiting(t, events)
 	boss.say("pay", host.Allow)
-	waiting(t, heard)
+	waiting(t, events)
 	boss.say("more", host.Deny)
 	j := await(t, q, id)
 	if j.State != job.Failed || j.Error.Message != "stage.write was not approved" {
@@ -138,10 +138,10 @@ func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	s, boss := newStage(), newApprovalsFake()
 	bus := event.New(event.BusOptions{})
-	heard := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
+	events := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
 	q := open(t, database(t), s, job.Options{Workers: 2, Approvals: boss, Events: bus})
 	id := submit(t, q, job.Spec{Source: "write:pay"})
-	waiting(t, heard)
+	waiting(t, events)
 	if done, err := q.Cancel(t.Context(), id); !done || err != nil {
 		t.Errorf("cancelled %t, %v", done, err)
 	}

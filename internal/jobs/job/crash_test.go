@@ -31,15 +31,15 @@ import (
 // The crash test starts itself as a child that runs jobs against a server of the
 // parent, and kills it at random moments.
 const (
-	crashChild  = "LUANETTE_CRASH_CHILD" // set for the child: the parent's server
-	crashData   = "LUANETTE_CRASH_DATA"  // the child's database
-	crashLast   = "LUANETTE_CRASH_LAST"  // true for the last child, which is not killed
-	crashKills  = "LUANETTE_CRASH_KILLS" // number of kills; 20 by default
-	crashSeed   = "LUANETTE_CRASH_SEED"  // makes the times of the kills reproducible
-	crashJobs   = 20                     // unfinished jobs at any time
-	crashSteps  = 50                     // effects of each
-	crashRisky  = 4                      // one job in so many makes calls that must not be repeated
-	crashPatron = "crash"                // their creator
+	crashChild   = "LUANETTE_CRASH_CHILD" // set for the child: the parent's server
+	crashData    = "LUANETTE_CRASH_DATA"  // the child's database
+	crashLast    = "LUANETTE_CRASH_LAST"  // true for the last child, which is not killed
+	crashKills   = "LUANETTE_CRASH_KILLS" // number of kills; 20 by default
+	crashSeed    = "LUANETTE_CRASH_SEED"  // makes the times of the kills reproducible
+	crashJobs    = 20                     // unfinished jobs at any time
+	crashSteps   = 50                     // effects of each
+	crashRisky   = 4                      // one job in so many makes calls that must not be repeated
+	crashCreator = "crash"                // their creator
 )
 
 // counter is the upstream: it records every call and any error of it.
@@ -245,7 +245,7 @@ func crashWork(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "up")
-	page, err := q.List(ctx, job.Filter{Creator: crashPatron}, 100_000, "")
+	page, err := q.List(ctx, job.Filter{Creator: crashCreator}, 100_000, "")
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func crashFill(ctx context.Context, out io.Writer, q *job.Queue, open []string) 
 		if rand.IntN(crashRisky) == 0 { //nolint:gosec // a choice, not a secret
 			source = "write"
 		}
-		j, err := q.Submit(ctx, job.Spec{Source: source, Creator: crashPatron})
+		j, err := q.Submit(ctx, job.Spec{Source: source, Creator: crashCreator})
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ import (
 //	say:X                    prints X
 //	half                     reports half of the progress
 //	fail:X                   fails
-//	swallow                  from here on goes on after errors, as pcall does
+//	swallow                  from here on continues after errors, as with pcall
 //
 // The result is the number of effects.
 type stage struct {

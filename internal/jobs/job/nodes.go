@@ -28,12 +28,12 @@ func (q *Queue) Owners(ctx context.Context) (nodes []string, err error) {
 }
 
 // TakeOver continues the unfinished jobs of dead nodes on this one.
-func (q *Queue) TakeOver(ctx context.Context, gone []string) error {
+func (q *Queue) TakeOver(ctx context.Context, dead []string) error {
 	if q.writable() != nil {
 		return nil //nolint:nilerr // another node takes them over
 	}
 	var failed []error
-	for _, node := range gone {
+	for _, node := range dead {
 		if node == q.options.Node {
 			continue
 		}

@@ -172,8 +172,8 @@ func TestCancelledJobIsPublishedOnce(t *testing.T) {
 	url := dbtest.Postgres(t)
 	here := newStage()
 	bus := event.New(event.BusOptions{})
-	told := bus.Subscribe(event.Options{Types: []string{"job.finished"}})
-	defer told.Close()
+	events := bus.Subscribe(event.Options{Types: []string{"job.finished"}})
+	defer events.Close()
 	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a", Events: bus})
 	b := open(t, dbtest.Open(t, url), newStage(), job.Options{Node: "b", Events: bus})
 	var jobs []string
@@ -192,7 +192,7 @@ func TestCancelledJobIsPublishedOnce(t *testing.T) {
 	shut(t, a)
 	shut(t, b)
 	times := map[string]int{}
-	for e, ok := told.Poll(); ok; e, ok = told.Poll() {
+	for e, ok := events.Poll(); ok; e, ok = events.Poll() {
 		times[e.Data.(job.Finished).ID]++
 	}
 	for i, id := range jobs {

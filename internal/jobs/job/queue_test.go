@@ -106,7 +106,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("Cancel of an ended job = %t, %v", done, err)
 		}
 	}
-	if _, err := q.Cancel(t.Context(), "nobody"); fault.CodeOf(err) != fault.NotFound {
+	if _, err := q.Cancel(t.Context(), "unknown"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("Cancel of an unknown job: %v", err)
 	}
 }
@@ -317,14 +317,14 @@ func TestDelayAndRetention(t *testing.T) {
 		}
 		time.Sleep(25 * time.Second)
 		if _, err := q.Status(t.Context(), good); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("a complete job is kept: %v", err)
+			t.Errorf("a complete job was not removed: %v", err)
 		}
 		if _, err := q.Status(t.Context(), bad); err != nil {
-			t.Errorf("a failed job is gone: %v", err)
+			t.Errorf("a failed job was removed too early: %v", err)
 		}
 		time.Sleep(time.Minute)
 		if _, err := q.Status(t.Context(), bad); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("a failed job is kept: %v", err)
+			t.Errorf("a failed job was not removed: %v", err)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 	return s, err
 }
 
-// replan makes keepTime read the schedules again.
+// replan makes runSchedules read the schedules again.
 func (q *Queue) replan() {
 	select {
 	case q.planned <- struct{}{}:

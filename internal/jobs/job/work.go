@@ -146,7 +146,7 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 var errOutage = errors.New("the time limit passed while the database was unreachable")
 
 // attempt runs the script once. The job is not over if it waits for approval, with an
-// *asking as the error, or if an outage of the database used up its time.
+// *pausedError as the error, or if an outage of the database used up its time.
 func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step) (over bool, err error) {
 	c := q.following(j.ID)
 	if c == nil { // cancelled meanwhile

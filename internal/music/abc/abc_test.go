@@ -121,7 +121,7 @@ func TestDiagnosticsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLongLines would take minutes if the place of an item cost a walk along its line.
+// TestLongLines would take minutes if finding an item's column took a scan of its line.
 func TestLongLines(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{"[CEG]", "{c}C"} {
@@ -229,8 +229,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that nothing panics, that what is valid can be played or is
-// refused by a limit, and that a text moved sounds the same but for the pitch.
+// FuzzParse checks that nothing panics, that a valid tune can be played or is
+// refused by a limit, and that transposing changes only the pitch.
 func FuzzParse(f *testing.F) {
 	for _, text := range tunes(f) {
 		f.Add(text, 3)

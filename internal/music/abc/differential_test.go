@@ -42,7 +42,7 @@ func listen(f *smf.File) []playedNote {
 	return notes
 }
 
-// tunes are the files that hold what a tune can hold.
+// tunes returns the test tunes, which together use every feature of the notation.
 func tunes(t testing.TB) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/tunes/*.abc")

@@ -91,8 +91,8 @@ func parseKey(value string) (key Key, ok bool) {
 }
 
 // parseMode reads a mode at the start of text, perhaps after spaces, and
-// returns how many bytes it took; without a mode the key is major. It is not
-// known what something else means that is stuck to the tonic.
+// returns how many bytes it took; without a mode the key is major. known is false
+// if something else follows the tonic directly.
 func parseMode(text string) (m mode, n int, known bool) {
 	trimmed := strings.TrimLeft(text, " \t")
 	spaces := len(text) - len(trimmed)

@@ -24,7 +24,7 @@ func played(t *testing.T, text string, opts Options) *smf.File {
 	return file
 }
 
-// pitches plays music and spells what is playedNote, one letter a note, in order.
+// pitches plays music and returns the letters of its notes in order.
 func pitches(t *testing.T, text string) string {
 	t.Helper()
 	var out strings.Builder

@@ -1,6 +1,6 @@
 package hootenanny
 
-// TransportStateChanged: playback started, stopped or moved.
+// TransportStateChanged is published when playback starts, stops or moves.
 type TransportStateChanged struct {
 	State    string  `json:"state"`
 	Position float64 `json:"position_beats"`
@@ -10,7 +10,7 @@ type TransportStateChanged struct {
 // EventType is "transport.state_changed".
 func (TransportStateChanged) EventType() string { return "transport.state_changed" }
 
-// BeatTick: playback reached a beat.
+// BeatTick is published when playback reaches a beat.
 type BeatTick struct {
 	Beat     uint64  `json:"beat"`
 	Position float64 `json:"position_beats"`
@@ -20,7 +20,7 @@ type BeatTick struct {
 // EventType is "beat.tick".
 func (BeatTick) EventType() string { return "beat.tick" }
 
-// MarkerReached: playback reached a marker.
+// MarkerReached is published when playback reaches a marker.
 type MarkerReached struct {
 	ID       string  `json:"marker_id"`
 	Position float64 `json:"position_beats"`
@@ -31,7 +31,7 @@ type MarkerReached struct {
 // EventType is "marker.reached".
 func (MarkerReached) EventType() string { return "marker.reached" }
 
-// RegionEntered: playback entered a region.
+// RegionEntered is published when playback enters a region.
 type RegionEntered struct {
 	Region
 }
@@ -39,7 +39,7 @@ type RegionEntered struct {
 // EventType is "region.entered".
 func (RegionEntered) EventType() string { return "region.entered" }
 
-// RegionLeft: playback left a region.
+// RegionLeft is published when playback leaves a region.
 type RegionLeft struct {
 	Region
 }

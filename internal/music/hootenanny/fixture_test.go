@@ -14,23 +14,23 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// bench is a backend with a fake clock and an empty store. Tools that need a store
+// fixture is a backend with a fake clock and an empty store. Tools that need a store
 // are tested in package server.
-type bench struct {
+type fixture struct {
 	*Backend
 	clock *clock.Virtual
 	bus   *event.Bus
 	seen  *event.Subscription
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return openBench(t, dbtest.Fresh(t))
+	return openFixture(t, dbtest.Fresh(t))
 }
 
-func openBench(t *testing.T, url string) *bench {
+func openFixture(t *testing.T, url string) *fixture {
 	t.Helper()
-	b := &bench{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	b := &fixture{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	b.bus = event.New(event.BusOptions{Clock: b.clock})
 	b.seen = b.bus.Subscribe(event.Options{Types: []string{"transport.*", "beat.*", "marker.*", "region.*"}, Buffer: 10_000})
 	store, err := db.Open(t.Context(), url, dbtest.Options(url))

@@ -12,7 +12,7 @@ import (
 
 // pass advances the clock in small steps, publishes everything due after each, and
 // returns the events.
-func (b *bench) pass(t *testing.T, d time.Duration) (found []string) {
+func (b *fixture) pass(t *testing.T, d time.Duration) (found []string) {
 	t.Helper()
 	const step = 10 * time.Millisecond
 	for ; d > 0; d -= step {
@@ -28,7 +28,7 @@ func (b *bench) pass(t *testing.T, d time.Duration) (found []string) {
 }
 
 // events returns the events since the last call.
-func (b *bench) events() (found []string) {
+func (b *fixture) events() (found []string) {
 	for {
 		e, ok := b.seen.Poll()
 		if !ok {
@@ -58,7 +58,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 
 func TestTransportPublishesBeatsMarkersAndRegions(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	ctx := t.Context()
 	for _, r := range []Region{{ID: "a", Position: 1, Duration: 1.5, Behavior: "latent", Name: "verse"}, {ID: "b", Position: 2.5, Duration: 1, Behavior: "latent", Name: "chorus"}} {
 		if err := b.garden.addRegion(ctx, r); err != nil {
@@ -85,7 +85,7 @@ func TestTransportPublishesBeatsMarkersAndRegions(t *testing.T) {
 // TestTransportRunsByItself checks that the timer publishes events without further calls.
 func TestTransportRunsByItself(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.garden.play()
 	for _, want := range []uint64{0, 1, 2, 3} {
 		for {
@@ -113,7 +113,7 @@ func TestTransportRunsByItself(t *testing.T) {
 
 func TestPositionFollowsTheClock(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.garden.play()
 	b.clock.Advance(1250 * time.Millisecond)
 	if got := b.garden.state().Position; got != 2.5 {
@@ -133,7 +133,7 @@ func TestPositionFollowsTheClock(t *testing.T) {
 func TestTimelineIsStored(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Fresh(t)
-	b := openBench(t, url)
+	b := openFixture(t, url)
 	if err := b.garden.addRegion(t.Context(), Region{ID: "r", Position: 8, Duration: 2, Behavior: "latent"}); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestTimelineIsStored(t *testing.T) {
 	if _, err := b.garden.moveRegion(t.Context(), "r", 9); err != nil {
 		t.Fatal(err)
 	}
-	again := openBench(t, url)
+	again := openFixture(t, url)
 	regions, markers := again.garden.between(0, 100)
 	if len(regions) != 1 || regions[0].Position != 9 || len(markers) != 1 || string(markers[0].Metadata) != `{"a":1}` {
 		t.Errorf("stored %v, %v", regions, markers)
@@ -152,7 +152,7 @@ func TestTimelineIsStored(t *testing.T) {
 
 func TestEventsExpire(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.ring.mu.Lock()
 	b.ring.bounds = 3
 	b.ring.mu.Unlock()

@@ -178,7 +178,7 @@ func parseQuery(text string, variables toolset.Object) (condition, error) {
 		return nil, err
 	}
 	if w, more := p.peek(); more {
-		return nil, p.wrong(w, "the query goes on where it should end")
+		return nil, p.wrong(w, "unexpected text after the end of the query")
 	}
 	return c, nil
 }

@@ -13,7 +13,7 @@ import (
 
 func TestEveryToolFollowsTheRules(t *testing.T) {
 	t.Parallel()
-	tools, err := newBench(t).Tools().Tools(t.Context())
+	tools, err := newFixture(t).Tools().Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestEveryToolFollowsTheRules(t *testing.T) {
 				t.Error("no output schema")
 			}
 			if info.Name == "sample_llm" {
-				t.Error("there is to be none")
+				t.Error("the tool must not exist")
 			}
 		})
 	}
@@ -39,7 +39,7 @@ func TestEveryToolFollowsTheRules(t *testing.T) {
 func TestPageOfMusic(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- tools -->\n", "<!-- end of tools -->\n"
-	tools, err := newBench(t).Tools().Tools(t.Context())
+	tools, err := newFixture(t).Tools().Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -197,7 +197,7 @@ func TestEveryCutOfAFileIsRefusedOrRead(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsNoHoldOnItsInput(t *testing.T) {
+func TestDecodeCopiesItsInput(t *testing.T) {
 	t.Parallel()
 	data := fileOf(0, 480, "\x00\xff\x01\x03abc"+endOfTrack)
 	file, err := Decode(data)
@@ -269,11 +269,11 @@ func TestNamesGoBothWays(t *testing.T) {
 		}
 	}
 	if _, ok := ParseKind("unknown"); ok || Kind(1).String() != "unknown" || MetaType(0x60).String() != "unknown" {
-		t.Error("unknown names are known")
+		t.Error("unknown names were parsed")
 	}
 }
 
-// FuzzDecode holds that nothing panics, and that whatever is read is written
+// FuzzDecode checks that nothing panics, and that whatever is read is written
 // and read again as the same events.
 func FuzzDecode(f *testing.F) {
 	for _, data := range canonical() {

@@ -141,7 +141,7 @@ func TestProgressAndCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := font.Play(ctx, io.Discard, song(0, 100, 60), synth.Options{Progress: func(float64) { cancel() }})
 	if err == nil {
-		t.Error("it went on after it was cancelled")
+		t.Error("rendering continued after it was cancelled")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// verdicts decides by the effect's spoken name. Other effects are allowed.
+// verdicts decides by the effect's display name. Other effects are allowed.
 type verdicts map[string]Decision
 
 func (v verdicts) Decide(_ context.Context, e Effect) (Decision, error) {
@@ -105,7 +105,7 @@ func TestApprovalOfNestedScripts(t *testing.T) {
 		inner := &Func{Name: "call", Kind: Nested, Effect: func(ctx context.Context, _ *Services, _ Args) ([]Value, error) {
 			parent := ParentOf(ctx)
 			if parent == nil {
-				return nil, errors.New("nobody asked")
+				return nil, errors.New("unexpected effect")
 			}
 			nested := NewEnv(nil, parent.Handler, &Services{})
 			nested.SetParent(parent)

@@ -31,14 +31,14 @@ func TestFilesStayInside(t *testing.T) {
 		"/etc/passwd",
 	} {
 		if _, err := files.Read(path); err == nil {
-			t.Errorf("Read(%q) left the open folders", path)
+			t.Errorf("Read(%q) left the allowed folders", path)
 		}
 		if err := files.Write(path, []byte("x"), false); err == nil {
-			t.Errorf("Write(%q) left the open folders", path)
+			t.Errorf("Write(%q) left the allowed folders", path)
 		}
 	}
 	if err := files.Write(filepath.Join(readable, "new"), nil, false); fault.CodeOf(err) != fault.Denied {
-		t.Errorf("writing where one may only read: %v", err)
+		t.Errorf("writing to a read-only folder: %v", err)
 	}
 	if data, err := files.Read(filepath.Join(readable, "song.abc")); err != nil || string(data) != "X:1" {
 		t.Errorf("Read = %q, %v", data, err)
@@ -57,7 +57,7 @@ func TestFilesStayInside(t *testing.T) {
 	}
 }
 
-func TestTempIsBoundedAndGoes(t *testing.T) {
+func TestTempIsLimitedAndRemoved(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	temp := NewTemp(parent, 100)
@@ -66,7 +66,7 @@ func TestTempIsBoundedAndGoes(t *testing.T) {
 	must(t, err)
 	must(t, files.Write(path, make([]byte, 80), false))
 	if err := files.Write("second", make([]byte, 80), false); fault.CodeOf(err) != fault.Limit {
-		t.Errorf("a full temp folder took more: %v", err)
+		t.Errorf("writing to a full temp folder: %v", err)
 	}
 	must(t, files.Remove(path))
 	if err := files.Write("second", make([]byte, 80), false); err != nil {
@@ -109,7 +109,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-func TestArgsAreWordedAsLuaWordsThem(t *testing.T) {
+func TestArgErrorsReadAsInLua(t *testing.T) {
 	t.Parallel()
 	args := Args{Func: "midi.write", Values: []Value{true, 1.5, json.RawMessage(`{"a":1}`), "text", int64(7)}}
 	for _, c := range []struct {
@@ -143,10 +143,10 @@ func TestOutputIsBounded(t *testing.T) {
 	must(t, out.Print("stdout", "", "hello", now))
 	must(t, out.Log(t.Context(), slog.LevelWarn, "careful", now))
 	if err := out.Print("stdout", "", strings.Repeat("x", 30), now); fault.CodeOf(err) != fault.Limit {
-		t.Errorf("printing past the bound: %v", err)
+		t.Errorf("printing past the limit: %v", err)
 	}
 	if got := strings.Join(seen, "|"); got != "hello|careful" || len(out.Lines()) != 2 {
-		t.Errorf("kept %v, seen %q", out.Lines(), got)
+		t.Errorf("stored %v, watched %q", out.Lines(), got)
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "careful") {
 		t.Errorf("log = %s", &log)

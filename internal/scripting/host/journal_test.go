@@ -53,7 +53,7 @@ func (w *services) live(e Effect) func(context.Context) ([]Value, error) {
 		defer w.mu.Unlock()
 		w.times[e.Seq]++
 		if e.Seq%5 == 4 {
-			return nil, fault.New(fault.Upstream, "no luck with %d", e.Seq).WithHint("try %d", e.Seq+1).WithDetails(e.Seq)
+			return nil, fault.New(fault.Upstream, "step %d failed", e.Seq).WithHint("try %d", e.Seq+1).WithDetails(e.Seq)
 		}
 		return []Value{e.Seq, "\x00\xff" + fmt.Sprint(e.Seq), json.RawMessage(`{"n":1}`), nil, 1.5, true}, nil
 	}
@@ -170,13 +170,13 @@ func TestReplayOffline(t *testing.T) {
 		}
 		for seq := range w.times {
 			if effects[seq-1].Name != advanceEffect {
-				t.Fatalf("the replay did step %d for real", seq)
+				t.Fatalf("the replay carried out step %d", seq)
 			}
 		}
 	})
 }
 
-func TestStepsSurviveTheirRecord(t *testing.T) {
+func TestStepsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyEffect().Draw(t, "effect")
@@ -218,9 +218,9 @@ func TestDivergenceNamesBothSides(t *testing.T) {
 	}
 }
 
-// TestJournalTakesEffectsAtOnce checks that concurrent effects are recorded in the order of
+// TestJournalRecordsParallelEffects checks that concurrent effects are recorded in the order of
 // their outcomes, several in one record.
-func TestJournalTakesEffectsAtOnce(t *testing.T) {
+func TestJournalRecordsParallelEffects(t *testing.T) {
 	t.Parallel()
 	const effects = 200
 	d, w := &disk{left: -1}, &services{times: map[int64]int{}}
@@ -261,7 +261,7 @@ func TestHalt(t *testing.T) {
 			return []Value{true}, ctx.Err()
 		})
 		if err != nil || !reflect.DeepEqual(values, []Value{true}) {
-			t.Errorf("a write under way: %v, %v", values, err)
+			t.Errorf("a write in progress: %v, %v", values, err)
 		}
 	})
 	<-entered
@@ -271,7 +271,7 @@ func TestHalt(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	if !errors.Is(err, stop) {
-		t.Errorf("what only waits: %v", err)
+		t.Errorf("an effect that waits: %v", err)
 	}
 	close(halted)
 	<-journal.Halt(stop)
@@ -300,10 +300,10 @@ func TestFailedRecordIsReported(t *testing.T) {
 	}
 	d.left = -1
 	if err := journal.Flush(); !errors.Is(err, errDied) {
-		t.Errorf("a step is missing, and it was said: %v", err)
+		t.Errorf("after a failed record: %v", err)
 	}
 	if _, err := journal.Handle(t.Context(), second, w.live(second)); !errors.Is(err, errDied) || w.times[2] != 0 {
-		t.Errorf("what comes after: %v, made %d times", err, w.times[2])
+		t.Errorf("the next effect: %v, made %d times", err, w.times[2])
 	}
 	<-journal.Halt(errDied) // Halt has nothing to wait for
 }

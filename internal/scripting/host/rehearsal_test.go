@@ -58,7 +58,7 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 		Output: json.RawMessage(`{"type":"object","properties":{"number":{"type":"integer","minimum":1},"url":{"type":"string"}}}`),
 	}}, map[string]json.RawMessage{"git.close": json.RawMessage(`{"closed":true}`)})
 	call, folder := rehearsed(t, r)
-	never := func(*Services, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
+	never := func(*Services, Args) ([]Value, error) { t.Error("the effect was carried out"); return nil, nil }
 	file := filepath.Join(folder, "a.txt")
 	if values, err := call("fs", "write", Idempotent, 1, writeFile, file, "hello"); err != nil || values != nil {
 		t.Errorf("write answered %v, %v", values, err)
@@ -76,7 +76,7 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 		t.Errorf("what would be written reads as %v, %v", values, err)
 	}
 	if left, _ := os.ReadDir(folder); len(left) != 0 {
-		t.Errorf("written for real: %v", left)
+		t.Errorf("written to disk: %v", left)
 	}
 	plan := r.Plan()
 	if len(r.Reads()) != 1 || len(plan) != 4 {
@@ -87,31 +87,32 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 	}
 }
 
-// TestFilesAside checks that all read functions see what a rehearsal would have written.
-func TestFilesAside(t *testing.T) {
+// TestRehearsalReadsItsOwnWrites checks that all read functions see what a rehearsal would
+// have written.
+func TestRehearsalReadsItsOwnWrites(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "kept"), []byte("old"), 0o600))
-	must(t, os.WriteFile(filepath.Join(folder, "gone"), []byte("x"), 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, "changed"), []byte("old"), 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, "removed"), []byte("x"), 0o600))
 	files := NewFiles(NewTemp(t.TempDir(), 1000), FilesOptions{Write: []string{folder}}).ForRehearsal()
 	at := func(name string) string { return filepath.Join(folder, name) }
-	must(t, files.Write(at("kept"), []byte(" and new"), true))
+	must(t, files.Write(at("changed"), []byte(" and new"), true))
 	must(t, files.Write(at("sub/deep.txt"), []byte("one"), false))
-	must(t, files.Remove(at("gone")))
+	must(t, files.Remove(at("removed")))
 	if err := files.Remove(at("never")); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("removing what is not there: %v", err)
 	}
-	if text, err := files.Read("kept"); err != nil || string(text) != "old and new" {
-		t.Errorf("kept reads %q, %v", text, err)
+	if text, err := files.Read("changed"); err != nil || string(text) != "old and new" {
+		t.Errorf("changed reads %q, %v", text, err)
 	}
-	if _, err := files.Read(at("gone")); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("gone reads %v", err)
+	if _, err := files.Read(at("removed")); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("removed reads %v", err)
 	}
 	if there, err := files.Exists(at("sub")); !there || err != nil {
 		t.Errorf("sub: %t, %v", there, err)
 	}
 	entries, err := files.List(folder)
-	if got := fmt.Sprint(entries); err != nil || got != "[{kept false 11} {sub true 0}]" {
+	if got := fmt.Sprint(entries); err != nil || got != "[{changed false 11} {sub true 0}]" {
 		t.Errorf("List = %s, %v", got, err)
 	}
 	if entries, err = files.List(at("sub")); err != nil || fmt.Sprint(entries) != "[{deep.txt false 3}]" {
@@ -126,13 +127,13 @@ func TestFilesAside(t *testing.T) {
 		walked = append(walked, filepath.Base(path)+"="+string(text))
 		return err
 	}))
-	if got := strings.Join(walked, " "); got != "kept=old and new deep.txt=one" {
+	if got := strings.Join(walked, " "); got != "changed=old and new deep.txt=one" {
 		t.Errorf("walked %s", got)
 	}
 	if err := files.Write(at("large"), make([]byte, 2000), false); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("more than it may hold: %v", err)
 	}
-	if left, _ := os.ReadFile(at("kept")); string(left) != "old" {
+	if left, _ := os.ReadFile(at("changed")); string(left) != "old" {
 		t.Errorf("on disk now: %q", left)
 	}
 }
@@ -143,10 +144,10 @@ func TestGivenMocks(t *testing.T) {
 	r := NewRehearsal(nil, map[string]json.RawMessage{
 		"http.request": json.RawMessage(`{"status":404,"body":{"error":"no"}}`),
 		"run_command":  json.RawMessage(`{"status":1,"stderr":"bad"}`),
-		"fs.read":      json.RawMessage(`"as told"`),
+		"fs.read":      json.RawMessage(`"mocked"`),
 	})
 	call, _ := rehearsed(t, r)
-	never := func(*Services, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
+	never := func(*Services, Args) ([]Value, error) { t.Error("the effect was carried out"); return nil, nil }
 	for _, c := range []struct {
 		module, name string
 		kind         Kind
@@ -156,7 +157,7 @@ func TestGivenMocks(t *testing.T) {
 		{"http", "request", Write, []Value{"POST", "http://x"}, `[404 {} {"error":"no"} http://x]`},
 		{"http", "request", Read, []Value{"GET", "http://x"}, `[404 {} {"error":"no"} http://x]`},
 		{"", "__run", Write, []Value{"git", json.RawMessage(`[]`)}, `[1  bad]`},
-		{"fs", "read", Read, []Value{"a"}, `["as told"]`},
+		{"fs", "read", Read, []Value{"a"}, `["mocked"]`},
 	} {
 		values, err := call(c.module, c.name, c.kind, 0, never, c.args...)
 		for i, v := range values {

@@ -172,7 +172,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	in.run = nil // the remaining work is short and is not stopped
 	var left *image
 	if keep && !r.watch.stopped() {
-		left = r.leave(guest, m.template, img)
+		left = r.imageAfter(guest, m.template, img)
 	}
 	return Outcome{
 		Result: result, Logs: r.console.lines, Dropped: r.console.dropped,
@@ -180,8 +180,8 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	}, left, err
 }
 
-// leave returns the image after a run, or nil if the instance broke.
-func (r *run) leave(ctx context.Context, template, before *image) *image {
+// imageAfter returns the image after a run, or nil if the instance broke.
+func (r *run) imageAfter(ctx context.Context, template, before *image) *image {
 	r.releaseRejections(ctx)
 	if r.in.dead || r.in.scrub(ctx, template) != nil {
 		return nil

@@ -156,11 +156,11 @@ func (r *run) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.tell(ctx, r.in.begin, settings)
+	return r.callPrelude(ctx, r.in.begin, settings)
 }
 
-// tell calls a function of the prelude with strings.
-func (r *run) tell(ctx context.Context, fn value, texts ...string) error {
+// callPrelude calls a function of the prelude with strings.
+func (r *run) callPrelude(ctx context.Context, fn value, texts ...string) error {
 	args := make([]value, len(texts))
 	for i, s := range texts {
 		var err error

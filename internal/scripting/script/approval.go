@@ -216,10 +216,10 @@ func (r *recorder) Record(data []byte) error {
 // Resume continues a run that was stored while it waited for the approval with that id,
 // after the last recorded effect. q has the caller waiting now. It stores the outcome
 // and returns it, a ResumeResult as JSON; the error is that it could not be stored.
-func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, keptRun []byte, q Request) (json.RawMessage, error) {
+func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, stored []byte, q Request) (json.RawMessage, error) {
 	ctx, _ = db.WaitForDatabase(ctx) // an approved run must finish
 	var k storedRun
-	if err := json.NewDecoder(bytes.NewReader(keptRun)).Decode(&k); err != nil {
+	if err := json.NewDecoder(bytes.NewReader(stored)).Decode(&k); err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
 	}
 	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
@@ -247,7 +247,7 @@ func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, kept
 // runStored runs a stored run, in its session if it is a turn of one.
 func (s *Sessions) runStored(ctx context.Context, a *approvedRun) (Turn, error) {
 	if a.session != "" {
-		return s.attend(ctx, a, true)
+		return s.runTurn(ctx, a, true)
 	}
 	a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
 		q := a.request

@@ -2,7 +2,7 @@ package script
 
 import "testing"
 
-// BenchmarkEmptyRun is a fresh sandboxed state with every module, run and gone.
+// BenchmarkEmptyRun measures a run in a fresh sandboxed state with every module.
 func BenchmarkEmptyRun(b *testing.B) {
 	r := newRunner(b, nil)
 	b.ReportAllocs()
@@ -13,7 +13,7 @@ func BenchmarkEmptyRun(b *testing.B) {
 	}
 }
 
-// BenchmarkToolCall is one call from Lua to a tool of this process.
+// BenchmarkToolCall measures one call from Lua to a tool of this process.
 func BenchmarkToolCall(b *testing.B) {
 	r := newRunner(b, func(o *Options) { o.Limits.Calls = 1 << 40; o.Limits.Time = 1 << 40 })
 	b.ReportAllocs()

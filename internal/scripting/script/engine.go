@@ -44,10 +44,10 @@ type engine interface {
 type turn interface {
 	// lost returns why the saved state could not be restored, or nil.
 	lost() error
-	// leave returns the state to save after a run that ended with failed. changed is
+	// stateAfter returns the state to save after a run that ended with failed. changed is
 	// false if the session stays as it was; warnings list values that could not be
 	// saved.
-	leave(ctx context.Context, failed error) (state []byte, changed bool, warnings []string)
+	stateAfter(ctx context.Context, failed error) (state []byte, changed bool, warnings []string)
 }
 
 // LanguageOf returns the language of a file by its extension, or of a source by its MIME

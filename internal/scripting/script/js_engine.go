@@ -138,7 +138,7 @@ func (t *jsTurn) eval(ctx context.Context, p js.Program, h js.Host) (js.Outcome,
 
 func (t *jsTurn) lost() error { return t.failed }
 
-func (t *jsTurn) leave(ctx context.Context, _ error) ([]byte, bool, []string) {
+func (t *jsTurn) stateAfter(ctx context.Context, _ error) ([]byte, bool, []string) {
 	if t.session == nil {
 		return nil, false, nil
 	}

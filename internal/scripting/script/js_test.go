@@ -192,9 +192,8 @@ const effectful = `
 	return { order, first, at: Date.now(), chance: [Math.random(), Math.random()] }`
 
 // TestJavaScriptReplaysAndResumes checks that a replay answers a script from its
-// journal, in the
-// recorded order and without tools. With a part of the journal, the script resumes
-// where it ends.
+// journal, in the recorded order and without tools. With a part of the journal, the
+// script resumes where it ends.
 func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	t.Parallel()
 	tools := newReversed()

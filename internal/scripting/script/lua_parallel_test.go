@@ -16,21 +16,21 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// crossing is a set of tools that answer only if calls overlap.
-type crossing struct {
+// overlapTools are tools that answer only if calls overlap.
+type overlapTools struct {
 	mu        sync.Mutex
 	here      int
 	most      int
 	cancelled int
-	gates     map[int]chan struct{} // closed when that number was answered
+	barriers  map[int]chan struct{} // each is closed when that number was answered
 	arrivals  chan struct{}
 }
 
-func newCrossing() *crossing {
-	return &crossing{gates: map[int]chan struct{}{}, arrivals: make(chan struct{}, 1000)}
+func newOverlapTools() *overlapTools {
+	return &overlapTools{barriers: map[int]chan struct{}{}, arrivals: make(chan struct{}, 1000)}
 }
 
-func (x *crossing) tools() toolbox {
+func (x *overlapTools) tools() toolbox {
 	return toolbox{
 		{Space: "sync", Name: "meet"}:   handlerFor(x.meet),
 		{Space: "sync", Name: "after"}:  handlerFor(x.after),
@@ -40,17 +40,17 @@ func (x *crossing) tools() toolbox {
 	}
 }
 
-func (x *crossing) barrier(n int) chan struct{} {
+func (x *overlapTools) barrier(n int) chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.gates[n] == nil {
-		x.gates[n] = make(chan struct{})
+	if x.barriers[n] == nil {
+		x.barriers[n] = make(chan struct{})
 	}
-	return x.gates[n]
+	return x.barriers[n]
 }
 
 // meet answers once n calls of it are in progress at the same time.
-func (x *crossing) meet(ctx context.Context, in struct{ N, Round int }) (any, error) {
+func (x *overlapTools) meet(ctx context.Context, in struct{ N, Round int }) (any, error) {
 	barrier := x.barrier(-in.Round - 1)
 	x.mu.Lock()
 	x.here++
@@ -69,7 +69,7 @@ func (x *crossing) meet(ctx context.Context, in struct{ N, Round int }) (any, er
 }
 
 // after answers as number N once number After has been answered; 0 at once.
-func (x *crossing) after(ctx context.Context, in struct{ N, After int }) (any, error) {
+func (x *overlapTools) after(ctx context.Context, in struct{ N, After int }) (any, error) {
 	if in.After > 0 {
 		select {
 		case <-x.barrier(in.After):
@@ -82,7 +82,7 @@ func (x *crossing) after(ctx context.Context, in struct{ N, After int }) (any, e
 }
 
 // hang never answers.
-func (x *crossing) hang(ctx context.Context, _ struct{}) (any, error) {
+func (x *overlapTools) hang(ctx context.Context, _ struct{}) (any, error) {
 	x.arrivals <- struct{}{}
 	<-ctx.Done()
 	x.mu.Lock()
@@ -92,7 +92,7 @@ func (x *crossing) hang(ctx context.Context, _ struct{}) (any, error) {
 }
 
 // refuse fails once the given number of calls hang.
-func (x *crossing) refuse(ctx context.Context, in struct{ Hanging int }) (any, error) {
+func (x *overlapTools) refuse(ctx context.Context, in struct{ Hanging int }) (any, error) {
 	for range in.Hanging {
 		select {
 		case <-x.arrivals:
@@ -215,7 +215,7 @@ func TestParallel(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRunner(t, func(o *Options) { o.Tools = newCrossing().tools() })
+			r := newRunner(t, func(o *Options) { o.Tools = newOverlapTools().tools() })
 			got, err := r.Run(t.Context(), Request{Source: "local sync = mcp.sync\n" + test.source, Limits: Limits{Time: time.Minute}})
 			if err != nil {
 				t.Fatal(err)
@@ -227,9 +227,9 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-func TestAFailedItemCancelsTheOthers(t *testing.T) {
+func TestFailedItemCancelsTheOthers(t *testing.T) {
 	t.Parallel()
-	x := newCrossing()
+	x := newOverlapTools()
 	r := newRunner(t, func(o *Options) { o.Tools = x.tools() })
 	source := `local function visit(v)
 	if v == 3 then return mcp.sync.refuse{hanging = 2} end
@@ -252,9 +252,9 @@ local all = parallel.map({1, 2, 3, 4, 5}, visit, 3)`
 	}
 }
 
-func TestCancellingARunStopsItsTasks(t *testing.T) {
+func TestCancelStopsTasks(t *testing.T) {
 	t.Parallel()
-	x := newCrossing()
+	x := newOverlapTools()
 	r := newRunner(t, func(o *Options) { o.Tools = x.tools() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -331,7 +331,7 @@ func TestParallelRunsReplay(t *testing.T) {
 		end)
 		return order`
 	storedRun := &journal{storedRun: map[int64][]host.Value{}}
-	r := newRunner(t, func(o *Options) { o.Tools = newCrossing().tools() })
+	r := newRunner(t, func(o *Options) { o.Tools = newOverlapTools().tools() })
 	first, err := r.Run(t.Context(), Request{Source: source, Handler: storedRun})
 	if err != nil || len(first.Result) != len("[1,2,3]") { // the order of answers varies
 		t.Fatalf("got %s, %v", first.Result, err)

@@ -24,8 +24,8 @@ func (e *luaEngine) turn(saved []byte) turn { return &luaTurn{engine: e, saved: 
 
 func (t *luaTurn) lost() error { return t.failed }
 
-// leave returns the state after the run, without what cannot be saved.
-func (t *luaTurn) leave(_ context.Context, failed error) ([]byte, bool, []string) {
+// stateAfter returns the state after the run, without what cannot be saved.
+func (t *luaTurn) stateAfter(_ context.Context, failed error) ([]byte, bool, []string) {
 	if t.state == nil {
 		return nil, false, nil
 	}

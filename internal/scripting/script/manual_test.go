@@ -21,7 +21,7 @@ func TestManualIsUpToDate(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("docs/modules.md is out of date (%v): run UPDATE=1 go test ./internal/script -run Manual", err)
+		t.Errorf("docs/modules.md is out of date (%v): run UPDATE=1 go test ./internal/scripting/script -run Manual", err)
 	}
 }
 
@@ -45,13 +45,13 @@ func TestManualIsComplete(t *testing.T) {
 				name = m.Name + "." + f.Name
 			}
 			if !f.Hidden && !documented[name] && !documented[f.Name] {
-				t.Errorf("no page tells about %s", name)
+				t.Errorf("no page describes %s", name)
 			}
 		}
 	}
 	got, err := newRunner(t, nil).Run(t.Context(), Request{Source: "local missing = json.array{}\n" + source.String() + "return missing"})
 	if err != nil || string(got.Result) != "[]" {
-		t.Errorf("pages tell about what scripts do not have: %s, %v", got.Result, err)
+		t.Errorf("pages describe functions that do not exist: %s, %v", got.Result, err)
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestPublishedScriptsAreTools, TestEmptyTablesTakeTheKindThatIsWanted, TestANewVersionMovesTheTool,
-		TestWhatCannotBePublished, TestFailuresOfPublishedScripts, TestPublishedScriptsCallEachOtherOnlySoDeep,
-		TestASessionKeepsWhatTurnsLeave, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestAStoppedTurnChangesNothing,
-		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestADamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
+		TestPublishedScriptsAreTools, TestEmptyTablesGetTheParameterType, TestNewVersionReplacesTheTool,
+		TestPublishRefuses, TestFailuresOfPublishedScripts, TestNestingOfPublishedScriptsIsLimited,
+		TestSessionKeepsGlobals, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestStoppedTurnChangesNothing,
+		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestDamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
 		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestReadOnlyTurnWritesNothing,
-		TestSessionLimits, TestTurnsKeepTheirOrder, TestATurnCannotWaitForItself,
+		TestSessionLimits, TestTurnsKeepTheirOrder, TestTurnCannotWaitForItself,
 		TestFilesLeftOpenAreSavedByTheirTurn, TestUnsavableValuesAreNamed,
 	)
 }

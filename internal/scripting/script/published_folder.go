@@ -17,7 +17,7 @@ import (
 // SourceWriter stores scripts: content, the file it came from, and the version it
 // replaces.
 type SourceWriter interface {
-	Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error)
+	Store(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error)
 }
 
 // Folder publishes the scripts of a folder, *.lua, *.js and *.ts, each as the tool that
@@ -26,7 +26,7 @@ type SourceWriter interface {
 type Folder struct {
 	dir       string
 	published *Published
-	keeper    SourceWriter
+	writer    SourceWriter
 	log       *slog.Logger
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type Folder struct {
 
 // NewFolder uses the scripts of dir, which need not exist.
 func NewFolder(dir string, published *Published, keeper SourceWriter, log *slog.Logger) *Folder {
-	return &Folder{dir: dir, published: published, keeper: keeper, log: log, seen: map[string]cas.Ref{}, problems: map[string]error{}}
+	return &Folder{dir: dir, published: published, writer: keeper, log: log, seen: map[string]cas.Ref{}, problems: map[string]error{}}
 }
 
 // Sync publishes new and changed files and withdraws removed ones. A file that cannot be
@@ -123,7 +123,7 @@ func (f *Folder) syncFile(ctx context.Context, file string, content []byte, now 
 	version, err := f.publish(ctx, file, content, now)
 	if err != nil {
 		f.problems[file] = err
-		f.log.WarnContext(ctx, "script file cannot be published", "file", file, "kept", currentVersion(now), "error", err)
+		f.log.WarnContext(ctx, "script file cannot be published", "file", file, "version", currentVersion(now), "error", err)
 		return
 	}
 	if now != nil && now.Name != version.Name { // describe() gave it another name
@@ -143,7 +143,7 @@ func (f *Folder) publish(ctx context.Context, file string, content []byte, now *
 	if _, err := f.published.runner.Describe(ctx, Request{Source: string(content), Name: file}); err != nil {
 		return Version{}, err // checked before storing, because not every save of an editor is worth storing
 	}
-	hash, err := f.keeper.Keep(ctx, content, file, parent)
+	hash, err := f.writer.Store(ctx, content, file, parent)
 	if err != nil {
 		return Version{}, err
 	}

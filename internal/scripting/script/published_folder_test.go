@@ -89,7 +89,7 @@ func TestFolderAfterARestart(t *testing.T) {
 	t.Parallel()
 	data, dir, d := t.TempDir(), t.TempDir(), newSourceStore()
 	quiet := slog.New(slog.DiscardHandler)
-	for _, name := range []string{"kept", "gone", "broken"} {
+	for _, name := range []string{"unchanged", "removed", "broken"} {
 		save(t, filepath.Join(dir, name+".lua"), named(name, name))
 	}
 	p := openPublished(t, data, d)
@@ -99,22 +99,22 @@ func TestFolderAfterARestart(t *testing.T) {
 	p.publish(t, named("by_hand", "x"), "")
 
 	save(t, filepath.Join(dir, "broken.lua"), "function describe( oops")
-	if err := os.Remove(filepath.Join(dir, "gone.lua")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "removed.lua")); err != nil {
 		t.Fatal(err)
 	}
-	save(t, filepath.Join(dir, "thief.lua"), named("by_hand", "stolen"))
+	save(t, filepath.Join(dir, "taken.lua"), named("by_hand", "file"))
 	again := openPublished(t, data, d)
 	f := NewFolder(dir, again.Published, d, quiet)
 	if err := f.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := again.names(t); got != "broken by_hand kept" {
+	if got := again.names(t); got != "broken by_hand unchanged" {
 		t.Errorf("published %q", got)
 	}
 	if got := again.call(t, "by_hand", "{}"); string(got.Structured) != `{"answer":"x","n":1}` {
 		t.Errorf("by_hand = %s", got.Structured)
 	}
-	if f.Problems()["thief.lua"] == nil {
+	if f.Problems()["taken.lua"] == nil {
 		t.Error("a file took a name that was published by hand")
 	}
 }

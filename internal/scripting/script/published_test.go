@@ -27,7 +27,7 @@ func newSourceStore() *sourceStore {
 	return &sourceStore{sources: map[cas.Ref]string{}, parents: map[cas.Ref]cas.Ref{}, languages: map[cas.Ref]string{}}
 }
 
-func (d *sourceStore) Keep(_ context.Context, content []byte, _ string, parent cas.Ref) (cas.Ref, error) {
+func (d *sourceStore) Store(_ context.Context, content []byte, _ string, parent cas.Ref) (cas.Ref, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ref := cas.Sum(content)
@@ -36,7 +36,7 @@ func (d *sourceStore) Keep(_ context.Context, content []byte, _ string, parent c
 }
 
 func (d *sourceStore) put(source string) cas.Ref {
-	ref, _ := d.Keep(context.Background(), []byte(source), "", cas.Ref{})
+	ref, _ := d.Store(context.Background(), []byte(source), "", cas.Ref{})
 	return ref
 }
 
@@ -133,7 +133,7 @@ func TestPublishedScriptsAreTools(t *testing.T) {
 	}
 }
 
-func TestEmptyTablesTakeTheKindThatIsWanted(t *testing.T) {
+func TestEmptyTablesGetTheParameterType(t *testing.T) {
 	t.Parallel()
 	p := openPublished(t, t.TempDir(), newSourceStore())
 	p.publish(t, "function describe() return {name='kinds', params={l={type='array'}, o={type='object'}, d={type='list', default={}}}} end function main(p) return p end", "")
@@ -142,7 +142,7 @@ func TestEmptyTablesTakeTheKindThatIsWanted(t *testing.T) {
 	}
 }
 
-func TestANewVersionMovesTheTool(t *testing.T) {
+func TestNewVersionReplacesTheTool(t *testing.T) {
 	t.Parallel()
 	folder, d := t.TempDir(), newSourceStore()
 	p := openPublished(t, folder, d)
@@ -179,7 +179,7 @@ func TestANewVersionMovesTheTool(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePublished(t *testing.T) {
+func TestPublishRefuses(t *testing.T) {
 	t.Parallel()
 	p := openPublished(t, t.TempDir(), newSourceStore())
 	for source, want := range map[string]fault.Code{
@@ -230,7 +230,7 @@ func TestFailuresOfPublishedScripts(t *testing.T) {
 	}
 }
 
-func TestPublishedScriptsCallEachOtherOnlySoDeep(t *testing.T) {
+func TestNestingOfPublishedScriptsIsLimited(t *testing.T) {
 	t.Parallel()
 	p := openPublished(t, t.TempDir(), newSourceStore())
 	p.publish(t, "function describe() return {name='down', params={n={type='number'}}} end function main(p) return mcp.down{n = p.n + 1} end", "")

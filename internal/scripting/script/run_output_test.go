@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
+func TestOutputIsSentToTheCaller(t *testing.T) {
 	t.Parallel()
 	var logged []string
 	caller := &tool.Caller{Log: func(l tool.Log) { logged = append(logged, l.Logger+" "+l.Level+" "+string(l.Data)) }}
@@ -33,7 +33,7 @@ func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestWhoeverWatchesHearsAlone(t *testing.T) {
+func TestWatchReplacesTheCaller(t *testing.T) {
 	t.Parallel()
 	var watched []string
 	_, err := newRunner(t, nil).Run(t.Context(), Request{

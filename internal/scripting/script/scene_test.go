@@ -92,7 +92,7 @@ type resultStore struct{ values []json.RawMessage }
 func (s *resultStore) Read(_ context.Context, _, handle, pointer string) (json.RawMessage, error) {
 	n, _ := strconv.Atoi(strings.TrimPrefix(handle, "$r"))
 	if n < 1 || n > len(s.values) {
-		return nil, fault.New(fault.NotFound, "no result %s", handle).WithHint("kept are $r1 to $r%d", len(s.values))
+		return nil, fault.New(fault.NotFound, "no result %s", handle).WithHint("stored: $r1 to $r%d", len(s.values))
 	}
 	if pointer != "" {
 		inner, _ := rawjson.Get(s.values[n-1], pointer[1:])

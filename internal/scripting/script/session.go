@@ -101,7 +101,7 @@ func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error
 	}
 	made, err := s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language, Limits: want.Limits}})
 	if err == nil {
-		s.tell("created", made, false)
+		s.publish("created", made, false)
 	}
 	return made, err
 }
@@ -123,7 +123,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Ses
 		return s.runner.inherit(ctx, "session:"+id, "session:"+forked.ID)
 	})
 	if err == nil {
-		s.tell("forked", forked, false)
+		s.publish("forked", forked, false)
 	}
 	return forked, err
 }
@@ -140,7 +140,7 @@ func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session
 		return err
 	})
 	if err == nil {
-		s.tell("reset", session, false)
+		s.publish("reset", session, false)
 	}
 	return session, err
 }
@@ -151,7 +151,7 @@ func (s *Sessions) Close(ctx context.Context, owner, id string) error {
 		return s.remove(ctx, owner, id)
 	})
 	if err == nil {
-		s.tell("closed", Session{ID: id, Owner: owner}, false)
+		s.publish("closed", Session{ID: id, Owner: owner}, false)
 	}
 	return err
 }

@@ -24,8 +24,8 @@ func (n SessionEvent) EventKey() string { return n.Session }
 // shownID is the number of characters of an id in events.
 const shownID = 8
 
-// tell publishes an event of a session.
-func (s *Sessions) tell(kind string, about Session, failed bool) {
+// publish publishes an event of a session.
+func (s *Sessions) publish(kind string, about Session, failed bool) {
 	s.options.Events.Publish(SessionEvent{
 		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,
 		Language: about.Language, Turns: about.Turns, Failed: failed,

@@ -49,7 +49,7 @@ func TestExtractFunctions(t *testing.T) {
 				t.Errorf("got %s, %v, want %s\n%s", got.Result, err, c.want, written.Source)
 			}
 			if strings.Contains(written.Source, "unused") {
-				t.Errorf("what it does not use is in it:\n%s", written.Source)
+				t.Errorf("the script has functions that main does not use:\n%s", written.Source)
 			}
 			if after, err := p.load(t.Context(), "ada", id, noVersion); err != nil || string(after.state) != string(before.state) {
 				t.Errorf("the session changed, %v", err)
@@ -59,6 +59,6 @@ func TestExtractFunctions(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	if _, err := p.Script(t.Context(), "ada", id, "nothing"); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("nothing to write: %v", err)
+		t.Errorf("a session without functions: %v", err)
 	}
 }

@@ -72,8 +72,8 @@ func (s *Sessions) Owners(ctx context.Context) (nodes []string, err error) {
 
 // TakeOver releases the sessions of nodes that have stopped. Their unfinished turns are
 // lost.
-func (s *Sessions) TakeOver(ctx context.Context, gone []string) error {
-	for _, node := range gone {
+func (s *Sessions) TakeOver(ctx context.Context, dead []string) error {
+	for _, node := range dead {
 		err := s.db.Write(ctx, func(tx *db.Tx) error {
 			_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder = $1`, node)
 			return err

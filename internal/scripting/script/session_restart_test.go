@@ -138,7 +138,7 @@ func TestSessionAfterRestart(t *testing.T) {
 					history = append(history, code)
 					want, got := evalText(storedRun, t, one, code), evalText(restarted, t, other, code)
 					if strings.ReplaceAll(got, other, one) != want {
-						t.Fatalf("turn %d after\n%s\nrestarted: %s\nkept:      %s", turn, strings.Join(history[:len(history)-1:len(history)-1], "\n--\n"), got, want)
+						t.Fatalf("turn %d after\n%s\nrestarted: %s\nrunning:   %s", turn, strings.Join(history[:len(history)-1:len(history)-1], "\n--\n"), got, want)
 					}
 				}
 				if turn%4 == 3 {

@@ -69,7 +69,7 @@ func (p sessionFixture) expect(t testing.TB, id string, turns ...string) {
 	}
 }
 
-func TestASessionKeepsWhatTurnsLeave(t *testing.T) {
+func TestSessionKeepsGlobals(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
@@ -128,7 +128,7 @@ func TestErrorsKeepTheSession(t *testing.T) {
 			t.Errorf("%s: %v, want %s", code, err, want)
 		}
 		if strings.HasPrefix(want, "turn1") && (failure.Line != 4 || failure.SourceLine != "local a = fail()") {
-			t.Errorf("%s: blamed on line %d %q", code, failure.Line, failure.SourceLine)
+			t.Errorf("%s: reported at line %d %q", code, failure.Line, failure.SourceLine)
 		}
 		if len(done.Warnings) > 0 {
 			t.Errorf("%s: warnings %q", code, done.Warnings)
@@ -137,7 +137,7 @@ func TestErrorsKeepTheSession(t *testing.T) {
 	p.expect(t, id, "x", "2")
 }
 
-func TestAStoppedTurnChangesNothing(t *testing.T) {
+func TestStoppedTurnChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
@@ -217,7 +217,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	after.expect(t, id, "return add(5), next_word(), double{n = 2}.n", `[15,"b",4]`, "print(x) io.write('rest') return x", "15")
 }
 
-func TestADamagedStateCanBeReset(t *testing.T) {
+func TestDamagedStateCanBeReset(t *testing.T) {
 	t.Parallel()
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
@@ -403,7 +403,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-func TestATurnCannotWaitForItself(t *testing.T) {
+func TestTurnCannotWaitForItself(t *testing.T) {
 	t.Parallel()
 	var p sessionFixture
 	var id string
@@ -422,9 +422,9 @@ func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
 	p.expect(t, id, "f = io.open(temp.path('a'), 'w') f:write('x')", "null")
-	// The file belonged to the first turn, which has cleaned up.
+	// The file belonged to the first turn, whose temp folder was removed.
 	if done, err := p.Eval(t.Context(), "ada", id, Request{Source: "y = 1 f:write('y')"}); err == nil || len(done.Warnings) != 1 {
-		t.Errorf("a file that is gone: %v, %q", err, done.Warnings)
+		t.Errorf("a file of an earlier turn: %v, %q", err, done.Warnings)
 	}
 	p.expect(t, id, "y", "null")
 }

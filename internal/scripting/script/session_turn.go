@@ -24,16 +24,16 @@ type Turn struct {
 // script failed.
 func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done Turn, err error) {
 	a := &approvedRun{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
-	done, err = s.attend(ctx, a, false)
+	done, err = s.runTurn(ctx, a, false)
 	if _, problem := a.finish(ctx, done, err); err == nil {
 		err = problem
 	}
 	return done, err
 }
 
-// attend runs a turn of a session. A turn that is resumed requires that the session has
+// runTurn runs a turn of a session. A turn that is resumed requires that the session has
 // not changed since the turn paused.
-func (s *Sessions) attend(ctx context.Context, a *approvedRun, resumed bool) (done Turn, err error) {
+func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (done Turn, err error) {
 	err = s.inTurn(ctx, a.session, func(ctx context.Context) error {
 		var row sessionRow
 		var live *liveState
@@ -59,7 +59,7 @@ func (s *Sessions) attend(ctx context.Context, a *approvedRun, resumed bool) (do
 			}
 			return outcome, err
 		}
-		done.Outcome, err = s.take(ctx, a)
+		done.Outcome, err = s.runApproved(ctx, a)
 		if errors.Is(err, errTurnSaved) {
 			done.Session, done.Warnings = row.Session, []string{errTurnSaved.Error()}
 			return nil
@@ -76,7 +76,7 @@ func (s *Sessions) attend(ctx context.Context, a *approvedRun, resumed bool) (do
 		}
 		var problem error
 		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, live, q.turn, err)
-		s.tell("used", done.Session, err != nil)
+		s.publish("used", done.Session, err != nil)
 		if err == nil {
 			err = problem
 		}
@@ -85,8 +85,8 @@ func (s *Sessions) attend(ctx context.Context, a *approvedRun, resumed bool) (do
 	return done, err
 }
 
-// take runs a turn: with approvals, or as a part of its parent run.
-func (s *Sessions) take(ctx context.Context, a *approvedRun) (Outcome, error) {
+// runApproved runs a turn, with approvals unless it is part of a parent run.
+func (s *Sessions) runApproved(ctx context.Context, a *approvedRun) (Outcome, error) {
 	if a.request.Handler != nil || host.ParentOf(ctx) != nil || s.runner.options.Approvals == nil {
 		return a.once(ctx, a.request.Handler)
 	}
@@ -173,7 +173,7 @@ func (l Limits) within(bound Limits) Limits {
 // keep saves the state after a turn, unless the turn was stopped. before is the cached
 // state it ran in, or nil.
 func (s *Sessions) keep(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
-	state, changed, warnings := t.leave(ctx, failed)
+	state, changed, warnings := t.stateAfter(ctx, failed)
 	if changed && int64(len(state)) > s.options.State {
 		changed = false
 		warnings = []string{turnUnsaved + fmt.Sprintf("it takes %d bytes, %d are allowed", len(state), s.options.State)}

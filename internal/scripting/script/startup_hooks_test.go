@@ -55,7 +55,7 @@ func startResident(t *testing.T, source string, tools tool.Source) residentFixtu
 	})
 	m.Resident = r.Startup(t.Context(), path, &commander{})
 	if m.Resident == nil {
-		t.Fatal("nothing stayed")
+		t.Fatal("the startup script is not resident")
 	}
 	return m
 }
@@ -68,11 +68,11 @@ func TestNoHooks(t *testing.T) {
 	t.Parallel()
 	m := startResident(t, "x = 1", nil)
 	if m.Hooks(HookOptions{}) != nil || m.Listens() {
-		t.Error("hooks out of nothing")
+		t.Error("a script without hooks has hooks")
 	}
 	var none *Resident
 	if hooks := none.Hooks(HookOptions{}); hooks.SeesCalls() || hooks.SeesTools() || none.Listens() {
-		t.Error("there are no hooks")
+		t.Error("a nil Resident has hooks")
 	}
 }
 
@@ -137,8 +137,8 @@ func TestHookOnCalls(t *testing.T) {
 func TestHookOnResults(t *testing.T) {
 	t.Parallel()
 	fine, _ := tool.Output("hello", map[string]any{"n": json.Number("12345678901234567890")})
-	bad := tool.Failed("no luck")
-	away := fault.New(fault.Unavailable, "gone")
+	bad := tool.Failed("handler failed")
+	unreachable := fault.New(fault.Unavailable, "connection refused")
 	tests := map[string]struct {
 		body   string // of on_tool_result(call, result)
 		result tool.Result
@@ -148,13 +148,13 @@ func TestHookOnResults(t *testing.T) {
 		"nothing":          {result: fine},
 		"as is":            {body: "return result", result: fine},
 		"failed as is":     {body: "return result", result: bad},
-		"away as is":       {body: "assert(result.code == 'unavailable') return result", failed: away},
+		"unreachable":      {body: "assert(result.code == 'unavailable') return result", failed: unreachable},
 		"other value":      {body: "result.value = 'x' return result", result: fine, want: `{"content":[{"text":"x","type":"text"}]}`},
 		"value alone":      {body: "return { value = { a = call.arguments.n } }", result: fine, want: `"structuredContent":{"a":1}`},
 		"made an error":    {body: "return { error = 'hidden' }", result: fine, want: `{"content":[{"text":"hidden","type":"text"}],"isError":true}`},
-		"reworded error":   {body: "result.error = result.error .. '!' return result", result: bad, want: `"text":"no luck!"`},
+		"reworded error":   {body: "result.error = result.error .. '!' return result", result: bad, want: `"text":"handler failed!"`},
 		"forgiven":         {body: "result.is_error = false result.value = 0 return result", result: bad, want: `"structuredContent":{"result":0}`},
-		"answered instead": {body: "if result.is_error then return { value = 'cached' } end", failed: away, want: "cached"},
+		"answered instead": {body: "if result.is_error then return { value = 'cached' } end", failed: unreachable, want: "cached"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestHookOnTools(t *testing.T) {
 			m := startResident(t, "on('mcp_tools', function(ns, tools)\n"+tt.body+"\nend)", nil)
 			hooks := m.Hooks(HookOptions{Time: time.Minute})
 			if !hooks.SeesTools() || hooks.SeesCalls() {
-				t.Error("other hooks than were set")
+				t.Error("wrong hooks")
 			}
 			chosen, err := hooks.Tools(t.Context(), "calc", infos())
 			if err != nil {
@@ -318,7 +318,7 @@ func TestHandlersOfStartup(t *testing.T) {
 	m := startResident(t, `local heard = 0
 	on("script.knock", function(e)
 	  heard = heard + 1
-	  if e.data.fail then error("no luck") end
+	  if e.data.fail then error("handler failed") end
 	  emit("script.answer", { heard = heard, name = e.data.name })
 	end)`, nil)
 	if !m.Listens() {
@@ -347,7 +347,7 @@ func TestHandlersOfStartup(t *testing.T) {
 	}
 	cancel()
 	group.Wait()
-	if log := m.log.String(); !strings.Contains(log, "no luck") {
+	if log := m.log.String(); !strings.Contains(log, "handler failed") {
 		t.Errorf("log %s", log)
 	}
 }

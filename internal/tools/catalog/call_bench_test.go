@@ -37,7 +37,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// quiet keeps no record of its calls.
+// quiet is a source that does not record its calls.
 type quiet struct{ *memory }
 
 func (q quiet) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

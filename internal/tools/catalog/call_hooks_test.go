@@ -72,7 +72,7 @@ func TestHooks(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	if source.called() != before {
-		t.Error("the tool was called all the same")
+		t.Error("the tool was called")
 	}
 	if got, err := run(`{"n":6}`); err != nil || !strings.Contains(got, "other") {
 		t.Errorf("changed result: %s, %v", got, err)

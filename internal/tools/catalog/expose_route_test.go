@@ -19,7 +19,7 @@ func TestRoutes(t *testing.T) {
 	c := open(catalog.Options{}, m)
 	c.Expose("music", catalog.Exposure{Prefixes: []string{"cas_", "job_", "g"}})
 	c.Expose("garden", catalog.Exposure{Prefixes: []string{"garden_"}})
-	c.Expose("away", catalog.Exposure{Prefixes: []string{"clap_"}})
+	c.Expose("offline", catalog.Exposure{Prefixes: []string{"clap_"}})
 	x := c.Exposed()
 	want := []string{"cas_store", "garden_play", "garden_stop", "job_list", "music__job_list"}
 	if got := listed(t, x); !slices.Equal(got, want) {
@@ -38,8 +38,8 @@ func TestRoutes(t *testing.T) {
 	}
 	for name, words := range map[string][]string{
 		"cas_stoer":  {"names with the prefix cas_ belong to music", "did you mean cas_store?"},
-		"clap_hands": {"names with the prefix clap_ belong to away", "look at its status"},
-		"yue_sing":   {"no backend available for tool \"yue_sing\"", "tools begin with cas_… (music), clap_… (away)"},
+		"clap_hands": {"names with the prefix clap_ belong to offline", "look at its status"},
+		"yue_sing":   {"no backend available for tool \"yue_sing\"", "tools begin with cas_… (music), clap_… (offline)"},
 	} {
 		_, err := x.Call(t.Context(), call("", name, ""))
 		_, other := c.Resolve(t.Context(), name)

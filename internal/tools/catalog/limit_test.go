@@ -62,7 +62,7 @@ func TestCallsWaitTheirTurn(t *testing.T) {
 		}
 		leave(errors.New("changed my mind"))
 		if err := <-done; err == nil || !strings.Contains(err.Error(), "changed my mind") {
-			t.Errorf("an impatient caller got %v", err)
+			t.Errorf("a cancelled caller got %v", err)
 		}
 		for range 4 { // one at a time, so that the admitted call begins before the next
 			b.end <- struct{}{}
@@ -84,7 +84,7 @@ func TestCallsWaitTheirTurn(t *testing.T) {
 	})
 }
 
-// A caller that leaves at the very moment its turn comes passes it on.
+// A caller that is cancelled at the moment its turn comes passes the turn on.
 func TestATurnIsNeverLost(t *testing.T) {
 	t.Parallel()
 	b := busy{make(chan string, 1000), make(chan struct{}, 1000)}
@@ -113,7 +113,7 @@ func TestATurnIsNeverLost(t *testing.T) {
 	}
 }
 
-func TestOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
+func TestOneNamespaceDoesNotDelayAnother(t *testing.T) {
 	t.Parallel()
 	b := busy{make(chan string, 1), make(chan struct{})}
 	c := open(limited(catalog.Limits{Concurrent: 1}),
@@ -178,10 +178,10 @@ func TestOneCallIsTriedAfterTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := busy{make(chan string, 10), make(chan struct{})}
-		m := newMemory().with("a", "gone", "", fail(fault.Unavailable)).with("a", "slow", "", b.answer).with("a", "x", "", nil)
+		m := newMemory().with("a", "failing", "", fail(fault.Unavailable)).with("a", "slow", "", b.answer).with("a", "x", "", nil)
 		c := open(limited(catalog.Limits{Failures: 1, Rest: time.Second}), m)
 		_ = listed(t, c)
-		_, err := c.Call(t.Context(), call("a", "gone", ""))
+		_, err := c.Call(t.Context(), call("a", "failing", ""))
 		wantFault(t, err, fault.Unavailable)
 		time.Sleep(time.Second + 1)
 		ctx, leave := context.WithCancel(t.Context())
@@ -199,7 +199,7 @@ func TestOneCallIsTriedAfterTheRest(t *testing.T) {
 		wantFault(t, <-left, fault.Cancelled)
 		for range 2 {
 			if _, err := c.Call(t.Context(), call("a", "x", "")); err != nil {
-				t.Errorf("after the one that was called off: %v", err)
+				t.Errorf("after the cancelled one: %v", err)
 			}
 		}
 	})
@@ -210,7 +210,7 @@ func TestAnOldFailureDoesNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, end := make(chan struct{}), make(chan struct{})
-		m := newMemory().with("a", "gone", "", fail(fault.Unavailable)).with("a", "x", "", nil)
+		m := newMemory().with("a", "failing", "", fail(fault.Unavailable)).with("a", "x", "", nil)
 		m.with("a", "slow", "", func(ctx context.Context, call tool.Call) (tool.Result, error) {
 			close(began)
 			<-end
@@ -222,15 +222,15 @@ func TestAnOldFailureDoesNotCount(t *testing.T) {
 		old := make(chan error)
 		go func() { old <- try("slow") }()
 		<-began
-		wantFault(t, try("gone"), fault.Unavailable)
-		wantFault(t, try("gone"), fault.Unavailable)
+		wantFault(t, try("failing"), fault.Unavailable)
+		wantFault(t, try("failing"), fault.Unavailable)
 		time.Sleep(time.Second + 1)
 		if err := try("x"); err != nil {
 			t.Fatal(err)
 		}
 		close(end)
 		wantFault(t, <-old, fault.Unavailable)
-		wantFault(t, try("gone"), fault.Unavailable)
+		wantFault(t, try("failing"), fault.Unavailable)
 		if err := try("x"); err != nil {
 			t.Errorf("one failure since it closed opened it: %v", err)
 		}
@@ -246,7 +246,7 @@ func TestResetBreakerClosesItAtOnce(t *testing.T) {
 	wantFault(t, err, fault.Unavailable)
 	c.ResetBreaker("a")
 	if _, err := c.Call(t.Context(), call("a", "y", "")); err != nil {
-		t.Errorf("after Recovered: %v", err)
+		t.Errorf("after ResetBreaker: %v", err)
 	}
 	c.ResetBreaker("unknown")
 }

@@ -74,7 +74,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 				t.Errorf("hint = %q", f.Hint)
 			}
 			if m.called() != 0 {
-				t.Error("the tool was called all the same")
+				t.Error("the tool was called")
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestErrorsStayReadable(t *testing.T) {
 	}
 }
 
-// Whatever an upstream calls a schema, its tool stays callable, quickly.
+// A tool whose schema cannot be used stays callable, and the call stays fast.
 func TestUnusableSchemasAcceptEverything(t *testing.T) {
 	t.Parallel()
 	var bomb strings.Builder

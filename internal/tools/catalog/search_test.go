@@ -115,7 +115,7 @@ func TestSearchSeesChanges(t *testing.T) {
 	}
 	m.without(ref("sky", "aim_telescope"))
 	if hits, _ := c.Search(t.Context(), catalog.Query{Text: "telescope"}); len(hits) != 0 {
-		t.Error("the tool that went is found")
+		t.Error("the removed tool is found")
 	}
 }
 

@@ -77,14 +77,14 @@ func TestPrivateNamespacesAreHidden(t *testing.T) {
 	t.Parallel()
 	c := threeServers()
 	if got := strings.Join(listed(t, c), " "); got != "own fs.read fs.write web.fetch" {
-		t.Errorf("everybody sees %q", got)
+		t.Errorf("without a scope: %q", got)
 	}
 	_, err := c.Call(t.Context(), call("hers", "diary", `{}`))
 	if f := wantFault(t, err, fault.ToolNotFound); strings.Contains(f.Hint, "hers") {
 		t.Errorf("the hint names it: %s", f.Hint)
 	}
 	if _, err := c.Resolve(t.Context(), "hers.diary"); err == nil {
-		t.Error("everybody finds it")
+		t.Error("a caller without a scope finds it")
 	}
 }
 

@@ -14,42 +14,43 @@ import (
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
-// shop is a source whose list the test changes.
-type shop struct {
+// listSource is a source whose list the test changes.
+type listSource struct {
 	tools   []tool.Info
 	called  []string
 	fetched int
 }
 
-func (s *shop) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
+func (s *listSource) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
 
-func (s *shop) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (s *listSource) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	s.called = append(s.called, call.Ref.String())
 	return tool.Output("done", nil)
 }
 
-// later is a shop that has its tools once it is asked to fetch them.
-type later struct {
-	shop
-	stock []tool.Info
+// lateSource is a listSource that has tools only after Refresh.
+type lateSource struct {
+	listSource
+	refreshed []tool.Info
 }
 
-func (l *later) Refresh(context.Context, string) error {
+func (l *lateSource) Refresh(context.Context, string) error {
 	l.fetched++
-	l.tools = l.stock
+	l.tools = l.refreshed
 	return nil
 }
 
-func stock(names ...string) []tool.Info {
-	var infos []tool.Info
+// infos makes tools with the given names, such as "space.tool".
+func infos(names ...string) []tool.Info {
+	var all []tool.Info
 	for _, name := range names {
 		space, own, _ := strings.Cut(name, ".")
-		infos = append(infos, tool.Info{
+		all = append(all, tool.Info{
 			Ref: tool.Ref{Space: space, Name: own}, Description: "does " + own,
 			Raw: json.RawMessage(`{"name":"` + own + `","description":"does ` + own + `","x":1}`),
 		})
 	}
-	return infos
+	return all
 }
 
 func listed(t *testing.T, s tool.Source) []string {
@@ -71,16 +72,16 @@ func listed(t *testing.T, s tool.Source) []string {
 
 func TestWithoutRules(t *testing.T) {
 	t.Parallel()
-	inner := &shop{tools: stock("a.x", "a.y")}
+	inner := &listSource{tools: infos("a.x", "a.y")}
 	tools, err := overlay.New(inner, inner).Tools(t.Context())
 	if err != nil || &tools[0] != &inner.tools[0] {
-		t.Errorf("the list is not handed through: %v", err)
+		t.Errorf("the list is not passed on unchanged: %v", err)
 	}
 }
 
 func TestAliases(t *testing.T) {
 	t.Parallel()
-	inner := &shop{tools: stock("a.read_file", "a.write", "b.read_file")}
+	inner := &listSource{tools: infos("a.read_file", "a.write", "b.read_file")}
 	s := overlay.New(inner, inner)
 	if !s.SetRule("a", overlay.Rule{Priority: 2, Tools: map[string]int{"read_file": 3, "wirte": 1}, Aliases: map[string]string{"read": "read_file", "write": "read_file2", "see": "write"}}) {
 		t.Error("a new rule changes nothing")
@@ -94,7 +95,7 @@ func TestAliases(t *testing.T) {
 	}
 	again, _ := s.Tools(t.Context())
 	if &again[0] != &tools[0] {
-		t.Error("a list that did not change was arranged again")
+		t.Error("an unchanged list was built again")
 	}
 	for _, name := range []string{"read", "read_file"} {
 		if _, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: name}}); err != nil {
@@ -114,7 +115,7 @@ func TestAliases(t *testing.T) {
 
 func TestAliasDoesNotShadow(t *testing.T) {
 	t.Parallel()
-	inner := &shop{tools: stock("a.read", "a.read_file")}
+	inner := &listSource{tools: infos("a.read", "a.read_file")}
 	s := overlay.New(inner, inner)
 	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"read": "read_file"}})
 	if got := listed(t, s); !slices.Equal(got, []string{"a.read", "a.read_file"}) {
@@ -150,20 +151,20 @@ func TestRuleOverAnother(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if below.Tools["x"] != 1 || below.Aliases["a"] != "x" {
-		t.Errorf("the one below was changed: %+v", below)
+		t.Errorf("Over changed its receiver: %+v", below)
 	}
 }
 
 func TestTransform(t *testing.T) {
 	t.Parallel()
-	inner := &shop{tools: stock("a.x", "a.y", "a.z", "b.x")}
+	inner := &listSource{tools: infos("a.x", "a.y", "a.z", "b.x")}
 	s := overlay.New(inner, inner)
 	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"ex": "x"}})
 	transforms := 0
 	s.SetTransform(func(_ context.Context, namespace string, tools []tool.Info) ([]tool.Info, error) {
 		transforms++
 		if namespace == "b" {
-			return nil, errors.New("no idea")
+			return nil, errors.New("transform failed")
 		}
 		tools[0].Description = "changed"            // x, which shows as ex
 		tools[1].Name, tools[1].Priority = "why", 4 // y
@@ -198,7 +199,7 @@ func TestTransform(t *testing.T) {
 
 func TestTransformRefusesShadowing(t *testing.T) {
 	t.Parallel()
-	inner := &shop{tools: stock("a.x", "a.y", "a.z")}
+	inner := &listSource{tools: infos("a.x", "a.y", "a.z")}
 	s := overlay.New(inner, inner)
 	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
 		tools[0].Name = "y"     // is another's
@@ -217,7 +218,7 @@ func TestTransformRefusesShadowing(t *testing.T) {
 // The transform sees a namespace before its tools are used for the first time.
 func TestTransformBeforeFirstUse(t *testing.T) {
 	t.Parallel()
-	inner := &later{stock: stock("a.x", "a.secret")}
+	inner := &lateSource{refreshed: infos("a.x", "a.secret")}
 	s := overlay.New(inner, inner)
 	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
 		return slices.DeleteFunc(tools, func(i tool.Info) bool { return i.Name == "secret" }), nil
@@ -231,16 +232,16 @@ func TestTransformBeforeFirstUse(t *testing.T) {
 	}
 }
 
-// What it takes to arrange many tools again after one of them became another.
+// BenchmarkOneChanged measures listing many tools after one of them has changed.
 func BenchmarkOneChanged(b *testing.B) {
 	var tools []tool.Info
 	for i := range 10_000 {
 		tools = append(tools, tool.Info{
 			Ref:         tool.Ref{Space: fmt.Sprintf("space%02d", i/200), Name: fmt.Sprintf("tool_%05d", i)},
-			Description: "Does what it is called.", Input: json.RawMessage(`{"type":"object"}`), Raw: json.RawMessage(`{"name":"x"}`),
+			Description: "A tool.", Input: json.RawMessage(`{"type":"object"}`), Raw: json.RawMessage(`{"name":"x"}`),
 		})
 	}
-	inner := &shop{tools: tools}
+	inner := &listSource{tools: tools}
 	s := overlay.New(inner, inner)
 	s.SetRule("space07", overlay.Rule{Priority: 3, Aliases: map[string]string{"mine": "tool_01500"}})
 	b.ReportAllocs()

@@ -6,7 +6,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one.
+// TestOnPostgres runs every test that uses a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,

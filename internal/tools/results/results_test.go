@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/results"
 )
 
-// open opens the store kept in folder, as a process does when it starts.
+// open opens the store in a folder, as a process does when it starts.
 func open(t *testing.T, folder string, o results.Options) *results.Store {
 	t.Helper()
 	database := dbtest.Open(t, dbtest.In(t, folder))
@@ -26,13 +26,13 @@ func open(t *testing.T, folder string, o results.Options) *results.Store {
 	return s
 }
 
-func keep(t *testing.T, s *results.Store, owner, value string) results.Stored {
+func put(t *testing.T, s *results.Store, owner, value string) results.Stored {
 	t.Helper()
-	k, err := s.Put(t.Context(), owner, "fs.list", json.RawMessage(value))
+	stored, err := s.Put(t.Context(), owner, "fs.list", json.RawMessage(value))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k
+	return stored
 }
 
 const folder = `{"items":[{"name":"a","size":1},{"name":"b~/c","size":2}],"path":"/tmp","a/b":"müde"}`
@@ -40,9 +40,9 @@ const folder = `{"items":[{"name":"a","size":1},{"name":"b~/c","size":2}],"path"
 func TestStoredResultsAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	k := keep(t, open(t, dir, results.Options{}), "ada", folder)
+	k := put(t, open(t, dir, results.Options{}), "ada", folder)
 	if k.Handle != "$r1" || k.Shape != "{items: {name: string, size: integer}[], path: string, a/b: string}" || k.Size != int64(len(folder)) {
-		t.Errorf("kept %+v", k)
+		t.Errorf("stored %+v", k)
 	}
 	s := open(t, dir, results.Options{}) // after a restart
 	for pointer, want := range map[string]string{
@@ -74,11 +74,11 @@ func TestStoredResultsAreRead(t *testing.T) {
 func TestResultsBelongToTheirUser(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), results.Options{})
-	keep(t, s, "ada", `"hers"`)
+	put(t, s, "ada", `"hers"`)
 	if _, err := s.Read(t.Context(), "bob", "$r1", ""); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("bob: %v", err)
 	}
-	if k := keep(t, s, "bob", `"his"`); k.Handle != "$r1" {
+	if k := put(t, s, "bob", `"his"`); k.Handle != "$r1" {
 		t.Errorf("bob's first is %s", k.Handle)
 	}
 	if got, err := s.Read(t.Context(), "ada", "$r1", ""); err != nil || string(got) != `"hers"` {
@@ -96,12 +96,12 @@ func TestOldResultsExpire(t *testing.T) {
 	now := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	s := open(t, t.TempDir(), results.Options{Count: 3, Bytes: 100, Age: time.Hour, Clock: now})
 	for i := range 5 {
-		keep(t, s, "ada", fmt.Sprint(i))
+		put(t, s, "ada", fmt.Sprint(i))
 	}
 	if got := handles(t, s); got != "$r5 $r4 $r3" {
 		t.Errorf("by count: %s", got)
 	}
-	keep(t, s, "ada", `"`+strings.Repeat("x", 97)+`"`)
+	put(t, s, "ada", `"`+strings.Repeat("x", 97)+`"`)
 	if got := handles(t, s); got != "$r6 $r5" {
 		t.Errorf("by size: %s", got)
 	}
@@ -117,8 +117,8 @@ func TestOldResultsExpire(t *testing.T) {
 		t.Errorf("by age: %v, %s", err, fault.HintOf(err))
 	}
 	now.Advance(2 * time.Hour)
-	if k := keep(t, s, "ada", `1`); k.Handle != "$r7" {
-		t.Errorf("a number came again: %s", k.Handle)
+	if k := put(t, s, "ada", `1`); k.Handle != "$r7" {
+		t.Errorf("a handle was used twice: %s", k.Handle)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestShapesAreLearned(t *testing.T) {
 	ref := tool.Ref{Space: "git", Name: "log"}
 	info := tool.Info{Ref: ref, Input: json.RawMessage(`{"type":"object"}`)}
 	if _, ok := s.Learned(ref); ok {
-		t.Error("something was learned from nothing")
+		t.Error("a shape before the first result")
 	}
 	s.Learn(&info, answer(t, map[string]any{"title": "one", "n": 1}))
 	s.Learn(&info, answer(t, map[string]any{"title": "two"}))

@@ -107,7 +107,7 @@ func describe(texts fs.FS, name string, hints tool.Hints) tool.Info {
 	}
 }
 
-// definition is a tool in MCP's words.
+// definition is a tool in MCP's format.
 type definition struct {
 	Name        string           `json:"name"`
 	Title       string           `json:"title"`
@@ -117,7 +117,7 @@ type definition struct {
 	Annotations tool.Annotations `json:"annotations"`
 }
 
-// define writes the tool's definition down.
+// define writes the tool's definition.
 func define(info tool.Info) tool.Info {
 	raw, err := json.Marshal(definition{
 		Name: info.Name, Title: info.Title, Description: info.Description,

@@ -64,13 +64,13 @@ func TestSchemasAreStrict(t *testing.T) {
 	}
 }
 
-// anything is what every struct of the test has in it.
-type anything struct {
+// embedded is embedded in the structs of the test.
+type embedded struct {
 	Size uint `json:"size,omitempty" max:"9"`
 }
 
 type allBounds struct {
-	anything
+	embedded
 	Name  string    `json:"name" jsonschema:"<b> & \"quoted\"" min:"1" max:"9"`
 	Pair  [2]uint16 `json:"pair" jsonschema:"of ports"`
 	Lists []struct {
@@ -79,12 +79,12 @@ type allBounds struct {
 	Small map[string]int8   `json:"small" jsonschema:"by name"`
 	Whole map[string]uint64 `json:"whole,omitzero"`
 	None  *struct{}         `json:"none"`
-	Kept  struct{ n int }   `json:"kept"`
+	Empty struct{ n int }   `json:"empty"`
 	Not   string            `json:"-"`
 	Plain bool
 }
 
-func TestSchemasSayAllOfAType(t *testing.T) {
+func TestSchemasDescribeEveryField(t *testing.T) {
 	t.Parallel()
 	want := `{"type":"object","properties":{` +
 		`"size":{"type":"integer","maximum":9},` +
@@ -95,9 +95,9 @@ func TestSchemasSayAllOfAType(t *testing.T) {
 		`"small":{"type":"object","description":"by name","additionalProperties":{"type":"integer","minimum":-128,"maximum":127}},` +
 		`"whole":{"type":"object","additionalProperties":{"type":"integer","minimum":0}},` +
 		`"none":{"type":"object"},` +
-		`"kept":{"type":"object","properties":{}},` +
+		`"empty":{"type":"object","properties":{}},` +
 		`"Plain":{"type":"boolean"}},` +
-		`"required":["name","pair","lists","small","none","kept","Plain"]}`
+		`"required":["name","pair","lists","small","none","empty","Plain"]}`
 	if got := string(outputSchema[allBounds]("x")); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -107,7 +107,7 @@ type endless struct {
 	Again []endless `json:"again"`
 }
 
-func TestMistakesPanicAtStart(t *testing.T) {
+func TestInvalidTypesPanic(t *testing.T) {
 	t.Parallel()
 	for name, mistake := range map[string]func(){
 		"any":       func() { inputSchema[struct{ V any }]("x") },
@@ -166,22 +166,22 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// Clients hold structured content against the output schema even when the tool
-// failed; so a failure has none, and says all in text and _meta.
+// Clients validate structured content with the output schema even when the tool
+// failed, so a failure has none: its text and _meta say everything.
 func TestFailuresHaveNoStructuredContent(t *testing.T) {
 	t.Parallel()
 	broken := probe(func(echoed) (echoed, error) {
-		return echoed{}, fault.Wrap(fault.Conflict, errors.New("taken"), "open shop").WithHint("try another one")
+		return echoed{}, fault.Wrap(fault.Conflict, errors.New("taken"), "create entry").WithHint("try another one")
 	})
 	result, err := broken.run(t.Context(), tool.Call{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	view, _ := result.View()
-	if !view.IsError || view.Structured != nil || view.Text() != "conflict: open shop: taken\ntry another one" {
+	if !view.IsError || view.Structured != nil || view.Text() != "conflict: create entry: taken\ntry another one" {
 		t.Errorf("result %s", result.Raw)
 	}
-	if want := `{"luanette/error":{"code":"conflict","message":"open shop: taken","hint":"try another one"}}`; string(view.Meta) != want {
+	if want := `{"luanette/error":{"code":"conflict","message":"create entry: taken","hint":"try another one"}}`; string(view.Meta) != want {
 		t.Errorf("_meta %s, want %s", view.Meta, want)
 	}
 }
@@ -222,7 +222,7 @@ func TestRepair(t *testing.T) {
 	} {
 		got, ok := repair(schema, json.RawMessage(args))
 		if ok != (want != "") || ok && string(got) != want {
-			t.Errorf("mend(%s) = %s, %v, want %s", args, got, ok, want)
+			t.Errorf("repair(%s) = %s, %v, want %s", args, got, ok, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (d *deriving) value(out []byte, t reflect.Type, of *field) ([]byte, error) 
 		t = t.Elem()
 	}
 	if slices.Contains(d.within, t) {
-		return nil, fmt.Errorf("%v has itself in it", t)
+		return nil, fmt.Errorf("%v contains itself", t)
 	}
 	out = rawjson.AppendKey(append(out, '{'), "type")
 	if name, ok := known[t]; ok {
@@ -46,7 +46,7 @@ func (d *deriving) value(out []byte, t reflect.Type, of *field) ([]byte, error) 
 	}
 	name, ok := typeNames[t.Kind()]
 	if !ok {
-		return nil, fmt.Errorf("%v is no type of JSON's; use JSON or Object for what is not known", t)
+		return nil, fmt.Errorf("%v has no JSON type; use JSON or Object for values of unknown type", t)
 	}
 	d.within = append(d.within, t)
 	out, err := d.parts(append(out, name...), t, of)
@@ -73,7 +73,7 @@ func (d *deriving) parts(out []byte, t reflect.Type, of *field) (_ []byte, err e
 		}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			return nil, fmt.Errorf("%v: the keys of an object are text", t)
+			return nil, fmt.Errorf("%v: the keys of an object must be strings", t)
 		}
 		if out, err = d.value(rawjson.AppendKey(of.append(out, t), "additionalProperties"), t.Elem(), nil); err != nil {
 			return nil, fmt.Errorf("values: %w", err)

@@ -20,21 +20,21 @@ type sample struct {
 
 type object = map[string]any
 
-// author invents schemas.
-type author struct {
+// schemaGenerator generates random schemas.
+type schemaGenerator struct {
 	*rand.Rand
 	defs object
 }
 
 var oddNames = []string{"a", "b c", "x-y", "class", "0", "*/", "é", "__proto", "new\nline", "$ref"}
 
-// schema invents one that goes at most depth levels down.
-func (a *author) schema(depth int) sample {
+// schema generates a schema that is nested at most depth levels deep.
+func (g *schemaGenerator) schema(depth int) sample {
 	choices := 7
 	if depth > 0 {
 		choices = 13
 	}
-	switch a.IntN(choices) {
+	switch g.IntN(choices) {
 	case 0:
 		return sample{object{"type": "string", "description": "some */ text\n@x", "minLength": 1}, "hello", 1}
 	case 1:
@@ -50,38 +50,38 @@ func (a *author) schema(depth int) sample {
 	case 6:
 		return sample{object{"type": "string", "nullable": true, "format": "uri"}, nil, 5}
 	case 7:
-		item := a.schema(depth - 1)
+		item := g.schema(depth - 1)
 		return sample{object{"type": "array", "items": item.schema}, []any{item.fits, item.fits}, "list"}
 	case 8:
-		one, two := a.schema(depth-1), a.schema(depth-1)
+		one, two := g.schema(depth-1), g.schema(depth-1)
 		return sample{object{"prefixItems": []any{one.schema, two.schema}, "items": false}, []any{one.fits, two.fits}, []any{}}
 	case 9:
-		one, two := a.schema(depth-1), a.schema(depth-1)
-		return sample{object{[]string{"anyOf", "oneOf"}[a.IntN(2)]: []any{one.schema, two.schema}}, two.fits, nil}
+		one, two := g.schema(depth-1), g.schema(depth-1)
+		return sample{object{[]string{"anyOf", "oneOf"}[g.IntN(2)]: []any{one.schema, two.schema}}, two.fits, nil}
 	case 10:
-		value := a.schema(depth - 1)
+		value := g.schema(depth - 1)
 		return sample{object{"type": "object", "additionalProperties": value.schema}, object{"k": value.fits, "0": value.fits}, 1}
 	case 11:
-		return a.reference(depth)
+		return g.reference(depth)
 	default:
-		return a.object(depth)
+		return g.object(depth)
 	}
 }
 
-func (a *author) object(depth int) sample {
+func (g *schemaGenerator) object(depth int) sample {
 	properties, fits := object{}, object{}
 	var required []any
-	for range 1 + a.IntN(4) {
-		name := oddNames[a.IntN(len(oddNames))]
-		inner := a.schema(depth - 1)
+	for range 1 + g.IntN(4) {
+		name := oddNames[g.IntN(len(oddNames))]
+		inner := g.schema(depth - 1)
 		properties[name] = inner.schema
-		if _, twice := fits[name]; a.IntN(2) == 0 || twice {
+		if _, twice := fits[name]; g.IntN(2) == 0 || twice {
 			fits[name] = inner.fits
 			required = append(required, name)
 		}
 	}
 	schema := object{"type": "object", "properties": properties, "required": required}
-	switch a.IntN(4) {
+	switch g.IntN(4) {
 	case 0:
 		schema["additionalProperties"] = false
 	case 1:
@@ -94,26 +94,26 @@ func (a *author) object(depth int) sample {
 }
 
 // reference adds a definition that may refer to itself.
-func (a *author) reference(depth int) sample {
-	name := fmt.Sprintf("def %d", len(a.defs))
-	a.defs[name] = object{} // taken
-	inner := a.schema(depth - 1)
-	a.defs[name] = object{"type": "object", "required": []any{"value"}, "properties": object{
+func (g *schemaGenerator) reference(depth int) sample {
+	name := fmt.Sprintf("def %d", len(g.defs))
+	g.defs[name] = object{} // reserves the name
+	inner := g.schema(depth - 1)
+	g.defs[name] = object{"type": "object", "required": []any{"value"}, "properties": object{
 		"value": inner.schema, "next": object{"$ref": "#/$defs/" + name}, "all": object{"type": "array", "items": object{"$ref": "#/$defs/" + name}},
 	}}
 	return sample{object{"$ref": "#/$defs/" + name}, object{"value": inner.fits, "next": object{"value": inner.fits}, "all": []any{}}, 7}
 }
 
-// TestInventedSchemas has values assigned to the types made of some hundred
-// schemas: those that fit must be accepted, others refused.
-func TestInventedSchemas(t *testing.T) {
+// TestRandomSchemas assigns values to the types made of random schemas: the compiler
+// must accept those that fit and refuse the others.
+func TestRandomSchemas(t *testing.T) {
 	t.Parallel()
 	sources := map[string]string{}
 	for i := range 150 {
-		a := &author{rand.New(rand.NewPCG(7, uint64(i))), object{}}
-		s := a.schema(3)
+		g := &schemaGenerator{rand.New(rand.NewPCG(7, uint64(i))), object{}}
+		s := g.schema(3)
 		input, err := json.Marshal(object{
-			"type": "object", "properties": object{"value": s.schema}, "required": []any{"value"}, "$defs": a.defs,
+			"type": "object", "properties": object{"value": s.schema}, "required": []any{"value"}, "$defs": g.defs,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func TestInventedSchemas(t *testing.T) {
 		tools := []typedecl.Tool{{Ref: tool.Ref{Space: "s", Name: "t"}, Description: "x */", Input: input, Output: input}}
 		source := typedecl.TypeScript(tools)
 		if strings.Contains(source, "any") || strings.Contains(source, "unknown") {
-			t.Errorf("a type is left open that was told:\n%s", source)
+			t.Errorf("a described type is declared as any or unknown:\n%s", source)
 		}
 		checkLua(t, fmt.Sprint(i), typedecl.Lua(tools))
 		sources[fmt.Sprintf("fits%d", i)] = source + "\n" + assign(t, s.fits)

@@ -81,17 +81,17 @@ func hook(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	return nil, nil
 }
 
-// Said is an event that a script published.
-type Said struct {
+// Emitted is an event that a script published.
+type Emitted struct {
 	kind string
 	data json.RawMessage
 }
 
 // EventType returns the type that the script gave.
-func (s Said) EventType() string { return s.kind }
+func (s Emitted) EventType() string { return s.kind }
 
 // MarshalJSON returns the data that the script gave.
-func (s Said) MarshalJSON() ([]byte, error) { return s.data, nil }
+func (s Emitted) MarshalJSON() ([]byte, error) { return s.data, nil }
 
 var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`) })
 
@@ -109,6 +109,6 @@ func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	if err != nil {
 		return nil, fault.New(fault.InvalidParams, "emit: %v", err)
 	}
-	w.Events.Publish(Said{kind: kind, data: data})
+	w.Events.Publish(Emitted{kind: kind, data: data})
 	return nil, nil
 }

@@ -49,7 +49,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestHostsThatMakeNoSense(t *testing.T) {
+func TestInvalidHosts(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"", "http://a.org", "a.*.org", "a b", "user@a.org"} {
 		if _, err := NewClient(ClientOptions{Hosts: []string{host}}); fault.CodeOf(err) != fault.Config {
@@ -61,7 +61,7 @@ func TestHostsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestNamesDoNotLeadInside(t *testing.T) {
+func TestNamesOfPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer server.Close()

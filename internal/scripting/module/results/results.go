@@ -51,7 +51,7 @@ func place(w *host.Services, args host.Args) (handle, pointer string, err error)
 		return "", "", err
 	}
 	if w.Results == nil {
-		return "", "", nothingKept(args)
+		return "", "", errNoResults(args)
 	}
 	return handle, pointer, nil
 }
@@ -78,7 +78,7 @@ func slice(ctx context.Context, w *host.Services, args host.Args) ([]host.Value,
 
 func list(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.Results == nil {
-		return nil, nothingKept(args)
+		return nil, errNoResults(args)
 	}
 	all, err := w.Results.List(ctx, owner(w))
 	if err != nil {
@@ -90,7 +90,7 @@ func list(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 
 func keep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.Results == nil {
-		return nil, nothingKept(args)
+		return nil, errNoResults(args)
 	}
 	value, err := json.Marshal(args.At(1))
 	if err != nil {
@@ -100,6 +100,6 @@ func keep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{handle}, err
 }
 
-func nothingKept(args host.Args) error {
+func errNoResults(args host.Args) error {
 	return fault.New(fault.Unavailable, "%s: results are not available here", args.Func)
 }

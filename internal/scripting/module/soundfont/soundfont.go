@@ -17,13 +17,13 @@ var page string
 // Module is the global soundfont.
 func Module() host.Module {
 	return host.Module{Name: "soundfont", Page: page, Funcs: []host.Func{
-		{Name: "inspect", Kind: host.Read, Effect: tell(func(f *soundfont.Font, _ host.Args) (any, error) {
+		{Name: "inspect", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) {
 			return map[string]any{"info": f.Info, "presets": presets(f), "has_drum_presets": f.HasDrums()}, nil
 		})},
-		{Name: "info", Kind: host.Read, Effect: tell(func(f *soundfont.Font, _ host.Args) (any, error) { return f.Info, nil })},
-		{Name: "presets", Kind: host.Read, Effect: tell(func(f *soundfont.Font, _ host.Args) (any, error) { return presets(f), nil })},
-		{Name: "preset", Kind: host.Read, Effect: tell(preset)},
-		{Name: "drums", Kind: host.Read, Effect: tell(func(f *soundfont.Font, _ host.Args) (any, error) { return f.Kits(), nil })},
+		{Name: "info", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) { return f.Info, nil })},
+		{Name: "presets", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) { return presets(f), nil })},
+		{Name: "preset", Kind: host.Read, Effect: describing(preset)},
+		{Name: "drums", Kind: host.Read, Effect: describing(func(f *soundfont.Font, _ host.Args) (any, error) { return f.Kits(), nil })},
 	}}
 }
 
@@ -46,8 +46,8 @@ func preset(f *soundfont.Font, args host.Args) (any, error) {
 	return map[string]any{"bank": p.Bank, "program": p.Program, "name": p.Name, "regions": f.Regions(p)}, nil
 }
 
-// tell makes a function that returns a part of the font in argument 1.
-func tell(say func(f *soundfont.Font, args host.Args) (any, error)) func(context.Context, *host.Services, host.Args) ([]host.Value, error) {
+// describing makes a function that returns a part of the font in argument 1.
+func describing(say func(f *soundfont.Font, args host.Args) (any, error)) func(context.Context, *host.Services, host.Args) ([]host.Value, error) {
 	return func(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 		font, err := open(ctx, w, args)
 		if err != nil {

@@ -52,7 +52,7 @@ func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value
 
 func grep(ctx context.Context, files *host.Files, expression *regexp.Regexp, folder string) ([]found, error) {
 	lines, searched := []found{}, 0
-	err := files.Walk(folder, beside, func(path string, info fs.FileInfo, read func() ([]byte, error)) error {
+	err := files.Walk(folder, skipsFolder, func(path string, info fs.FileInfo, read func() ([]byte, error)) error {
 		if searched++; searched > maxSearched || len(lines) >= maxFound || ctx.Err() != nil {
 			return fs.SkipAll
 		}
@@ -72,8 +72,8 @@ func grep(ctx context.Context, files *host.Files, expression *regexp.Regexp, fol
 	return lines, err
 }
 
-// beside are folders with copies and metadata rather than source files.
-func beside(name string) bool {
+// skipsFolder reports whether a folder has copies and metadata rather than source files.
+func skipsFolder(name string) bool {
 	return name == ".git" || name == "node_modules" || name == "vendor" || name == ".cache"
 }
 

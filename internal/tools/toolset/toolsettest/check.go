@@ -1,4 +1,4 @@
-// Package toolsettest holds tools against the rules of the strictest clients.
+// Package toolsettest checks tools against the rules of the strictest clients.
 package toolsettest
 
 import (
@@ -12,7 +12,7 @@ import (
 // LongestDescription is in bytes: models read all of them with every request.
 const LongestDescription = 600
 
-// Check fails the test where a tool breaks a rule. Each is there because some
+// Check fails the test if a tool breaks a rule. Each rule is there because some
 // client refused a server that broke it.
 func Check(t *testing.T, info tool.Info) {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Package typedecltest has declarations judged by the real TypeScript compiler.
+// Package typedecltest checks declarations with the TypeScript compiler.
 package typedecltest
 
 import (
@@ -17,8 +17,8 @@ import (
 //go:embed check.cjs
 var checker string
 
-// Check type-checks files, each by itself, and returns what the compiler says of
-// each that is not right. It skips the test if no compiler is installed.
+// Check type-checks each file by itself and returns the compiler's errors by file. It
+// skips the test if no compiler is installed.
 func Check(t testing.TB, files map[string]string) map[string][]string {
 	t.Helper()
 	compiler := filepath.Join(npmtest.Modules(t), "typescript", "lib", "typescript.js")
