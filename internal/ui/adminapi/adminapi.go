@@ -113,7 +113,6 @@ var statuses = map[fault.Code]int{
 }
 
 // writeError sends an error in the format that all HTTP endpoints use.
-
 func writeError(w http.ResponseWriter, err error) {
 	status, ok := statuses[fault.CodeOf(err)]
 	if !ok {

@@ -70,7 +70,6 @@ func filter(q url.Values) (f audit.Filter, err error) {
 	}
 	const maxEntries = 10_000
 	f.Limit = int(min(limit, maxEntries))
-
 	return f, nil
 }
 

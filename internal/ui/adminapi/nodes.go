@@ -8,8 +8,7 @@ import (
 
 // Nodes are the servers that share a database.
 type Nodes struct {
-	Node string `json:"node"` // id of the node that answers
-
+	Node  string      `json:"node"` // id of the node that answers
 	Nodes []node.Info `json:"nodes"`
 }
 

@@ -162,7 +162,6 @@ func (s *Server) approvePins(r *http.Request) (any, error) {
 	}
 	if body.Upstream == "" {
 		return nil, fault.New(fault.InvalidParams, "upstream is missing").WithHint("name the upstream whose definitions you approve")
-
 	}
 	approved, left, err := s.options.Pins.ApproveAll(r.Context(), body.Upstream, principal.Of(r.Context()).Name, body.Flagged)
 	if err != nil {

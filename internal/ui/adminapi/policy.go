@@ -23,7 +23,6 @@ func (s *Server) checkPolicy(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("tool")
 	if name == "" {
 		return nil, fault.New(fault.InvalidParams, "tool is missing").WithHint("use ?tool=namespace.tool&key=NAME")
-
 	}
 	key := r.URL.Query().Get("key")
 	if key == "" {

@@ -104,7 +104,6 @@ func (e *Expose) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, &e.Names) != nil {
 		return fault.New(fault.InvalidParams, "expose: %s is not valid", text).
 			WithHint("use \"none\", \"all\" or a list of tool names")
-
 	}
 	return nil
 }

@@ -1,0 +1,172 @@
+package adminapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/overlay"
+	"github.com/luanette/luanette/internal/ui/adminapi"
+)
+
+// upstreamServer serves a set of upstreams, of which the configuration has "fixed".
+// Their server answers every request with 404, so that a connection fails at once.
+func upstreamServer(t *testing.T) (s *adminapi.Server, address string) {
+	t.Helper()
+	remote := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(remote.Close)
+	bus := event.New(event.BusOptions{})
+	manager := upstream.New(upstream.Options{Events: bus})
+	t.Cleanup(manager.Close)
+	store, err := upstreamstore.Open(t.Context(), dbtest.Open(t, dbtest.SQLite(t)), secret.Box{
+		Key: func() (secret.Text, error) { return secret.New("a key with more than 16 bytes"), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := catalog.New(catalog.Options{})
+	set, err := upstreamset.New(t.Context(), upstreamset.Options{
+		Manager: manager, Overlay: overlay.New(manager, manager), Catalog: tools, Store: store, Events: bus,
+		Log: slog.New(slog.DiscardHandler), Persistent: true, Address: func() string { return "" },
+		Audit: func(context.Context, string, string, []byte) {}, Warnings: func(string) []string { return nil },
+	})
+	if err == nil {
+		err = set.Configure([]upstream.Spec{{Name: "fixed", URL: remote.URL + "/fixed"}}, map[string]string{"fixed": "luanette.toml:3"}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adminapi.New(adminapi.Options{
+		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: builtin.AllowHosts(nil)},
+	}), remote.URL
+}
+
+func settings(t *testing.T, answer object) object {
+	t.Helper()
+	found, ok := answer["settings"].(map[string]any)
+	if !ok {
+		t.Fatalf("no settings: %v", answer)
+	}
+	return found
+}
+
+func TestAddAndEditUpstream(t *testing.T) {
+	t.Parallel()
+	s, address := upstreamServer(t)
+	expect(t, s, http.StatusBadRequest, "POST", "/api/v1/upstreams", `{"namespace":"docs"}`)
+	expect(t, s, http.StatusBadRequest, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"/bin/sh"}`)
+	expect(t, s, http.StatusForbidden, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"https://docs.example/mcp"}`)
+	expect(t, s, http.StatusConflict, "POST", "/api/v1/upstreams", `{"namespace":"fixed","url":"`+address+`"}`)
+
+	added := expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams",
+		`{"namespace":"docs","url":"`+address+`/mcp?token=hidden","headers":{"X-Key":"hidden","A":"b"},"expose":["find"],"timeout_ms":1500}`)
+	if got := settings(t, added); added["editable"] != true || added["by"] != "local" || got["url"] != address+"/mcp?…" ||
+		fmt.Sprint(got["headers"], got["expose"], got["timeout_ms"]) != "[A X-Key] [find] 1500" {
+		t.Errorf("added %v", added)
+	}
+	expect(t, s, http.StatusConflict, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"`+address+`"}`)
+
+	edited := settings(t, expect(t, s, http.StatusOK, "PATCH", "/api/v1/upstreams/docs", `{"read_only":true,"expose":"all","headers":{"X-Key":null}}`))
+	if edited["read_only"] != true || edited["timeout_ms"] != 1500.0 || fmt.Sprintf("%v %v", edited["headers"], edited["expose"]) != "[X-Key] all" {
+		t.Errorf("edited %v", edited)
+	}
+	expect(t, s, http.StatusNotFound, "PATCH", "/api/v1/upstreams/other", `{"read_only":true}`)
+	if answer := expect(t, s, http.StatusConflict, "PATCH", "/api/v1/upstreams/fixed", `{"read_only":true}`); answer["message"] != "upstream fixed belongs to the configuration: luanette.toml:3" {
+		t.Errorf("editing a configured one: %v", answer)
+	}
+}
+
+// TestHeadersStayWithTheirServer checks that stored headers, which may hold secrets, are
+// not sent to another origin.
+func TestHeadersStayWithTheirServer(t *testing.T) {
+	t.Parallel()
+	s, address := upstreamServer(t)
+	_, elsewhere := upstreamServer(t)
+	expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"`+address+`/one","headers":{"X-Key":"hidden"}}`)
+	expect(t, s, http.StatusOK, "PATCH", "/api/v1/upstreams/docs", `{"url":"`+address+`/two"}`)
+	for _, body := range []string{
+		`{"url":"` + elsewhere + `/two"}`,
+		`{"url":"` + elsewhere + `/two","headers":{"X-Key":null}}`,
+		`{"headers":{"X-Other":null}}`,
+	} {
+		expect(t, s, http.StatusBadRequest, "PATCH", "/api/v1/upstreams/docs", body)
+	}
+	moved := settings(t, expect(t, s, http.StatusOK, "PATCH", "/api/v1/upstreams/docs", `{"url":"`+elsewhere+`/two","headers":{}}`))
+	if moved["url"] != elsewhere+"/two" || fmt.Sprint(moved["headers"]) != "[]" {
+		t.Errorf("moved %v", moved)
+	}
+}
+
+func TestRemoveAndRestoreUpstream(t *testing.T) {
+	t.Parallel()
+	s, address := upstreamServer(t)
+	expect(t, s, http.StatusConflict, "POST", "/api/v1/upstreams/fixed/restore", "")
+	if answer := expect(t, s, http.StatusOK, "DELETE", "/api/v1/upstreams/fixed", ""); answer["removed"] != true || answer["configured_at"] != "luanette.toml:3" {
+		t.Errorf("removed: %v", answer)
+	}
+	if answer := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/fixed", ""); answer["state"] != "removed" || answer["wanted"] != false {
+		t.Errorf("a configured one after its removal: %v", answer)
+	}
+	if answer := expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams/fixed/restore", ""); answer["wanted"] != true || answer["editable"] != false {
+		t.Errorf("restored: %v", answer)
+	}
+	expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"`+address+`"}`)
+	expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams/docs/retry", "")
+	expect(t, s, http.StatusOK, "DELETE", "/api/v1/upstreams/docs", "")
+	for _, c := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"POST", "/retry"}} {
+		expect(t, s, http.StatusNotFound, c[0], "/api/v1/upstreams/docs"+c[1], "")
+	}
+}
+
+// TestUpstreamsOfAReader checks what a key sees that is not an administrator's:
+// the state of the namespaces that it may use, without their settings.
+func TestUpstreamsOfAReader(t *testing.T) {
+	t.Parallel()
+	s, address := upstreamServer(t)
+	expect(t, s, http.StatusOK, "POST", "/api/v1/upstreams", `{"namespace":"docs","url":"`+address+`"}`)
+	who := reader()
+	who.Namespaces = []string{"docs"}
+	status, answer := request(t, s, who, "GET", "/api/v1/upstreams", "")
+	list, _ := answer["upstreams"].([]any)
+	if status != http.StatusOK || answer["node"] != "n1" || len(list) != 1 {
+		t.Fatalf("listed: %d %v, want docs only", status, answer)
+	}
+	if docs, _ := list[0].(map[string]any); docs["namespace"] != "docs" || docs["settings"] != nil || docs["by"] != nil {
+		t.Errorf("shown to a reader: %v", docs)
+	}
+	if status, answer := request(t, s, who, "GET", "/api/v1/upstreams/fixed", ""); status != http.StatusNotFound {
+		t.Errorf("a namespace that the key may not use: %d %v", status, answer)
+	}
+	if all := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams", ""); len(all["upstreams"].([]any)) != 2 {
+		t.Errorf("an administrator sees %v", all)
+	}
+}
+
+func TestExpose(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`"all"`, `"none"`, `["a","b"]`} {
+		var e adminapi.Expose
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if written, err := json.Marshal(e); err != nil || string(written) != text {
+			t.Errorf("%s is written as %s: %v", text, written, err)
+		}
+	}
+	var e adminapi.Expose
+	if err := json.Unmarshal([]byte(`"some"`), &e); err == nil {
+		t.Errorf("an unknown word was read as %+v", e)
+	}
+}

@@ -1,0 +1,161 @@
+package login_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/ui/login"
+)
+
+// loginsFake answers with fixed results and records what it was asked for.
+type loginsFake struct {
+	err      error
+	document any
+	begun    string // "NAME browser" or "NAME device"
+}
+
+func (l *loginsFake) Begin(_ context.Context, upstream string, device bool) (oauth.Begun, error) {
+	if l.begun = upstream + " browser"; device {
+		l.begun = upstream + " device"
+	}
+	return oauth.Begun{Upstream: upstream, URL: "https://issuer.example/?a=1&b=<2>"}, l.err
+}
+
+func (l *loginsFake) Finish(_ context.Context, query url.Values) (string, error) {
+	return query.Get("state"), l.err
+}
+
+func (l *loginsFake) Status(context.Context, string) (oauth.Status, error) {
+	return oauth.Status{LoggedIn: true, Issuer: "https://issuer.example"}, l.err
+}
+
+func (l *loginsFake) Logout(context.Context, string) (bool, error) { return true, l.err }
+
+func (l *loginsFake) Document() any { return l.document }
+
+// request sends a request to the routes, which the server checks the scopes of.
+func request(t *testing.T, l login.Logins, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	principal.Unguarded(login.Routes(l, netguard.Browsers{})).ServeHTTP(w, r)
+	return w
+}
+
+const loginPath = "/api/v1/upstreams/docs/login"
+
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{``: "docs browser", `{}`: "docs browser", `{"method":"browser"}`: "docs browser", `{"method":"device"}`: "docs device"} {
+		l := &loginsFake{}
+		w := request(t, l, "POST", loginPath, body)
+		if w.Code != http.StatusOK || l.begun != want {
+			t.Errorf("%q: %d, began %q, want %q", body, w.Code, l.begun, want)
+		}
+		if !strings.Contains(w.Body.String(), "https://issuer.example/?a=1&b=<2>") || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%q: %s %v, want the link as it is, not cached", body, w.Body, w.Header())
+		}
+	}
+	for _, body := range []string{`{"method":"phone"}`, `{"methd":"device"}`, `{"method":`, strings.Repeat(" ", 5<<10)} {
+		l := &loginsFake{}
+		if w := request(t, l, "POST", loginPath, body); w.Code != http.StatusBadRequest || l.begun != "" || !strings.Contains(w.Body.String(), `"hint"`) {
+			t.Errorf("%.20q: %d %s, began %q", body, w.Code, w.Body, l.begun)
+		}
+	}
+}
+
+func TestStatusAndLogout(t *testing.T) {
+	t.Parallel()
+	l := &loginsFake{}
+	if w := request(t, l, "GET", loginPath, ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"logged_in":true`) {
+		t.Errorf("status: %d %s", w.Code, w.Body)
+	}
+	if w := request(t, l, "DELETE", loginPath, ""); w.Code != http.StatusOK || w.Body.String() != "{\"logged_out\":true}\n" {
+		t.Errorf("logout: %d %s", w.Code, w.Body)
+	}
+	for code, want := range map[fault.Code]int{
+		fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.Upstream: http.StatusBadGateway,
+		fault.Unavailable: http.StatusBadGateway, fault.Timeout: http.StatusGatewayTimeout, fault.Internal: http.StatusInternalServerError,
+	} {
+		l.err = fault.New(code, "no").WithHint("try this")
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			w := request(t, l, method, loginPath, "")
+			var answer struct{ Error fault.Error }
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != want || answer.Error.Code != code || answer.Error.Hint != "try this" {
+				t.Errorf("%s with %s: %d %s, want %d", method, code, w.Code, w.Body, want)
+			}
+		}
+	}
+}
+
+// TestScopes checks which routes need no key: a redirected browser and an authorization
+// server have none.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	want := map[string]principal.Scope{
+		"POST /api/v1/upstreams/{namespace}/login": principal.Admin, "DELETE /api/v1/upstreams/{namespace}/login": principal.Admin,
+		"GET /api/v1/upstreams/{namespace}/login": principal.Read, "GET " + login.CallbackPath: "", "GET /oauth/client.json": "",
+	}
+	for _, route := range login.Routes(&loginsFake{}, netguard.Browsers{}) {
+		scope, known := want[route.Pattern]
+		if !known || route.Scope != scope {
+			t.Errorf("%s needs the scope %q, want %q", route.Pattern, route.Scope, scope)
+		}
+		delete(want, route.Pattern)
+	}
+	if len(want) > 0 {
+		t.Errorf("no routes %v", want)
+	}
+}
+
+func TestOtherOriginsAreRefused(t *testing.T) {
+	t.Parallel()
+	l := &loginsFake{}
+	if w := request(t, l, "POST", loginPath, "", "Origin", "https://evil.example"); w.Code != http.StatusForbidden || l.begun != "" {
+		t.Errorf("a page of another origin: %d, began %q", w.Code, l.begun)
+	}
+}
+
+// TestCallback checks the page that a person sees after a login, and that its address,
+// which holds the code, reaches no other site.
+func TestCallback(t *testing.T) {
+	t.Parallel()
+	l := &loginsFake{}
+	w := request(t, l, "GET", login.CallbackPath+"?state=docs&code=hidden", "")
+	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Logged in to docs") || strings.Contains(body, "hidden") {
+		t.Errorf("after a login: %d %s", w.Code, body)
+	}
+	for name, want := range map[string]string{"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8"} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	l.err = fault.New(fault.Denied, "<script>alert(1)</script>").WithHint("log in & again")
+	w = request(t, l, "GET", login.CallbackPath, "")
+	body := w.Body.String()
+	if w.Code != http.StatusBadRequest || !strings.Contains(body, "Not logged in") || !strings.Contains(body, "log in &amp; again") || strings.Contains(body, "<script>") {
+		t.Errorf("after a failure: %d %s", w.Code, body)
+	}
+}
+
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	if w := request(t, &loginsFake{}, "GET", "/oauth/client.json", ""); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "client_metadata_url") {
+		t.Errorf("without a document: %d %s", w.Code, w.Body)
+	}
+	if w := request(t, &loginsFake{document: map[string]string{"client_id": "x"}}, "GET", "/oauth/client.json", ""); w.Code != http.StatusOK || w.Body.String() != "{\"client_id\":\"x\"}\n" {
+		t.Errorf("with one: %d %s", w.Code, w.Body)
+	}
+}
