@@ -1,0 +1,119 @@
+package upstreamset_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// What a user adds on one node is stored, and other nodes connect to it too.
+func TestAddedUpstreamsAreShared(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, b := open(t, d, key, true), open(t, d, key, true)
+		ctx := principal.With(t.Context(), principal.Principal{ID: "1", Name: "ada"})
+		a.must(a.Add(ctx, upstreamset.Server{Namespace: "x", URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}}))
+		if status := a.want("x", "added", unreachable); status.By != "ada" || status.Changed.IsZero() || status.Fixed {
+			t.Errorf("status %+v", status)
+		}
+		b.want("x", "", "")
+		b.must(b.Reload(t.Context()))
+		b.want("x", "added", unreachable)
+		if late := open(t, d, key, true); late.Reload(t.Context()) != nil || !late.Has("x") {
+			t.Error("a node that starts later does not connect")
+		}
+		other := open(t, d, strings.Repeat("f", 32), true)
+		if status := other.want("x", "added", ""); status.State != "unreadable" || status.Error == "" || !strings.Contains(status.Hint, "add it again") {
+			t.Errorf("with another key: %+v", status)
+		}
+		if !strings.Contains(other.logged(), "cannot be read") || strings.Contains(other.logged(), "s3cret") {
+			t.Errorf("logged %s", other.logged())
+		}
+		if removed, err := b.Remove(t.Context(), "x"); !removed || err != nil {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+		a.must(a.Reload(t.Context()))
+		a.want("x", "", "")
+		if want := []string{"upstream.add x " + unreachable}; !slices.Equal(a.audited, want) {
+			t.Errorf("audited %q, want %q", a.audited, want)
+		}
+	})
+}
+
+// Without Persistent nothing is stored.
+func TestNothingIsStoredUnlessPersistent(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	f := open(t, d, key, false)
+	f.must(f.add("x", unreachable))
+	if stored, err := f.Store.All(t.Context()); err != nil || len(stored) != 0 || !f.Has("x") {
+		t.Errorf("stored %v, %v", stored, err)
+	}
+	if removed, err := f.Remove(t.Context(), "x"); !removed || err != nil || f.Has("x") {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if removed, err := f.Remove(t.Context(), "x"); removed || err != nil {
+		t.Errorf("removed again %v, %v", removed, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	f := openAlone(t)
+	ctx := t.Context()
+	f.configure(map[string]string{"fixed": unreachable})
+	f.must(f.AddLocal(upstream.Spec{Name: "program", Command: "sleep"}))
+	f.must(f.add("mine", unreachable))
+	server := upstreamstore.Server{URL: unreachable + "/2"}
+	unchanged := func(s upstreamstore.Server) (upstreamstore.Server, error) { return s, nil }
+	refused(t, f.add("own-x", unreachable), fault.InvalidParams, "reserved")
+	refused(t, f.add("x", "not a url"), fault.InvalidParams, "upstream x")
+	refused(t, f.add("fixed", unreachable+"/2"), fault.Conflict, "luanette.toml:7")
+	refused(t, f.AddLocal(upstream.Spec{Name: "fixed", URL: unreachable + "/2"}), fault.Conflict, "luanette.toml:7")
+	refused(t, f.AddLocal(upstream.Spec{Name: "own-x", URL: unreachable}), fault.InvalidParams, "reserved")
+	refused(t, f.AddPrivate(upstream.Spec{Name: "own-x"}), fault.InvalidParams, "neither url nor command")
+	refused(t, f.AddServer(ctx, "fixed", server), fault.Conflict, "change it there")
+	refused(t, f.AddServer(ctx, "mine", server), fault.Conflict, "already")
+	refused(t, f.AddServer(ctx, "x", upstreamstore.Server{}), fault.InvalidParams, "neither url nor command")
+	refused(t, f.EditServer(ctx, "fixed", unchanged), fault.Conflict, "luanette.toml:7")
+	refused(t, f.EditServer(ctx, "program", unchanged), fault.Conflict, "startup.lua")
+	refused(t, f.EditServer(ctx, "none", unchanged), fault.NotFound, "none")
+	refused(t, f.EditServer(ctx, "mine", func(upstreamstore.Server) (upstreamstore.Server, error) {
+		return upstreamstore.Server{URL: "no scheme"}, nil
+	}), fault.InvalidParams, "mine")
+	f.want("mine", "added", unreachable)
+	if _, err := f.Refresh(ctx, "none"); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("refresh of no upstream: %v", err)
+	}
+}
+
+// A new address on the same origin keeps the other settings; another origin does not get
+// them.
+func TestEditedSettings(t *testing.T) {
+	t.Parallel()
+	f := openAlone(t)
+	ctx := t.Context()
+	f.must(f.AddServer(ctx, "x", upstreamstore.Server{URL: unreachable, ReadOnly: true}))
+	f.must(f.EditServer(ctx, "x", func(s upstreamstore.Server) (upstreamstore.Server, error) {
+		s.DisabledTools = []string{"rm"}
+		return s, nil
+	}))
+	f.must(f.add("x", unreachable+"/2"))
+	got, err := f.Editable("x")
+	want := upstreamstore.Server{URL: unreachable + "/2", ReadOnly: true, DisabledTools: []string{"rm"}}
+	if err != nil || !got.Equal(want) {
+		t.Errorf("settings %+v, %v; want %+v", got, err, want)
+	}
+	f.must(f.add("x", "http://127.0.0.1:2/mcp"))
+	if got, err := f.Editable("x"); err != nil || !got.Equal(upstreamstore.Server{URL: "http://127.0.0.1:2/mcp"}) {
+		t.Errorf("settings at another origin: %+v, %v", got, err)
+	}
+}
