@@ -51,10 +51,10 @@ func (c *Client) Heartbeat(ctx context.Context) error {
 		once, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 		_, err := c.roundTrip(once, hootproto.New(hootproto.Heartbeat, ""))
 		cancel()
-		if err == nil || c.LastReceived().After(began) || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			if c.LastReceived().After(began) {
-				return nil
-			}
+		if err == nil || c.LastReceived().After(began) {
+			return nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 	}
@@ -66,15 +66,8 @@ func (c *Client) Heartbeat(ctx context.Context) error {
 // have been executed.
 func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome, error) {
 	f := hootproto.Message{Command: hootproto.Request, ID: request.ID, Traceparent: request.Traceparent}
-	f, err := f.With(hootproto.JSON, hootproto.Call{Name: request.Name, Arguments: request.Arguments})
+	answer, err := c.request(ctx, f, hootproto.Call{Name: request.Name, Arguments: request.Arguments})
 	if err != nil {
-		return hootproto.Outcome{}, NotSent(err)
-	}
-	answer, err := c.roundTrip(ctx, f)
-	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
-			c.cancel(request.ID)
-		}
 		return hootproto.Outcome{}, err
 	}
 	var outcome hootproto.Outcome
@@ -90,18 +83,25 @@ func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome,
 
 // Request sends a Request with any body and returns the body of its Reply.
 func (c *Client) Request(ctx context.Context, id hootproto.ID, body json.RawMessage) (json.RawMessage, error) {
-	f, err := hootproto.Message{Command: hootproto.Request, ID: id}.With(hootproto.JSON, body)
+	answer, err := c.request(ctx, hootproto.Message{Command: hootproto.Request, ID: id}, body)
 	if err != nil {
-		return nil, NotSent(err)
-	}
-	answer, err := c.roundTrip(ctx, f)
-	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
-			c.cancel(id)
-		}
 		return nil, err
 	}
 	return answer.JSON()
+}
+
+// request sends f with a body and waits for the reply. If ctx ends first, it cancels the
+// request at the backend.
+func (c *Client) request(ctx context.Context, f hootproto.Message, body any) (hootproto.Message, error) {
+	f, err := f.With(hootproto.JSON, body)
+	if err != nil {
+		return f, NotSent(err)
+	}
+	answer, err := c.roundTrip(ctx, f)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
+		c.cancel(f.ID)
+	}
+	return answer, err
 }
 
 // roundTrip sends a message and waits for its answer.
