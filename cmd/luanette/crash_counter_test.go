@@ -87,15 +87,15 @@ func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return tool.Output("counted", map[string]int{"square": in.Step * in.Step})
 }
 
-// made returns how often a job called each of its steps.
-func (c *counter) made(job string) map[int]int {
+// callsOf returns how often a job called each of its steps.
+func (c *counter) callsOf(job string) map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[job]
 }
 
-// begun reports whether a job made a call.
-func (c *counter) begun(job string) bool {
+// hasCalled reports whether a job made a call.
+func (c *counter) hasCalled(job string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last[job] > 0

@@ -69,7 +69,7 @@ func TestServerKilledInsideWrites(t *testing.T) {
 	}
 	doubtful := 0
 	for _, j := range c.finish(t) {
-		made := c.counter.made(c.acknowledged[j.JobID])
+		made := c.counter.callsOf(c.acknowledged[j.JobID])
 		last := 0
 		for step, times := range made {
 			last = max(last, step)

@@ -21,18 +21,18 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 )
 
-// running is a real server in a process of its own, which can be killed and
+// hudServer is a real server in a process of its own, which can be killed and
 // started again where it was.
-type running struct {
+type hudServer struct {
 	t      *testing.T
 	folder string
 	listen string
 	cmd    *exec.Cmd
 }
 
-func startServer(t *testing.T, config string) *running {
+func startServer(t *testing.T, config string) *hudServer {
 	t.Helper()
-	s := &running{t: t, folder: t.TempDir(), listen: netguardtest.ReservedAddress()}
+	s := &hudServer{t: t, folder: t.TempDir(), listen: netguardtest.ReservedAddress()}
 	if err := os.WriteFile(filepath.Join(s.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +41,9 @@ func startServer(t *testing.T, config string) *running {
 	return s
 }
 
-func (s *running) url() string { return "http://" + s.listen }
+func (s *hudServer) url() string { return "http://" + s.listen }
 
-func (s *running) start() {
+func (s *hudServer) start() {
 	s.t.Helper()
 	s.cmd = s.command("serve", "--listen", s.listen)
 	stderr, err := s.cmd.StderrPipe()
@@ -64,12 +64,12 @@ func (s *running) start() {
 	s.t.Fatalf("the server did not start: %v", said.Err())
 }
 
-func (s *running) kill() {
+func (s *hudServer) kill() {
 	_ = s.cmd.Process.Kill() // it may have ended already
 	_ = s.cmd.Wait()
 }
 
-func (s *running) command(args ...string) *exec.Cmd {
+func (s *hudServer) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	program, err := exec.LookPath("luanette")
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *running) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// says runs a command against the server and returns its output.
-func (s *running) says(args ...string) string {
+// run runs a command against the server and returns its output.
+func (s *hudServer) run(args ...string) string {
 	s.t.Helper()
 	out, err := s.command(append(args, "--server", s.url())...).CombinedOutput()
 	if err != nil {
@@ -91,73 +91,73 @@ func (s *running) says(args ...string) string {
 	return string(out)
 }
 
-// watcher is the real `luanette hud` on a virtual terminal.
-type watcher struct {
+// hudTerminal is the real `luanette hud` on a virtual terminal.
+type hudTerminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	line   *os.File
+	tty   *os.File
 	screen vt10x.Terminal
 
 	mu  sync.Mutex
 	raw bytes.Buffer // every byte it wrote
 
-	drawn chan struct{} // closed when there is no more to read
+	closed chan struct{} // closed when there is no more to read
 }
 
-func (s *running) watch(width, height int, env ...string) *watcher {
+func (s *hudServer) watch(width, height int, env ...string) *hudTerminal {
 	s.t.Helper()
-	w := &watcher{t: s.t, cmd: s.command("hud", "--server", s.url()), screen: vt10x.New(vt10x.WithSize(width, height))}
+	w := &hudTerminal{t: s.t, cmd: s.command("hud", "--server", s.url()), screen: vt10x.New(vt10x.WithSize(width, height))}
 	w.cmd.Env = append(w.cmd.Env, env...)
 	line, err := pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if err != nil {
 		s.t.Skipf("there are no terminals here: %v", err)
 	}
-	w.line = line
-	w.drawn = make(chan struct{})
+	w.tty = line
+	w.closed = make(chan struct{})
 	go func() { // ends with the process
-		defer close(w.drawn)
+		defer close(w.closed)
 		_, _ = io.Copy(w, line)
 	}()
 	s.t.Cleanup(func() {
 		_ = w.cmd.Process.Kill() // it may have ended already
 		_ = line.Close()
-		<-w.drawn
+		<-w.closed
 	})
 	return w
 }
 
-// ends waits for the program to end, and for all it wrote.
-func (w *watcher) ends() error {
+// wait waits for the program to end, and for all it wrote.
+func (w *hudTerminal) wait() error {
 	err := w.cmd.Wait()
-	<-w.drawn
+	<-w.closed
 	return err
 }
 
 // Write draws on the screen what the program writes.
-func (w *watcher) Write(p []byte) (int, error) {
+func (w *hudTerminal) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	w.raw.Write(p)
 	w.mu.Unlock()
 	return w.screen.Write(p)
 }
 
-func (w *watcher) types(keys string) {
+func (w *hudTerminal) press(keys string) {
 	w.t.Helper()
-	if _, err := w.line.WriteString(keys); err != nil {
+	if _, err := w.tty.WriteString(keys); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *watcher) resize(width, height int) {
+func (w *hudTerminal) resize(width, height int) {
 	w.t.Helper()
 	w.screen.Resize(width, height)
-	if err := pty.Setsize(w.line, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+	if err := pty.Setsize(w.tty, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// reads waits until a line of the screen matches.
-func (w *watcher) reads(pattern string) {
+// awaitText waits until a line of the screen matches.
+func (w *hudTerminal) awaitText(pattern string) {
 	w.t.Helper()
 	want := regexp.MustCompile("(?m)" + pattern)
 	clocktest.Await(w.t, func() bool { return want.MatchString(w.screen.String()) },
@@ -171,15 +171,15 @@ func TestHUDOfARealServer(t *testing.T) {
 	behind := startServer(t, "")
 	front := startServer(t, fmt.Sprintf("[jobs]\ntimeout = \"10m\"\n[upstreams.far]\nurl = %q\n", behind.url()+"/mcp"))
 	w := front.watch(100, 30)
-	w.reads(`far +connected`)
+	w.awaitText(`far +connected`)
 
 	behind.kill()
-	w.types("r")
-	w.reads(`far +reconnecting`)
-	w.reads(`far: disconnected, attempt \d+`)
+	w.press("r")
+	w.awaitText(`far +reconnecting`)
+	w.awaitText(`far: disconnected, attempt \d+`)
 	behind.start()
-	w.types("r")
-	w.reads(`far +connected`)
+	w.press("r")
+	w.awaitText(`far +connected`)
 
 	script := filepath.Join(front.folder, "slow.lua")
 	err := os.WriteFile(script, []byte(`function describe() return {name = "slow", description = "Takes its time."} end
@@ -187,26 +187,26 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(front.says("script", "store", script, "--json"))
-	front.says("job", "start", hash)
-	w.reads(`slow +running .* step \d+`)
-	w.types("2c")
-	w.reads(`Cancel slow\? y or n`)
-	w.types("y")
-	w.reads(`slow +cancelled`)
+	hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(front.run("script", "store", script, "--json"))
+	front.run("job", "start", hash)
+	w.awaitText(`slow +running .* step \d+`)
+	w.press("2c")
+	w.awaitText(`Cancel slow\? y or n`)
+	w.press("y")
+	w.awaitText(`slow +cancelled`)
 
 	front.kill()
-	w.reads(`disconnected, next attempt in`)
+	w.awaitText(`disconnected, next attempt in`)
 	front.start()
-	w.reads(`Luanette .* live`)
-	w.reads(`slow +cancelled`) // it remembers, and so does the dashboard
+	w.awaitText(`Luanette .* live`)
+	w.awaitText(`slow +cancelled`) // it remembers, and so does the dashboard
 
 	w.resize(160, 40)
-	w.reads(`1 Upstreams 1 .*│─ 2 Jobs 1`)
+	w.awaitText(`1 Upstreams 1 .*│─ 2 Jobs 1`)
 	w.resize(40, 10)
-	w.reads(`^─ 2 Jobs 1 ─`)
-	w.types("q")
-	if err := w.ends(); err != nil {
+	w.awaitText(`^─ 2 Jobs 1 ─`)
+	w.press("q")
+	if err := w.wait(); err != nil {
 		t.Errorf("it left with %v", err)
 	}
 }
@@ -220,9 +220,9 @@ func TestHUDColours(t *testing.T) {
 		want bool
 	}{{nil, true}, {[]string{"NO_COLOR=1"}, false}} {
 		w := front.watch(80, 24, tt.env...)
-		w.reads(`far +reconnecting`)
-		w.types("q")
-		if err := w.ends(); err != nil {
+		w.awaitText(`far +reconnecting`)
+		w.press("q")
+		if err := w.wait(); err != nil {
 			t.Errorf("it left with %v", err)
 		}
 		w.mu.Lock()
@@ -236,12 +236,12 @@ func TestHUDColours(t *testing.T) {
 func TestHUDInterrupted(t *testing.T) {
 	t.Parallel()
 	w := startServer(t, "").watch(80, 24)
-	w.reads("live")
+	w.awaitText("live")
 	if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	var failed *exec.ExitError
-	if err := w.ends(); errors.As(err, &failed) {
+	if err := w.wait(); errors.As(err, &failed) {
 		t.Errorf("it left with %v", err)
 	}
 	w.mu.Lock()

@@ -19,7 +19,7 @@ func TestFrozenNode(t *testing.T) {
 	if os.Getenv(nodesSeconds) == "" {
 		t.Skip("make nodes runs it: a frozen node is waited for")
 	}
-	f := newFleet(t)
+	f := startCluster(t)
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	looked := f.watch(t)
@@ -29,20 +29,20 @@ func TestFrozenNode(t *testing.T) {
 	for n := range 4 {
 		clients.Go(func() { f.runJobs(t, fmt.Sprint("once", n), unrepeatable, stop) })
 	}
-	for _, c := range f.crew {
-		f.ended(t, 20)
+	for _, c := range f.nodes {
+		f.awaitJobs(t, 20)
 		f.freeze(t, c)
 	}
-	f.ended(t, 20)
+	f.awaitJobs(t, 20)
 	close(stop)
 	clients.Wait()
 	f.check(t)
 	f.checkOnce(t)
 	looked.check(t, f)
-	if len(f.gone) != len(f.crew) {
-		t.Errorf("%d of %d frozen nodes were taken for dead", len(f.gone), len(f.crew))
+	if len(f.detected) != len(f.nodes) {
+		t.Errorf("%d of %d frozen nodes were taken for dead", len(f.detected), len(f.nodes))
 	}
-	t.Logf("a frozen node was noticed after %s; %d jobs", spread(f.gone), len(f.jobs))
+	t.Logf("a frozen node was noticed after %s; %d jobs", summarize(f.detected), len(f.jobs))
 }
 
 // longSteps is how many calls a job makes that is under way when its node is frozen.
@@ -50,9 +50,9 @@ const longSteps = 500
 
 // freeze stops a node's process during a job and resumes it after the others have
 // finished that job.
-func (f *fleet) freeze(t *testing.T, c *fleetNode) {
+func (f *testCluster) freeze(t *testing.T, c *clusterNode) {
 	t.Helper()
-	id, long := f.idOf(t, c), f.begin(t, c)
+	id, long := f.nodeID(t, c), f.startLongJob(t, c)
 	signal := func(s syscall.Signal) {
 		t.Helper()
 		if err := c.cmd.Process.Signal(s); err != nil {
@@ -61,7 +61,7 @@ func (f *fleet) freeze(t *testing.T, c *fleetNode) {
 	}
 	c.frozen.Store(true)
 	signal(syscall.SIGSTOP)
-	f.noticed(t, id)
+	f.awaitDetection(t, id)
 	f.until(t, func(s *crashServer) bool {
 		var polled struct{ Completed []crashJob }
 		if s.call("job_poll", map[string]any{"job_ids": []string{long}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
@@ -74,11 +74,11 @@ func (f *fleet) freeze(t *testing.T, c *fleetNode) {
 	})
 	signal(syscall.SIGCONT)
 	c.frozen.Store(false)
-	clocktest.Await(t, func() bool { return f.idOf(t, c) == id }, func() string { return c.name + " woke up and is no node again" })
+	clocktest.Await(t, func() bool { return f.nodeID(t, c) == id }, func() string { return c.name + " woke up and is no node again" })
 }
 
-// begin starts a job on a node and waits until it runs.
-func (f *fleet) begin(t *testing.T, c *fleetNode) string {
+// startLongJob starts a job on a node and waits until it runs.
+func (f *testCluster) startLongJob(t *testing.T, c *clusterNode) string {
 	t.Helper()
 	name := "long." + c.name
 	var started struct {
@@ -88,18 +88,18 @@ func (f *fleet) begin(t *testing.T, c *fleetNode) string {
 	if err := (&crashServer{url: "http://" + c.address}).call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started); err != nil {
 		t.Fatal(err)
 	}
-	clocktest.Poll(t.Context(), func() bool { return f.counter.begun(name) })
+	clocktest.Poll(t.Context(), func() bool { return f.counter.hasCalled(name) })
 	return started.JobID
 }
 
-// ended waits until that many more jobs have ended.
-func (f *fleet) ended(t *testing.T, more int) {
+// awaitJobs waits until that many more jobs have ended.
+func (f *testCluster) awaitJobs(t *testing.T, more int) {
 	t.Helper()
 	count := func() (n int) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, e := range f.jobs {
-			if !e.ended.IsZero() {
+			if !e.endedAt.IsZero() {
 				n++
 			}
 		}

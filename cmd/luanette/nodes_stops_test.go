@@ -13,7 +13,7 @@ import (
 // The stops of the tour of two nodes.
 
 // editUpstreams adds a server at one node, uses it at the other, and changes it there.
-func (o *tour) editUpstreams(url string) {
+func (o *twoNodes) editUpstreams(url string) {
 	o.Helper()
 	o.until("the server starts", func() bool {
 		_, err := o.try(o.a, "", "upstream", "add", "everything", url)
@@ -31,7 +31,7 @@ func (o *tour) editUpstreams(url string) {
 	})
 }
 
-func (o *tour) removeUpstream() {
+func (o *twoNodes) removeUpstream() {
 	o.Helper()
 	o.run(o.a, "upstream", "remove", "everything")
 	o.until("it is gone at the other node", func() bool { return strings.Contains(o.run(o.b, "upstream", "list"), "no upstreams") })
@@ -40,7 +40,7 @@ func (o *tour) removeUpstream() {
 const asksBack = `"name":"trigger-elicitation-request","arguments":{}`
 
 // begin begins a client's session with everything at one node.
-func (o *tour) begin() (here, there *sessionClient) {
+func (o *twoNodes) begin() (here, there *sessionClient) {
 	o.Helper()
 	here = &sessionClient{at: o.a, path: "/mcp/everything", caps: `{"elicitation":{}}`}
 	if err := here.begin(o.Context()); err != nil {
@@ -51,7 +51,7 @@ func (o *tour) begin() (here, there *sessionClient) {
 }
 
 // answerElsewhere answers the question of a call on the other node.
-func (o *tour) answerElsewhere() {
+func (o *twoNodes) answerElsewhere() {
 	o.Helper()
 	here, there := o.begin()
 	in := o.stream(here, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+asksBack+`}}`)
@@ -59,16 +59,16 @@ func (o *tour) answerElsewhere() {
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.tell(there, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":{"action":"accept","content":{"name":"Ann","check":true}}}`)
+	o.postNotification(there, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":{"action":"accept","content":{"name":"Ann","check":true}}}`)
 	if said := o.waitEvent(in, `"id":2`); !strings.Contains(said, "Name: Ann") {
 		o.Errorf("the call ended with %s", said)
 	}
 }
 
 // answerElsewhereModern does the same as a client of the newer protocol.
-func (o *tour) answerElsewhereModern() {
+func (o *twoNodes) answerElsewhereModern() {
 	o.Helper()
-	call := func(at *fleetNode, more string) json.RawMessage {
+	call := func(at *clusterNode, more string) json.RawMessage {
 		o.Helper()
 		r, err := http.NewRequestWithContext(o.Context(), http.MethodPost, "http://"+at.address+"/mcp/everything", strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+asksBack+more+
@@ -104,12 +104,12 @@ func (o *tour) answerElsewhereModern() {
 }
 
 // cancelElsewhere cancels a call through the other node.
-func (o *tour) cancelElsewhere() {
+func (o *twoNodes) cancelElsewhere() {
 	o.Helper()
 	here, there := o.begin()
 	in := o.stream(here, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":600,"steps":6000},"_meta":{"progressToken":"p"}}}`)
 	o.waitEvent(in, "notifications/progress")
-	o.tell(there, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	o.postNotification(there, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 	if said := o.waitEvent(in, `"id":3`); !strings.Contains(said, "cancelled by the client") {
 		o.Errorf("the call ended with %s", said)
 	}
@@ -117,7 +117,7 @@ func (o *tour) cancelElsewhere() {
 
 // watchAndPublish reads events on one node while a script is published on the other, and
 // calls the script on the first.
-func (o *tour) watchAndPublish() {
+func (o *twoNodes) watchAndPublish() {
 	o.Helper()
 	client := &sessionClient{at: o.a}
 	if err := client.begin(o.Context()); err != nil {
@@ -137,7 +137,7 @@ function main() return "hello from a script" end`)
 }
 
 // postElsewhere listens at one node, over the oldest transport, and posts to the other.
-func (o *tour) postElsewhere() {
+func (o *twoNodes) postElsewhere() {
 	o.Helper()
 	in := o.open(o.a, "/mcp/sse", "")
 	first, err := in.Next()
@@ -145,16 +145,16 @@ func (o *tour) postElsewhere() {
 		o.Fatal(err)
 	}
 	there := &sessionClient{at: o.b, path: string(first.Data)}
-	o.tell(there, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
+	o.postNotification(there, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
 	o.waitEvent(in, `"id":1`)
-	o.tell(there, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","arguments":{}}}`)
+	o.postNotification(there, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","arguments":{}}}`)
 	if said := o.waitEvent(in, `"id":2`); !strings.Contains(said, "hello from a script") {
 		o.Errorf("the call ended with %s", said)
 	}
 }
 
-// goOnInSession continues a session on the other node, with its variables.
-func (o *tour) goOnInSession() {
+// continueSession continues a session on the other node, with its variables.
+func (o *twoNodes) continueSession() {
 	o.Helper()
 	said, err := o.try(o.a, "x = 41\n", "repl")
 	_, rest, kept := strings.Cut(said, "--session ")
@@ -167,8 +167,8 @@ func (o *tour) goOnInSession() {
 	}
 }
 
-// loseANode starts a job on a node and kills the node: the other continues the job.
-func (o *tour) loseANode() {
+// killANode starts a job on a node and kills the node: the other continues the job.
+func (o *twoNodes) killANode() {
 	o.Helper()
 	hash := o.store(o.a, "slow.lua", `function main()
   mcp.everything.echo { message = "begun" }
@@ -184,7 +184,7 @@ end`)
 	}
 	o.waitEvent(events, `"echo"`)
 	o.a.kill()
-	o.nodesAre("bob up")
+	o.awaitNodes("bob up")
 	var polled struct{ Completed []crashJob }
 	o.until("the job ends", func() bool {
 		err := json.Unmarshal([]byte(o.run(o.b, "job", "poll", started.ID, "--json")), &polled)
@@ -194,11 +194,11 @@ end`)
 		o.Errorf("the job ended %s with %s %+v", j.Status, j.Result, j.Error)
 	}
 	o.start(o.T, o.a)
-	o.nodesAre("ann up", "bob up")
+	o.awaitNodes("ann up", "bob up")
 }
 
 // revokeAKey creates keys on one node, uses them on the other, and revokes them.
-func (o *tour) revokeAKey() {
+func (o *twoNodes) revokeAKey() {
 	o.Helper()
 	token := func(name, scope string) string {
 		out := o.run(o.a, "key", "create", name, "--scope", scope)
@@ -224,7 +224,7 @@ func (o *tour) revokeAKey() {
 
 // tamper changes the time of an audit entry in the database. Verification on the other
 // node must detect it.
-func (o *tour) tamper(store *db.DB) {
+func (o *twoNodes) tamper(store *db.DB) {
 	o.Helper()
 	if said := o.run(o.a, "audit", "verify"); !strings.Contains(said, "ann: ") || !strings.Contains(said, "bob: ") {
 		o.Errorf("chains: %s", said)

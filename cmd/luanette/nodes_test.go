@@ -48,7 +48,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 	if seconds == 0 {
 		t.Skip("make nodes runs it: it takes minutes")
 	}
-	f := newFleet(t)
+	f := startCluster(t)
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	looked := f.watch(t)
@@ -68,7 +68,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 		clients.Go(func() { f.useSession(t, stop) })
 	}
 	clients.Go(func() { f.publish(t, stop) })
-	f.disturb(t, time.Duration(seconds)*time.Second)
+	f.killNodes(t, time.Duration(seconds)*time.Second)
 	close(stop)
 	clients.Wait()
 	f.checkOrder(t)
@@ -78,19 +78,19 @@ func TestNodesKilledAtRandom(t *testing.T) {
 	f.report(t)
 }
 
-type fleet struct {
+type testCluster struct {
 	folder   string
 	postgres *dbtest.Server
 	store    *db.DB
 	counter  *counter
-	crew     []*fleetNode
+	nodes     []*clusterNode
 	hash     string // of the script that jobs run
 
 	mu           sync.Mutex
 	jobs         map[string]ackedJob // by acknowledged id
-	said         map[string]int      // messages answered, by person
+	answered         map[string]int      // messages answered, by person
 	names        map[string]string   // of nodes, by id
-	gone         []time.Duration     // from a kill to the end of its node's row
+	detected         []time.Duration     // from a kill to the end of its node's row
 	sessions     atomic.Int64        // turns
 	scripts      atomic.Int64        // published
 	sessionCalls atomic.Int64        // calls within clients' sessions
@@ -104,8 +104,8 @@ type fleet struct {
 type ackedJob struct {
 	name  string // at the counter
 	kind  work
-	ended time.Time // when a client received its end
-	doubt bool      // it reports that the outcome of a call is unknown
+	endedAt time.Time // when a client received its end
+	unknown bool      // it reports that the outcome of a call is unknown
 }
 
 // work is what kind of calls a job makes.
@@ -116,29 +116,29 @@ const (
 	unrepeatable work = "push"
 )
 
-// fleetNode is one node.
-type fleetNode struct {
+// clusterNode is one node.
+type clusterNode struct {
 	name, address string
 	mu            sync.Mutex
 	cmd           *exec.Cmd
-	life          int         // grows with each start and each kill: even while it lives
+	run          int         // grows with each start and each kill: even while it lives
 	frozen        atomic.Bool // a balancer would have noticed
-	last          chan string // what it said after it had started, once it has ended
+	output          chan string // what it said after it had started, once it has ended
 }
 
-// lives returns the number of the node's current run, or false while it is down.
-func (c *fleetNode) lives() (life int, up bool) {
+// currentRun returns the number of the node's current run, or false while it is down.
+func (c *clusterNode) currentRun() (life int, up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life, c.life%2 == 0
+	return c.run, c.run%2 == 0
 }
 
-// newFleet starts three nodes, with more lines at the head of their configuration.
-func newFleet(t *testing.T, more ...string) *fleet {
+// startCluster starts three nodes, with more lines at the head of their configuration.
+func startCluster(t *testing.T, more ...string) *testCluster {
 	t.Helper()
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
-	f := &fleet{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]ackedJob{}, said: map[string]int{}, names: map[string]string{}}
+	f := &testCluster{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]ackedJob{}, answered: map[string]int{}, names: map[string]string{}}
 	f.store = dbtest.Open(t, f.postgres.URL)
 	var url string
 	f.counter, url = serveCounter(t)
@@ -148,8 +148,8 @@ func newFleet(t *testing.T, more ...string) *fleet {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ann", "bob", "cyd"} {
-		c := &fleetNode{name: name, address: netguardtest.ReservedAddress(), life: 1}
-		f.crew = append(f.crew, c)
+		c := &clusterNode{name: name, address: netguardtest.ReservedAddress(), run: 1}
+		f.nodes = append(f.nodes, c)
 		f.start(t, c)
 		t.Cleanup(c.kill)
 	}
@@ -162,7 +162,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 }
 
 // start starts a node and waits until it is ready.
-func (f *fleet) start(t *testing.T, c *fleetNode) {
+func (f *testCluster) start(t *testing.T, c *clusterNode) {
 	t.Helper()
 	path, err := exec.LookPath("luanette")
 	if err != nil {
@@ -196,8 +196,8 @@ func (f *fleet) start(t *testing.T, c *fleetNode) {
 				last <- string(text)
 			}()
 			c.mu.Lock()
-			c.life++
-			c.last = last
+			c.run++
+			c.output = last
 			c.mu.Unlock()
 			return
 		}
@@ -205,27 +205,27 @@ func (f *fleet) start(t *testing.T, c *fleetNode) {
 	t.Errorf("node %s did not start:\n%s", c.name, log)
 }
 
-func (c *fleetNode) kill() {
+func (c *clusterNode) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.life += 1 - c.life%2 // before a client can notice
+	c.run += 1 - c.run%2 // before a client can notice
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-// any returns a node, running or not, but no frozen one.
-func (f *fleet) any() *crashServer {
-	c := f.crew[rand.IntN(len(f.crew))]
+// pick returns a node, running or not, but no frozen one.
+func (f *testCluster) pick() *crashServer {
+	c := f.nodes[rand.IntN(len(f.nodes))]
 	for c.frozen.Load() {
-		c = f.crew[rand.IntN(len(f.crew))]
+		c = f.nodes[rand.IntN(len(f.nodes))]
 	}
 	return &crashServer{url: "http://" + c.address}
 }
 
 // until tries one node after the other until a request succeeds.
-func (f *fleet) until(t *testing.T, works func(*crashServer) bool) {
+func (f *testCluster) until(t *testing.T, works func(*crashServer) bool) {
 	clocktest.Poll(t.Context(), func() bool {
-		if works(f.any()) {
+		if works(f.pick()) {
 			return true
 		}
 		f.retries.Add(1)
@@ -233,7 +233,7 @@ func (f *fleet) until(t *testing.T, works func(*crashServer) bool) {
 	})
 }
 
-func over(stop <-chan struct{}) bool {
+func isClosed(stop <-chan struct{}) bool {
 	select {
 	case <-stop:
 		return true
@@ -243,15 +243,15 @@ func over(stop <-chan struct{}) bool {
 }
 
 // runJobs starts jobs and waits for each at whatever node.
-func (f *fleet) runJobs(t *testing.T, who string, kind work, stop <-chan struct{}) {
-	for n := 0; !over(stop); n++ {
+func (f *testCluster) runJobs(t *testing.T, who string, kind work, stop <-chan struct{}) {
+	for n := 0; !isClosed(stop); n++ {
 		name := fmt.Sprint(who, ".", n)
 		var started struct {
 			JobID string `json:"job_id"`
 		}
 		params := map[string]any{"job": name, "steps": nodesJobSteps, "tool": string(kind)}
 		// One that was not acknowledged may have begun: the next try has another name.
-		err := f.any().call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
+		err := f.pick().call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
 		if err != nil || started.JobID == "" {
 			f.retries.Add(1)
 			_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that tries again
@@ -262,7 +262,7 @@ func (f *fleet) runJobs(t *testing.T, who string, kind work, stop <-chan struct{
 }
 
 // await waits for a job and looks at its result.
-func (f *fleet) await(t *testing.T, id string, e ackedJob) {
+func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
 	note := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -275,10 +275,10 @@ func (f *fleet) await(t *testing.T, id string, e ackedJob) {
 		if s.call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
 			return false
 		}
-		e.ended = time.Now()
+		e.endedAt = time.Now()
 		j := polled.Completed[0]
-		e.doubt = e.kind == unrepeatable && j.Status == "failed" && j.Error != nil && strings.Contains(j.Error.Message, "it is unknown whether counter.push(")
-		if !e.doubt && (j.Status != "complete" || string(j.Result) != strconv.Itoa(nodesJobSum)) {
+		e.unknown = e.kind == unrepeatable && j.Status == "failed" && j.Error != nil && strings.Contains(j.Error.Message, "it is unknown whether counter.push(")
+		if !e.unknown && (j.Status != "complete" || string(j.Result) != strconv.Itoa(nodesJobSum)) {
 			t.Errorf("job %s ended %s with %s %+v", id, j.Status, j.Result, j.Error)
 		}
 		return true
@@ -286,9 +286,9 @@ func (f *fleet) await(t *testing.T, id string, e ackedJob) {
 }
 
 // chat says one message after the other, each until it is answered.
-func (f *fleet) chat(t *testing.T, user string, stop <-chan struct{}) {
-	for n := 0; !over(stop); n++ {
-		body, _ := json.Marshal(map[string]string{"client_id": "nodes", "user_id": user, "message": said(user, n), "message_key": strconv.Itoa(n)})
+func (f *testCluster) chat(t *testing.T, user string, stop <-chan struct{}) {
+	for n := 0; !isClosed(stop); n++ {
+		body, _ := json.Marshal(map[string]string{"client_id": "nodes", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n)})
 		f.until(t, func(s *crashServer) bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -303,24 +303,24 @@ func (f *fleet) chat(t *testing.T, user string, stop <-chan struct{}) {
 			}
 			defer answer.Body.Close()
 			text, err := io.ReadAll(answer.Body)
-			return err == nil && answer.StatusCode == http.StatusOK && strings.Contains(string(text), said(user, n))
+			return err == nil && answer.StatusCode == http.StatusOK && strings.Contains(string(text), messageText(user, n))
 		})
 		f.mu.Lock()
-		f.said[user] = n + 1
+		f.answered[user] = n + 1
 		f.mu.Unlock()
 	}
 }
 
 // useSession counts in a session, turn by turn at whatever node. A turn that is
 // tried again counts once.
-func (f *fleet) useSession(t *testing.T, stop <-chan struct{}) {
+func (f *testCluster) useSession(t *testing.T, stop <-chan struct{}) {
 	var made struct {
 		SessionID string `json:"session_id"`
 	}
 	f.until(t, func(s *crashServer) bool {
 		return s.call("session_create", map[string]any{}, &made) == nil && made.SessionID != ""
 	})
-	for n := 1; !over(stop); n++ {
+	for n := 1; !isClosed(stop); n++ {
 		code := fmt.Sprintf("if last ~= %d then count, last = (count or 0) + 1, %d end return count", n, n)
 		f.until(t, func(s *crashServer) bool {
 			var answer struct{ Result json.RawMessage }
@@ -338,8 +338,8 @@ func (f *fleet) useSession(t *testing.T, stop <-chan struct{}) {
 
 // publish publishes versions of a script, and calls each at whatever node until it
 // is there.
-func (f *fleet) publish(t *testing.T, stop <-chan struct{}) {
-	for n := 1; !over(stop); n++ {
+func (f *testCluster) publish(t *testing.T, stop <-chan struct{}) {
+	for n := 1; !isClosed(stop); n++ {
 		source := fmt.Sprintf("function describe() return { name = 'edition', description = 'Which one' } end\nfunction main() return %d end", n)
 		var stored struct{ Hash string }
 		f.until(t, func(s *crashServer) bool {
@@ -357,8 +357,8 @@ func (f *fleet) publish(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// disturb kills nodes for so long, and restarts Postgres in the middle.
-func (f *fleet) disturb(t *testing.T, long time.Duration) {
+// killNodes kills nodes for so long, and restarts Postgres in the middle.
+func (f *testCluster) killNodes(t *testing.T, long time.Duration) {
 	began, restarted := time.Now(), false
 	for time.Since(began) < long {
 		_ = clock.Real().Sleep(t.Context(), time.Duration(1000+rand.IntN(3000))*time.Millisecond)
@@ -369,21 +369,21 @@ func (f *fleet) disturb(t *testing.T, long time.Duration) {
 			restarted = true
 			continue
 		}
-		f.killOne(t, f.crew[rand.IntN(len(f.crew))])
+		f.killOne(t, f.nodes[rand.IntN(len(f.nodes))])
 	}
 }
 
 // killOne kills a node and starts it again when the others have noticed.
-func (f *fleet) killOne(t *testing.T, c *fleetNode) {
-	id := f.idOf(t, c)
+func (f *testCluster) killOne(t *testing.T, c *clusterNode) {
+	id := f.nodeID(t, c)
 	c.kill()
 	f.kills++
-	f.noticed(t, id)
+	f.awaitDetection(t, id)
 	f.start(t, c)
 }
 
-// idOf is what a node's row is called, or "" when it has none.
-func (f *fleet) idOf(t *testing.T, c *fleetNode) string {
+// nodeID is what a node's row is called, or "" when it has none.
+func (f *testCluster) nodeID(t *testing.T, c *clusterNode) string {
 	t.Helper()
 	var all []node.Info
 	clocktest.Await(t, func() (ok bool) { // the connection may be one of before Postgres was restarted
@@ -400,8 +400,8 @@ func (f *fleet) idOf(t *testing.T, c *fleetNode) string {
 	return ""
 }
 
-// noticed waits until the others have noticed that a node does not live any more.
-func (f *fleet) noticed(t *testing.T, id string) {
+// awaitDetection waits until the others have noticed that a node does not live any more.
+func (f *testCluster) awaitDetection(t *testing.T, id string) {
 	t.Helper()
 	killed := time.Now()
 	f.lastKill.Store(&killed)
@@ -411,12 +411,12 @@ func (f *fleet) noticed(t *testing.T, id string) {
 		now, err := node.List(ctx, f.store)
 		return err == nil && !slices.ContainsFunc(now, func(i node.Info) bool { return i.ID == id })
 	}) {
-		f.gone = append(f.gone, time.Since(killed))
+		f.detected = append(f.detected, time.Since(killed))
 	}
 }
 
 // checkOrder looks at what the counter found wrong. A dead node makes no calls.
-func (f *fleet) checkOrder(t *testing.T) {
+func (f *testCluster) checkOrder(t *testing.T) {
 	f.counter.mu.Lock()
 	defer f.counter.mu.Unlock()
 	for _, problem := range f.counter.problems {
@@ -425,22 +425,22 @@ func (f *fleet) checkOrder(t *testing.T) {
 }
 
 // check looks at what is left when all is quiet.
-func (f *fleet) check(t *testing.T) {
+func (f *testCluster) check(t *testing.T) {
 	for id, e := range f.jobs {
 		for step := range nodesJobSteps {
-			if made := f.counter.made(e.name)[step+1]; made < 1 && !e.doubt {
+			if made := f.counter.callsOf(e.name)[step+1]; made < 1 && !e.unknown {
 				t.Errorf("job %s did not make step %d", id, step+1)
 			}
 		}
 	}
-	for user, messages := range f.said {
+	for user, messages := range f.answered {
 		f.checkHistory(t, user, messages)
 	}
 }
 
 // checkOnce looks at calls that must not be made twice: none was, by no job, were
 // it acknowledged or not, and not every job was in doubt.
-func (f *fleet) checkOnce(t *testing.T) {
+func (f *testCluster) checkOnce(t *testing.T) {
 	f.counter.mu.Lock()
 	defer f.counter.mu.Unlock()
 	for name, steps := range f.counter.calls {
@@ -450,33 +450,33 @@ func (f *fleet) checkOnce(t *testing.T) {
 			}
 		}
 	}
-	done := slices.ContainsFunc(slices.Collect(maps.Values(f.jobs)), func(e ackedJob) bool { return e.kind == unrepeatable && !e.doubt })
+	done := slices.ContainsFunc(slices.Collect(maps.Values(f.jobs)), func(e ackedJob) bool { return e.kind == unrepeatable && !e.unknown })
 	if !done {
 		t.Error("no job came to its end whose calls must not be repeated")
 	}
 }
 
 // report logs what was done.
-func (f *fleet) report(t *testing.T) {
+func (f *testCluster) report(t *testing.T) {
 	answers, once, doubts := 0, 0, 0
-	for _, messages := range f.said {
+	for _, messages := range f.answered {
 		answers += messages
 	}
 	for _, e := range f.jobs {
 		if e.kind == unrepeatable {
 			once++
 		}
-		if e.doubt {
+		if e.unknown {
 			doubts++
 		}
 	}
-	t.Logf("a dead node was noticed after %s", spread(f.gone))
+	t.Logf("a dead node was noticed after %s", summarize(f.detected))
 	t.Logf("%d kills, one restart of Postgres; %d jobs, %d of them not to be repeated, %d of those in doubt; %d messages, %d turns of sessions, %d published scripts; %d calls of clients with a session, %d times one moved; %d tries were made again",
 		f.kills, len(f.jobs), once, doubts, answers, f.sessions.Load(), f.scripts.Load(), f.sessionCalls.Load(), f.moves.Load(), f.retries.Load())
 }
 
-// spread formats the distribution of durations.
-func spread(times []time.Duration) string {
+// summarize formats the distribution of durations.
+func summarize(times []time.Duration) string {
 	if len(times) == 0 {
 		return "no time: it did not happen"
 	}
@@ -485,7 +485,7 @@ func spread(times []time.Duration) string {
 }
 
 // checkHistory compares the end of a user's stored history with the sent messages.
-func (f *fleet) checkHistory(t *testing.T, user string, messages int) {
+func (f *testCluster) checkHistory(t *testing.T, user string, messages int) {
 	var history struct {
 		Entries []struct {
 			User string `json:"user_message"`
@@ -505,8 +505,8 @@ func (f *fleet) checkHistory(t *testing.T, user string, messages int) {
 	})
 	first := messages - len(history.Entries)
 	for i, e := range history.Entries {
-		if e.User != said(user, first+i) {
-			t.Errorf("%s: kept %q where %q was said", user, e.User, said(user, first+i))
+		if e.User != messageText(user, first+i) {
+			t.Errorf("%s: kept %q where %q was said", user, e.User, messageText(user, first+i))
 		}
 	}
 }

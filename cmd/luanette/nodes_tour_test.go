@@ -23,11 +23,11 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// tour is a user of two nodes who switches the node after each request.
-type tour struct {
+// twoNodes is a user of two nodes who switches the node after each request.
+type twoNodes struct {
 	*testing.T
-	*fleet
-	a, b *fleetNode
+	*testCluster
+	a, b *clusterNode
 	key  string // for the servers, once it takes one
 }
 
@@ -38,36 +38,36 @@ func TestTourOfTwoNodes(t *testing.T) {
 	}
 	t.Parallel()
 	everything := serveEverything(t)
-	f := &fleet{folder: t.TempDir()}
+	f := &testCluster{folder: t.TempDir()}
 	database := dbtest.Postgres(t)
 	config := fmt.Sprintf("database = %q\n[log]\nlevel = \"error\"\n", database)
 	if err := os.WriteFile(filepath.Join(f.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := &tour{T: t, fleet: f}
+	o := &twoNodes{T: t, testCluster: f}
 	var starts sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
-		c := &fleetNode{name: name, address: netguardtest.ReservedAddress(), life: 1}
-		f.crew = append(f.crew, c)
+		c := &clusterNode{name: name, address: netguardtest.ReservedAddress(), run: 1}
+		f.nodes = append(f.nodes, c)
 		starts.Go(func() { f.start(t, c) })
 	}
 	starts.Wait()
-	for _, c := range f.crew {
+	for _, c := range f.nodes {
 		t.Cleanup(c.kill)
 	}
-	o.a, o.b = f.crew[0], f.crew[1]
-	o.nodesAre("ann up", "bob up")
+	o.a, o.b = f.nodes[0], f.nodes[1]
+	o.awaitNodes("ann up", "bob up")
 	o.editUpstreams(everything)
 	o.answerElsewhere()
 	o.answerElsewhereModern()
 	o.cancelElsewhere()
 	o.watchAndPublish()
 	o.postElsewhere()
-	o.goOnInSession()
-	o.loseANode()
+	o.continueSession()
+	o.killANode()
 	o.revokeAKey()
 	o.removeUpstream()
-	o.nodesAre("ann up", "bob up")
+	o.awaitNodes("ann up", "bob up")
 	o.tamper(dbtest.Open(t, database))
 }
 
@@ -86,7 +86,7 @@ func serveEverything(t *testing.T) (url string) {
 }
 
 // try runs the program against a node.
-func (o *tour) try(at *fleetNode, input string, args ...string) (string, error) {
+func (o *twoNodes) try(at *clusterNode, input string, args ...string) (string, error) {
 	o.Helper()
 	path, err := exec.LookPath("luanette")
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *tour) try(at *fleetNode, input string, args ...string) (string, error) 
 }
 
 // run does the same, which must work.
-func (o *tour) run(at *fleetNode, args ...string) string {
+func (o *twoNodes) run(at *clusterNode, args ...string) string {
 	o.Helper()
 	out, err := o.try(at, "", args...)
 	if err != nil {
@@ -115,16 +115,16 @@ func (o *tour) run(at *fleetNode, args ...string) string {
 }
 
 // until waits for another process.
-func (o *tour) until(what string, holds func() bool) {
+func (o *twoNodes) until(what string, holds func() bool) {
 	o.Helper()
 	clocktest.Await(o.T, holds, func() string { return "it does not come to pass that " + what })
 }
 
-// nodesAre checks the list of nodes that each running node reports.
-func (o *tour) nodesAre(want ...string) {
+// awaitNodes checks the list of nodes that each running node reports.
+func (o *twoNodes) awaitNodes(want ...string) {
 	o.Helper()
-	for _, at := range o.crew {
-		if _, up := at.lives(); !up {
+	for _, at := range o.nodes {
+		if _, up := at.currentRun(); !up {
 			continue
 		}
 		o.until(at.name+" is ready", func() bool { return status(o.Context(), at, "/ready") == http.StatusOK })
@@ -148,7 +148,7 @@ func (o *tour) nodesAre(want ...string) {
 }
 
 // get asks a node, as the user.
-func (o *tour) get(at *fleetNode, path string, read func(*http.Response)) {
+func (o *twoNodes) get(at *clusterNode, path string, read func(*http.Response)) {
 	o.Helper()
 	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, "http://"+at.address+path, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func (o *tour) get(at *fleetNode, path string, read func(*http.Response)) {
 }
 
 // stream makes a call whose answer comes as events.
-func (o *tour) stream(v *sessionClient, body string) *sse.Reader {
+func (o *twoNodes) stream(v *sessionClient, body string) *sse.Reader {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
 	if err != nil {
@@ -178,7 +178,7 @@ func (o *tour) stream(v *sessionClient, body string) *sse.Reader {
 }
 
 // waitEvent reads events until one contains a text.
-func (o *tour) waitEvent(in *sse.Reader, text string) string {
+func (o *twoNodes) waitEvent(in *sse.Reader, text string) string {
 	o.Helper()
 	for {
 		e, err := in.Next()
@@ -191,8 +191,8 @@ func (o *tour) waitEvent(in *sse.Reader, text string) string {
 	}
 }
 
-// tell posts a notification.
-func (o *tour) tell(v *sessionClient, body string) {
+// postNotification posts a notification.
+func (o *twoNodes) postNotification(v *sessionClient, body string) {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
 	if err != nil {
@@ -206,7 +206,7 @@ func (o *tour) tell(v *sessionClient, body string) {
 }
 
 // open reads a stream of a node in the background until the test is over.
-func (o *tour) open(at *fleetNode, path, session string) *sse.Reader {
+func (o *twoNodes) open(at *clusterNode, path, session string) *sse.Reader {
 	o.Helper()
 	ctx, cancel := context.WithCancel(o.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+path, nil)
@@ -216,7 +216,7 @@ func (o *tour) open(at *fleetNode, path, session string) *sse.Reader {
 	r.Header.Set("Accept", "text/event-stream")
 	if session != "" {
 		r.Header.Set("Mcp-Session-Id", session)
-		r.Header.Set("Mcp-Protocol-Version", visitorVersion)
+		r.Header.Set("Mcp-Protocol-Version", sessionVersion)
 	}
 	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
@@ -227,7 +227,7 @@ func (o *tour) open(at *fleetNode, path, session string) *sse.Reader {
 }
 
 // store stores a script and returns its hash.
-func (o *tour) store(at *fleetNode, name, source string) string {
+func (o *twoNodes) store(at *clusterNode, name, source string) string {
 	o.Helper()
 	if err := os.WriteFile(filepath.Join(o.folder, name), []byte(source), 0o600); err != nil {
 		o.Fatal(err)

@@ -25,20 +25,20 @@ import (
 // sessionClient is a client of the protocol version that has sessions. It uses one node
 // until that ends, and then continues with one retry on another.
 type sessionClient struct {
-	at   *fleetNode
+	at   *clusterNode
 	path string // path of the endpoint; /mcp by default
 	caps string // its capabilities, as JSON; none by default
 	id   string // of its session
 }
 
-const visitorVersion = "2025-11-25"
+const sessionVersion = "2025-11-25"
 
-// living is a node that lives, and the number of its life.
-func (f *fleet) living(t *testing.T, but *fleetNode) (*fleetNode, int) {
+// runningNode is a node that lives, and the number of its life.
+func (f *testCluster) runningNode(t *testing.T, but *clusterNode) (*clusterNode, int) {
 	found, life := but, 0
 	clocktest.Poll(t.Context(), func() bool {
-		c := f.crew[rand.IntN(len(f.crew))]
-		now, up := c.lives()
+		c := f.nodes[rand.IntN(len(f.nodes))]
+		now, up := c.currentRun()
 		if up && c != but {
 			found, life = c, now
 		}
@@ -48,25 +48,25 @@ func (f *fleet) living(t *testing.T, but *fleetNode) (*fleetNode, int) {
 }
 
 // useClientSession starts a session and calls tools in it.
-func (f *fleet) useClientSession(t *testing.T, stop <-chan struct{}) {
+func (f *testCluster) useClientSession(t *testing.T, stop <-chan struct{}) {
 	v := &sessionClient{}
-	for v.id == "" && !over(stop) {
-		v.at, _ = f.living(t, nil)
+	for v.id == "" && !isClosed(stop) {
+		v.at, _ = f.runningNode(t, nil)
 		if err := v.begin(t.Context()); err != nil {
 			f.retries.Add(1)
 		}
 	}
-	for n := 0; !over(stop); n++ {
-		life, up := v.at.lives()
+	for n := 0; !isClosed(stop); n++ {
+		life, up := v.at.currentRun()
 		err := v.eval(t.Context(), n)
 		for err != nil {
-			if now, _ := v.at.lives(); now == life && up {
+			if now, _ := v.at.currentRun(); now == life && up {
 				t.Errorf("the session of a client fails at %s, which lives: %v", v.at.name, err)
 				return
 			}
 			// It died: one retry at one that lives, until that dies, too.
 			f.moves.Add(1)
-			v.at, life = f.living(t, v.at)
+			v.at, life = f.runningNode(t, v.at)
 			up = true
 			err = v.eval(t.Context(), n)
 		}
@@ -77,7 +77,7 @@ func (f *fleet) useClientSession(t *testing.T, stop <-chan struct{}) {
 
 // begin sends initialize.
 func (v *sessionClient) begin(ctx context.Context) error {
-	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + visitorVersion + `","capabilities":` + cmp.Or(v.caps, "{}") + `,"clientInfo":{"name":"sessionClient","version":"1"}}}`
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + sessionVersion + `","capabilities":` + cmp.Or(v.caps, "{}") + `,"clientInfo":{"name":"sessionClient","version":"1"}}}`
 	answer, err := v.post(ctx, hello)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (v *sessionClient) post(ctx context.Context, body string) (*http.Response, 
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if v.id != "" {
 		r.Header.Set("Mcp-Session-Id", v.id)
-		r.Header.Set("Mcp-Protocol-Version", visitorVersion)
+		r.Header.Set("Mcp-Protocol-Version", sessionVersion)
 	}
 	return httpjsontest.Client.Do(r)
 }

@@ -25,12 +25,12 @@ type eventReader struct {
 
 	mu      sync.Mutex
 	last    string                // id of the last event
-	heard   time.Time             // when it came
-	from    map[string]time.Time  // when the last one of each node came, by name
+	lastAt   time.Time             // when it came
+	lastOf    map[string]time.Time  // when the last one of each node came, by name
 	ended   map[string]int        // how often it heard of a job's end, since it last changed places
-	begun   map[string]*time.Time // the last kill when it heard that a job began or went on
-	ever    map[string]bool       // jobs it heard the end of
-	gone    map[string]bool       // nodes it heard the end of
+	started   map[string]*time.Time // the last kill when it heard that a job began or went on
+	finished    map[string]bool       // jobs it heard the end of
+	dead    map[string]bool       // nodes it heard the end of
 	gaps    []gap                 // what it was told it may have missed
 	resumed []time.Duration       // from a kill to a job that goes on
 	twice   []string              // jobs it heard the end of twice at one place
@@ -44,14 +44,14 @@ type gap struct {
 }
 
 // watch begins to read.
-func (f *fleet) watch(t *testing.T) *eventReader {
+func (f *testCluster) watch(t *testing.T) *eventReader {
 	ctx, stop := context.WithCancel(t.Context())
-	w := &eventReader{stop: stop, done: make(chan struct{}), begun: map[string]*time.Time{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now(), from: map[string]time.Time{}}
+	w := &eventReader{stop: stop, done: make(chan struct{}), started: map[string]*time.Time{}, finished: map[string]bool{}, dead: map[string]bool{}, lastAt: time.Now(), lastOf: map[string]time.Time{}}
 	go func() {
 		defer close(w.done)
-		var at *fleetNode
+		var at *clusterNode
 		for ctx.Err() == nil {
-			at, _ = f.living(t, at)
+			at, _ = f.runningNode(t, at)
 			w.read(ctx, f, at)
 			_ = clock.Real().Sleep(ctx, 10*time.Millisecond) // as a client that comes back
 		}
@@ -64,7 +64,7 @@ func (f *fleet) watch(t *testing.T) *eventReader {
 }
 
 // read reads at one node until it dies.
-func (w *eventReader) read(ctx context.Context, f *fleet, at *fleetNode) {
+func (w *eventReader) read(ctx context.Context, f *testCluster, at *clusterNode) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+"/api/v1/events?types=job.finished,job.started,node.gone&after=all", nil)
 	if err != nil {
 		return
@@ -87,12 +87,12 @@ func (w *eventReader) read(ctx context.Context, f *fleet, at *fleetNode) {
 		if err != nil {
 			return
 		}
-		w.hear(f, at.name, e.ID, e.Data)
+		w.record(f, at.name, e.ID, e.Data)
 	}
 }
 
-// hear records an event.
-func (w *eventReader) hear(f *fleet, at, id string, raw []byte) {
+// record records an event.
+func (w *eventReader) record(f *testCluster, at, id string, raw []byte) {
 	var e struct {
 		Type string
 		Node string // where it happened, when that is another
@@ -111,29 +111,29 @@ func (w *eventReader) hear(f *fleet, at, id string, raw []byte) {
 	defer w.mu.Unlock()
 	switch e.Type {
 	case "job.finished":
-		w.ever[e.Data.Job] = true
+		w.finished[e.Data.Job] = true
 		if w.ended[e.Data.Job]++; w.ended[e.Data.Job] == 2 {
 			w.twice = append(w.twice, e.Data.Job)
 		}
 	case "job.started":
 		killed := f.lastKill.Load()
-		before := w.begun[e.Data.Job]
-		w.begun[e.Data.Job] = killed
+		before := w.started[e.Data.Job]
+		w.started[e.Data.Job] = killed
 		if e.Data.Resumed && killed != nil && before != killed && e.Time.After(*killed) {
 			w.resumed = append(w.resumed, e.Time.Sub(*killed))
 		}
 	case "node.gone":
-		w.gone[e.Data.Node] = true
+		w.dead[e.Data.Node] = true
 	case "event.missed":
-		from, known := w.from[e.Node]
+		from, known := w.lastOf[e.Node]
 		if !known {
-			from = w.heard // of all, or of one of which nothing was heard yet
+			from = w.lastAt // of all, or of one of which nothing was heard yet
 		}
 		w.gaps = append(w.gaps, gap{e.Node, from, now})
 	}
-	w.last, w.heard = id, now
+	w.last, w.lastAt = id, now
 	if e.Type != "event.missed" || e.Node != "" {
-		w.from[cmp.Or(e.Node, at)] = e.Time // it may be told later, at another place
+		w.lastOf[cmp.Or(e.Node, at)] = e.Time // it may be told later, at another place
 	}
 }
 
@@ -144,20 +144,20 @@ const lag = time.Second
 // covers tells whether the reader was told that it may have missed a job's end. That
 // happened between what is stored of it and when a client was told, but for the moment
 // that news need.
-func (g gap) covers(e end) bool {
-	return (g.node == "" || g.node == e.name) && e.told.After(g.from.Add(-lag)) && e.at.Before(g.to)
+func (g gap) covers(e jobEnd) bool {
+	return (g.node == "" || g.node == e.name) && e.reported.After(g.from.Add(-lag)) && e.at.Before(g.to)
 }
 
-// unheard are the jobs whose end it neither heard nor was told it may have missed,
+// missed are the jobs whose end it neither heard nor was told it may have missed,
 // and how many there are of the latter.
-func (w *eventReader) unheard(ends map[string]end) (silent []string, told int) {
+func (w *eventReader) missed(ends map[string]jobEnd) (silent []string, told int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, e := range ends {
-		if w.ever[id] {
+		if w.finished[id] {
 			continue
 		}
-		if w.gone[e.node] || slices.ContainsFunc(w.gaps, func(g gap) bool { return g.covers(e) }) {
+		if w.dead[e.node] || slices.ContainsFunc(w.gaps, func(g gap) bool { return g.covers(e) }) {
 			told++
 		} else {
 			silent = append(silent, id)
@@ -167,14 +167,14 @@ func (w *eventReader) unheard(ends map[string]end) (silent []string, told int) {
 }
 
 // check checks what it received after all jobs have ended.
-func (w *eventReader) check(t *testing.T, f *fleet) {
+func (w *eventReader) check(t *testing.T, f *testCluster) {
 	ends := f.ends(t)
 	var silent []string
 	var told int
 	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	clocktest.Poll(ctx, func() bool { // the last ones are on their way
-		silent, told = w.unheard(ends)
+		silent, told = w.missed(ends)
 		return len(silent) == 0
 	})
 	w.stop()
@@ -185,34 +185,34 @@ func (w *eventReader) check(t *testing.T, f *fleet) {
 	for _, id := range w.twice {
 		t.Errorf("the end of job %s was received twice", id)
 	}
-	if len(w.ever) < len(f.jobs)/2 {
-		t.Errorf("received the end of %d of %d jobs", len(w.ever), len(f.jobs))
+	if len(w.finished) < len(f.jobs)/2 {
+		t.Errorf("received the end of %d of %d jobs", len(w.finished), len(f.jobs))
 	}
-	t.Logf("the end of %d jobs was heard, of %d it was told that it might be missed; the reader changed places %d times", len(w.ever), told, w.moves-1)
-	t.Logf("jobs of a dead node went on after %s", spread(w.resumed))
+	t.Logf("the end of %d jobs was heard, of %d it was told that it might be missed; the reader changed places %d times", len(w.finished), told, w.moves-1)
+	t.Logf("jobs of a dead node went on after %s", summarize(w.resumed))
 }
 
-// end is how a job ended: at which node, when, and when a client was told.
-type end struct {
+// jobEnd is how a job ended: at which node, when, and when a client was told.
+type jobEnd struct {
 	node, name string // its id, and what it is called
-	at, told   time.Time
+	at, reported   time.Time
 }
 
 // ends are those of the jobs that clients waited for.
-func (f *fleet) ends(t *testing.T) map[string]end {
+func (f *testCluster) ends(t *testing.T) map[string]jobEnd {
 	t.Helper()
-	ends := map[string]end{}
-	for _, c := range f.crew {
-		f.idOf(t, c)
+	ends := map[string]jobEnd{}
+	for _, c := range f.nodes {
+		f.nodeID(t, c)
 	}
 	err := f.store.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := db.All(t.Context(), tx, func(row db.Scanner) (id string, err error) {
-			var e end
+			var e jobEnd
 			var at int64
 			err = row.Scan(&id, &e.node, &at)
 			e.name, e.at = f.names[e.node], time.UnixMicro(at)
 			if job, waited := f.jobs[id]; waited {
-				e.told = job.ended
+				e.reported = job.endedAt
 				ends[id] = e
 			}
 			return id, err

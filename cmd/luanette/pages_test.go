@@ -36,7 +36,7 @@ func TestPages(t *testing.T) {
 		for _, story := range strings.Fields(stories) {
 			for line := range strings.Lines(read(t, "examples/"+story+".txtar")) {
 				if command, ok := strings.CutPrefix(strings.TrimPrefix(line, "! "), "exec "); ok {
-					run = append(run, plain(command))
+					run = append(run, normalize(command))
 				}
 			}
 		}
@@ -48,10 +48,10 @@ func TestPages(t *testing.T) {
 			}
 			shown++
 			if stories == "" || strings.HasPrefix(command, "luanette serve") {
-				if err := understood(t, command); err != nil {
+				if err := checkCommand(t, command); err != nil {
 					t.Errorf("%s: %q: %v", page, command, err)
 				}
-			} else if !slices.Contains(run, plain(command)) {
+			} else if !slices.Contains(run, normalize(command)) {
 				t.Errorf("%s: no story runs %q", page, command)
 			}
 		}
@@ -71,29 +71,29 @@ func read(t *testing.T, path string) string {
 }
 
 var (
-	remark = regexp.MustCompile(`\s+#.*`)
-	asked  = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| &$`)
+	comment = regexp.MustCompile(`\s+#.*`)
+	storyFlags  = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| &$`)
 )
 
-// plain is a command without remarks and quotes, and without what stories add to say
+// normalize is a command without remarks and quotes, and without what stories add to say
 // which server or folder they mean.
-func plain(command string) string {
-	command = strings.NewReplacer(`"`, "", "'", "").Replace(remark.ReplaceAllString(strings.TrimSpace(command), ""))
-	return asked.ReplaceAllString(command, "")
+func normalize(command string) string {
+	command = strings.NewReplacer(`"`, "", "'", "").Replace(comment.ReplaceAllString(strings.TrimSpace(command), ""))
+	return storyFlags.ReplaceAllString(command, "")
 }
 
-// understood reads a command as the program does, and runs nothing.
-func understood(t *testing.T, command string) error {
+// checkCommand reads a command as the program does, and runs nothing.
+func checkCommand(t *testing.T, command string) error {
 	t.Helper()
-	words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+remark.ReplaceAllString(command, "")).Output()
+	words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+comment.ReplaceAllString(command, "")).Output()
 	if err != nil {
 		return err
 	}
-	return parses(strings.Split(strings.TrimSpace(string(words)), "\n"))
+	return parseWords(strings.Split(strings.TrimSpace(string(words)), "\n"))
 }
 
-// parses reads the words of a command.
-func parses(words []string) error {
+// parseWords reads the words of a command.
+func parseWords(words []string) error {
 	parser, err := kong.New(&cli{}, kong.Name("luanette"), kong.Exit(func(int) {}))
 	if err == nil {
 		_, err = parser.Parse(words[1:])
@@ -101,8 +101,8 @@ func parses(words []string) error {
 	return err
 }
 
-// block is the only one of a language on a page.
-func block(t *testing.T, page, language string) string {
+// codeBlock is the only one of a language on a page.
+func codeBlock(t *testing.T, page, language string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(read(t, page), "```"+language+"\n")
 	text, after, closed := strings.Cut(rest, "```")
@@ -116,12 +116,12 @@ func block(t *testing.T, page, language string) string {
 // what it is started with.
 func TestUnit(t *testing.T) {
 	t.Parallel()
-	unit := block(t, "docs/operate.md", "ini")
+	unit := codeBlock(t, "docs/operate.md", "ini")
 	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindStringSubmatch(unit)
 	if start == nil {
 		t.Fatal("the unit starts nothing")
 	}
-	if err := parses(strings.Fields(start[1])); err != nil {
+	if err := parseWords(strings.Fields(start[1])); err != nil {
 		t.Errorf("%s: %v", start[1], err)
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -149,7 +149,7 @@ func TestContainer(t *testing.T) {
 	t.Parallel()
 	known := strings.Fields("FROM WORKDIR COPY RUN USER VOLUME EXPOSE ENTRYPOINT")
 	found := map[string]string{}
-	for line := range strings.Lines(block(t, "docs/operate.md", "dockerfile")) {
+	for line := range strings.Lines(codeBlock(t, "docs/operate.md", "dockerfile")) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if word == "" {
 			continue
@@ -167,7 +167,7 @@ func TestContainer(t *testing.T) {
 	if err := json.Unmarshal([]byte(found["ENTRYPOINT"]), &entry); err != nil {
 		t.Fatal(err)
 	}
-	if err := parses(entry); err != nil {
+	if err := parseWords(entry); err != nil {
 		t.Errorf("%v: %v", entry, err)
 	}
 	// The build is planned to its end, without compiling.

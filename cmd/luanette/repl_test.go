@@ -51,8 +51,8 @@ func TestContinuing(t *testing.T) {
 	}
 }
 
-// converse starts a repl with a server of its own.
-func converse(t *testing.T) (*repl, *strings.Builder) {
+// startREPL starts a repl with a server of its own.
+func startREPL(t *testing.T) (*repl, *strings.Builder) {
 	t.Helper()
 	home := t.TempDir()
 	var out strings.Builder
@@ -75,7 +75,7 @@ func converse(t *testing.T) (*repl, *strings.Builder) {
 
 func TestCompleteKnowsTheSession(t *testing.T) {
 	t.Parallel()
-	r, _ := converse(t)
+	r, _ := startREPL(t)
 	if err := r.take(t.Context(), "melody = {notes = {}, name = 'a', ['not a name'] = 1} melt = 1"); err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +95,13 @@ func TestCompleteKnowsTheSession(t *testing.T) {
 	}
 }
 
-// typist is a lineReader that returns given lines and then io.EOF.
-type typist struct {
+// scriptedInput is a lineReader that returns given lines and then io.EOF.
+type scriptedInput struct {
 	lines      []string
 	remembered []string
 }
 
-func (s *typist) Prompt(string) (string, error) {
+func (s *scriptedInput) Prompt(string) (string, error) {
 	if len(s.lines) == 0 {
 		return "", io.EOF
 	}
@@ -113,13 +113,13 @@ func (s *typist) Prompt(string) (string, error) {
 	return line, nil
 }
 
-func (s *typist) Remember(line string) { s.remembered = append(s.remembered, line) }
-func (s *typist) Close() error         { return nil }
+func (s *scriptedInput) Remember(line string) { s.remembered = append(s.remembered, line) }
+func (s *scriptedInput) Close() error         { return nil }
 
 func TestInterruptDropsWhatIsTyped(t *testing.T) {
 	t.Parallel()
-	r, out := converse(t)
-	typed := &typist{lines: []string{"function f()", "^C", "", "7", "/help", "g(", "1"}}
+	r, out := startREPL(t)
+	typed := &scriptedInput{lines: []string{"function f()", "^C", "", "7", "/help", "g(", "1"}}
 	if err := r.loop(t.Context(), typed); err != nil {
 		t.Fatal(err)
 	}

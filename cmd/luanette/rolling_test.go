@@ -23,16 +23,16 @@ import (
 
 // balancer sends requests to nodes that were ready at its last poll.
 type balancer struct {
-	crew []*fleetNode
+	nodes []*clusterNode
 
 	mu    sync.Mutex
-	ready map[*fleetNode]bool
+	ready map[*clusterNode]bool
 }
 
-// look asks every node whether it is ready, again and again until ctx ends.
-func (b *balancer) look(ctx context.Context) {
+// poll asks every node whether it is ready, again and again until ctx ends.
+func (b *balancer) poll(ctx context.Context) {
 	for ctx.Err() == nil {
-		for _, c := range b.crew {
+		for _, c := range b.nodes {
 			ok := status(ctx, c, "/ready") == http.StatusOK
 			b.mu.Lock()
 			b.ready[c] = ok
@@ -43,7 +43,7 @@ func (b *balancer) look(ctx context.Context) {
 }
 
 // status is what a node answers at a path; zero for nothing.
-func status(ctx context.Context, c *fleetNode, path string) int {
+func status(ctx context.Context, c *clusterNode, path string) int {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
 	if err != nil {
 		return 0
@@ -58,12 +58,12 @@ func status(ctx context.Context, c *fleetNode, path string) int {
 }
 
 // pick is a node that is ready, as far as is known.
-func (b *balancer) pick(ctx context.Context) *fleetNode {
-	picked := b.crew[0]
+func (b *balancer) pick(ctx context.Context) *clusterNode {
+	picked := b.nodes[0]
 	clocktest.Poll(ctx, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		var ready []*fleetNode
+		var ready []*clusterNode
 		for c, ok := range b.ready {
 			if ok {
 				ready = append(ready, c)
@@ -77,8 +77,8 @@ func (b *balancer) pick(ctx context.Context) *fleetNode {
 	return picked
 }
 
-// knows waits until a node is known to be ready, or not to be.
-func (b *balancer) knows(t *testing.T, c *fleetNode, ready bool) {
+// awaitReady waits until a node is known to be ready, or not to be.
+func (b *balancer) awaitReady(t *testing.T, c *clusterNode, ready bool) {
 	t.Helper()
 	clocktest.Await(t, func() bool {
 		b.mu.Lock()
@@ -95,18 +95,18 @@ func TestRollingRestart(t *testing.T) {
 		t.Skip("make nodes runs it: it starts several servers")
 	}
 	t.Parallel()
-	f := newFleet(t, "shutdown_delay = \"6s\"") // longer than anything here stands still
-	b := &balancer{crew: f.crew, ready: map[*fleetNode]bool{}}
+	f := startCluster(t, "shutdown_delay = \"6s\"") // longer than anything here stands still
+	b := &balancer{nodes: f.nodes, ready: map[*clusterNode]bool{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
-	all.Go(func() { b.look(ctx) })
-	for _, c := range f.crew {
-		b.knows(t, c, true)
+	all.Go(func() { b.poll(ctx) })
+	for _, c := range f.nodes {
+		b.awaitReady(t, c, true)
 	}
 	var served atomic.Int64
-	load := func(what string, do func(ctx context.Context, at *fleetNode, n int) error) {
+	load := func(what string, do func(ctx context.Context, at *clusterNode, n int) error) {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				at := b.pick(ctx)
@@ -118,9 +118,9 @@ func TestRollingRestart(t *testing.T) {
 			}
 		})
 	}
-	load("a quick call", func(_ context.Context, at *fleetNode, n int) error { return evalAt(at, fmt.Sprint("return ", n)) })
-	load("a slow call", func(_ context.Context, at *fleetNode, _ int) error { return evalAt(at, "clock.sleep(500) return 1") })
-	load("a session", func(ctx context.Context, at *fleetNode, n int) error {
+	load("a quick call", func(_ context.Context, at *clusterNode, n int) error { return evalAt(at, fmt.Sprint("return ", n)) })
+	load("a slow call", func(_ context.Context, at *clusterNode, _ int) error { return evalAt(at, "clock.sleep(500) return 1") })
+	load("a session", func(ctx context.Context, at *clusterNode, n int) error {
 		v := &sessionClient{at: at}
 		if err := v.begin(ctx); err != nil {
 			return err
@@ -128,29 +128,29 @@ func TestRollingRestart(t *testing.T) {
 		v.at = b.pick(ctx) // the next request goes wherever the balancer sends it
 		return v.eval(ctx, n)
 	})
-	load("a message", func(ctx context.Context, at *fleetNode, n int) error { return sayAt(ctx, at, n) })
-	for _, c := range f.crew {
-		f.replace(t, b, c)
+	load("a message", func(ctx context.Context, at *clusterNode, n int) error { return sayAt(ctx, at, n) })
+	for _, c := range f.nodes {
+		f.restart(t, b, c)
 	}
 	stop()
 	all.Wait()
-	t.Logf("%d requests were served while %d nodes were replaced", served.Load(), len(f.crew))
+	t.Logf("%d requests were served while %d nodes were replaced", served.Load(), len(f.nodes))
 }
 
-// replace stops a node as an operator would, and starts it again.
-func (f *fleet) replace(t *testing.T, b *balancer, c *fleetNode) {
+// restart stops a node as an operator would, and starts it again.
+func (f *testCluster) restart(t *testing.T, b *balancer, c *clusterNode) {
 	t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	b.knows(t, c, false)
+	b.awaitReady(t, c, false)
 	if got := status(t.Context(), c, "/ready"); got != http.StatusServiceUnavailable {
 		t.Errorf("%s answers %d at /ready after it was asked to stop", c.name, got)
 	}
 	if err := evalAt(c, "return 1"); err != nil {
 		t.Errorf("%s is not ready, and serves nothing any more: %v", c.name, err)
 	}
-	said := <-c.last
+	said := <-c.output
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("%s ended with %v:\n%s", c.name, err, said)
 	}
@@ -158,19 +158,19 @@ func (f *fleet) replace(t *testing.T, b *balancer, c *fleetNode) {
 		t.Errorf("%s says:\n%s", c.name, said)
 	}
 	f.start(t, c)
-	b.knows(t, c, true)
+	b.awaitReady(t, c, true)
 }
 
 // evalAt evaluates code at a node.
-func evalAt(c *fleetNode, code string) error {
+func evalAt(c *clusterNode, code string) error {
 	s := &crashServer{url: "http://" + c.address}
 	var answer struct{ Result json.RawMessage }
 	return s.call("lua_eval", map[string]any{"code": code}, &answer)
 }
 
 // sayAt says something to a node, and sees that it is answered.
-func sayAt(ctx context.Context, c *fleetNode, n int) error {
-	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "ann", "message": said("ann", n)})
+func sayAt(ctx context.Context, c *clusterNode, n int) error {
+	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "ann", "message": messageText("ann", n)})
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func sayAt(ctx context.Context, c *fleetNode, n int) error {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err == nil && (answer.StatusCode != http.StatusOK || !strings.Contains(string(text), said("ann", n))) {
+	if err == nil && (answer.StatusCode != http.StatusOK || !strings.Contains(string(text), messageText("ann", n))) {
 		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	return err

@@ -26,8 +26,8 @@ import (
 
 // The number of users and of messages of each; few by default.
 const (
-	stormPeople   = "LUANETTE_TEST_PEOPLE"
-	stormMessages = "LUANETTE_TEST_MESSAGES"
+	chatUsers   = "LUANETTE_TEST_PEOPLE"
+	chatMessages = "LUANETTE_TEST_MESSAGES"
 )
 
 // TestStormOfMessages lets many users chat with the real server at once. Some disconnect
@@ -36,23 +36,23 @@ const (
 // order.
 func TestStormOfMessages(t *testing.T) {
 	t.Parallel()
-	people, messages := amount(stormPeople, 12), amount(stormMessages, 6)
+	people, messages := countFrom(chatUsers, 12), countFrom(chatMessages, 6)
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
-	s := newStorm(t, model.URL)
+	s := newChatLoad(t, model.URL)
 	s.start(t)
 	t.Cleanup(s.kill)
 	var all sync.WaitGroup
 	for n := range people {
-		all.Go(func() { s.talk(t, fmt.Sprintf("person%d", n), messages) })
+		all.Go(func() { s.sendAll(t, fmt.Sprintf("person%d", n), messages) })
 	}
 	for s.answers.Load() < int64(people*messages/2) && t.Context().Err() == nil {
 		<-s.answered
 	}
-	s.moving.Lock()
+	s.restarting.Lock()
 	s.kill()
 	s.start(t)
-	s.moving.Unlock()
+	s.restarting.Unlock()
 	go func() { // so that no sender blocks
 		for range s.answered {
 		}
@@ -68,30 +68,30 @@ func TestStormOfMessages(t *testing.T) {
 	}
 }
 
-func amount(variable string, few int) int {
+func countFrom(variable string, few int) int {
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		return n
 	}
 	return few
 }
 
-// storm is the server under load.
-type storm struct {
+// chatLoad is the server under load.
+type chatLoad struct {
 	folder, address, model string
 	server                 *exec.Cmd
-	moving                 sync.RWMutex // held while the server is replaced
+	restarting                 sync.RWMutex // held while the server is replaced
 
 	answered                   chan struct{}
 	answers, hangups, refusals atomic.Int64
 }
 
-func newStorm(t *testing.T, model string) *storm {
+func newChatLoad(t *testing.T, model string) *chatLoad {
 	t.Helper()
-	return &storm{folder: t.TempDir(), address: netguardtest.ReservedAddress(), model: model, answered: make(chan struct{}, 1)}
+	return &chatLoad{folder: t.TempDir(), address: netguardtest.ReservedAddress(), model: model, answered: make(chan struct{}, 1)}
 }
 
 // start starts the server where it was before, and waits until it listens.
-func (s *storm) start(t *testing.T) {
+func (s *chatLoad) start(t *testing.T) {
 	t.Helper()
 	path, err := exec.LookPath("luanette")
 	if err != nil {
@@ -119,20 +119,20 @@ func (s *storm) start(t *testing.T) {
 	t.Fatal("the server did not start")
 }
 
-func (s *storm) kill() {
+func (s *chatLoad) kill() {
 	if s.server.ProcessState == nil {
 		_ = s.server.Process.Kill()
 		_ = s.server.Wait()
 	}
 }
 
-// talk sends the messages of one user, each until it is answered.
-func (s *storm) talk(t *testing.T, user string, messages int) {
+// sendAll sends the messages of one user, each until it is answered.
+func (s *chatLoad) sendAll(t *testing.T, user string, messages int) {
 	for n := range messages {
 		body, _ := json.Marshal(map[string]string{
-			"client_id": "storm", "user_id": user, "message": said(user, n), "message_key": strconv.Itoa(n),
+			"client_id": "storm", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n),
 		})
-		for t.Context().Err() == nil && !s.say(t.Context(), body, said(user, n)) {
+		for t.Context().Err() == nil && !s.send(t.Context(), body, messageText(user, n)) {
 		}
 		s.answers.Add(1)
 		select {
@@ -142,10 +142,10 @@ func (s *storm) talk(t *testing.T, user string, messages int) {
 	}
 }
 
-func said(user string, n int) string { return fmt.Sprintf("message %d of %s", n, user) }
+func messageText(user string, n int) string { return fmt.Sprintf("message %d of %s", n, user) }
 
-// say reports whether a message was answered. Now and then it hangs up before.
-func (s *storm) say(ctx context.Context, body []byte, want string) bool {
+// send reports whether a message was answered. Now and then it hangs up before.
+func (s *chatLoad) send(ctx context.Context, body []byte, want string) bool {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/api/v1/chat/stream", bytes.NewReader(body))
@@ -155,8 +155,8 @@ func (s *storm) say(ctx context.Context, body []byte, want string) bool {
 	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
 		s.refusals.Add(1)
-		s.moving.RLock() // until the server is back
-		defer s.moving.RUnlock()
+		s.restarting.RLock() // until the server is back
+		defer s.restarting.RUnlock()
 		return false
 	}
 	defer answer.Body.Close()
@@ -177,7 +177,7 @@ func (s *storm) say(ctx context.Context, body []byte, want string) bool {
 }
 
 // check compares a user's stored history with the sent messages.
-func (s *storm) check(t *testing.T, user string, messages int) {
+func (s *chatLoad) check(t *testing.T, user string, messages int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address+"/api/v1/orgs/default/users/"+user+"/history", nil)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *storm) check(t *testing.T, user string, messages int) {
 		}
 	}
 	for n := range messages {
-		want = append(want, said(user, n))
+		want = append(want, messageText(user, n))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: stored %q", user, got)

@@ -9,9 +9,9 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// harmlessRoutes answer everybody alike, and do nothing: for load balancers, and
+// originFreeRoutes answer everybody alike, and do nothing: for load balancers, and
 // pages whose scripts a browser reads only from its own origin.
-var harmlessRoutes = map[string]bool{
+var originFreeRoutes = map[string]bool{
 	"GET /health": true, "GET /ready": true, "/": true, "GET /{$}": true, "GET /icon.svg": true, "GET /assets/": true,
 }
 
@@ -22,7 +22,7 @@ func TestAttackRebindingOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	url, srv := start(t, config.Sources{})
 	for _, route := range srv.routes() {
-		if harmlessRoutes[route.Pattern] {
+		if originFreeRoutes[route.Pattern] {
 			continue
 		}
 		method, path, hasMethod := strings.Cut(route.Pattern, " ")

@@ -15,8 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// as sends a request with a key.
-func as(t *testing.T, token, method, url, body string) (int, string) {
+// requestAs sends a request with a key.
+func requestAs(t *testing.T, token, method, url, body string) (int, string) {
 	t.Helper()
 	name, value := httpjsontest.Bearer(token)
 	answer, text := httpjsontest.Read(t, method, url, body, name, value)
@@ -40,11 +40,11 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	})
 	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	srv.catalog.Refresh(t.Context())
-	root := keyholder{t, url, "root-token"}
+	root := keyClient{t, url, "root-token"}
 
 	do := func(status int, method, path, token, body string) string {
 		t.Helper()
-		got, text := as(t, token, method, url+path, body)
+		got, text := requestAs(t, token, method, url+path, body)
 		if got != status {
 			t.Fatalf("%s %s: %d %s", method, path, got, text)
 		}
@@ -67,7 +67,7 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		}
 	}
 	answer := root.call("lua_eval", `{"code":"return mcp.fine.buy{}"}`)
-	answerOf(t, answer, &asked)
+	decodeMessage(t, answer, &asked)
 	id := asked.Result.StructuredContent.ID
 	if id == "" {
 		_, after, _ := strings.Cut(answer, `approval_id":"`)

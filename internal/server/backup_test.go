@@ -82,7 +82,7 @@ func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	database := dbtest.Postgres(t)
-	srv := nodeOn(t, database, "a", "").srv
+	srv := startNode(t, database, "a", "").srv
 	err = db.ReadDump(t.Context(), database, func(d *db.Dump) error {
 		for set, version := range backup.NewHeader(d, "").Schema {
 			if known[set] == nil {
@@ -113,8 +113,8 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 	for from, makeFrom := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
-			node := nodeOn(t, makeFrom(t), "a", "")
-			ref := putArtifact(t, node.srv)
+			node := startNode(t, makeFrom(t), "a", "")
+			ref := storeArtifact(t, node.srv)
 			var file bytes.Buffer
 			var want map[string][][]any
 			clocktest.Await(t, func() bool { // until the node writes nothing of its own meanwhile
@@ -141,15 +141,15 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 						t.Errorf("to %s: %s has %d rows, want %d, or they are not the same", to, table, len(got[table]), len(want[table]))
 					}
 				}
-				restored := nodeOn(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
+				restored := startNode(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
 				checkArtifact(t, restored.srv, ref)
 			}
 		})
 	}
 }
 
-// putArtifact puts an artifact with a large content there.
-func putArtifact(t *testing.T, h *Server) artifact.Artifact {
+// storeArtifact puts an artifact with a large content there.
+func storeArtifact(t *testing.T, h *Server) artifact.Artifact {
 	t.Helper()
 	content := bytes.Repeat([]byte("all of it and more "), 200_000)
 	a, _, err := h.contents.Store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
@@ -205,7 +205,7 @@ func rowsOf(t *testing.T, address string) map[string][][]any {
 func TestARestoreNamesRunningNodes(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	node := nodeOn(t, database, "busy", "")
+	node := startNode(t, database, "busy", "")
 	var file bytes.Buffer
 	if err := createBackup(t, node.srv.config, &file, ""); err != nil {
 		t.Fatal(err)

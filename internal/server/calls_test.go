@@ -19,7 +19,7 @@ func TestRelayedCallsAreSeen(t *testing.T) {
 	srv.upstreams.Await(t.Context(), "far")
 	heard := srv.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
 	defer heard.Close()
-	client := keyholder{t, url, ""}
+	client := keyClient{t, url, ""}
 	for _, path := range []string{"/mcp/far", "/mcp"} {
 		params := `"name":"echo","arguments":{"text":"hi"}`
 		if path == "/mcp" {

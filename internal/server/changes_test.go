@@ -58,7 +58,7 @@ func TestResourcesAboutUpstreamsExist(t *testing.T) {
 func TestMusicResourcesAreOfTheMusicThatIsPlayed(t *testing.T) {
 	t.Parallel()
 	for more, here := range map[string]bool{"": true, "[upstreams.hootenanny]\nurl = \"zmq+tcp://127.0.0.1:1\"\n": false} {
-		_, srv := start(t, settings(t, &music{}, more))
+		_, srv := start(t, musicSources(t, &music{}, more))
 		if _, err := srv.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != here {
 			t.Errorf("with %q: %v", more, err)
 		}

@@ -21,16 +21,16 @@ import (
 	"github.com/luanette/luanette/internal/tools/typedecl/typedecltest"
 )
 
-// visitor is an MCP client as a model has it: what it is shown is what comes over
+// modelClient is an MCP client as a model has it: what it is shown is what comes over
 // the wire.
-type visitor struct {
+type modelClient struct {
 	t    *testing.T
 	srv  *Server
 	peer *upstream.Peer
 }
 
-// visit starts a server with real MCP servers as upstreams and connects to it.
-func visit(t *testing.T, folder string, settings map[string]string) visitor {
+// startModelClient starts a server with real MCP servers as upstreams and connects to it.
+func startModelClient(t *testing.T, folder string, settings map[string]string) modelClient {
 	t.Helper()
 	var file strings.Builder
 	for name, args := range map[string][]string{
@@ -51,11 +51,11 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	url, srv := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
 	srv.upstreams.AwaitAttempts(t.Context(), 2*time.Minute)
 	srv.catalog.Refresh(t.Context())
-	return visitor{t, srv, connectPeer(t, url)}
+	return modelClient{t, srv, connectPeer(t, url)}
 }
 
-// menu is the names of the tools shown, and what they and the instructions cost.
-func (v visitor) menu() (names []string, cost int) {
+// listTools is the names of the tools shown, and what they and the instructions cost.
+func (v modelClient) listTools() (names []string, cost int) {
 	v.t.Helper()
 	_, _, instructions, err := v.peer.Describe(v.t.Context())
 	if err != nil {
@@ -75,8 +75,8 @@ func (v visitor) menu() (names []string, cost int) {
 	return names, cost + tokencount.Estimate(string(instructions))
 }
 
-// use calls a tool as a model does, without asking for more than is shown.
-func (v visitor) use(name string, args any) tool.View {
+// call calls a tool as a model does, without asking for more than is shown.
+func (v modelClient) call(name string, args any) tool.View {
 	v.t.Helper()
 	params, err := json.Marshal(map[string]any{"name": name, "arguments": args})
 	if err != nil {
@@ -93,10 +93,10 @@ func (v visitor) use(name string, args any) tool.View {
 	return view
 }
 
-// run executes code that must end well, and returns what it returned.
-func (v visitor) run(code string) json.RawMessage {
+// runCode executes code that must end well, and returns what it returned.
+func (v modelClient) runCode(code string) json.RawMessage {
 	v.t.Helper()
-	view := v.use("execute_code", map[string]any{"code": code, "timeout_ms": 30_000})
+	view := v.call("execute_code", map[string]any{"code": code, "timeout_ms": 30_000})
 	if view.IsError {
 		v.t.Fatalf("%s\n%s", code, view.Text())
 	}
@@ -104,11 +104,11 @@ func (v visitor) run(code string) json.RawMessage {
 	return result
 }
 
-// find is the first tool that a search finds of those a name begins with.
-func (v visitor) find(query, want string) {
+// checkSearch is the first tool that a search finds of those a name begins with.
+func (v modelClient) checkSearch(query, want string) {
 	v.t.Helper()
 	var found builtin.Found
-	if err := json.Unmarshal(v.use("search_tools", map[string]any{"query": query, "limit": 5}).Structured, &found); err != nil {
+	if err := json.Unmarshal(v.call("search_tools", map[string]any{"query": query, "limit": 5}).Structured, &found); err != nil {
 		v.t.Fatal(err)
 	}
 	if !slices.ContainsFunc(found.Tools, func(f builtin.FoundTool) bool { return f.Name == want && strings.HasPrefix(f.Signature, "(") }) {
@@ -121,24 +121,24 @@ func (v visitor) find(query, want string) {
 func TestCodeMode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	v := visit(t, folder, nil)
+	v := startModelClient(t, folder, nil)
 	if !v.srv.ownTools.Has("execute_code") {
 		t.Fatal("the menu has no execute_code")
 	}
-	names, cost := v.menu()
+	names, cost := v.listTools()
 	if !slices.Equal(names, []string{"execute_code", "get_tool_definitions", "search_tools"}) || cost > 700 {
 		t.Errorf("the menu is %v in %d tokens, want three tools in 700", names, cost)
 	}
-	v.find("save text to a file", "fs.write_file")
-	v.find("remember something in the knowledge graph", "memory.create_entities")
-	v.find("report a bug", "github.create_issue")
+	v.checkSearch("save text to a file", "fs.write_file")
+	v.checkSearch("remember something in the knowledge graph", "memory.create_entities")
+	v.checkSearch("report a bug", "github.create_issue")
 
 	var got builtin.Definitions
-	declared := v.use("get_tool_definitions", map[string]any{"names": []string{"fs.write_file", "memory.create_entities"}, "format": "typescript"})
+	declared := v.call("get_tool_definitions", map[string]any{"names": []string{"fs.write_file", "memory.create_entities"}, "format": "typescript"})
 	if err := json.Unmarshal(declared.Structured, &got); err != nil || !strings.Contains(got.Declarations, "write_file(args: {") {
 		t.Fatalf("%s, %v", declared.Text(), err)
 	}
-	result := v.run(`
+	result := v.runCode(`
 		const path = ` + quoted(filepath.Join(folder, "note.txt")) + `;
 		const [written, stored] = await Promise.all([
 			mcp.fs.write_file({ path, content: "from code" }),
@@ -152,18 +152,18 @@ func TestCodeMode(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(folder, "note.txt")); err != nil || string(text) != "from code" {
 		t.Errorf("note.txt is %q, %v", text, err)
 	}
-	v.inside()
-	v.learnedShapes()
-	v.bigResults()
-	for _, code := range codeMode(t, "js") {
-		if result := v.run(strings.ReplaceAll(code, "FOLDER", folder)); len(result) < 10 {
+	v.checkSearchInCode()
+	v.checkLearnedShapes()
+	v.checkLargeResults()
+	for _, code := range codeModeExamples(t, "js") {
+		if result := v.runCode(strings.ReplaceAll(code, "FOLDER", folder)); len(result) < 10 {
 			t.Errorf("docs/code_mode.md:\n%s\nreturned %s", code, result)
 		}
 	}
 }
 
-// codeMode are the examples in a language of the page about code mode.
-func codeMode(t *testing.T, language string) (examples []string) {
+// codeModeExamples are the examples in a language of the page about code mode.
+func codeModeExamples(t *testing.T, language string) (examples []string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/code_mode.md")
 	if err != nil {
@@ -181,7 +181,7 @@ func codeMode(t *testing.T, language string) (examples []string) {
 
 func TestCodeModeSettingsAreReal(t *testing.T) {
 	t.Parallel()
-	path := configtest.WriteFile(t, codeMode(t, "toml")[0])
+	path := configtest.WriteFile(t, codeModeExamples(t, "toml")[0])
 	loaded, err := config.Load(config.Sources{File: path})
 	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.CodeThreshold != builtin.DefaultThreshold {
 		t.Errorf("%+v, %v", loaded, err)
@@ -193,22 +193,22 @@ func TestCodeModeSettingsAreReal(t *testing.T) {
 	}
 }
 
-// inside finds and reads tools without leaving the code.
-func (v visitor) inside() {
+// checkSearchInCode finds and reads tools without leaving the code.
+func (v modelClient) checkSearchInCode() {
 	v.t.Helper()
-	result := v.run(`const found = await tools.search("sum of two numbers"); return [found[0].name, await tools.describe(found[0].name, "typescript")]`)
+	result := v.runCode(`const found = await tools.search("sum of two numbers"); return [found[0].name, await tools.describe(found[0].name, "typescript")]`)
 	var found []string
 	if err := json.Unmarshal(result, &found); err != nil || found[0] != "everything.get-sum" || !strings.Contains(found[1], "Promise<") {
 		v.t.Errorf("found %s, %v", result, err)
 	}
 }
 
-// learnedShapes has a tool without an output schema answer, and then a field be
+// checkLearnedShapes has a tool without an output schema answer, and then a field be
 // misspelt.
-func (v visitor) learnedShapes() {
+func (v modelClient) checkLearnedShapes() {
 	v.t.Helper()
-	v.run(`return await mcp.everything.echo({ message: '{"title": {"text": "x"}, "size": 3}' })`)
-	text := v.use("get_tool_definitions", map[string]any{"names": []string{"everything.echo"}, "format": "typescript"}).Text()
+	v.runCode(`return await mcp.everything.echo({ message: '{"title": {"text": "x"}, "size": 3}' })`)
+	text := v.call("get_tool_definitions", map[string]any{"names": []string{"everything.echo"}, "format": "typescript"}).Text()
 	if !strings.Contains(text, "learned from 1 result") {
 		v.t.Errorf("declared as\n%s", text)
 	}
@@ -216,17 +216,17 @@ func (v visitor) learnedShapes() {
 		"javascript": `const w = await mcp.everything["get-structured-content"]({ location: "Chicago" }); return w.temprature.value`,
 		"lua":        "local w = mcp.everything['get-structured-content'] { location = 'Chicago' }\nreturn w.temprature.value",
 	} {
-		failed := v.use("execute_code", map[string]any{"code": code, "language": language, "timeout_ms": 30_000})
+		failed := v.call("execute_code", map[string]any{"code": code, "language": language, "timeout_ms": 30_000})
 		if want := "no field 'temprature' in results of everything.get-structured-content; did you mean 'temperature'?"; !failed.IsError || !strings.Contains(failed.Text(), want) {
 			v.t.Errorf("%s: %s", language, failed.Text())
 		}
 	}
 }
 
-// bigResults keeps what is too much out of the way, for later code.
-func (v visitor) bigResults() {
+// checkLargeResults keeps what is too much out of the way, for later code.
+func (v modelClient) checkLargeResults() {
 	v.t.Helper()
-	view := v.use("execute_code", map[string]any{"code": `return Array.from({ length: 5000 }, (_, i) => ({ id: i, name: "item " + i }))`})
+	view := v.call("execute_code", map[string]any{"code": `return Array.from({ length: 5000 }, (_, i) => ({ id: i, name: "item " + i }))`})
 	var shown struct {
 		Result struct{ Handle, Shape string }
 	}
@@ -236,7 +236,7 @@ func (v visitor) bigResults() {
 	if n := len(view.Structured) + len(view.Text()); n > 4000 {
 		v.t.Errorf("%d bytes are shown of it", n)
 	}
-	result := v.run(`const [page, total] = await results.slice("` + shown.Result.Handle + `", "", 4998, 10); return [page, total]`)
+	result := v.runCode(`const [page, total] = await results.slice("` + shown.Result.Handle + `", "", 4998, 10); return [page, total]`)
 	if !strings.Contains(string(result), `"item 4999"`) || !strings.Contains(string(result), "5000") {
 		v.t.Errorf("read back %s", result)
 	}
@@ -251,7 +251,7 @@ func quoted(text string) string {
 // that real servers have.
 func TestRealServersAreDeclared(t *testing.T) {
 	t.Parallel()
-	v := visit(t, t.TempDir(), map[string]string{"mcp.mode": "direct"})
+	v := startModelClient(t, t.TempDir(), map[string]string{"mcp.mode": "direct"})
 	raw, err := v.peer.Request(t.Context(), "resources/read", json.RawMessage(`{"uri":"lua://tools"}`), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func TestRealServersAreDeclared(t *testing.T) {
 			others++
 		}
 		var got builtin.Definitions
-		view := v.use("get_tool_definitions", map[string]any{"names": []string{name}, "format": "typescript"})
+		view := v.call("get_tool_definitions", map[string]any{"names": []string{name}, "format": "typescript"})
 		if err := json.Unmarshal(view.Structured, &got); err != nil || got.Declarations == "" {
 			t.Errorf("%s: %s, %v", name, view.Text(), err)
 		}

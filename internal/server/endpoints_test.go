@@ -33,9 +33,9 @@ import (
 // called, and how many calls were under way at most.
 type shop struct {
 	mu           sync.Mutex
-	sold         int
-	inside, most int
-	hold         chan struct{} // each call waits for a word of it, or its end; nil: they do not
+	calls         int
+	running, maxRunning int
+	release         chan struct{} // each call waits for a word of it, or its end; nil: they do not
 }
 
 func (s *shop) Tools(context.Context) ([]tool.Info, error) {
@@ -44,14 +44,14 @@ func (s *shop) Tools(context.Context) ([]tool.Info, error) {
 
 func (s *shop) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	s.mu.Lock()
-	s.sold++
-	s.inside++
-	s.most = max(s.most, s.inside)
-	hold := s.hold
+	s.calls++
+	s.running++
+	s.maxRunning = max(s.maxRunning, s.running)
+	hold := s.release
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		s.inside--
+		s.running--
 		s.mu.Unlock()
 	}()
 	if hold != nil {
@@ -63,10 +63,10 @@ func (s *shop) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	return tool.Output("sold", map[string]string{"sold": "yes"})
 }
 
-func (s *shop) count() (sold, inside, most int) {
+func (s *shop) counts() (sold, inside, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sold, s.inside, s.most
+	return s.calls, s.running, s.maxRunning
 }
 
 // serveTools puts tools behind a server of their own, and is its address.
@@ -81,12 +81,12 @@ func serveTools(t *testing.T, name string, s tool.Source) string {
 	return server.URL
 }
 
-// shops is a server with several upstreams, each restricted in its own way.
-type shops struct {
+// shopServer is a server with several upstreams, each restricted in its own way.
+type shopServer struct {
 	t      *testing.T
 	url    string
 	srv    *Server
-	byName map[string]*shop
+	upstreams map[string]*shop
 
 	mu      sync.Mutex
 	offered string // to the model, and told to it, when it was last asked
@@ -97,10 +97,10 @@ type shops struct {
 // to one call a minute, and one limited to one call at a time.
 var shopNames = []string{"fine", "banned", "held", "unseen", "scarce", "slow"}
 
-func newShops(t *testing.T, more string) *shops {
+func startShops(t *testing.T, more string) *shopServer {
 	t.Helper()
-	s := &shops{t: t, byName: map[string]*shop{}}
-	model := llmtest.Start(t, s.buyer)
+	s := &shopServer{t: t, upstreams: map[string]*shop{}}
+	model := llmtest.Start(t, s.model)
 	var file strings.Builder
 	// Scripts may wait at a shop as long as it takes until everybody stands there.
 	file.WriteString(more + `
@@ -131,8 +131,8 @@ concurrent = 1
 `)
 	fmt.Fprintf(&file, "[chat]\nbase_url = %q\n", model.URL)
 	for _, name := range shopNames {
-		s.byName[name] = &shop{}
-		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.byName[name]))
+		s.upstreams[name] = &shop{}
+		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.upstreams[name]))
 	}
 	text := strings.Replace(file.String(), "[upstreams.held]\n", "[upstreams.held]\ntrust = \"pin\"\n", 1)
 	text = strings.Replace(text, "[upstreams.scarce]\n", "[upstreams.scarce]\nrate = 1\n", 1)
@@ -156,8 +156,8 @@ concurrent = 1
 	return s
 }
 
-// buyer is a model that uses the tool it is told to, and says what came of it.
-func (s *shops) buyer(r llmtest.Request) llmtest.Step {
+// model is a model that uses the tool it is told to, and says what came of it.
+func (s *shopServer) model(r llmtest.Request) llmtest.Step {
 	s.mu.Lock()
 	s.offered = strings.Join(r.Tools, " ") + r.System
 	s.mu.Unlock()
@@ -171,16 +171,16 @@ func (s *shops) buyer(r llmtest.Request) llmtest.Step {
 	return llmtest.Step{Say: []string{"it said: " + r.Last()}}
 }
 
-func (s *shops) holder(key string) keyholder { return keyholder{s.t, s.url, key + "-token"} }
+func (s *shopServer) client(key string) keyClient { return keyClient{s.t, s.url, key + "-token"} }
 
 // lua runs code, in a session or outside of one.
-func (s *shops) lua(key, tool string, args map[string]any, code string) string {
+func (s *shopServer) lua(key, tool string, args map[string]any, code string) string {
 	args["code"] = code
 	raw, err := json.Marshal(args)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.holder(key).call(tool, string(raw))
+	return s.client(key).call(tool, string(raw))
 }
 
 // structured is one member of a result's structured content.
@@ -191,7 +191,7 @@ func structured(t *testing.T, answer, member string) string {
 			StructuredContent map[string]json.RawMessage
 		}
 	}
-	answerOf(t, answer, &a)
+	decodeMessage(t, answer, &a)
 	var text string
 	if json.Unmarshal(a.Result.StructuredContent[member], &text) != nil || text == "" {
 		t.Fatalf("no %s in %s", member, answer)
@@ -199,10 +199,10 @@ func structured(t *testing.T, answer, member string) string {
 	return text
 }
 
-// job runs a stored script in the background, at once or by a schedule, and returns
+// runJob runs a stored script in the background, at once or by a schedule, and returns
 // what became of it.
-func (s *shops) job(key, shop, schedule string) string {
-	h := s.holder(key)
+func (s *shopServer) runJob(key, shop, schedule string) string {
+	h := s.client(key)
 	source, err := json.Marshal(map[string]string{"content": "-- for " + key + "\nfunction main() return mcp." + shop + ".buy{} end"})
 	if err != nil {
 		s.t.Fatal(err)
@@ -231,18 +231,18 @@ func (s *shops) job(key, shop, schedule string) string {
 }
 
 // chat has the model use a tool for somebody.
-func (s *shops) chat(key, user, use string) string {
+func (s *shopServer) chat(key, user, use string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"client_id": "c", "user_id": user, "message": "use " + use})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	_, text := as(s.t, key+"-token", http.MethodPost, s.url+"/api/v1/chat", string(body))
+	_, text := requestAs(s.t, key+"-token", http.MethodPost, s.url+"/api/v1/chat", string(body))
 	return text
 }
 
-// old calls a tool at one of the endpoints as a client of the older era.
-func (s *shops) old(key, path, name string) string {
+// callInSession calls a tool at one of the endpoints as a client of the older era.
+func (s *shopServer) callInSession(key, path, name string) string {
 	c := &mcpClient{s.t, s.url + path, http.Header{
 		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer " + key + "-token"},
 	}}
@@ -251,9 +251,9 @@ func (s *shops) old(key, path, name string) string {
 	return c.call(name, map[string]any{})
 }
 
-// stream calls a tool over the transport of 2024-11-05: what is posted at one
+// callOverSSE calls a tool over the transport of 2024-11-05: what is posted at one
 // address is answered on the stream of another.
-func (s *shops) stream(key, name string) string {
+func (s *shopServer) callOverSSE(key, name string) string {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	send := func(method, path, body string) *http.Response {
@@ -296,38 +296,38 @@ func (s *shops) stream(key, name string) string {
 	return ""
 }
 
-// entries are all the ways to buy something at a shop, with a key.
-func (s *shops) entries() map[string]func(key, shop string) string {
+// entryPoints are all the ways to buy something at a shop, with a key.
+func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 	return map[string]func(key, shop string) string{
-		"tools/call":              func(key, shop string) string { return s.holder(key).call(shop+"__buy", `{}`) },
-		"tools/call in a session": func(key, shop string) string { return s.old(key, "/mcp", shop+"__buy") },
-		"HTTP+SSE":                func(key, shop string) string { return s.stream(key, shop+"__buy") },
+		"tools/call":              func(key, shop string) string { return s.client(key).call(shop+"__buy", `{}`) },
+		"tools/call in a session": func(key, shop string) string { return s.callInSession(key, "/mcp", shop+"__buy") },
+		"HTTP+SSE":                func(key, shop string) string { return s.callOverSSE(key, shop+"__buy") },
 		"the server seen whole": func(key, shop string) string {
-			_, text := s.holder(key).rpc("/mcp/"+shop, "tools/call", `"name":"buy","arguments":{}`)
+			_, text := s.client(key).rpc("/mcp/"+shop, "tools/call", `"name":"buy","arguments":{}`)
 			return text
 		},
 		"the server seen whole, in a session": func(key, shop string) string {
-			if status, text := s.holder(key).rpc("/mcp/"+shop, "tools/list", ""); status == http.StatusNotFound {
+			if status, text := s.client(key).rpc("/mcp/"+shop, "tools/list", ""); status == http.StatusNotFound {
 				return text // there is nothing to begin a session with
 			}
-			return s.old(key, "/mcp/"+shop, "buy")
+			return s.callInSession(key, "/mcp/"+shop, "buy")
 		},
 		"call_tool": func(key, shop string) string {
-			return s.holder(key).call("call_tool", `{"name":"`+shop+`.buy","arguments":{}}`)
+			return s.client(key).call("call_tool", `{"name":"`+shop+`.buy","arguments":{}}`)
 		},
 		"lua_eval": func(key, shop string) string {
 			return s.lua(key, "lua_eval", map[string]any{}, "return mcp."+shop+".buy{}")
 		},
 		"a session": func(key, shop string) string {
-			id := structured(s.t, s.holder(key).call("session_create", `{}`), "session_id")
+			id := structured(s.t, s.client(key).call("session_create", `{}`), "session_id")
 			return s.lua(key, "lua_eval", map[string]any{"session_id": id}, "return mcp."+shop+".buy{}")
 		},
 		"execute_code": func(key, shop string) string {
 			return s.lua(key, "execute_code", map[string]any{"language": "javascript"}, "return await mcp."+shop+".buy({})")
 		},
-		"a published script": func(key, shop string) string { return s.holder(key).call("buy_"+shop, `{}`) },
-		"a job":              func(key, shop string) string { return s.job(key, shop, "") },
-		"a schedule":         func(key, shop string) string { return s.job(key, shop, "@every 1s") },
+		"a published script": func(key, shop string) string { return s.client(key).call("buy_"+shop, `{}`) },
+		"a job":              func(key, shop string) string { return s.runJob(key, shop, "") },
+		"a schedule":         func(key, shop string) string { return s.runJob(key, shop, "@every 1s") },
 		"chat":               func(key, shop string) string { return s.chat(key, "ann-"+shop, shop+"__buy {}") },
 		"chat, from a script": func(key, shop string) string {
 			return s.chat(key, "bob-"+shop, `lua_eval {"code":"return mcp.`+shop+`.buy{}"}`)
@@ -342,12 +342,12 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 	if now := time.Now().UTC(); now.Add(5*time.Minute).Day() != now.Day() {
 		t.Skip("less than five minutes before midnight UTC")
 	}
-	s := newShops(t, "")
-	if sold := s.holder("poor").call("fine__buy", `{}`); !strings.Contains(sold, "sold") {
+	s := startShops(t, "")
+	if sold := s.client("poor").call("fine__buy", `{}`); !strings.Contains(sold, "sold") {
 		t.Fatalf("the budget's one call: %s", sold)
 	}
 	began := time.Now()
-	if sold := s.holder("some").call("scarce__buy", `{}`); !strings.Contains(sold, "sold") {
+	if sold := s.client("some").call("scarce__buy", `{}`); !strings.Contains(sold, "sold") {
 		t.Fatalf("the minute's one call: %s", sold)
 	}
 	type guard struct {
@@ -363,10 +363,10 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 		"budget":          {"poor", "fine", []string{"1 tool calls a day"}, "allow", fault.Limit},
 		"upstream's rate": {"some", "scarce", []string{"1 calls a minute"}, "allow", fault.Limit},
 	}
-	entries := s.entries()
+	entries := s.entryPoints()
 	before := map[string]int{}
 	for name, g := range guards {
-		before[name], _, _ = s.byName[g.shop].count()
+		before[name], _, _ = s.upstreams[g.shop].counts()
 	}
 	var minutes atomic.Int64 // that went by: in each there is one more to have of what is scarce
 	var all sync.WaitGroup
@@ -396,11 +396,11 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 		if g.shop == "scarce" {
 			want = int(min(minutes.Load(), int64(time.Since(began)/time.Minute)))
 		}
-		if sold, _, _ := s.byName[g.shop].count(); sold-before[name] != want {
+		if sold, _, _ := s.upstreams[g.shop].counts(); sold-before[name] != want {
 			t.Errorf("%s: %d calls came through, want %d", name, sold-before[name], want)
 		}
 	}
-	s.settle()
+	s.flushAudit()
 	for name, g := range guards {
 		want := len(entries)
 		if g.shop == "unseen" || g.shop == "held" {
@@ -425,8 +425,8 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 	}
 }
 
-// settle waits until the log has all that was done.
-func (s *shops) settle() {
+// flushAudit waits until the log has all that was done.
+func (s *shopServer) flushAudit() {
 	s.t.Helper()
 	if err := s.srv.audit.Close(s.t.Context()); err != nil {
 		s.t.Fatal(err)
@@ -437,10 +437,10 @@ func (s *shops) settle() {
 // a shop that serves one at a time serves each who waits in turn.
 func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 	t.Parallel()
-	s := newShops(t, "")
-	fine := s.byName["fine"]
-	fine.hold = make(chan struct{})
-	entries := s.entries()
+	s := startShops(t, "")
+	fine := s.upstreams["fine"]
+	fine.release = make(chan struct{})
+	entries := s.entryPoints()
 	var all sync.WaitGroup
 	for entry, buy := range entries {
 		all.Go(func() {
@@ -454,9 +454,9 @@ func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	clocktest.Await(t, func() bool { return s.srv.quota.Waiting(who) == len(entries)-1 })
-	close(fine.hold)
+	close(fine.release)
 	all.Wait()
-	if sold, _, most := fine.count(); most != 1 || sold != len(entries) {
+	if sold, _, most := fine.counts(); most != 1 || sold != len(entries) {
 		t.Errorf("%d calls, %d at a time", sold, most)
 	}
 }
@@ -464,14 +464,14 @@ func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 // One who asks for little is served among another's many.
 func TestUpstreamsServeInTurn(t *testing.T) {
 	t.Parallel()
-	s := newShops(t, "")
-	slow := s.byName["slow"]
-	slow.hold = make(chan struct{})
+	s := startShops(t, "")
+	slow := s.upstreams["slow"]
+	slow.release = make(chan struct{})
 	const many = 20
 	bought := make(chan string, many+1)
 	buy := func(key, entry string) {
 		go func() {
-			if said := s.entries()[entry](key, "slow"); !strings.Contains(said, "sold") {
+			if said := s.entryPoints()[entry](key, "slow"); !strings.Contains(said, "sold") {
 				t.Errorf("%s: %s", key, said)
 			}
 			bought <- key
@@ -490,7 +490,7 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 	var order []string
 	for len(order) <= many {
 		select {
-		case slow.hold <- struct{}{}: // one is served, and nobody else before it has come out
+		case slow.release <- struct{}{}: // one is served, and nobody else before it has come out
 			order = append(order, <-bought)
 		case key := <-bought: // it was not served at all
 			order = append(order, key)
@@ -504,12 +504,12 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 // What is approved can be bought through every entry.
 func TestApprovedToolsAreOpenAtEveryEntry(t *testing.T) {
 	t.Parallel()
-	s := newShops(t, "")
+	s := startShops(t, "")
 	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "held", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)
 	}
-	entries := s.entries()
+	entries := s.entryPoints()
 	for _, entry := range slices.Sorted(maps.Keys(entries)) {
 		if entry == "a schedule" {
 			continue // takes a second, and is a job

@@ -42,7 +42,7 @@ jwks = "`+mint.Keys()+`"
 	srv.catalog.Refresh(t.Context())
 
 	good := mint.Token(t, hub, nil)
-	if text := (keyholder{t, url, good}).call("one__echo", `{"text":"hello"}`); !strings.Contains(text, "hello") {
+	if text := (keyClient{t, url, good}).call("one__echo", `{"text":"hello"}`); !strings.Contains(text, "hello") {
 		t.Errorf("a good token: %s", text)
 	}
 	where := `resource_metadata="` + url + `/.well-known/oauth-protected-resource"`

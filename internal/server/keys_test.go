@@ -14,10 +14,10 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// open are the routes that ask nobody for a key: what load balancers, browsers
+// publicRoutes are the routes that ask nobody for a key: what load balancers, browsers
 // before a login, and clients that look for a way in need. A new one belongs here
 // only for such a reason.
-var open = map[string]bool{
+var publicRoutes = map[string]bool{
 	"GET /health": true, "GET /ready": true, "/": true,
 	"GET /{$}": true, "GET /icon.svg": true, "GET /assets/": true,
 	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true,
@@ -26,8 +26,8 @@ var open = map[string]bool{
 	"GET /oauth/callback": true, "GET /oauth/client.json": true, // browsers and authorization servers have none
 }
 
-// tooSmall is a scope that a route is not opened by.
-func tooSmall(scope principal.Scope) principal.Scope {
+// otherScope is a scope that a route is not opened by.
+func otherScope(scope principal.Scope) principal.Scope {
 	if scope == principal.Read {
 		return principal.Chat
 	}
@@ -69,7 +69,7 @@ keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 			method, path = http.MethodPost, route.Pattern
 		}
 		path = wildcard.ReplaceAllString(strings.TrimSuffix(path, "{$}"), "o")
-		if open[route.Pattern] != (route.Scope == "") {
+		if publicRoutes[route.Pattern] != (route.Scope == "") {
 			t.Errorf("%s: scope %q", route.Pattern, route.Scope)
 			continue
 		}
@@ -89,7 +89,7 @@ keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 		}{
 			"no key":          {"", 401},
 			"a wrong key":     {"guess", wrong},
-			"too small a key": {scopes[tooSmall(route.Scope)], 403},
+			"too small a key": {scopes[otherScope(route.Scope)], 403},
 		} {
 			if got := ask(method, path, tt.token); got != tt.want {
 				t.Errorf("%s with %s: %d, want %d", route.Pattern, name, got, tt.want)
@@ -104,7 +104,7 @@ keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 			}
 		}
 	}
-	for pattern := range open {
+	for pattern := range publicRoutes {
 		if !seen[pattern] {
 			t.Errorf("there is no route %s any more", pattern)
 		}

@@ -35,13 +35,13 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 	}
 	for i, k := range config.Entries(&srv.config.Config) {
-		before := held(t, srv)
+		before := liveState(t, srv)
 		fresh := *srv.config
 		knob := config.Entries(&fresh.Config)[i]
-		alter(t, knob.Value, other[k.Key])
+		changeValue(t, knob.Value, other[k.Key])
 		heard := srv.bus.Subscribe(event.Options{Types: []string{"config.update"}})
-		adopted(t, srv, &fresh)
-		took := held(t, srv) != before
+		applyConfig(t, srv, &fresh)
+		took := liveState(t, srv) != before
 		waits := slices.Contains(srv.restartNeeded(), k.Key)
 		if took == waits || took != k.Live {
 			t.Errorf("%s: tagged live %v, took effect %v, waits for a restart %v", k.Key, k.Live, took, waits)
@@ -50,8 +50,8 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 			t.Errorf("%s: told %+v", k.Key, e)
 		}
 		heard.Close()
-		adopted(t, srv, srv.config) // back
-		if now := held(t, srv); now != before || len(srv.restartNeeded()) > 0 {
+		applyConfig(t, srv, srv.config) // back
+		if now := liveState(t, srv); now != before || len(srv.restartNeeded()) > 0 {
 			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.Key, srv.restartNeeded(), before, now)
 		}
 	}
@@ -74,19 +74,19 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 			one.URL, one.Command = "", "true"
 		}
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
-		adopted(t, srv, &fresh)
-		before := held(t, srv)
-		alter(t, reflect.ValueOf(&one).Elem().Field(i), other[name])
+		applyConfig(t, srv, &fresh)
+		before := liveState(t, srv)
+		changeValue(t, reflect.ValueOf(&one).Elem().Field(i), other[name])
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
-		adopted(t, srv, &fresh)
-		if held(t, srv) == before {
+		applyConfig(t, srv, &fresh)
+		if liveState(t, srv) == before {
 			t.Errorf("upstreams.one.%s: changed, and nothing is another", name)
 		}
 	}
 }
 
-// adopted has a srv go by a configuration.
-func adopted(t *testing.T, srv *Server, config *config.Loaded) {
+// applyConfig has a srv go by a configuration.
+func applyConfig(t *testing.T, srv *Server, config *config.Loaded) {
 	t.Helper()
 	srv.reloads.Lock()
 	defer srv.reloads.Unlock()
@@ -95,8 +95,8 @@ func adopted(t *testing.T, srv *Server, config *config.Loaded) {
 	}
 }
 
-// alter gives a field the value, or any other than it has.
-func alter(t *testing.T, field reflect.Value, value any) {
+// changeValue gives a field the value, or any other than it has.
+func changeValue(t *testing.T, field reflect.Value, value any) {
 	t.Helper()
 	if value != nil {
 		field.Set(reflect.ValueOf(value))
@@ -120,7 +120,7 @@ func alter(t *testing.T, field reflect.Value, value any) {
 	case reflect.Map:
 		fresh := reflect.MakeMap(field.Type())
 		one := reflect.New(field.Type().Elem()).Elem()
-		alter(t, one, nil)
+		changeValue(t, one, nil)
 		fresh.SetMapIndex(reflect.ValueOf("x"), one)
 		field.Set(fresh)
 	case reflect.Struct: // one of a table: that it is there is enough
@@ -129,8 +129,8 @@ func alter(t *testing.T, field reflect.Value, value any) {
 	}
 }
 
-// held is what the parts of a server use of the settings that can change while it runs.
-func held(t *testing.T, h *Server) string {
+// liveState is what the parts of a server use of the settings that can change while it runs.
+func liveState(t *testing.T, h *Server) string {
 	t.Helper()
 	specs, rules := h.upstreams.Configured()
 	shown, err := h.menu.Tools(t.Context())

@@ -29,14 +29,14 @@ type message struct {
 	Content []block `json:"content"`
 }
 
-// actor is a stand-in for a model: it plays a script of tool calls, each made from
+// scriptedModel is a stand-in for a model: it plays a script of tool calls, each made from
 // what the tool before answered, and then says what it found.
-type actor struct {
+type scriptedModel struct {
 	t     *testing.T
-	lines []func(last string) (tool string, input any)
+	turns []func(last string) (tool string, input any)
 }
 
-func (a *actor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		System   string
 		Tools    []struct{ Name string }
@@ -51,8 +51,8 @@ func (a *actor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	turn := len(asked.Messages) / 2
 	last := asked.Messages[len(asked.Messages)-1].Content[0].Content
 	answer := map[string]any{"role": "assistant", "stop_reason": "end_turn", "content": []block{{Type: "text", Text: last}}}
-	if turn < len(a.lines) {
-		name, input := a.lines[turn](last)
+	if turn < len(a.turns) {
+		name, input := a.turns[turn](last)
 		raw, _ := json.Marshal(input)
 		answer["stop_reason"] = "tool_use"
 		answer["content"] = []block{{Type: "tool_use", ID: fmt.Sprint("toolu_", turn), Name: name, Input: raw}}
@@ -72,7 +72,7 @@ func TestAModelUsesASession(t *testing.T) {
 			return "lua_eval", map[string]string{"code": code, "session_id": session}
 		}
 	}
-	stand := httptest.NewServer(&actor{t, []func(string) (string, any){
+	stand := httptest.NewServer(&scriptedModel{t, []func(string) (string, any){
 		func(string) (string, any) { return "session_create", map[string]string{"name": "work"} },
 		func(last string) (string, any) {
 			session = strings.Fields(last)[1]
@@ -97,12 +97,12 @@ func TestAModelUsesASession(t *testing.T) {
 
 	_, greeting := client.post(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	var hello struct{ Result struct{ Instructions string } }
-	answerOf(t, greeting, &hello)
+	decodeMessage(t, greeting, &hello)
 	var listed struct {
 		Result struct{ Tools []struct{ Name string } }
 	}
 	_, list := client.post(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
-	answerOf(t, list, &listed)
+	decodeMessage(t, list, &listed)
 
 	talk := []message{{"user", []block{{Type: "text", Text: "Try the session."}}}}
 	for range 20 {
@@ -134,14 +134,14 @@ func TestAModelUsesASession(t *testing.T) {
 				Content []struct{ Text string }
 			}
 		}
-		answerOf(t, client.call(use.Name, use.Input), &answer)
+		decodeMessage(t, client.call(use.Name, use.Input), &answer)
 		talk = append(talk, message{"user", []block{{Type: "tool_result", ToolUseID: use.ID, Content: answer.Result.Content[0].Text, IsError: answer.Result.IsError}}})
 	}
 	t.Error("the model never came to an end")
 }
 
-// answerOf reads the answer at the end of what came back.
-func answerOf(t *testing.T, text string, into any) {
+// decodeMessage reads the answer at the end of what came back.
+func decodeMessage(t *testing.T, text string, into any) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(lines[len(lines)-1], "data: ")), into); err != nil {

@@ -19,7 +19,7 @@ func TestPageOfMusicRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &music{}
-	_, srv := start(t, settings(t, m, ""))
+	_, srv := start(t, musicSources(t, m, ""))
 	font := filepath.Join(m.folder, "tiny.sf2")
 	if err := os.WriteFile(font, soundfonttest.Font(), 0o600); err != nil {
 		t.Fatal(err)

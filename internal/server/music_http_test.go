@@ -31,31 +31,31 @@ func testMusicHTTP(t *testing.T, m *music) {
 	}
 
 	for _, path := range []string{"/artifact/" + id, "/cas/" + hash, "/cas/" + hash[:16]} {
-		if status, body := fetched(t, m.url+path, ""); status != http.StatusOK || !bytes.Equal(body, song) {
+		if status, body := fetch(t, m.url+path, ""); status != http.StatusOK || !bytes.Equal(body, song) {
 			t.Errorf("GET %s: %d, %d bytes", path, status, len(body))
 		}
 	}
-	if status, body := fetched(t, m.url+"/artifact/"+id, "bytes=3-7"); status != http.StatusPartialContent || string(body) != "la la" {
+	if status, body := fetch(t, m.url+"/artifact/"+id, "bytes=3-7"); status != http.StatusPartialContent || string(body) != "la la" {
 		t.Errorf("a range: %d %q", status, body)
 	}
-	if status, body := fetched(t, m.url+"/artifact/"+id+"/meta", ""); status != http.StatusOK || !bytes.Contains(body, []byte(`"of:uploads"`)) {
+	if status, body := fetch(t, m.url+"/artifact/"+id+"/meta", ""); status != http.StatusOK || !bytes.Contains(body, []byte(`"of:uploads"`)) {
 		t.Errorf("meta: %d %s", status, body)
 	}
-	if status, body := fetched(t, m.url+"/artifacts?tag=kind:song&tag=of:uploads&creator=uploader", ""); status != http.StatusOK || !bytes.Contains(body, []byte(id)) {
+	if status, body := fetch(t, m.url+"/artifacts?tag=kind:song&tag=of:uploads&creator=uploader", ""); status != http.StatusOK || !bytes.Contains(body, []byte(id)) {
 		t.Errorf("list: %d %s", status, body)
 	}
-	if status, _ := fetched(t, m.url+"/cas/"+strings.Repeat("0", 64), ""); status != http.StatusNotFound {
+	if status, _ := fetch(t, m.url+"/cas/"+strings.Repeat("0", 64), ""); status != http.StatusNotFound {
 		t.Errorf("nothing: %d", status)
 	}
 	posted := post(t, m.url+"/cas", "text/x-uploaded", "sent over HTTP")
 	if about := m.call(t, "cas_inspect", args{"hash": posted}); about["mime_type"] != "text/x-uploaded" {
 		t.Errorf("posted: %v", about)
 	}
-	m.doorsOfScripts(t, id, hash)
+	m.testScripts(t, id, hash)
 }
 
-// doorsOfScripts has a script and the music tools mean the same by a hash.
-func (m *music) doorsOfScripts(t *testing.T, id, hash string) {
+// testScripts has a script and the music tools mean the same by a hash.
+func (m *music) testScripts(t *testing.T, id, hash string) {
 	outcome, err := m.srv.scripts.runner.Run(t.Context(), script.Request{Source: `
 		local id, hash = "` + id + `", "` + hash + `"
 		assert(artifact.content_hash(id) == hash)
@@ -82,12 +82,12 @@ func (m *music) doorsOfScripts(t *testing.T, id, hash string) {
 // when it goes.
 func TestMusicComesAndGoes(t *testing.T) {
 	t.Parallel()
-	far := overZeroMQ(t)
+	far := startMusicOverZeroMQ(t)
 	there := far.store(t, []byte("kept elsewhere"), "text/plain")
-	near := inProcess(t)
+	near := startMusic(t)
 	endpoint := far.srv.config.Upstreams[hootenanny.Space].URL
 	has := func() bool {
-		status, body := fetched(t, near.url+"/cas/"+there, "")
+		status, body := fetch(t, near.url+"/cas/"+there, "")
 		return status == http.StatusOK && string(body) == "kept elsewhere"
 	}
 	if has() {
@@ -110,7 +110,7 @@ func TestMusicComesAndGoes(t *testing.T) {
 	}
 }
 
-func fetched(t *testing.T, url, span string) (status int, body []byte) {
+func fetch(t *testing.T, url, span string) (status int, body []byte) {
 	t.Helper()
 	answer, text := httpjsontest.Read(t, http.MethodGet, url, "", "Range", span)
 	return answer.StatusCode, []byte(text)

@@ -37,7 +37,7 @@ func TestDocumentsScriptsRun(t *testing.T) {
 		sections[f.Name] = string(f.Data)
 	}
 	m := &music{}
-	_, srv := start(t, settings(t, m, ""))
+	_, srv := start(t, musicSources(t, m, ""))
 	kept, err := srv.contents.PutFile(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: &banner{url: make(chan string, 1)}, Jobs: true})
+		srv, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: &startOutput{url: make(chan string, 1)}, Jobs: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ type music struct {
 // stead over ZeroMQ.
 func TestMusic(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *music{"in process": inProcess, "over ZeroMQ": overZeroMQ} {
+	for name, open := range map[string]func(*testing.T) *music{"in process": startMusic, "over ZeroMQ": startMusicOverZeroMQ} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := open(t)
@@ -77,8 +77,8 @@ func TestMusic(t *testing.T) {
 	}
 }
 
-// settings is a configuration with a folder to read and the stand-in models.
-func settings(t *testing.T, m *music, more string) config.Sources {
+// musicSources is a configuration with a folder to read and the stand-in models.
+func musicSources(t *testing.T, m *music, more string) config.Sources {
 	t.Helper()
 	m.folder, m.models = t.TempDir(), newModels(t)
 	text := fmt.Sprintf("[scripts]\nread = [%q]\n[hoot.services]\n", m.folder)
@@ -89,22 +89,22 @@ func settings(t *testing.T, m *music, more string) config.Sources {
 	return config.Sources{File: configtest.WriteFile(t, text+more)}
 }
 
-func inProcess(t *testing.T) *music {
+func startMusic(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
-	m.url, m.srv = start(t, settings(t, m, ""))
+	m.url, m.srv = start(t, musicSources(t, m, ""))
 	m.source = m.srv.catalog
 	return m
 }
 
-func overZeroMQ(t *testing.T) *music {
+func startMusicOverZeroMQ(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
-	sources := settings(t, m, "")
+	sources := musicSources(t, m, "")
 	sources.Flags = map[string]string{"data": t.TempDir(), "hoot.url": "http://front.test"}
 	loaded, err := config.Load(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stderr := &banner{url: make(chan string, 1)}
+	stderr := &startOutput{url: make(chan string, 1)}
 	backend, err := BuildMusic(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Jobs: true})
 	if err != nil {
 		t.Fatal(err)
@@ -148,13 +148,13 @@ func (m *music) try(t *testing.T, name string, args any) (tool.View, error) {
 		t.Fatal(err)
 	}
 	if !view.IsError {
-		m.fits(t, name, view)
+		m.checkSchema(t, name, view)
 	}
 	return view, nil
 }
 
-// fits holds a result against the tool's output schema.
-func (m *music) fits(t *testing.T, name string, view tool.View) {
+// checkSchema holds a result against the tool's output schema.
+func (m *music) checkSchema(t *testing.T, name string, view tool.View) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +166,7 @@ func (m *music) fits(t *testing.T, name string, view tool.View) {
 		}
 		for _, info := range tools {
 			if info.Space == hootenanny.Space {
-				m.schemas[info.Name] = compiled(t, info.Output)
+				m.schemas[info.Name] = compileSchema(t, info.Output)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (m *music) fits(t *testing.T, name string, view tool.View) {
 	}
 }
 
-func compiled(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
+func compileSchema(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -249,8 +249,8 @@ func (m *music) finish(t *testing.T, begun args) args {
 	}
 }
 
-// result is what a job that succeeds comes to.
-func (m *music) result(t *testing.T, begun args) args {
+// await is what a job that succeeds comes to.
+func (m *music) await(t *testing.T, begun args) args {
 	t.Helper()
 	j := m.finish(t, begun)
 	if j["status"] != "complete" {
@@ -564,7 +564,7 @@ func testRender(t *testing.T, m *music) {
 	font := m.store(t, soundfonttest.Font(), "audio/sf2")
 	midi := m.call(t, "abc_to_midi", args{"abc": "X:1\nL:1/4\nQ:1/4=60\nK:C\nA2 z2|"}) // A, 440 Hz, for two seconds
 	begun := m.call(t, "convert_midi_to_wav", args{"input_hash": midi["artifact_id"], "soundfont_hash": font, "sample_rate": 22050, "tags": []string{"mix"}})
-	made := m.result(t, begun)
+	made := m.await(t, begun)
 	wav := m.call(t, "artifact_get", args{"id": made["artifact_id"]})
 	if wav["mime_type"] != "audio/wav" || wav["parent_id"] != midi["artifact_id"] || !slices.Contains(wav["tags"].([]any), any("mix")) || wav["content_hash"] != made["content_hash"] {
 		t.Errorf("made %v", wav)
@@ -579,7 +579,7 @@ func testRender(t *testing.T, m *music) {
 		t.Fatalf("%g seconds at %d Hz, %v", clip.Seconds(), clip.Rate, err)
 	}
 	note := clip.Trim(0.5, 1.5).Mono()
-	if a, b := strength(note, 440), strength(note, 466.16); a < 10*b || a < 0.01 {
+	if a, b := amplitudeAt(note, 440), amplitudeAt(note, 466.16); a < 10*b || a < 0.01 {
 		t.Errorf("440 Hz has %g, its neighbour %g", a, b)
 	}
 	if info := clip.Trim(6, 7).Info(); !info.IsSilent {
@@ -590,7 +590,7 @@ func testRender(t *testing.T, m *music) {
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": strings.Repeat("0", 64), "soundfont_hash": font}, fault.NotFound)
 }
 
-func strength(c audio.Clip, hz float64) float64 {
+func amplitudeAt(c audio.Clip, hz float64) float64 {
 	var re, im float64
 	for i, s := range c.Samples {
 		turn := 2 * math.Pi * hz * float64(i) / float64(c.Rate)
@@ -727,8 +727,8 @@ func (s *models) requests(service string) []args {
 	return slices.Clone(s.asked[service])
 }
 
-// based are the requests for the model base.
-func based(requests []args) (some []args) {
+// baseRequests are the requests for the model base.
+func baseRequests(requests []args) (some []args) {
 	for _, q := range requests {
 		if q["model"] == "base" {
 			some = append(some, q)
@@ -752,7 +752,7 @@ func newModels(t *testing.T) *models {
 		s.mu.Lock()
 		s.asked[service] = append(s.asked[service], asked)
 		times := len(s.asked[service])
-		busy := asked["model"] == "base" && len(based(s.asked[service])) == 1
+		busy := asked["model"] == "base" && len(baseRequests(s.asked[service])) == 1
 		s.mu.Unlock()
 		answer := func(body any) { _ = json.NewEncoder(w).Encode(body) }
 		switch service {
@@ -802,11 +802,11 @@ func newModels(t *testing.T) *models {
 }
 
 func testModels(t *testing.T, m *music) {
-	one := m.result(t, m.call(t, "orpheus_generate", args{"model": "base", "temperature": 0.8, "tags": []string{"style:ambient"}}))
+	one := m.await(t, m.call(t, "orpheus_generate", args{"model": "base", "temperature": 0.8, "tags": []string{"style:ambient"}}))
 	if one["status"] != "completed" || !strings.HasPrefix(one["artifact_id"].(string), "artifact_") {
 		t.Errorf("generated %v", one)
 	}
-	asked := based(m.models.requests("orpheus"))
+	asked := baseRequests(m.models.requests("orpheus"))
 	if len(asked) != 2 { // once it was busy
 		t.Fatalf("orpheus was asked %d times", len(asked))
 	}
@@ -820,7 +820,7 @@ func testModels(t *testing.T, m *music) {
 	if a["mime_type"] != "audio/midi" || !slices.Contains(a["tags"].([]any), any("style:ambient")) || !slices.Contains(a["tags"].([]any), any("tool:orpheus_generate")) {
 		t.Errorf("artifact %v", a)
 	}
-	several := m.result(t, m.call(t, "orpheus_generate_seeded", args{"seed_hash": one["content_hash"], "num_variations": 3}))
+	several := m.await(t, m.call(t, "orpheus_generate_seeded", args{"seed_hash": one["content_hash"], "num_variations": 3}))
 	if len(several["artifact_ids"].([]any)) != 3 {
 		t.Errorf("several %v", several)
 	}
@@ -828,27 +828,27 @@ func testModels(t *testing.T, m *music) {
 	if third["variation_index"] != 3.0 || third["variation_set_id"] == nil || third["parent_id"] != one["artifact_id"] {
 		t.Errorf("the third %v", third)
 	}
-	m.result(t, m.call(t, "orpheus_continue", args{"input_hash": one["artifact_id"], "variation_set_id": "more"}))
+	m.await(t, m.call(t, "orpheus_continue", args{"input_hash": one["artifact_id"], "variation_set_id": "more"}))
 	if q := m.models.requests("orpheus"); !slices.ContainsFunc(q, func(q args) bool { return q["task"] == "continue" && q["midi_input"] != nil }) {
 		t.Errorf("asked to continue with %v", q)
 	}
-	classified := m.result(t, m.call(t, "orpheus_classify", args{"input_hash": one["content_hash"]}))
+	classified := m.await(t, m.call(t, "orpheus_classify", args{"input_hash": one["content_hash"]}))
 	if m.models.requests("orpheus_classifier")[0]["midi_input"] == nil || classified["analysis"].(map[string]any)["num_tokens"] != 12.0 {
 		t.Errorf("classified %v", classified)
 	}
-	sound := m.result(t, m.call(t, "musicgen_generate", args{"prompt": "rain on a roof"}))
+	sound := m.await(t, m.call(t, "musicgen_generate", args{"prompt": "rain on a roof"}))
 	if q := m.models.requests("musicgen"); !slices.ContainsFunc(q, func(q args) bool {
 		return q["prompt"] == "rain on a roof" && q["duration"] == 10.0 && q["top_k"] == 250.0 && q["guidance_scale"] == 3.0 && q["do_sample"] == true
 	}) {
 		t.Errorf("musicgen was asked %v", q)
 	}
-	if sung := m.result(t, m.call(t, "yue_generate", args{"lyrics": "la la"})); m.call(t, "artifact_get", args{"id": sung["artifact_id"]})["mime_type"] != "audio/mpeg" {
+	if sung := m.await(t, m.call(t, "yue_generate", args{"lyrics": "la la"})); m.call(t, "artifact_get", args{"id": sung["artifact_id"]})["mime_type"] != "audio/mpeg" {
 		t.Errorf("sung %v", sung)
 	}
-	if heard := m.result(t, m.call(t, "clap_analyze", args{"audio_hash": sound["content_hash"]})); heard["analysis"].(map[string]any)["mood"] == nil {
+	if heard := m.await(t, m.call(t, "clap_analyze", args{"audio_hash": sound["content_hash"]})); heard["analysis"].(map[string]any)["mood"] == nil {
 		t.Errorf("heard %v", heard)
 	}
-	beats := m.result(t, m.call(t, "beatthis_analyze", args{"audio_hash": sound["artifact_id"]}))
+	beats := m.await(t, m.call(t, "beatthis_analyze", args{"audio_hash": sound["artifact_id"]}))
 	raw, _ := base64.StdEncoding.DecodeString(m.models.requests("beatthis")[0]["audio"].(string))
 	if clip, _, err := audio.Decode(raw); err != nil || clip.Rate != 22050 || clip.Channels != 1 || beats["analysis"].(map[string]any)["bpm"] != 120.0 {
 		t.Errorf("beats %v of %d Hz, %v", beats, clip.Rate, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// told is an event as a reader of the stream sees it.
-type told struct {
+// nodeEvent is an event as a reader of the stream sees it.
+type nodeEvent struct {
 	Type string
 	Node string
 	Data object
@@ -37,14 +37,14 @@ func readEvents(t *testing.T, url, query string) *reader {
 }
 
 // until reads on to an event that suits, and returns it.
-func (r *reader) until(suits func(told) bool) told {
+func (r *reader) until(suits func(nodeEvent) bool) nodeEvent {
 	r.t.Helper()
 	for {
 		raw, err := r.events.Next()
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		var e told
+		var e nodeEvent
 		if err := json.Unmarshal(raw.Data, &e); err != nil {
 			r.t.Fatal(err)
 		}
@@ -59,8 +59,8 @@ func (r *reader) until(suits func(told) bool) told {
 	}
 }
 
-func ofNode(node, kind string) func(told) bool {
-	return func(e told) bool { return e.Node == node && e.Type == kind }
+func ofNode(node, kind string) func(nodeEvent) bool {
+	return func(e nodeEvent) bool { return e.Node == node && e.Type == kind }
 }
 
 // Who looks on at one node sees what happens on another, once each and with its
@@ -69,12 +69,12 @@ func TestNodesShareWhatHappens(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	behind, _ := start(t, config.Sources{})
-	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	r := readEvents(t, a.url, "")
 	for !b.srv.node.Watched() { // b hears that somebody looks on at a
-		waitFor(t, b.srv, "node.*")
+		waitForEvent(t, b.srv, "node.*")
 	}
-	client := listChanges(t, a.url)
+	client := openNotifications(t, a.url)
 	tools := toolClient{t, connectPeer(t, b.url)}
 	tools.call("job_stats", `{}`)
 	r.until(ofNode("b", "tool.call_started"))
@@ -114,9 +114,9 @@ func TestNodesShareWhatHappens(t *testing.T) {
 	}
 }
 
-// waitFor waits for an event of a srv, or a moment: another process may have made
+// waitForEvent waits for an event of a srv, or a moment: another process may have made
 // it.
-func waitFor(t *testing.T, h *Server, types string) {
+func waitForEvent(t *testing.T, h *Server, types string) {
 	t.Helper()
 	sub := h.bus.Subscribe(event.Options{Types: []string{types}})
 	defer sub.Close()
@@ -129,13 +129,13 @@ func waitFor(t *testing.T, h *Server, types string) {
 }
 
 // listener of a client's stream of notifications.
-type notes struct {
+type notificationReader struct {
 	t      *testing.T
 	events *sse.Reader
 }
 
-// listChanges opens a session of the older era, and its stream.
-func listChanges(t *testing.T, url string) notes {
+// openNotifications opens a session of the older era, and its stream.
+func openNotifications(t *testing.T, url string) notificationReader {
 	t.Helper()
 	send := func(session, body string) *http.Response {
 		answer, _ := httpjsontest.Read(t, http.MethodPost, url+"/mcp", body, "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
@@ -147,10 +147,10 @@ func listChanges(t *testing.T, url string) notes {
 	if answer.StatusCode != http.StatusOK {
 		t.Fatal(answer.Status)
 	}
-	return notes{t, sse.NewReader(answer.Body, 0)}
+	return notificationReader{t, sse.NewReader(answer.Body, 0)}
 }
 
-func (n notes) until(method string) {
+func (n notificationReader) until(method string) {
 	n.t.Helper()
 	for {
 		e, err := n.events.Next()
@@ -171,7 +171,7 @@ func TestNodesHearWhatIsDecided(t *testing.T) {
 	behind, _ := start(t, config.Sources{})
 	text := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
 	seldom := func(o *Options) { o.pollInterval = time.Hour }
-	a, b := nodeOn(t, database, "a", text, seldom), nodeOn(t, database, "b", text, seldom)
+	a, b := startNode(t, database, "a", text, seldom), startNode(t, database, "b", text, seldom)
 	a.await("far", "connected")
 	b.await("far", "connected")
 	a.api(http.StatusOK, "POST", "/pins/approve", `{"upstream": "far", "flagged": true}`)
@@ -186,7 +186,7 @@ func TestNodesHearWhatIsDecided(t *testing.T) {
 }
 
 // status is what a node answers to somebody with that token.
-func (f far) status(token string) int {
+func (f testNode) status(token string) int {
 	f.t.Helper()
 	name, value := httpjsontest.Bearer(token)
 	answer, _ := httpjsontest.Read(f.t, http.MethodGet, f.url+"/api/v1/nodes", "", name, value)

@@ -31,14 +31,14 @@ func stranger(t *testing.T, seen func(*http.Request)) string {
 	return server.URL
 }
 
-// keyholder is a client with a key, over plain HTTP.
-type keyholder struct {
+// keyClient is a client with a key, over plain HTTP.
+type keyClient struct {
 	t          *testing.T
 	url, token string
 }
 
 // rpc asks one question of the modern era and returns the whole answer.
-func (v keyholder) rpc(path, method, params string) (int, string) {
+func (v keyClient) rpc(path, method, params string) (int, string) {
 	v.t.Helper()
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}`
 	if params != "" {
@@ -59,7 +59,7 @@ func (v keyholder) rpc(path, method, params string) (int, string) {
 	return answer.StatusCode, text
 }
 
-func (v keyholder) call(name, args string) string {
+func (v keyClient) call(name, args string) string {
 	v.t.Helper()
 	_, text := v.rpc("/mcp", "tools/call", `"name":"`+name+`","arguments":`+args)
 	return text
@@ -93,7 +93,7 @@ scopes = ["mcp"]
 	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
 	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	srv.catalog.Refresh(t.Context())
-	root, small, other := keyholder{t, url, "root-token"}, keyholder{t, url, "small-token"}, keyholder{t, url, "other-token"}
+	root, small, other := keyClient{t, url, "root-token"}, keyClient{t, url, "small-token"}, keyClient{t, url, "other-token"}
 
 	check := func(what, text, want string) {
 		t.Helper()
@@ -173,9 +173,9 @@ scopes = ["mcp"]
 // At /mcp/NAME a pinned upstream shows the tools that are approved, and no others.
 func TestPinnedUpstreamListsApprovedTools(t *testing.T) {
 	t.Parallel()
-	s := newShops(t, "")
+	s := startShops(t, "")
 	list := func() string {
-		_, text := s.holder("some").rpc("/mcp/held", "tools/list", "")
+		_, text := s.client("some").rpc("/mcp/held", "tools/list", "")
 		return text
 	}
 	if text := list(); strings.Contains(text, `"name":"buy"`) || !strings.Contains(text, `"tools":[`) {

@@ -19,16 +19,16 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-const seeded = "s3cr3t-4711"
+const secretCard = "s3cr3t-4711"
 
-// stand is an MCP server of a test: it gives out a secret, and remembers all it is
+// recordingTools is an MCP server of a test: it gives out a secret, and remembers all it is
 // sent.
-type stand struct {
+type recordingTools struct {
 	mu  sync.Mutex
-	got []string
+	calls []string
 }
 
-func (s *stand) Tools(context.Context) ([]tool.Info, error) {
+func (s *recordingTools) Tools(context.Context) ([]tool.Info, error) {
 	any := json.RawMessage(`{"type":"object"}`)
 	return []tool.Info{
 		{Ref: tool.Ref{Name: "fail"}, Input: any, Hints: tool.Hints{ReadOnly: true}},
@@ -37,41 +37,41 @@ func (s *stand) Tools(context.Context) ([]tool.Info, error) {
 	}, nil
 }
 
-func (s *stand) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (s *recordingTools) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	s.mu.Lock()
-	s.got = append(s.got, string(call.Args))
+	s.calls = append(s.calls, string(call.Args))
 	s.mu.Unlock()
 	switch call.Ref.Name {
 	case "get_customer":
-		return tool.Output(seeded, map[string]string{"card": seeded})
+		return tool.Output(secretCard, map[string]string{"card": secretCard})
 	case "fail":
-		return tool.Failed("no customer " + seeded), nil
+		return tool.Failed("no customer " + secretCard), nil
 	default:
 		return tool.Output("posted", map[string]bool{"ok": true})
 	}
 }
 
-func (s *stand) heard() string {
+func (s *recordingTools) received() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.got, "\n")
+	return strings.Join(s.calls, "\n")
 }
 
-// town is a srv with three servers behind it: crm, what is read from which is
+// labelServer is a srv with three servers behind it: crm, what is read from which is
 // secret, mail, which may have it, and web, which may not.
-type town struct {
+type labelServer struct {
 	*mcpClient
 	srv       *Server
-	crm, web  *stand
-	mail      *stand
+	crm, web  *recordingTools
+	mail      *recordingTools
 	folder    string
 	t         *testing.T
 	sessionID string
 }
 
-func newTown(t *testing.T, more string) *town {
+func startLabels(t *testing.T, more string) *labelServer {
 	t.Helper()
-	w := &town{crm: &stand{}, web: &stand{}, mail: &stand{}, folder: t.TempDir(), t: t}
+	w := &labelServer{crm: &recordingTools{}, web: &recordingTools{}, mail: &recordingTools{}, folder: t.TempDir(), t: t}
 	write := filepath.Join(w.folder, "out")
 	if err := os.MkdirAll(filepath.Join(w.folder, "scripts"), 0o700); err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func newTown(t *testing.T, more string) *town {
 	return w
 }
 
-// at is a client of another of the srv's endpoints.
-func (w *town) at(path string) *mcpClient {
+// clientOf is a client of another of the srv's endpoints.
+func (w *labelServer) clientOf(path string) *mcpClient {
 	c := &mcpClient{w.t, w.url + path, w.header.Clone()}
 	c.header.Del("Mcp-Session-Id")
 	header, _ := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
@@ -105,7 +105,7 @@ func (w *town) at(path string) *mcpClient {
 }
 
 // lua runs a script and returns what the client sees, result or error.
-func (w *town) lua(code string) string {
+func (w *labelServer) lua(code string) string {
 	code = strings.ReplaceAll(code, "OUT", filepath.Join(w.folder, "out"))
 	args := map[string]any{"code": code}
 	if w.sessionID != "" {
@@ -143,13 +143,13 @@ func TestLabelsCannotBeLaundered(t *testing.T) {
 		"as an address":     {readCard + "return tools.mcp_add('leak', 'http://127.0.0.1:9/' .. c)", ""},
 		"as a job":          {readCard + "return mcp.lua_execute{script_hash=('0'):rep(64), params={text=c}}", ""},
 	}
-	w := newTown(t, "") // all in one srv: what one attempt left must not help another
+	w := startLabels(t, "") // all in one srv: what one attempt left must not help another
 	for name, runs := range attempts {
 		said := w.lua(runs[0])
 		if runs[1] != "" {
 			said += w.lua(runs[1])
 		}
-		if got := w.web.heard(); got != "" {
+		if got := w.web.received(); got != "" {
 			t.Errorf("%s: web was sent %s", name, got)
 		}
 		if !strings.Contains(said, "must not go to") {
@@ -161,7 +161,7 @@ func TestLabelsCannotBeLaundered(t *testing.T) {
 // The same through a session: what a turn has read the next ones have.
 func TestLabelsStayWithSessions(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, "")
+	w := startLabels(t, "")
 	w.sessionID = regexp.MustCompile(`s-[a-z0-9]+`).FindString(w.call("session_create", map[string]any{}))
 	if w.sessionID == "" {
 		t.Fatal("no session")
@@ -179,15 +179,15 @@ func TestLabelsStayWithSessions(t *testing.T) {
 			t.Errorf("forked: %s", said)
 		}
 	}
-	if w.web.heard() != "" {
-		t.Errorf("web was sent %s", w.web.heard())
+	if w.web.received() != "" {
+		t.Errorf("web was sent %s", w.web.received())
 	}
 }
 
 // What is allowed is not in the way.
 func TestLabelsLetPassWhatMay(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, "[accepts]\nfiles = [\"secret\"]\n")
+	w := startLabels(t, "[accepts]\nfiles = [\"secret\"]\n")
 	for _, code := range []string{
 		"return mcp.web.post{text='hello'}",
 		readCard + "return mcp.mail.post{text=c}",
@@ -199,7 +199,7 @@ func TestLabelsLetPassWhatMay(t *testing.T) {
 			t.Errorf("%s: %s", code, said)
 		}
 	}
-	if !strings.Contains(w.mail.heard(), seeded) {
+	if !strings.Contains(w.mail.received(), secretCard) {
 		t.Error("mail did not get it")
 	}
 }
@@ -207,7 +207,7 @@ func TestLabelsLetPassWhatMay(t *testing.T) {
 // The refusal names the way.
 func TestLabelsShowTheWay(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, "")
+	w := startLabels(t, "")
 	said := w.lua("\n\nlocal c = mcp.crm.get_customer{}\nlocal x = 1\nreturn mcp.web.post{text=c.card}")
 	if !strings.Contains(said, "crm.get_customer (line 3) → web.post (line 5)") {
 		t.Error(said)
@@ -216,8 +216,8 @@ func TestLabelsShowTheWay(t *testing.T) {
 	if !strings.Contains(js, "crm.get_customer → web.post") {
 		t.Error(js)
 	}
-	if w.web.heard() != "" {
-		t.Errorf("web was sent %s", w.web.heard())
+	if w.web.received() != "" {
+		t.Errorf("web was sent %s", w.web.received())
 	}
 }
 
@@ -226,7 +226,7 @@ func TestLabelsShowTheWay(t *testing.T) {
 // in the log.
 func TestAttackOverBroadTools(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, `
+	w := startLabels(t, `
 [[policy]]
 tool = "web.post"
 do = "deny"
@@ -242,19 +242,19 @@ do = "read_only"
 		"exposed":   w.call("web__post", map[string]any{"text": "x"}),
 		"call_tool": w.call("call_tool", map[string]any{"name": "web.post", "arguments": map[string]any{}}),
 		"lua":       w.lua("return mcp.web.post{}"),
-		"endpoint":  w.at("/web").call("post", map[string]any{}),
+		"endpoint":  w.clientOf("/web").call("post", map[string]any{}),
 	} {
 		if !strings.Contains(said, "nothing goes out") {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
-	if w.web.heard() != "" {
-		t.Errorf("web was sent %s", w.web.heard())
+	if w.web.received() != "" {
+		t.Errorf("web was sent %s", w.web.received())
 	}
 	if said := w.call("call_tool", map[string]any{"name": "mail.post", "arguments": map[string]any{}}); !strings.Contains(said, "needs the approval of a person") {
 		t.Errorf("mail, directly: %s", said)
 	}
-	if said := w.lua("return mcp.mail.post{}"); !strings.Contains(said, "waits for approval") && !strings.Contains(said, "Waiting for approval") || w.mail.heard() != "" {
+	if said := w.lua("return mcp.mail.post{}"); !strings.Contains(said, "waits for approval") && !strings.Contains(said, "Waiting for approval") || w.mail.received() != "" {
 		t.Errorf("mail, from a script: %s", said)
 	}
 	if said := w.lua("fs.write('OUT/x', 'y')"); !strings.Contains(said, "may change something") {
@@ -280,7 +280,7 @@ do = "read_only"
 // speaks of its namespace.
 func TestReadOnlyMode(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, "read_only = true\nread_only_tools = [\"web.post\"]\n")
+	w := startLabels(t, "read_only = true\nread_only_tools = [\"web.post\"]\n")
 	for code, want := range map[string]bool{
 		"return mcp.crm.get_customer{}": true,
 		"return mcp.crm.post{}":         false,
@@ -294,7 +294,7 @@ func TestReadOnlyMode(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"get_customer": true, "post": false} { // the upstream seen whole
-		if said := w.at("/crm").call(name, map[string]any{}); strings.Contains(said, "may change something") == want {
+		if said := w.clientOf("/crm").call(name, map[string]any{}); strings.Contains(said, "may change something") == want {
 			t.Errorf("%s: %s", name, said)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// curious is a tool that asks its caller's name, and greets.
-type curious struct{}
+// askingTool is a tool that asks its caller's name, and greets.
+type askingTool struct{}
 
-func (curious) Tools(context.Context) ([]tool.Info, error) {
+func (askingTool) Tools(context.Context) ([]tool.Info, error) {
 	return []tool.Info{{Ref: tool.Ref{Name: "greet"}, Input: []byte(`{"type":"object"}`)}}, nil
 }
 
-func (curious) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (askingTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	answers, err := call.Caller.Ask(ctx, []tool.Question{{Key: "name", Method: wire.MethodElicit,
 		Params: []byte(`{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`)}})
 	if err != nil {
@@ -35,8 +35,8 @@ func (curious) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	text := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", curious{}) + "/mcp\"\n"
-	a, b := nodeOn(t, database, "a", text), nodeOn(t, database, "b", text)
+	text := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", askingTool{}) + "/mcp\"\n"
+	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
 	a.await("curious", "connected")
 	b.await("curious", "connected")
 	greet := func(url, more string) string {
@@ -70,7 +70,7 @@ func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	boss := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`).text("token")
 	ask := func(token, method, url, body string) *http.Response {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for b.status(boss) != http.StatusOK { // until b has heard of the keys
-		waitFor(t, b.srv, "none")
+		waitForEvent(t, b.srv, "none")
 	}
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 	if answer := ask(boss, http.MethodPost, b.url+string(first.Data), list); answer.StatusCode != http.StatusNotFound {

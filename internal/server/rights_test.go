@@ -16,8 +16,8 @@ import (
 // What somebody may never call is not shown anywhere; what takes an approval is.
 func TestWhatIsNeverAllowedIsNotShown(t *testing.T) {
 	t.Parallel()
-	s := newShops(t, "[[policy]]\ntool = \"slow.*\"\ndo = \"approve\"\n[[policy]]\nkey = \"some\"\ntool = \"scarce.*\"\ndo = \"read_only\"\n")
-	h, root := s.holder("some"), s.holder("root")
+	s := startShops(t, "[[policy]]\ntool = \"slow.*\"\ndo = \"approve\"\n[[policy]]\nkey = \"some\"\ntool = \"scarce.*\"\ndo = \"read_only\"\n")
+	h, root := s.client("some"), s.client("root")
 	read := func(path, method, params string) string {
 		_, text := h.rpc(path, method, params)
 		return text
@@ -30,7 +30,7 @@ func TestWhatIsNeverAllowedIsNotShown(t *testing.T) {
 		"tools completed":     read("/mcp", "completion/complete", `"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"tool","value":""}`),
 		"namespaces in code":  s.lua("some", "execute_code", map[string]any{"language": "lua"}, "return mcp.namespaces()"),
 		"declarations":        h.call("get_tool_definitions", `{"names":["fine.buy","slow.buy","banned.buy","scarce.buy"]}`),
-		"what a chat offered": offered(s, "some"),
+		"what a chat offered": offeredTools(s, "some"),
 	} {
 		_, definitions, _ := strings.Cut(text, "structuredContent")
 		if name == "declarations" {
@@ -57,8 +57,8 @@ func TestWhatIsNeverAllowedIsNotShown(t *testing.T) {
 	}
 }
 
-// offered is what the model of a key's chat is offered and told.
-func offered(s *shops, key string) string {
+// offeredTools is what the model of a key's chat is offered and told.
+func offeredTools(s *shopServer, key string) string {
 	s.chat(key, "looker", "nothing")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func offered(s *shops, key string) string {
 }
 
 // makeKey makes a key in the ring, and returns what ends it.
-func (s *shops) makeKey(name string) (token string, revoke func()) {
+func (s *shopServer) makeKey(name string) (token string, revoke func()) {
 	s.t.Helper()
 	_, token, err := s.srv.keys.Create(s.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP, principal.Chat}}})
 	if err != nil {
@@ -83,11 +83,11 @@ func (s *shops) makeKey(name string) (token string, revoke func()) {
 // sessions, messages.
 func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	t.Parallel()
-	s := newShops(t, "[jobs]\nworkers = 2\n")
-	fine, slow := s.byName["fine"], s.byName["slow"]
-	slow.hold = make(chan struct{})
+	s := startShops(t, "[jobs]\nworkers = 2\n")
+	fine, slow := s.upstreams["fine"], s.upstreams["slow"]
+	slow.release = make(chan struct{})
 	token, revoke := s.makeKey("web")
-	web, root := keyholder{t, s.url, token}, s.holder("root")
+	web, root := keyClient{t, s.url, token}, s.client("root")
 	store := func(code string) string {
 		raw, err := json.Marshal(map[string]string{"content": code})
 		if err != nil {
@@ -109,8 +109,8 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	schedule := structured(t, web.call("lua_execute", `{"script_hash":"`+store("-- again\nfunction main() return mcp.fine.buy{} end")+`","schedule":"@every 1s"}`), "schedule_id")
 	due := begin("-- due\nfunction main() return mcp.fine.buy{} end", "")
 	revoke()
-	sold, _, _ := fine.count()
-	close(slow.hold)
+	sold, _, _ := fine.counts()
+	close(slow.release)
 	for name, id := range map[string]string{"one that waited for a worker": due, "one that ran": running, "one that ran, and wrote": writing} {
 		text := root.call("job_poll", `{"job_ids":["`+id+`"],"timeout_ms":60000}`)
 		if !strings.Contains(text, "the key web is revoked") || !strings.Contains(text, `"status":"failed"`) {
@@ -130,19 +130,19 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	if text := s.lua("some", "lua_eval", map[string]any{"session_id": session}, "return 1"); !strings.Contains(text, "no such session") {
 		t.Errorf("its session, to another: %.600s", text)
 	}
-	if now, _, _ := fine.count(); now != sold {
+	if now, _, _ := fine.counts(); now != sold {
 		t.Errorf("%d things were bought after the end", now-sold)
 	}
-	s.settle()
+	s.flushAudit()
 	entries, err := s.srv.audit.Find(t.Context(), audit.Filter{Who: "web", Decision: "deny"})
 	if err != nil || len(entries) == 0 || entries[0].Rule != "key" {
 		t.Errorf("the log: %+v %v", entries, err)
 	}
 }
 
-// played is a model that does what it is told, one tool after another, and then
+// followSteps is a model that does what it is told, one tool after another, and then
 // says what came of the last.
-func played(r llmtest.Request) llmtest.Step {
+func followSteps(r llmtest.Request) llmtest.Step {
 	told := ""
 	done := 0
 	for _, turn := range r.Turns {
@@ -164,15 +164,15 @@ func played(r llmtest.Request) llmtest.Step {
 // whichever tool; and with its person only.
 func TestLabelsStayWithChats(t *testing.T) {
 	t.Parallel()
-	model := llmtest.Start(t, played)
-	w := newTown(t, "[sessions]\ncache_mb = 0\n[chat]\nkey = \""+llmtest.Key+"\"\nbase_url = \""+model.URL+"\"\n")
+	model := llmtest.Start(t, followSteps)
+	w := startLabels(t, "[sessions]\ncache_mb = 0\n[chat]\nkey = \""+llmtest.Key+"\"\nbase_url = \""+model.URL+"\"\n")
 	base, _, _ := strings.Cut(w.url, "/mcp")
 	say := func(user string, steps ...string) string {
 		body, err := json.Marshal(map[string]string{"client_id": "c", "user_id": user, "message": "do " + strings.Join(steps, " ;; ")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, text := as(t, "", http.MethodPost, base+"/api/v1/chat", string(body))
+		_, text := requestAs(t, "", http.MethodPost, base+"/api/v1/chat", string(body))
 		return text
 	}
 	const post = `web__post {"text":"x"}`
@@ -196,10 +196,10 @@ func TestLabelsStayWithChats(t *testing.T) {
 			t.Errorf("%s: %.600s", user, said)
 		}
 	}
-	if got := w.web.heard(); got != "" {
+	if got := w.web.received(); got != "" {
 		t.Errorf("web was sent %s", got)
 	}
-	if said := say("somebody else", post); strings.Contains(said, "must not go to") || w.web.heard() == "" {
+	if said := say("somebody else", post); strings.Contains(said, "must not go to") || w.web.received() == "" {
 		t.Errorf("another person: %.600s", said)
 	}
 }
@@ -207,18 +207,18 @@ func TestLabelsStayWithChats(t *testing.T) {
 // What a job has read is read by who asks it for its result.
 func TestLabelsStayWithJobs(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, "[sessions]\ncache_mb = 0\n")
+	w := startLabels(t, "[sessions]\ncache_mb = 0\n")
 	for name, source := range map[string]string{
 		"lua":        "function main() return mcp.crm.get_customer{}.card end",
 		"javascript": "async function main() { return (await mcp.crm.get_customer({})).card }",
 	} {
 		hash := structured(t, w.call("script_store", map[string]any{"content": source, "language": name}), "hash")
 		job := structured(t, w.call("lua_execute", map[string]any{"script_hash": hash}), "job_id")
-		if text := w.call("job_poll", map[string]any{"job_ids": []string{job}, "timeout_ms": 60000}); !strings.Contains(text, seeded) {
+		if text := w.call("job_poll", map[string]any{"job_ids": []string{job}, "timeout_ms": 60000}); !strings.Contains(text, secretCard) {
 			t.Errorf("%s: %.600s", name, text)
 		}
 		said := w.lua("local done = mcp.job_poll{job_ids={'" + job + "'}, timeout_ms=30000}\nreturn mcp.web.post{text=json.encode(done)}")
-		if !strings.Contains(said, "must not go to web") || w.web.heard() != "" {
+		if !strings.Contains(said, "must not go to web") || w.web.received() != "" {
 			t.Errorf("%s: %.600s", name, said)
 		}
 	}

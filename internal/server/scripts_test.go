@@ -181,13 +181,13 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	if !slices.Contains(run.Events, "halfway") {
 		t.Errorf("events %q", run.Events)
 	}
-	below(t, sink, run, "luanette.tool.lua_eval", "tools/call lua_eval", "POST /mcp")
+	checkAncestors(t, sink, run, "luanette.tool.lua_eval", "tools/call lua_eval", "POST /mcp")
 	if run.TraceID != trace {
 		t.Errorf("the run is in trace %s", run.TraceID)
 	}
 	for _, name := range []string{"left", "right"} {
 		there := awaitSpanOf(t, sink, name, "tools/call echo")
-		below(t, sink, there, "tools/call echo", "luanette.mcp."+name+".echo", "luanette.script.execute", "luanette.tool.lua_eval", "tools/call lua_eval", "POST /mcp")
+		checkAncestors(t, sink, there, "tools/call echo", "luanette.mcp."+name+".echo", "luanette.script.execute", "luanette.tool.lua_eval", "tools/call lua_eval", "POST /mcp")
 		if there.TraceID != trace {
 			t.Errorf("the call at %s is in trace %s", name, there.TraceID)
 		}
@@ -201,9 +201,9 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	}
 }
 
-// below waits until the spans above one, which end later and may come with the next
+// checkAncestors waits until the spans above one, which end later and may come with the next
 // batch, are these.
-func below(t *testing.T, sink *otlptest.Sink, span otlptest.Span, names ...string) {
+func checkAncestors(t *testing.T, sink *otlptest.Sink, span otlptest.Span, names ...string) {
 	t.Helper()
 	clocktest.Await(t, func() bool { return slices.Equal(ancestors(sink, span), names) },
 		func() string { return fmt.Sprintf("%s is below %q", span.Name, ancestors(sink, span)) })

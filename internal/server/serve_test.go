@@ -36,15 +36,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(clocktest.Settled(m, idle...), idle...)
 }
 
-// banner collects standard error and tells when the server says where it is.
-type banner struct {
+// startOutput collects standard error and tells when the server says where it is.
+type startOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	url  chan string
 	once sync.Once
 }
 
-func (b *banner) String() string {
+func (b *startOutput) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
@@ -52,7 +52,7 @@ func (b *banner) String() string {
 
 var listening = regexp.MustCompile(`is listening on (\S+)`)
 
-func (b *banner) Write(p []byte) (int, error) {
+func (b *startOutput) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.Write(p)
@@ -62,9 +62,9 @@ func (b *banner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// furnished is a database file with the tables of the engine of durable runs, which take
+// databaseTemplate is a database file with the tables of the engine of durable runs, which take
 // longer to make than all else at a start.
-var furnished = sync.OnceValues(func() (file []byte, err error) {
+var databaseTemplate = sync.OnceValues(func() (file []byte, err error) {
 	folder, err := os.MkdirTemp("", "luanette-furnished-")
 	if err != nil {
 		return nil, err
@@ -81,14 +81,14 @@ var furnished = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(path)
 })
 
-// prepareFolder puts such a file where a srv will have its own, if it will.
-func prepareFolder(t testing.TB, c *config.Loaded) {
+// copyDatabase puts such a file where a srv will have its own, if it will.
+func copyDatabase(t testing.TB, c *config.Loaded) {
 	t.Helper()
 	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
 	if !own {
 		return
 	}
-	file, err := furnished()
+	file, err := databaseTemplate()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(c.Data, path), file, 0o600)
 	}
@@ -117,8 +117,8 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepareFolder(t, loaded)
-	stderr := &banner{url: make(chan string, 1)}
+	copyDatabase(t, loaded)
+	stderr := &startOutput{url: make(chan string, 1)}
 	options := Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true}
 	for _, alter := range change {
 		alter(&options)
@@ -297,7 +297,7 @@ func TestAnImportIsReadAgain(t *testing.T) {
 		"none": {},
 	}}`)
 	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "good" })
-	stderr := srv.options.Stderr.(*banner)
+	stderr := srv.options.Stderr.(*startOutput)
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
 }
 
@@ -310,7 +310,7 @@ func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	elsewhere := t.TempDir()
 	servers := filepath.Join(elsewhere, "servers.json")
 	configtest.ReplaceFile(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
-	stderr := srv.options.Stderr.(*banner)
+	stderr := srv.options.Stderr.(*startOutput)
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
 	for _, name := range []string{"one", "two"} {
 		configtest.ReplaceFile(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)

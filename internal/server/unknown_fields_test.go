@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// bodiless are routes that take no JSON of ours, with the reason.
-var bodiless = map[string]string{
+// noJSONBody are routes that take no JSON of ours, with the reason.
+var noJSONBody = map[string]string{
 	"POST /cas":                             "takes any bytes",
 	"POST /api/v1/logout":                   "reads no body",
 	"POST /api/v1/upstreams/{name}/restore": "reads no body",
@@ -30,7 +30,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		if !ok || method != http.MethodPost && method != http.MethodPut && method != http.MethodPatch || strings.HasPrefix(path, "/mcp") {
 			continue
 		}
-		if why := bodiless[route.Pattern]; why != "" {
+		if why := noJSONBody[route.Pattern]; why != "" {
 			continue
 		}
 		walked++
@@ -38,7 +38,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		refused := false
 		var last string
 		for _, body := range []string{`{"no_such_field":null}`, `[{"no_such_field":null}]`} {
-			status, text := as(t, "", method, url+path, body)
+			status, text := requestAs(t, "", method, url+path, body)
 			refused = refused || status == http.StatusBadRequest && strings.Contains(text, "no_such_field")
 			last += " " + text
 		}
@@ -49,7 +49,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	if walked < 10 {
 		t.Errorf("only %d routes were looked at", walked)
 	}
-	if status, text := as(t, "", http.MethodPost, url+"/api/v1/chat", `{"client_id":"c","user_id":"u","mesage":"hi"}`); status != http.StatusBadRequest || !strings.Contains(text, `did you mean \"message\"?`) {
+	if status, text := requestAs(t, "", http.MethodPost, url+"/api/v1/chat", `{"client_id":"c","user_id":"u","mesage":"hi"}`); status != http.StatusBadRequest || !strings.Contains(text, `did you mean \"message\"?`) {
 		t.Errorf("%d %s", status, text)
 	}
 }

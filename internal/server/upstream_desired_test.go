@@ -20,15 +20,15 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// far is a node in a test.
-type far struct {
+// testNode is a node in a test.
+type testNode struct {
 	t   *testing.T
 	url string
 	srv *Server
 }
 
-// nodeOn starts a node on a database, with what else its configuration says.
-func nodeOn(t *testing.T, database, name, text string, change ...func(*Options)) far {
+// startNode starts a node on a database, with what else its configuration says.
+func startNode(t *testing.T, database, name, text string, change ...func(*Options)) testNode {
 	t.Helper()
 	sources := config.Sources{
 		Flags: map[string]string{"database": database, "node": name},
@@ -38,11 +38,11 @@ func nodeOn(t *testing.T, database, name, text string, change ...func(*Options))
 		sources.File = configtest.WriteFile(t, text)
 	}
 	url, srv := start(t, sources, change...)
-	return far{t, url, srv}
+	return testNode{t, url, srv}
 }
 
 // api asks a node, and wants that status.
-func (f far) api(status int, method, path, body string) (answer object) {
+func (f testNode) api(status int, method, path, body string) (answer object) {
 	f.t.Helper()
 	response, text := httpjsontest.Read(f.t, method, f.url+"/api/v1"+path, body)
 	if response.StatusCode != status {
@@ -56,7 +56,7 @@ func (f far) api(status int, method, path, body string) (answer object) {
 
 // await waits until an upstream is in a state on the node; "" means that there is
 // none of that name.
-func (f far) await(name, state string) adminapi.Upstream {
+func (f testNode) await(name, state string) adminapi.Upstream {
 	f.t.Helper()
 	sub := f.srv.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
@@ -79,7 +79,7 @@ func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 	database := dbtest.Postgres(t)
 	one, _ := start(t, config.Sources{})
 	other, _ := start(t, config.Sources{})
-	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "hush-hush"}}`)
 	seen := b.await("docs", "connected")
 	if seen.Origin != "added" || !seen.Editable || seen.Settings.URL != one+"/mcp" || fmt.Sprint(seen.Settings.Headers) != "[X-Mine]" || seen.By == "" {
@@ -96,7 +96,7 @@ func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 	if got := a.await("docs", "connected"); len(got.Settings.Headers) != 0 || fmt.Sprint(got.Settings.Expose.Names) != "[job_stats]" {
 		t.Errorf("a does not know of the change: %+v", got.Settings)
 	}
-	late := nodeOn(t, database, "late", "")
+	late := startNode(t, database, "late", "")
 	if got := late.await("docs", "connected"); got.Endpoint != other+"/mcp" {
 		t.Errorf("who comes later finds %s", got.Endpoint)
 	}
@@ -108,7 +108,7 @@ func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 	a.await("viascript", "connected")
 }
 
-func awaitEndpoint(f far, name, endpoint string) {
+func awaitEndpoint(f testNode, name, endpoint string) {
 	f.t.Helper()
 	sub := f.srv.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
@@ -129,7 +129,7 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 	database := dbtest.Postgres(t)
 	one, _ := start(t, config.Sources{})
 	text := "log.level = \"warn\"\n\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
-	a, b := nodeOn(t, database, "a", text), nodeOn(t, database, "b", text)
+	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
 	if at := a.await("far", "connected").ConfiguredAt; !strings.HasSuffix(at, ".toml:3") {
 		t.Errorf("configured at %s", at)
 	}
@@ -141,12 +141,12 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 	if gone := a.api(http.StatusOK, "DELETE", "/upstreams/far", ""); gone["removed"] != true || !strings.HasSuffix(gone.text("configured_at"), ".toml:3") {
 		t.Errorf("removed %v", gone)
 	}
-	for _, n := range []far{a, b} {
+	for _, n := range []testNode{a, b} {
 		if got := n.await("far", upstreamset.StateRemoved); got.Wanted || got.Origin != "config" || !strings.Contains(got.Hint, "restore") || got.ToolCount != 0 {
 			t.Errorf("shown as %+v", got)
 		}
 	}
-	late := nodeOn(t, database, "late", text)
+	late := startNode(t, database, "late", text)
 	late.await("far", upstreamset.StateRemoved)
 	b.api(http.StatusOK, "POST", "/upstreams/far/restore", "")
 	a.await("far", "connected")
@@ -172,7 +172,7 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 	one, _ := start(t, config.Sources{})
 	file := configtest.WriteFile(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
-	n := far{t, url, srv}
+	n := testNode{t, url, srv}
 	for _, name := range []string{"far", "near"} {
 		n.await(name, "connected")
 		n.api(http.StatusOK, "DELETE", "/upstreams/"+name, "")
@@ -201,7 +201,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("before", func(t *testing.T) {
-		n := nodeOn(t, database, "", text)
+		n := startNode(t, database, "", text)
 		n.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"Authorization": "hush-hush"}}`)
 		n.api(http.StatusOK, "DELETE", "/upstreams/far", "")
 		n.await("docs", "connected")
@@ -219,7 +219,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 		}
 	}
 	t.Run("after", func(t *testing.T) {
-		n := nodeOn(t, database, "", text)
+		n := startNode(t, database, "", text)
 		if got := n.await("docs", "connected"); fmt.Sprint(got.Settings.Headers) != "[Authorization]" {
 			t.Errorf("it came back as %+v", got.Settings)
 		}
@@ -231,7 +231,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
 	t.Parallel()
 	url, srv := start(t, config.Sources{})
-	n := far{t, url, srv}
+	n := testNode{t, url, srv}
 	for body, status := range map[string]int{
 		`{"namespace": "x", "url": "https://example.org/mcp"}`:                     http.StatusForbidden,
 		`{"namespace": "x", "url": "http://169.254.169.254/mcp"}`:                  http.StatusForbidden,
