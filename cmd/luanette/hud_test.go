@@ -95,7 +95,7 @@ func (s *hudServer) run(args ...string) string {
 type hudTerminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	tty   *os.File
+	tty    *os.File
 	screen vt10x.Terminal
 
 	mu  sync.Mutex

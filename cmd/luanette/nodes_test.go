@@ -83,14 +83,14 @@ type testCluster struct {
 	postgres *dbtest.Server
 	store    *db.DB
 	counter  *counter
-	nodes     []*clusterNode
+	nodes    []*clusterNode
 	hash     string // of the script that jobs run
 
 	mu           sync.Mutex
 	jobs         map[string]ackedJob // by acknowledged id
-	answered         map[string]int      // messages answered, by person
+	answered     map[string]int      // messages answered, by person
 	names        map[string]string   // of nodes, by id
-	detected         []time.Duration     // from a kill to the end of its node's row
+	detected     []time.Duration     // from a kill to the end of its node's row
 	sessions     atomic.Int64        // turns
 	scripts      atomic.Int64        // published
 	sessionCalls atomic.Int64        // calls within clients' sessions
@@ -102,8 +102,8 @@ type testCluster struct {
 
 // ackedJob is an acknowledged job.
 type ackedJob struct {
-	name  string // at the counter
-	kind  work
+	name    string // at the counter
+	kind    work
 	endedAt time.Time // when a client received its end
 	unknown bool      // it reports that the outcome of a call is unknown
 }
@@ -121,9 +121,9 @@ type clusterNode struct {
 	name, address string
 	mu            sync.Mutex
 	cmd           *exec.Cmd
-	run          int         // grows with each start and each kill: even while it lives
+	run           int         // grows with each start and each kill: even while it lives
 	frozen        atomic.Bool // a balancer would have noticed
-	output          chan string // what it said after it had started, once it has ended
+	output        chan string // what it said after it had started, once it has ended
 }
 
 // currentRun returns the number of the node's current run, or false while it is down.

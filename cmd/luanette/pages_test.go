@@ -71,8 +71,8 @@ func read(t *testing.T, path string) string {
 }
 
 var (
-	comment = regexp.MustCompile(`\s+#.*`)
-	storyFlags  = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| &$`)
+	comment    = regexp.MustCompile(`\s+#.*`)
+	storyFlags = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| &$`)
 )
 
 // normalize is a command without remarks and quotes, and without what stories add to say

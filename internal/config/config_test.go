@@ -142,7 +142,7 @@ env = { TOKEN = "hunter2" }
 func TestShownConfigurationCanBeLoaded(t *testing.T) {
 	t.Parallel()
 	loaded, err := Load(Sources{
-		File: write(t, "approve = \"writes\"\ntrust = \"pin\"\nmax_connections = 7\n[upstreams.fs]\ncommand = \"npx\"\n"),
+		File: configtest.WriteFile(t, "approve = \"writes\"\ntrust = \"pin\"\nmax_connections = 7\n[upstreams.fs]\ncommand = \"npx\"\n"),
 		Env:  Environment{"HOME": "/home/me"},
 	})
 	if err != nil {
@@ -152,7 +152,7 @@ func TestShownConfigurationCanBeLoaded(t *testing.T) {
 	if err := loaded.Show(&out); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Load(Sources{File: write(t, out.String()), Env: Environment{"HOME": "/elsewhere"}})
+	again, err := Load(Sources{File: configtest.WriteFile(t, out.String()), Env: Environment{"HOME": "/elsewhere"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config/configtest"
 )
 
@@ -136,10 +138,28 @@ func TestUpstreamsPage(t *testing.T) {
 	}
 }
 
-// TestPagesOfSettings checks that the configurations in other pages are valid.
-func TestPagesOfSettings(t *testing.T) {
+// TestCodeModePage checks the settings in docs/code_mode.md.
+func TestCodeModePage(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"oauth", "security", "policy", "audit", "trust"} {
+	page, err := os.ReadFile("../../docs/code_mode.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(Sources{File: configtest.WriteFile(t, configtest.CodeBlocks(string(page), "toml")[0])})
+	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.CodeThreshold != builtin.DefaultThreshold {
+		t.Errorf("%+v, %v", loaded, err)
+	}
+	for _, wrong := range []string{"mode = 'cod'", "result_kb = 0"} {
+		if _, err := Load(Sources{File: configtest.WriteFile(t, "[mcp]\n"+wrong)}); fault.CodeOf(err) != fault.Config {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// TestConfigurationInOtherPages checks that the configurations in other pages are valid.
+func TestConfigurationInOtherPages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"audit", "backends", "oauth", "policy", "security", "trust"} {
 		page, err := os.ReadFile("../../docs/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/configtest"
 )
 
 func TestFormerKeysStillWork(t *testing.T) {
 	t.Parallel()
-	file := write(t, "linger = \"6s\"\n[sessions]\nready_mb = 7\n")
+	file := configtest.WriteFile(t, "linger = \"6s\"\n[sessions]\nready_mb = 7\n")
 	loaded, err := Load(Sources{File: file})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func TestFormerVariablesStillWork(t *testing.T) {
 		"former": {Environment{"LUANETTE_LINGER": "6s"}, 6 * time.Second},
 		"both":   {Environment{"LUANETTE_LINGER": "6s", "LUANETTE_SHUTDOWN_DELAY": "7s"}, 7 * time.Second},
 	} {
-		loaded, err := Load(Sources{File: write(t, ""), Env: c.env})
+		loaded, err := Load(Sources{File: configtest.WriteFile(t, ""), Env: c.env})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestMistakesInFormerKeysAreReported(t *testing.T) {
 		"[sessions]\nready_mb = \"much\"\n":          ":2: sessions.ready_mb: \"much\" is not a whole number",
 		"linger = \"6s\"\nlisten_adress = \"x\"\n":   ":2:1: unknown key \"listen_adress\"",
 	} {
-		_, err := Load(Sources{File: write(t, text)})
+		_, err := Load(Sources{File: configtest.WriteFile(t, text)})
 		if fault.CodeOf(err) != fault.Config || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s%v, want %s", text, err, want)
 		}

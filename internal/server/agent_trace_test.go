@@ -15,9 +15,9 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
-// One trace goes from a chat over the model and a script to the server behind us,
-// and nobody's words stand in it.
-func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
+// TestChatTrace checks that the spans of a chat, its scripts and the upstream form one
+// trace, and that spans and logs contain neither messages nor keys.
+func TestChatTrace(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	steps, err := llmtest.Parse(`
@@ -51,7 +51,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	if err != nil || reply.Text() != "it said my secret" || reply.ToolCalls != 4 {
 		t.Fatalf("%+v, %v", reply, err)
 	}
-	above := func() [][]string {
+	parents := func() [][]string {
 		var all [][]string
 		for _, span := range sink.Spans() {
 			if span.Name == "tools/call echo" && span.Resource["service.name"] == "left" {
@@ -65,21 +65,21 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	direct := slices.Concat(call, []string{"execute_tool left.echo"}, agents)
 	script := slices.Concat(call, []string{"luanette.script.execute", "luanette.tool.lua_eval", "execute_tool lua_eval"}, agents)
 	clocktest.Await(t, func() bool {
-		seen := above()
+		seen := parents()
 		return slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, direct) }) &&
 			slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, script) })
 	})
-	if err := srv.Close(t.Context()); err != nil { // it has a second to deliver what is left
+	if err := srv.Close(t.Context()); err != nil { // it sends the remaining spans
 		t.Error(err)
 	}
 	for _, span := range sink.Spans() {
 		if text := fmt.Sprintf("%+v", span); strings.Contains(text, "my secret") || strings.Contains(text, llmtest.Key) {
-			t.Errorf("somebody's words stand in %s", text)
+			t.Errorf("it contains a secret: %s", text)
 		}
 	}
 	for _, record := range sink.Logs() {
 		if text := fmt.Sprintf("%+v", record); strings.Contains(text, "my secret") || strings.Contains(text, llmtest.Key) {
-			t.Errorf("somebody's words stand in %s", text)
+			t.Errorf("it contains a secret: %s", text)
 		}
 	}
 }

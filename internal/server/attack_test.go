@@ -9,15 +9,14 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// originFreeRoutes answer everybody alike, and do nothing: for load balancers, and
-// pages whose scripts a browser reads only from its own origin.
+// originFreeRoutes are the routes that do not check Host and Origin: they only read, and
+// respond alike to every caller. Load balancers use some of them.
 var originFreeRoutes = map[string]bool{
 	"GET /health": true, "GET /ready": true, "/": true, "GET /{$}": true, "GET /icon.svg": true, "GET /assets/": true,
 }
 
-// TestAttackRebindingOnEveryRoute asks every route of the real server as a page
-// elsewhere would have a browser do: under a name that was made to point here,
-// and from another origin.
+// TestAttackRebindingOnEveryRoute sends requests as a browser does on behalf of a page of
+// another site: with a Host name that resolves to this server, and with another Origin.
 func TestAttackRebindingOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	url, srv := start(t, config.Sources{})
@@ -30,15 +29,15 @@ func TestAttackRebindingOnEveryRoute(t *testing.T) {
 			method, path = http.MethodPost, route.Pattern
 		}
 		path = wildcard.ReplaceAllString(path, "x")
-		for name, tricked := range map[string][2]string{
-			"another name":   {"Host", "evil.example"},
-			"another origin": {"Origin", "https://evil.example"},
-			"a sandbox":      {"Origin", "null"},
+		for name, header := range map[string][2]string{
+			"another Host":     {"Host", "evil.example"},
+			"another Origin":   {"Origin", "https://evil.example"},
+			"a sandboxed page": {"Origin", "null"},
 		} {
-			response := httpjsontest.Open(t, method, url+path, "{}", tricked[0], tricked[1])
+			response := httpjsontest.Open(t, method, url+path, "{}", header[0], header[1])
 			response.Body.Close()
 			if response.StatusCode != http.StatusForbidden {
-				t.Errorf("%s by %s: %s", route.Pattern, name, response.Status)
+				t.Errorf("%s with %s: %s", route.Pattern, name, response.Status)
 			}
 		}
 	}

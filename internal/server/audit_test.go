@@ -2,8 +2,10 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// requestAs sends a request with a key.
+// requestAs sends a request with a key and returns the status and the body.
 func requestAs(t *testing.T, token, method, url, body string) (int, string) {
 	t.Helper()
 	name, value := httpjsontest.Bearer(token)
@@ -23,16 +25,14 @@ func requestAs(t *testing.T, token, method, url, body string) (int, string) {
 	return answer.StatusCode, text
 }
 
-// What changes the srv is in the log under the name of who did it, whichever
-// entry they came by, with the node's name.
-func TestWhatAdministratorsDoIsKept(t *testing.T) {
+// TestAdministratorsAreAudited checks that the audit log has an entry for everything an
+// administrator changes, with the caller and the node, wherever the request came from.
+func TestAdministratorsAreAudited(t *testing.T) {
 	t.Parallel()
-	fine := &shop{}
-	pinned := &shop{}
 	extra := serveTools(t, "extra", &shop{})
 	startup := filepath.Join(t.TempDir(), "startup.lua")
 	configtest.ReplaceFile(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
-	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", fine) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", pinned) + "\"\n"
+	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", &shop{}) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", &shop{}) + "\"\n"
 	file := configtest.WriteFile(t, base)
 	url, srv := start(t, config.Sources{
 		File: file, Env: config.Environment{"ROOT": "root-token"},
@@ -41,7 +41,6 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
 	srv.catalog.Refresh(t.Context())
 	root := keyClient{t, url, "root-token"}
-
 	do := func(status int, method, path, token, body string) string {
 		t.Helper()
 		got, text := requestAs(t, token, method, url+path, body)
@@ -73,8 +72,8 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		_, after, _ := strings.Cut(answer, `approval_id":"`)
 		id, _, _ = strings.Cut(after, `"`)
 	}
-	if said := root.call("approval_decide", `{"id":"`+id+`","decision":"deny"}`); strings.Contains(said, `"isError":true`) {
-		t.Fatalf("%s\n%s", answer, said)
+	if text := root.call("approval_decide", `{"id":"`+id+`","decision":"deny"}`); strings.Contains(text, `"isError":true`) {
+		t.Fatalf("%s\n%s", answer, text)
 	}
 	configtest.ReplaceFile(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
 	clocktest.Await(t, func() bool { return len(srv.policy.Settings().Rules) == 1 })
@@ -85,11 +84,11 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := map[string]audit.Entry{}
+	logged := map[string]bool{}
 	for _, e := range entries {
-		kept[e.Action+" "+e.Subject+" "+e.Decision+" "+e.Who] = e
+		logged[e.Action+" "+e.Subject+" "+e.Decision+" "+e.Who] = true
 		if e.Node != "west" {
-			t.Errorf("an entry of node %q: %+v", e.Node, e)
+			t.Errorf("entry of node %q, want west: %+v", e.Node, e)
 		}
 	}
 	for _, want := range []string{
@@ -101,33 +100,31 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		"approval.denied fine.buy allow key:root",
 		"policy.change " + file + " allow local", "config.reload " + file + " allow local",
 	} {
-		if _, ok := kept[want]; !ok {
-			t.Errorf("the log does not have: %s", want)
+		if !logged[want] {
+			t.Errorf("no entry %q", want)
 		}
 	}
 	if t.Failed() {
-		for name := range kept {
-			t.Log(name)
-		}
+		t.Logf("entries %q", slices.Sorted(maps.Keys(logged)))
 	}
 }
 
-// Two nodes on one Postgres have a chain each; one of them verifies both, and finds
-// what was changed in the other's.
+// TestChainsOfNodesVerify checks that two nodes on one database have a chain each, and
+// that either of them verifies both.
 func TestChainsOfNodesVerify(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	var houses []*Server
+	var servers []*Server
 	for _, name := range []string{"west", "east"} {
 		url, srv := start(t, config.Sources{Env: config.Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})
-		houses = append(houses, srv)
+		servers = append(servers, srv)
 		connect(t, url).call("lua_eval", map[string]any{"code": "return 1"})
 	}
 	clocktest.Await(t, func() bool {
-		chains, err := houses[0].audit.Chains(t.Context())
+		chains, err := servers[0].audit.Chains(t.Context())
 		return err == nil && len(chains) == 2
 	})
-	verified, err := houses[0].audit.Verify(t.Context())
+	verified, err := servers[0].audit.Verify(t.Context())
 	if err != nil || len(verified) != 2 || verified[0].Node != "east" || verified[1].Node != "west" {
 		t.Fatalf("%+v %v", verified, err)
 	}

@@ -23,25 +23,25 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// A backup whose tables are newer than those this program makes, or of a kind it
-// does not know, is refused before anything is unpacked; one of its own is not.
-func TestABackupOfALaterProgramIsRefused(t *testing.T) {
+// TestRestoreRefusesNewerBackups checks that a backup with newer or unknown tables is
+// refused before any file is written, and that one of this version is restored.
+func TestRestoreRefusesNewerBackups(t *testing.T) {
 	t.Parallel()
 	known, err := knownMigrations(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for set, want := range map[string]string{
-		"job":       `its tables "job" are at version 9999`,
-		"yet_to_be": `its tables "yet_to_be" are at version 9999, known is 0`,
-		"":          "",
+		"job":    `its tables "job" are at version 9999`,
+		"future": `its tables "future" are at version 9999, known is 0`,
+		"":       "",
 	} {
 		folder := t.TempDir()
 		loaded := func(name string) *config.Loaded {
 			data := filepath.Join(folder, name)
 			return &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
 		}
-		d, err := db.Open(t.Context(), loaded("there").Database, db.Options{})
+		d, err := db.Open(t.Context(), loaded("source").Database, db.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,26 +56,26 @@ func TestABackupOfALaterProgramIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := createBackup(t, loaded("there"), &file, "99.0"); err != nil {
+		if err := createBackup(t, loaded("source"), &file, "99.0"); err != nil {
 			t.Fatal(err)
 		}
-		_, err = restoreBackup(t, loaded("here"), &file)
-		left, _ := filepath.Glob(filepath.Join(folder, "here*"))
+		_, err = restoreBackup(t, loaded("target"), &file)
+		left, _ := filepath.Glob(filepath.Join(folder, "target*"))
 		if want == "" {
-			if _, lost := os.Stat(filepath.Join(folder, "here", config.DatabaseFile)); err != nil || lost != nil {
-				t.Errorf("one of its own: %v, %v", err, lost)
+			if _, missing := os.Stat(filepath.Join(folder, "target", config.DatabaseFile)); err != nil || missing != nil {
+				t.Errorf("backup of this version: %v, %v", err, missing)
 			}
 			continue
 		}
 		if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), want) || !strings.Contains(fault.HintOf(err), "luanette 99.0 or newer") || len(left) > 0 {
-			t.Errorf("%s: %v (%s), left behind %v", set, err, fault.HintOf(err), left)
+			t.Errorf("newer tables of %s: error %v, hint %q, files %v", set, err, fault.HintOf(err), left)
 		}
 	}
 }
 
-// A restore knows all tables that a node makes, and has no counters to set: what a
-// node keeps is in rows alone.
-func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
+// TestRestoreKnowsAllTables checks that a restore knows the tables of every package, and
+// that no table has a sequence, which a restore would have to set.
+func TestRestoreKnowsAllTables(t *testing.T) {
 	t.Parallel()
 	known, err := knownMigrations(t.Context())
 	if err != nil {
@@ -86,7 +86,7 @@ func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
 	err = db.ReadDump(t.Context(), database, func(d *db.Dump) error {
 		for set, version := range backup.NewHeader(d, "").Schema {
 			if known[set] == nil {
-				t.Errorf("the tables %q, at version %d, are not known", set, version)
+				t.Errorf("unknown tables %q at version %d", set, version)
 			}
 		}
 		return nil
@@ -94,21 +94,21 @@ func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var counters []string
+	var sequences []string
 	err = srv.store.Read(t.Context(), func(tx *db.Tx) error {
-		counters, err = db.All(t.Context(), tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
+		sequences, err = db.All(t.Context(), tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
 			`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.relkind = 'S' AND n.nspname IN (current_schema(), current_schema() || '_dbos') AND c.relname NOT LIKE 'migrations%'`)
 		return err
 	})
-	if err != nil || len(counters) > 0 {
-		t.Errorf("counters %v (%v)", counters, err)
+	if err != nil || len(sequences) > 0 {
+		t.Errorf("sequences %v (%v)", sequences, err)
 	}
 }
 
-// What a serving node keeps is the same row for row after it was restored to a
-// database of either kind, and contents are where that has them.
-func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
+// TestBackupAndRestore restores the backup of a running node into both kinds of database
+// and compares all rows and contents.
+func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	for from, makeFrom := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(from, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 			ref := storeArtifact(t, node.srv)
 			var file bytes.Buffer
 			var want map[string][][]any
-			clocktest.Await(t, func() bool { // until the node writes nothing of its own meanwhile
+			clocktest.Await(t, func() bool { // until the node writes nothing during the backup
 				file.Reset()
 				before := rowsOf(t, node.srv.config.Database)
 				if err := createBackup(t, node.srv.config, &file, "test"); err != nil {
@@ -138,7 +138,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 				got := rowsOf(t, loaded.Database)
 				for table := range want {
 					if !reflect.DeepEqual(got[table], want[table]) {
-						t.Errorf("to %s: %s has %d rows, want %d, or they are not the same", to, table, len(got[table]), len(want[table]))
+						t.Errorf("to %s: the rows of %s differ: got %d, want %d", to, table, len(got[table]), len(want[table]))
 					}
 				}
 				restored := startNode(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
@@ -148,34 +148,34 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 	}
 }
 
-// storeArtifact puts an artifact with a large content there.
-func storeArtifact(t *testing.T, h *Server) artifact.Artifact {
+// storeArtifact stores an artifact with a large content.
+func storeArtifact(t *testing.T, srv *Server) artifact.Artifact {
 	t.Helper()
-	content := bytes.Repeat([]byte("all of it and more "), 200_000)
-	a, _, err := h.contents.Store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
+	content := bytes.Repeat([]byte("content "), 500_000)
+	a, _, err := srv.contents.Store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// checkArtifact finds it by its words, and reads it.
-func checkArtifact(t *testing.T, h *Server, want artifact.Artifact) {
+// checkArtifact searches for the artifact and reads its content.
+func checkArtifact(t *testing.T, srv *Server, want artifact.Artifact) {
 	t.Helper()
 	for _, words := range []string{"nocturne", "épopée"} {
-		page, err := h.contents.Store.Search(t.Context(), artifact.Query{Vibe: words})
+		page, err := srv.contents.Store.Search(t.Context(), artifact.Query{Vibe: words})
 		if err != nil || len(page.Artifacts) != 1 || page.Artifacts[0].Hash != want.Hash {
 			t.Errorf("%q finds %+v (%v)", words, page, err)
 		}
 	}
-	content, err := h.contents.Store.Read(t.Context(), want.Hash, 1<<30)
+	content, err := srv.contents.Store.Read(t.Context(), want.Hash, 1<<30)
 	if err != nil || int64(len(content)) != want.Size {
 		t.Errorf("read %d bytes (%v), want %d", len(content), err, want.Size)
 	}
 }
 
-// rowsOf returns the rows of a database, without those that change by themselves and
-// those that hold contents, which differ between databases.
+// rowsOf returns the rows of all tables, except tables that change all the time and those
+// of contents, which only some databases have.
 func rowsOf(t *testing.T, address string) map[string][][]any {
 	t.Helper()
 	all := map[string][][]any{}
@@ -201,8 +201,8 @@ func rowsOf(t *testing.T, address string) map[string][][]any {
 	return all
 }
 
-// A restore says which nodes use the database that it would have filled.
-func TestARestoreNamesRunningNodes(t *testing.T) {
+// TestRestoreRefusesADatabaseInUse checks that the error names the running nodes.
+func TestRestoreRefusesADatabaseInUse(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	node := startNode(t, database, "busy", "")
@@ -216,7 +216,7 @@ func TestARestoreNamesRunningNodes(t *testing.T) {
 		t.Errorf("Restore = %v", err)
 	}
 	if _, err := os.Stat(loaded.Data); err == nil {
-		t.Error("the data folder was made")
+		t.Error("the data folder was created")
 	}
 }
 

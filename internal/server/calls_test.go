@@ -12,13 +12,14 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// A call at /mcp/{namespace} is counted, told and traced like one at /mcp.
-func TestRelayedCallsAreSeen(t *testing.T) {
+// TestRelayedCallsAreObserved checks that calls at /mcp/NAME have the same statistics,
+// events and traces as calls at /mcp.
+func TestRelayedCallsAreObserved(t *testing.T) {
 	t.Parallel()
-	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.far]\nurl = \""+serveTools(t, "far", echoTool{})+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
 	srv.upstreams.Await(t.Context(), "far")
-	heard := srv.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
-	defer heard.Close()
+	ended := srv.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
+	defer ended.Close()
 	client := keyClient{t, url, ""}
 	for _, path := range []string{"/mcp/far", "/mcp"} {
 		params := `"name":"echo","arguments":{"text":"hi"}`
@@ -28,16 +29,16 @@ func TestRelayedCallsAreSeen(t *testing.T) {
 		if status, text := client.rpc(path, "tools/call", params); status != http.StatusOK || strings.Contains(text, `"isError":true`) {
 			t.Fatalf("%s: %d %s", path, status, text)
 		}
-		e, err := heard.Next(t.Context())
-		if ended, ok := e.Data.(catalog.CallEnded); err != nil || !ok || ended.Namespace != "far" || ended.Tool != "echo" || ended.Error != "" {
-			t.Errorf("%s: told %+v, %v", path, e.Data, err)
+		e, err := ended.Next(t.Context())
+		if call, ok := e.Data.(catalog.CallEnded); err != nil || !ok || call.Namespace != "far" || call.Tool != "echo" || call.Error != "" {
+			t.Errorf("%s: event %+v, %v", path, e.Data, err)
 		}
 	}
 	if stats, _ := srv.catalog.Stats(t.Context(), "far"); stats.Calls != 2 || stats.LastTool != "echo" {
-		t.Errorf("counted %+v", stats)
+		t.Errorf("statistics %+v", stats)
 	}
 	if status, text := client.rpc("/mcp/far", "tools/call", `"name":"secret","arguments":{}`); !strings.Contains(text, "far.secret is not allowed") {
-		t.Errorf("what the policy denies: %d %s", status, text)
+		t.Errorf("a tool that the policy denies: %d %s", status, text)
 	}
 	var names []string
 	for _, trace := range srv.telemetry.Traces().List(10) {

@@ -14,18 +14,17 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// BenchmarkFirstWord measures how long a model's first word is on its way through the
-// whole srv: from the provider about to send it to a client of POST
-// /api/v1/chat/stream reading it. Both connections, the provider's library, the agent,
-// the line of the person and the entry are in it, and on a busy machine the scheduler.
+// BenchmarkFirstWord measures the time from when the provider sends the first word of an
+// answer until a client of POST /api/v1/chat/stream has read it. It includes both
+// connections, the provider's library, the agent and the user's queue.
 //
 //	make bench-chat
 func BenchmarkFirstWord(b *testing.B) {
 	for _, provider := range []string{"anthropic", "openai"} {
 		b.Run(provider, func(b *testing.B) {
-			spoken := make(chan time.Time, 1)
+			sent := make(chan time.Time, 1)
 			model := llmtest.Start(b, func(llmtest.Request) llmtest.Step {
-				return llmtest.Step{Say: []string{"first ", "second"}, Spoken: func() { spoken <- time.Now() }}
+				return llmtest.Step{Say: []string{"first ", "second"}, Spoken: func() { sent <- time.Now() }}
 			})
 			url, _ := start(b, config.Sources{
 				Env: config.Environment{"ANTHROPIC_API_KEY": llmtest.Key, "OPENAI_API_KEY": llmtest.Key},
@@ -35,7 +34,7 @@ func BenchmarkFirstWord(b *testing.B) {
 			})
 			var took []time.Duration
 			for b.Loop() {
-				took = append(took, firstWord(b, url, spoken))
+				took = append(took, firstWord(b, url, sent))
 			}
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
@@ -44,8 +43,8 @@ func BenchmarkFirstWord(b *testing.B) {
 	}
 }
 
-// firstWord says something and tells how long the answer's first word took.
-func firstWord(b *testing.B, url string, spoken <-chan time.Time) time.Duration {
+// firstWord sends a message and returns how long the first word of the answer took.
+func firstWord(b *testing.B, url string, sent <-chan time.Time) time.Duration {
 	b.Helper()
 	body := strings.NewReader(`{"client_id":"bench","user_id":"u","message":"go"}`)
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url+"/api/v1/chat/stream", body)
@@ -65,7 +64,7 @@ func firstWord(b *testing.B, url string, spoken <-chan time.Time) time.Duration 
 		b.Fatal(err)
 	}
 	select {
-	case at := <-spoken:
+	case at := <-sent:
 		return read.Sub(at)
 	default:
 		b.Fatalf("no answer: %s", answer.Status)

@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// TestAttackCompiledCode leaves the folder of compiled code open to others, who
-// could put code of their own there.
+// TestAttackCompiledCode lets other users write to the folder of compiled code, where
+// they could put their own.
 func TestAttackCompiledCode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -26,6 +26,6 @@ func TestAttackCompiledCode(t *testing.T) {
 	}
 	_, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: config.Environment{}})
 	if fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "chmod go-w") {
-		t.Errorf("%v (%s)", err, fault.HintOf(err))
+		t.Errorf("error %v, hint %q", err, fault.HintOf(err))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/typedecl/typedecltest"
 )
 
-// modelClient is an MCP client as a model has it: what it is shown is what comes over
-// the wire.
+// modelClient is an MCP client that sees what a model sees.
 type modelClient struct {
 	t    *testing.T
 	srv  *Server
@@ -54,8 +54,9 @@ func startModelClient(t *testing.T, folder string, settings map[string]string) m
 	return modelClient{t, srv, connectPeer(t, url)}
 }
 
-// listTools is the names of the tools shown, and what they and the instructions cost.
-func (v modelClient) listTools() (names []string, cost int) {
+// listTools returns the names of the listed tools, and how many tokens their definitions
+// and the instructions take.
+func (v modelClient) listTools() (names []string, tokens int) {
 	v.t.Helper()
 	_, _, instructions, err := v.peer.Describe(v.t.Context())
 	if err != nil {
@@ -70,12 +71,12 @@ func (v modelClient) listTools() (names []string, cost int) {
 	for _, d := range definitions {
 		name, _ := rawjson.GetText(d, "name")
 		names = append(names, name)
-		cost += tokencount.Estimate(string(d))
+		tokens += tokencount.Estimate(string(d))
 	}
-	return names, cost + tokencount.Estimate(string(instructions))
+	return names, tokens + tokencount.Estimate(string(instructions))
 }
 
-// call calls a tool as a model does, without asking for more than is shown.
+// call calls a tool and does not ask for the whole result.
 func (v modelClient) call(name string, args any) tool.View {
 	v.t.Helper()
 	params, err := json.Marshal(map[string]any{"name": name, "arguments": args})
@@ -93,7 +94,7 @@ func (v modelClient) call(name string, args any) tool.View {
 	return view
 }
 
-// runCode executes code that must end well, and returns what it returned.
+// runCode runs code, which must succeed, and returns its result.
 func (v modelClient) runCode(code string) json.RawMessage {
 	v.t.Helper()
 	view := v.call("execute_code", map[string]any{"code": code, "timeout_ms": 30_000})
@@ -104,7 +105,7 @@ func (v modelClient) runCode(code string) json.RawMessage {
 	return result
 }
 
-// checkSearch is the first tool that a search finds of those a name begins with.
+// checkSearch checks that a search finds a tool, with its signature.
 func (v modelClient) checkSearch(query, want string) {
 	v.t.Helper()
 	var found builtin.Found
@@ -112,22 +113,22 @@ func (v modelClient) checkSearch(query, want string) {
 		v.t.Fatal(err)
 	}
 	if !slices.ContainsFunc(found.Tools, func(f builtin.FoundTool) bool { return f.Name == want && strings.HasPrefix(f.Signature, "(") }) {
-		v.t.Errorf("%q finds %+v, not %s", query, found.Tools, want)
+		v.t.Errorf("the search for %q finds %+v, want %s", query, found.Tools, want)
 	}
 }
 
-// TestCodeMode is what a client does with real servers and more tools than it
-// wants to read: search, read definitions, execute.
+// TestCodeMode uses real servers with many tools in code mode: it searches, reads
+// definitions and runs code.
 func TestCodeMode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	v := startModelClient(t, folder, nil)
 	if !v.srv.ownTools.Has("execute_code") {
-		t.Fatal("the menu has no execute_code")
+		t.Fatal("there is no tool execute_code")
 	}
-	names, cost := v.listTools()
-	if !slices.Equal(names, []string{"execute_code", "get_tool_definitions", "search_tools"}) || cost > 700 {
-		t.Errorf("the menu is %v in %d tokens, want three tools in 700", names, cost)
+	names, tokens := v.listTools()
+	if !slices.Equal(names, []string{"execute_code", "get_tool_definitions", "search_tools"}) || tokens > 700 {
+		t.Errorf("listed %v in %d tokens, want three tools in at most 700", names, tokens)
 	}
 	v.checkSearch("save text to a file", "fs.write_file")
 	v.checkSearch("remember something in the knowledge graph", "memory.create_entities")
@@ -139,7 +140,7 @@ func TestCodeMode(t *testing.T) {
 		t.Fatalf("%s, %v", declared.Text(), err)
 	}
 	result := v.runCode(`
-		const path = ` + quoted(filepath.Join(folder, "note.txt")) + `;
+		const path = ` + strconv.Quote(filepath.Join(folder, "note.txt")) + `;
 		const [written, stored] = await Promise.all([
 			mcp.fs.write_file({ path, content: "from code" }),
 			mcp.memory.create_entities({ entities: [{ name: "Ada", entityType: "person", observations: ["wrote programs"] }] }),
@@ -155,45 +156,22 @@ func TestCodeMode(t *testing.T) {
 	v.checkSearchInCode()
 	v.checkLearnedShapes()
 	v.checkLargeResults()
-	for _, code := range codeModeExamples(t, "js") {
+	page, err := os.ReadFile("../../docs/code_mode.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := configtest.CodeBlocks(string(page), "js")
+	if len(examples) == 0 {
+		t.Fatal("docs/code_mode.md has no example in JavaScript")
+	}
+	for _, code := range examples {
 		if result := v.runCode(strings.ReplaceAll(code, "FOLDER", folder)); len(result) < 10 {
 			t.Errorf("docs/code_mode.md:\n%s\nreturned %s", code, result)
 		}
 	}
 }
 
-// codeModeExamples are the examples in a language of the page about code mode.
-func codeModeExamples(t *testing.T, language string) (examples []string) {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/code_mode.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range strings.Split(string(page), "\n```"+language+"\n")[1:] {
-		code, _, _ := strings.Cut(part, "\n```")
-		examples = append(examples, code)
-	}
-	if len(examples) == 0 {
-		t.Fatalf("docs/code_mode.md shows no %s", language)
-	}
-	return examples
-}
-
-func TestCodeModeSettingsAreReal(t *testing.T) {
-	t.Parallel()
-	path := configtest.WriteFile(t, codeModeExamples(t, "toml")[0])
-	loaded, err := config.Load(config.Sources{File: path})
-	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.CodeThreshold != builtin.DefaultThreshold {
-		t.Errorf("%+v, %v", loaded, err)
-	}
-	for _, wrong := range []string{"mode = 'cod'", "result_kb = 0"} {
-		if _, err := config.Load(config.Sources{File: configtest.WriteFile(t, "[mcp]\n"+wrong)}); err == nil {
-			t.Errorf("%s is taken", wrong)
-		}
-	}
-}
-
-// checkSearchInCode finds and reads tools without leaving the code.
+// checkSearchInCode searches for a tool and reads its definition inside the code.
 func (v modelClient) checkSearchInCode() {
 	v.t.Helper()
 	result := v.runCode(`const found = await tools.search("sum of two numbers"); return [found[0].name, await tools.describe(found[0].name, "typescript")]`)
@@ -203,8 +181,8 @@ func (v modelClient) checkSearchInCode() {
 	}
 }
 
-// checkLearnedShapes has a tool without an output schema answer, and then a field be
-// misspelt.
+// checkLearnedShapes checks that the result of a tool without an output schema is learned,
+// and that an unknown field is reported with the nearest known one.
 func (v modelClient) checkLearnedShapes() {
 	v.t.Helper()
 	v.runCode(`return await mcp.everything.echo({ message: '{"title": {"text": "x"}, "size": 3}' })`)
@@ -223,7 +201,7 @@ func (v modelClient) checkLearnedShapes() {
 	}
 }
 
-// checkLargeResults keeps what is too much out of the way, for later code.
+// checkLargeResults checks that a large result is stored and can be read by later code.
 func (v modelClient) checkLargeResults() {
 	v.t.Helper()
 	view := v.call("execute_code", map[string]any{"code": `return Array.from({ length: 5000 }, (_, i) => ({ id: i, name: "item " + i }))`})
@@ -234,7 +212,7 @@ func (v modelClient) checkLargeResults() {
 		v.t.Fatalf("%v: %.500s", err, view.Structured)
 	}
 	if n := len(view.Structured) + len(view.Text()); n > 4000 {
-		v.t.Errorf("%d bytes are shown of it", n)
+		v.t.Errorf("%d bytes of the large result are returned, want at most 4000", n)
 	}
 	result := v.runCode(`const [page, total] = await results.slice("` + shown.Result.Handle + `", "", 4998, 10); return [page, total]`)
 	if !strings.Contains(string(result), `"item 4999"`) || !strings.Contains(string(result), "5000") {
@@ -242,14 +220,9 @@ func (v modelClient) checkLargeResults() {
 	}
 }
 
-func quoted(text string) string {
-	raw, _ := json.Marshal(text) // strings always encode
-	return string(raw)
-}
-
-// TestRealServersAreDeclared has the compiler judge the declarations of all tools
-// that real servers have.
-func TestRealServersAreDeclared(t *testing.T) {
+// TestDeclarationsCompile compiles the TypeScript declarations of all tools of real
+// servers.
+func TestDeclarationsCompile(t *testing.T) {
 	t.Parallel()
 	v := startModelClient(t, t.TempDir(), map[string]string{"mcp.mode": "direct"})
 	raw, err := v.peer.Request(t.Context(), "resources/read", json.RawMessage(`{"uri":"lua://tools"}`), nil)
@@ -267,11 +240,11 @@ func TestRealServersAreDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	sources := map[string]string{}
-	others := 0
-	for _, one := range listed.Tools {
-		name := tool.Ref{Space: one.Namespace, Name: one.Name}.String()
-		if one.Namespace != "" {
-			others++
+	upstreamTools := 0
+	for _, listed := range listed.Tools {
+		name := tool.Ref{Space: listed.Namespace, Name: listed.Name}.String()
+		if listed.Namespace != "" {
+			upstreamTools++
 		}
 		var got builtin.Definitions
 		view := v.call("get_tool_definitions", map[string]any{"names": []string{name}, "format": "typescript"})
@@ -280,8 +253,8 @@ func TestRealServersAreDeclared(t *testing.T) {
 		}
 		sources[name] = got.Declarations
 	}
-	if others < 60 {
-		t.Errorf("only %d tools of others", others)
+	if upstreamTools < 60 {
+		t.Errorf("only %d tools of upstreams", upstreamTools)
 	}
 	for name, problems := range typedecltest.Check(t, sources) {
 		t.Errorf("%s: %v\n%s", name, problems, sources[name])

@@ -43,7 +43,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A request that is too large is refused before all of it is read.
+// TestTooLargeRequestsAreRefused checks that a request that is too large is refused before
+// all of it is read.
 func TestTooLargeRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, config.Sources{})
@@ -61,7 +62,7 @@ func TestTooLargeRequestsAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, _ = io.WriteString(conn, tt.request) }() // it may be cut off
+		go func() { _, _ = io.WriteString(conn, tt.request) }() // the server may close the connection first
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

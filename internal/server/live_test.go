@@ -20,9 +20,9 @@ import (
 	"github.com/luanette/luanette/internal/music/hootenanny"
 )
 
-// Every setting that is changed while the server runs either takes effect at once
-// or is said to wait for a restart: in the log, in /health and in the event.
-func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
+// TestEverySettingTakesEffectOrNeedsARestart changes every setting of a running server. It
+// must either take effect at once or be reported as needing a restart.
+func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{})
 	config.TuneCollector(srv.config.GCPercent, nil) // as the program does
@@ -37,27 +37,26 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 	for i, k := range config.Entries(&srv.config.Config) {
 		before := liveState(t, srv)
 		fresh := *srv.config
-		knob := config.Entries(&fresh.Config)[i]
-		changeValue(t, knob.Value, other[k.Key])
-		heard := srv.bus.Subscribe(event.Options{Types: []string{"config.update"}})
+		changeValue(t, config.Entries(&fresh.Config)[i].Value, other[k.Key])
+		updates := srv.bus.Subscribe(event.Options{Types: []string{"config.update"}})
 		applyConfig(t, srv, &fresh)
-		took := liveState(t, srv) != before
+		effective := liveState(t, srv) != before
 		waits := slices.Contains(srv.restartNeeded(), k.Key)
-		if took == waits || took != k.Live {
-			t.Errorf("%s: tagged live %v, took effect %v, waits for a restart %v", k.Key, k.Live, took, waits)
+		if effective == waits || effective != k.Live {
+			t.Errorf("%s: tagged live %v, took effect %v, needs a restart %v", k.Key, k.Live, effective, waits)
 		}
-		if e, ok := heard.Poll(); !ok || e.Data.(config.Updated).Restart != waits || !strings.HasPrefix(e.Data.(config.Updated).Key, k.Key) {
-			t.Errorf("%s: told %+v", k.Key, e)
+		if e, ok := updates.Poll(); !ok || e.Data.(config.Updated).Restart != waits || !strings.HasPrefix(e.Data.(config.Updated).Key, k.Key) {
+			t.Errorf("%s: event %+v", k.Key, e)
 		}
-		heard.Close()
-		applyConfig(t, srv, srv.config) // back
+		updates.Close()
+		applyConfig(t, srv, srv.config)
 		if now := liveState(t, srv); now != before || len(srv.restartNeeded()) > 0 {
-			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.Key, srv.restartNeeded(), before, now)
+			t.Fatalf("%s was not restored: %v\n%s\n%s", k.Key, srv.restartNeeded(), before, now)
 		}
 	}
 }
 
-// So does every setting of an upstream: at once, all of them.
+// TestEverySettingOfAnUpstreamTakesEffect checks that all settings of upstreams are live.
 func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
@@ -70,7 +69,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("toml"), ",")
 		fresh := *srv.config
 		one := fresh.Upstreams["one"]
-		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // of programs
+		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // only of programs
 			one.URL, one.Command = "", "true"
 		}
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
@@ -80,12 +79,12 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
 		applyConfig(t, srv, &fresh)
 		if liveState(t, srv) == before {
-			t.Errorf("upstreams.one.%s: changed, and nothing is another", name)
+			t.Errorf("upstreams.one.%s: a change has no effect", name)
 		}
 	}
 }
 
-// applyConfig has a srv go by a configuration.
+// applyConfig applies a configuration to a running server.
 func applyConfig(t *testing.T, srv *Server, config *config.Loaded) {
 	t.Helper()
 	srv.reloads.Lock()
@@ -95,7 +94,7 @@ func applyConfig(t *testing.T, srv *Server, config *config.Loaded) {
 	}
 }
 
-// changeValue gives a field the value, or any other than it has.
+// changeValue sets a field to value, or to any other value if that is nil.
 func changeValue(t *testing.T, field reflect.Value, value any) {
 	t.Helper()
 	if value != nil {
@@ -123,17 +122,17 @@ func changeValue(t *testing.T, field reflect.Value, value any) {
 		changeValue(t, one, nil)
 		fresh.SetMapIndex(reflect.ValueOf("x"), one)
 		field.Set(fresh)
-	case reflect.Struct: // one of a table: that it is there is enough
+	case reflect.Struct: // a new entry of a table; its existence is the change
 	default:
 		t.Fatalf("no other value for a %s", field.Type())
 	}
 }
 
-// liveState is what the parts of a server use of the settings that can change while it runs.
-func liveState(t *testing.T, h *Server) string {
+// liveState returns the values that the parts of a server use for the live settings.
+func liveState(t *testing.T, srv *Server) string {
 	t.Helper()
-	specs, rules := h.upstreams.Configured()
-	shown, err := h.menu.Tools(t.Context())
+	specs, rules := srv.upstreams.Configured()
+	shown, err := srv.menu.Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,18 +140,18 @@ func liveState(t *testing.T, h *Server) string {
 	metrics.Read(collector)
 	modes := []any{}
 	for _, name := range []string{"one", "new", "x"} {
-		modes = append(modes, h.pins.ModeOf(name), h.limits(name))
+		modes = append(modes, srv.pins.ModeOf(name), srv.limits(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))
 	}
-	return fmt.Sprint(rules, *h.policy.Settings(), h.approvals.Policy(), modes, len(shown), h.log.Enabled(t.Context(), slog.LevelInfo),
-		h.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), h.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}))
+	return fmt.Sprint(rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
+		srv.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}))
 }
 
-// What a variable or a flag says holds whatever is written into the file, and limits
-// of an upstream in it are heeded by the next call.
-func TestAReloadAppliesVariablesFlagsAndLimits(t *testing.T) {
+// TestReload checks that variables and flags take precedence over a changed file, and that
+// new limits of an upstream apply to the next call.
+func TestReload(t *testing.T) {
 	t.Parallel()
 	other, _ := start(t, config.Sources{})
 	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"
@@ -171,12 +170,12 @@ func TestAReloadAppliesVariablesFlagsAndLimits(t *testing.T) {
 	configtest.ReplaceFile(t, file, "approve = \"never\"\nread_only_tools = []\nlisten = \"127.0.0.1:9\"\njobs.workers = 3\n"+up+"rate = 1\n")
 	srv.Reload(t.Context())
 	if p := srv.approvals.Policy(); p.Default != "writes" || !slices.Equal(srv.policy.Settings().Readers, []string{"up.*"}) {
-		t.Errorf("the file won over the environment: %+v, %+v", p, srv.policy.Settings())
+		t.Errorf("the file takes precedence over the environment: %+v, %+v", p, srv.policy.Settings())
 	}
 	if first, second := call(), call(); first != nil || fault.CodeOf(second) != fault.Limit {
 		t.Errorf("with one call a minute: %v, %v", first, second)
 	}
-	if got := srv.restartNeeded(); !slices.Equal(got, []string{"jobs.workers"}) { // listen is a flag's
+	if got := srv.restartNeeded(); !slices.Equal(got, []string{"jobs.workers"}) { // listen is set by a flag
 		t.Errorf("restart needed for %v", got)
 	}
 	var shown strings.Builder

@@ -15,10 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// testMusicHTTP has the same content come and go by tools, over HTTP, by scripts
-// and as resources, wherever the music is.
+// testMusicHTTP stores and reads the same contents with tools, over HTTP, in scripts and as
+// resources.
 func testMusicHTTP(t *testing.T, m *music) {
-	song := bytes.Repeat([]byte("la la la "), 600_000) // more than one piece
+	song := bytes.Repeat([]byte("la la la "), 600_000) // stored in several parts
 	hash := m.store(t, song, "audio/x-song")
 	made := m.call(t, "artifact_create", args{"cas_hash": hash, "mime_type": "audio/x-song", "tags": []string{"kind:song", "of:uploads"}, "creator": "uploader"})
 	id := made["id"].(string)
@@ -27,7 +27,7 @@ func testMusicHTTP(t *testing.T, m *music) {
 	}
 	part := m.call(t, "cas_get", args{"hash": hash, "offset": 9, "length": 5})
 	if part["data"] != base64.StdEncoding.EncodeToString([]byte("la la")) || part["size"] != float64(len(song)) {
-		t.Errorf("a part: %v", part)
+		t.Errorf("part of a content: %v", part)
 	}
 
 	for _, path := range []string{"/artifact/" + id, "/cas/" + hash, "/cas/" + hash[:16]} {
@@ -36,7 +36,7 @@ func testMusicHTTP(t *testing.T, m *music) {
 		}
 	}
 	if status, body := fetch(t, m.url+"/artifact/"+id, "bytes=3-7"); status != http.StatusPartialContent || string(body) != "la la" {
-		t.Errorf("a range: %d %q", status, body)
+		t.Errorf("range request: %d %q", status, body)
 	}
 	if status, body := fetch(t, m.url+"/artifact/"+id+"/meta", ""); status != http.StatusOK || !bytes.Contains(body, []byte(`"of:uploads"`)) {
 		t.Errorf("meta: %d %s", status, body)
@@ -45,16 +45,16 @@ func testMusicHTTP(t *testing.T, m *music) {
 		t.Errorf("list: %d %s", status, body)
 	}
 	if status, _ := fetch(t, m.url+"/cas/"+strings.Repeat("0", 64), ""); status != http.StatusNotFound {
-		t.Errorf("nothing: %d", status)
+		t.Errorf("unknown content: %d, want 404", status)
 	}
 	posted := post(t, m.url+"/cas", "text/x-uploaded", "sent over HTTP")
 	if about := m.call(t, "cas_inspect", args{"hash": posted}); about["mime_type"] != "text/x-uploaded" {
-		t.Errorf("posted: %v", about)
+		t.Errorf("uploaded content: %v", about)
 	}
 	m.testScripts(t, id, hash)
 }
 
-// testScripts has a script and the music tools mean the same by a hash.
+// testScripts checks that scripts and the music tools use the same contents.
 func (m *music) testScripts(t *testing.T, id, hash string) {
 	outcome, err := m.srv.scripts.runner.Run(t.Context(), script.Request{Source: `
 		local id, hash = "` + id + `", "` + hash + `"
@@ -62,14 +62,14 @@ func (m *music) testScripts(t *testing.T, id, hash string) {
 		assert(cas.size(hash) == 5400000 and #cas.read(hash) == 5400000)
 		assert(cas.path(hash) ~= "" and artifact.path(id) == cas.path(hash))
 		assert(not cas.exists(("0"):rep(64)))
-		local mine = cas.store("kept by a script", "text/x-mine")
+		local mine = cas.store("stored by a script", "text/x-mine")
 		local seen = mcp.hootenanny.cas_inspect{hash = mine}
 		return seen.mime_type .. ": " .. cas.read(mine)`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(outcome.Result); !strings.Contains(got, "text/x-mine") || !strings.Contains(got, "kept by a script") {
-		t.Errorf("the script says %s", got)
+	if got := string(outcome.Result); !strings.Contains(got, "text/x-mine") || !strings.Contains(got, "stored by a script") {
+		t.Errorf("the script returns %s", got)
 	}
 	for uri, want := range map[string]string{"hoot://artifact/" + id: hash, "hoot://artifacts/recent": id, "hoot://garden": "tempo"} {
 		if answer, err := m.srv.resources().ReadResource(t.Context(), uri, nil); err != nil || !bytes.Contains(answer, []byte(want)) {
@@ -78,35 +78,35 @@ func (m *music) testScripts(t *testing.T, id, hash string) {
 	}
 }
 
-// Music that comes while the server runs takes over from our own, and gives back
-// when it goes.
-func TestMusicComesAndGoes(t *testing.T) {
+// TestMusicUpstreamAtRunTime checks that an upstream named hootenanny replaces the music
+// backend in this process, until it is removed.
+func TestMusicUpstreamAtRunTime(t *testing.T) {
 	t.Parallel()
-	far := startMusicOverZeroMQ(t)
-	there := far.store(t, []byte("kept elsewhere"), "text/plain")
-	near := startMusic(t)
-	endpoint := far.srv.config.Upstreams[hootenanny.Space].URL
+	remote := startMusicOverZeroMQ(t)
+	hash := remote.store(t, []byte("stored elsewhere"), "text/plain")
+	local := startMusic(t)
+	endpoint := remote.srv.config.Upstreams[hootenanny.Space].URL
 	has := func() bool {
-		status, body := fetch(t, near.url+"/cas/"+there, "")
-		return status == http.StatusOK && string(body) == "kept elsewhere"
+		status, body := fetch(t, local.url+"/cas/"+hash, "")
+		return status == http.StatusOK && string(body) == "stored elsewhere"
 	}
 	if has() {
-		t.Fatal("it is here already")
+		t.Fatal("the local backend has the content of the upstream")
 	}
-	if err := near.srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
+	if err := local.srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
 		t.Fatal(err)
 	}
-	near.srv.upstreams.Await(t.Context(), hootenanny.Space)
-	near.srv.catalog.Refresh(t.Context())
+	local.srv.upstreams.Await(t.Context(), hootenanny.Space)
+	local.srv.catalog.Refresh(t.Context())
 	if !has() {
-		t.Error("what the upstream keeps cannot be had")
+		t.Error("the upstream's content is not found")
 	}
-	if _, err := near.srv.upstreams.Remove(t.Context(), hootenanny.Space); err != nil {
+	if _, err := local.srv.upstreams.Remove(t.Context(), hootenanny.Space); err != nil {
 		t.Fatal(err)
 	}
-	near.srv.catalog.Refresh(t.Context())
-	if view, err := near.try(t, "cas_stats", args{}); err != nil || view.IsError {
-		t.Errorf("our own music did not come back: %v %s", err, view.Text())
+	local.srv.catalog.Refresh(t.Context())
+	if view, err := local.try(t, "cas_stats", args{}); err != nil || view.IsError {
+		t.Errorf("the local backend is not used again: %v %s", err, view.Text())
 	}
 }
 

@@ -24,9 +24,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// The scripts of the first document run as they are against our own hootenanny,
-// and fail where they are meant to.
-func TestDocumentsScriptsRun(t *testing.T) {
+// TestDocumentScripts runs the scripts of document.txtar that use music tools. Those with an
+// expected error must fail.
+func TestDocumentScripts(t *testing.T) {
 	t.Parallel()
 	archive, err := txtar.ParseFile(filepath.Join("..", "scripting", "script", "testdata", "document.txtar"))
 	if err != nil {
@@ -38,7 +38,7 @@ func TestDocumentsScriptsRun(t *testing.T) {
 	}
 	m := &music{}
 	_, srv := start(t, musicSources(t, m, ""))
-	kept, err := srv.contents.PutFile(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
+	stored, err := srv.contents.PutFile(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +52,9 @@ func TestDocumentsScriptsRun(t *testing.T) {
 			continue
 		}
 		music++
-		q := script.Request{Source: strings.ReplaceAll(source, "abc123def456", kept.Hash.Short())}
+		q := script.Request{Source: strings.ReplaceAll(source, "abc123def456", stored.Hash.Short())}
 		if params, given := sections[name+".params"]; given {
-			q.Main, q.Params = true, json.RawMessage(strings.ReplaceAll(params, "abc123def456", kept.Hash.Short()))
+			q.Main, q.Params = true, json.RawMessage(strings.ReplaceAll(params, "abc123def456", stored.Hash.Short()))
 		}
 		_, err := srv.scripts.runner.Run(t.Context(), q)
 		if _, fails := sections[name+".error"]; fails != (err != nil) {
@@ -66,16 +66,16 @@ func TestDocumentsScriptsRun(t *testing.T) {
 	}
 }
 
-// A model that has answered is not asked again when the server stops before the
-// job is over: the journal has its answer.
-func TestMusicJobGoesOnAfterRestart(t *testing.T) {
+// TestMusicJobContinuesAfterRestart stops the server while a job waits for its model. After
+// the restart the job asks the model again and completes, and a replay does not ask it.
+func TestMusicJobContinuesAfterRestart(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
-	stopped := make(chan struct{})
+	var requests atomic.Int32
+	waiting := make(chan struct{})
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server notices that its client is gone only after that
-		if asked.Add(1) == 1 {
-			close(stopped) // the first time the server goes away while it waits
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise a closed connection is not noticed
+		if requests.Add(1) == 1 {
+			close(waiting) // the server stops during the first request
 			<-r.Context().Done()
 			return
 		}
@@ -96,11 +96,11 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 		return srv
 	}
 	first := build()
-	kept, err := first.contents.PutFile(t.Context(), bytes.NewReader(tone(t, 0.5)), "audio/wav")
+	stored, err := first.contents.PutFile(t.Context(), bytes.NewReader(tone(t, 0.5)), "audio/wav")
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _ := json.Marshal(args{"audio_hash": kept.Hash.String()})
+	raw, _ := json.Marshal(args{"audio_hash": stored.Hash.String()})
 	result, err := first.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: hootenanny.Space, Name: "beatthis_analyze"}, Args: raw})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 	if err := json.Unmarshal(view.Structured, &begun); err != nil {
 		t.Fatalf("%s: %v", result.Raw, err)
 	}
-	<-stopped
+	<-waiting
 	if err := first.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 	if err != nil || replayed.Error != nil || string(replayed.Result) != string(done[0].Result) {
 		t.Errorf("replayed %+v, %v", replayed, err)
 	}
-	if n := asked.Load(); n != 2 {
-		t.Errorf("the model was asked %d times", n)
+	if n := requests.Load(); n != 2 {
+		t.Errorf("the model got %d requests, want 2", n)
 	}
 }

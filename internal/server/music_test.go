@@ -31,12 +31,12 @@ import (
 	"github.com/luanette/luanette/internal/music/soundfont/soundfonttest"
 )
 
-// music is the music tools as somebody calls them, in process or over ZeroMQ.
+// music calls the music tools, in process or over ZeroMQ.
 type music struct {
 	source  tool.Source
-	url     string  // of the server in front
-	srv     *Server // which that is
-	folder  string  // whose files may be uploaded
+	url     string // of the server
+	srv     *Server
+	folder  string // whose files may be uploaded
 	models  *models
 	schemas map[string]*jsonschema.Schema
 
@@ -44,8 +44,8 @@ type music struct {
 	called map[string]bool
 }
 
-// TestMusic runs the same tests against the tools in process and in a process's
-// stead over ZeroMQ.
+// TestMusic runs the same tests against the music tools in the server's process and in a
+// backend that is connected over ZeroMQ.
 func TestMusic(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) *music{"in process": startMusic, "over ZeroMQ": startMusicOverZeroMQ} {
@@ -77,7 +77,7 @@ func TestMusic(t *testing.T) {
 	}
 }
 
-// musicSources is a configuration with a folder to read and the stand-in models.
+// musicSources returns a configuration with a folder to read and fake models.
 func musicSources(t *testing.T, m *music, more string) config.Sources {
 	t.Helper()
 	m.folder, m.models = t.TempDir(), newModels(t)
@@ -85,7 +85,7 @@ func musicSources(t *testing.T, m *music, more string) config.Sources {
 	for _, name := range []string{"orpheus", "orpheus_classifier", "orpheus_bridge", "musicgen", "clap", "yue", "beatthis"} {
 		text += fmt.Sprintf("%s = %q\n", name, m.models.url+"/"+name)
 	}
-	text += "orpheus_loops = \"http://127.0.0.1:1\"\n" // nobody is there
+	text += "orpheus_loops = \"http://127.0.0.1:1\"\n" // no service
 	return config.Sources{File: configtest.WriteFile(t, text+more)}
 }
 
@@ -129,7 +129,7 @@ func startMusicOverZeroMQ(t *testing.T) *music {
 	return m
 }
 
-// try calls a tool and returns its result, which is held against its schema.
+// try calls a tool, checks its result against the output schema, and returns it.
 func (m *music) try(t *testing.T, name string, args any) (tool.View, error) {
 	t.Helper()
 	raw, err := json.Marshal(args)
@@ -153,7 +153,7 @@ func (m *music) try(t *testing.T, name string, args any) (tool.View, error) {
 	return view, nil
 }
 
-// checkSchema holds a result against the tool's output schema.
+// checkSchema checks a result against the tool's output schema.
 func (m *music) checkSchema(t *testing.T, name string, view tool.View) {
 	t.Helper()
 	m.mu.Lock()
@@ -175,7 +175,7 @@ func (m *music) checkSchema(t *testing.T, name string, view tool.View) {
 		t.Fatalf("%s: %v in %s", name, err, view.Structured)
 	}
 	if err := m.schemas[name].Validate(value); err != nil {
-		t.Errorf("%s answers %s: %v", name, view.Structured, err)
+		t.Errorf("%s returns %s: %v", name, view.Structured, err)
 	}
 	if view.Text() == "" {
 		t.Errorf("%s: no text", name)
@@ -201,7 +201,7 @@ func compileSchema(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
 
 type args map[string]any
 
-// call calls a tool that succeeds and returns its data.
+// call calls a tool that must succeed, and returns its data.
 func (m *music) call(t *testing.T, name string, with any) args {
 	t.Helper()
 	view, err := m.try(t, name, with)
@@ -215,7 +215,7 @@ func (m *music) call(t *testing.T, name string, with any) args {
 	return data
 }
 
-// refused calls a tool that fails and returns what it says.
+// refused calls a tool that must fail with a code, and returns the error text.
 func (m *music) refused(t *testing.T, name string, with any, code fault.Code) string {
 	t.Helper()
 	view, err := m.try(t, name, with)
@@ -231,16 +231,16 @@ func (m *music) refused(t *testing.T, name string, with any, code fault.Code) st
 	return view.Text()
 }
 
-// store keeps content and returns its hash.
+// store stores a content and returns its hash.
 func (m *music) store(t *testing.T, content []byte, mime string) string {
 	t.Helper()
 	return m.call(t, "cas_store", args{"content_base64": base64.StdEncoding.EncodeToString(content), "mime_type": mime})["hash"].(string)
 }
 
 // finish waits for a job and returns it.
-func (m *music) finish(t *testing.T, begun args) args {
+func (m *music) finish(t *testing.T, started args) args {
 	t.Helper()
-	id := begun["job_id"].(string)
+	id := started["job_id"].(string)
 	for {
 		polled := m.call(t, "job_poll", args{"job_ids": []string{id}, "timeout_ms": 60000, "mode": "all"})
 		if len(polled["pending"].([]any)) == 0 {
@@ -249,16 +249,17 @@ func (m *music) finish(t *testing.T, begun args) args {
 	}
 }
 
-// await is what a job that succeeds comes to.
-func (m *music) await(t *testing.T, begun args) args {
+// await waits for a job that must succeed, and returns its result.
+func (m *music) await(t *testing.T, started args) args {
 	t.Helper()
-	j := m.finish(t, begun)
+	j := m.finish(t, started)
 	if j["status"] != "complete" {
 		t.Fatalf("job %v", j)
 	}
 	return j["result"].(map[string]any)
 }
 
+// song returns a MIDI file with one note after another.
 func song(t *testing.T, keys ...uint8) []byte {
 	t.Helper()
 	events := []smf.Event{smf.SetTempo(0, 500_000)}
@@ -273,6 +274,7 @@ func song(t *testing.T, keys ...uint8) []byte {
 	return raw
 }
 
+// tone returns a WAV file with one second of a sine wave.
 func tone(t *testing.T, level float64) []byte {
 	t.Helper()
 	c := audio.Clip{Channels: 2, Rate: 44100}
@@ -290,7 +292,7 @@ func tone(t *testing.T, level float64) []byte {
 func testContents(t *testing.T, m *music) {
 	hash := m.store(t, []byte("hello, content"), "text/plain")
 	if again := m.store(t, []byte("hello, content"), "text/plain"); again != hash {
-		t.Errorf("the same content is %s and %s", hash, again)
+		t.Errorf("the same content has the hashes %s and %s", hash, again)
 	}
 	about := m.call(t, "cas_inspect", args{"hash": hash[:12]})
 	if about["hash"] != hash || about["mime_type"] != "text/plain" || about["size_bytes"] != 14.0 || about["exists"] != true || about["preview"] != "hello, content" {
@@ -351,7 +353,7 @@ func testArtifacts(t *testing.T, m *music) {
 		t.Errorf("listed %v", list)
 	}
 	if list := m.call(t, "artifact_list", args{"tag": "family:test", "creator": "ada"}); list["count"] != 1.0 {
-		t.Errorf("of ada %v", list)
+		t.Errorf("list of creator ada: %v", list)
 	}
 	page := m.call(t, "artifact_list", args{"tag": "family:test", "limit": 1})
 	next := m.call(t, "artifact_list", args{"tag": "family:test", "limit": 1, "cursor": page["next_cursor"]})
@@ -373,7 +375,7 @@ func testVariations(t *testing.T, m *music) {
 		}
 		ids = append(ids, a["id"])
 		if again := m.call(t, "artifact_create", args{"cas_hash": hash, "variation_set_id": "takes"}); again["variation_index"] != a["variation_index"] {
-			t.Errorf("again it is %v", again)
+			t.Errorf("created again: %v", again)
 		}
 	}
 	list := m.call(t, "artifact_list", args{"variation_set_id": "takes"})
@@ -385,29 +387,29 @@ func testVariations(t *testing.T, m *music) {
 	other := m.store(t, song(t, 80), "audio/midi")
 	m.refused(t, "artifact_create", args{"cas_hash": other, "variation_set_id": "takes", "variation_index": 2}, fault.Conflict)
 	if a := m.call(t, "artifact_create", args{"cas_hash": other, "variation_set_id": "takes", "variation_index": 9}); a["variation_index"] != 9.0 {
-		t.Errorf("at 9 it is %v", a)
+		t.Errorf("variation 9 is %v", a)
 	}
 }
 
 func testGraph(t *testing.T, m *music) {
-	make := func(key uint8, more args) string {
+	create := func(key uint8, more args) string {
 		with := args{"cas_hash": m.store(t, song(t, key), "audio/midi"), "tags": []string{"graph"}}
 		maps.Copy(with, more)
 		return m.call(t, "artifact_create", with)["id"].(string)
 	}
-	root := make(90, args{"creator": "ada", "name": "Morning"})
-	child := make(91, args{"creator": "bob", "parent_id": root})
-	grandchild := make(92, args{"creator": "ada", "parent_id": child})
-	said := m.call(t, "add_annotation", args{"artifact_id": child, "message": "slow and full of rain", "vibe": "melancholic dusk", "source": "critic"})
-	if said["success"] != true || said["artifact_id"] != child {
-		t.Errorf("annotated %v", said)
+	root := create(90, args{"creator": "ada", "name": "Morning"})
+	child := create(91, args{"creator": "bob", "parent_id": root})
+	grandchild := create(92, args{"creator": "ada", "parent_id": child})
+	annotated := m.call(t, "add_annotation", args{"artifact_id": child, "message": "slow and full of rain", "vibe": "melancholic dusk", "source": "critic"})
+	if annotated["success"] != true || annotated["artifact_id"] != child {
+		t.Errorf("annotated %v", annotated)
 	}
 	found := m.call(t, "graph_context", args{"vibe_search": "melancholic rain", "tag": "graph"})
 	if list := found["artifacts"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != child {
-		t.Errorf("by mood %v", found)
+		t.Errorf("found by vibe: %v", found)
 	}
 	if found := m.call(t, "graph_context", args{"tag": "graph", "creator": "ada", "include_annotations": false}); found["summary"].(map[string]any)["total"] != 2.0 {
-		t.Errorf("by tag and creator %v", found)
+		t.Errorf("found by tag and creator: %v", found)
 	}
 	for query, want := range map[string][]string{
 		`tag = graph and creator = ada`:                           {grandchild, root},
@@ -422,7 +424,7 @@ func testGraph(t *testing.T, m *music) {
 		`tag = graph and size < 10`:                               {},
 		`tag = graph and mime = "audio/midi" and has(annotation)`: {child},
 		child: {child},
-		`tag = graph AND NOT (creator = ada OR creator = 'nobody')`:  {child},
+		`tag = graph AND NOT (creator = ada OR creator = 'unknown')`: {child},
 		`tag ~ grap and id = ` + root + ` and not description ~ "x"`: {root},
 	} {
 		result := m.call(t, "graph_query", args{"query": query, "variables": args{"tag": "graph"}})
@@ -467,9 +469,9 @@ func testIdentities(t *testing.T, m *music) {
 	if tagged := m.call(t, "graph_tag", args{"identity_id": "jdxi", "namespace": "role", "value": "synth"}); fmt.Sprint(tagged["tags"]) != "[role:synth]" {
 		t.Errorf("tagged %v", tagged)
 	}
-	wire := args{"from_identity": "jdxi", "from_port": "out", "to_identity": "mixer", "to_port": "in1", "transport": "audio"}
-	connection := m.call(t, "graph_connect", wire)
-	if again := m.call(t, "graph_connect", wire); again["connection_id"] != connection["connection_id"] {
+	ports := args{"from_identity": "jdxi", "from_port": "out", "to_identity": "mixer", "to_port": "in1", "transport": "audio"}
+	connection := m.call(t, "graph_connect", ports)
+	if again := m.call(t, "graph_connect", ports); again["connection_id"] != connection["connection_id"] {
 		t.Errorf("connected twice: %v, %v", connection, again)
 	}
 	for _, tt := range []struct {
@@ -493,8 +495,8 @@ func testIdentities(t *testing.T, m *music) {
 			t.Errorf("%v finds %v", tt.with, found)
 		}
 	}
-	m.refused(t, "graph_tag", args{"identity_id": "nobody", "namespace": "a", "value": "b"}, fault.NotFound)
-	m.refused(t, "graph_connect", args{"from_identity": "jdxi", "from_port": "a", "to_identity": "nobody", "to_port": "b"}, fault.NotFound)
+	m.refused(t, "graph_tag", args{"identity_id": "unknown", "namespace": "a", "value": "b"}, fault.NotFound)
+	m.refused(t, "graph_connect", args{"from_identity": "jdxi", "from_port": "a", "to_identity": "unknown", "to_port": "b"}, fault.NotFound)
 }
 
 const tune = "X:1\nT:Test Reel\nM:4/4\nL:1/8\nQ:1/4=120\nK:G\n|: GABc d2 (3efg | {a}[GBd]4 z4 :|\n"
@@ -508,15 +510,15 @@ func testTunes(t *testing.T, m *music) {
 		t.Errorf("checked %v", checked)
 	}
 	if moved := m.call(t, "abc_transpose", args{"abc": tune, "semitones": 2}); moved["new_key"] != "A" && moved["new_key"] != "A major" || !strings.Contains(moved["abc"].(string), "K:A") {
-		t.Errorf("moved %v", moved)
+		t.Errorf("transposed %v", moved)
 	}
 	if moved := m.call(t, "abc_transpose", args{"abc": tune, "target_key": "D"}); !strings.Contains(moved["abc"].(string), "K:D") {
-		t.Errorf("moved to D %v", moved)
+		t.Errorf("transposed to D: %v", moved)
 	}
 	m.refused(t, "abc_transpose", args{"abc": tune}, fault.InvalidParams)
 	played := m.call(t, "abc_to_midi", args{"abc": tune, "tags": []string{"reel"}, "velocity": 90})
-	if played["mime_type"] != "audio/midi" || played["name"] != "Test Reel" || played["note_count"].(float64) != 24 { // twice: 8 notes, a grace note and a chord of three
-		t.Errorf("played %v", played)
+	if played["mime_type"] != "audio/midi" || played["name"] != "Test Reel" || played["note_count"].(float64) != 24 { // 8 notes, a grace note and a chord of three, repeated
+		t.Errorf("converted %v", played)
 	}
 	m.refused(t, "abc_to_midi", args{"abc": "X:1\nK:C\n[CE"}, fault.InvalidParams)
 }
@@ -575,21 +577,22 @@ func testRender(t *testing.T, m *music) {
 		t.Fatal(err)
 	}
 	clip, _, err := audio.Decode(raw)
-	if err != nil || clip.Rate != 22050 || clip.Channels != 2 || math.Abs(clip.Seconds()-7) > 0.1 { // four beats and three seconds to fade
+	if err != nil || clip.Rate != 22050 || clip.Channels != 2 || math.Abs(clip.Seconds()-7) > 0.1 { // four beats, and three seconds of fading
 		t.Fatalf("%g seconds at %d Hz, %v", clip.Seconds(), clip.Rate, err)
 	}
 	note := clip.Trim(0.5, 1.5).Mono()
 	if a, b := amplitudeAt(note, 440), amplitudeAt(note, 466.16); a < 10*b || a < 0.01 {
-		t.Errorf("440 Hz has %g, its neighbour %g", a, b)
+		t.Errorf("amplitude %g at 440 Hz, %g a semitone above", a, b)
 	}
 	if info := clip.Trim(6, 7).Info(); !info.IsSilent {
-		t.Errorf("the end sounds: %+v", info)
+		t.Errorf("the end is not silent: %+v", info)
 	}
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": font, "soundfont_hash": font}, fault.InvalidParams)
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": midi["content_hash"], "soundfont_hash": midi["content_hash"]}, fault.InvalidParams)
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": strings.Repeat("0", 64), "soundfont_hash": font}, fault.NotFound)
 }
 
+// amplitudeAt returns the amplitude of one frequency.
 func amplitudeAt(c audio.Clip, hz float64) float64 {
 	var re, im float64
 	for i, s := range c.Samples {
@@ -628,16 +631,16 @@ func testGarden(t *testing.T, m *music) {
 	}
 	m.call(t, "garden_play", args{})
 	if state := m.call(t, "garden_emergency_pause", args{}); state["state"] != "paused" {
-		t.Errorf("halted %v", state)
+		t.Errorf("after the emergency pause: %v", state)
 	}
 	m.call(t, "garden_delete_marker", args{"marker_id": marker["marker_id"]})
 	m.call(t, "garden_delete_region", args{"region_id": first["region_id"]})
-	if gone := m.call(t, "garden_clear_regions", args{}); gone["deleted_count"] != 1.0 {
-		t.Errorf("cleared %v", gone)
+	if cleared := m.call(t, "garden_clear_regions", args{}); cleared["deleted_count"] != 1.0 {
+		t.Errorf("cleared %v", cleared)
 	}
 	m.refused(t, "garden_delete_region", args{"region_id": first["region_id"]}, fault.NotFound)
 	m.refused(t, "garden_delete_marker", args{"marker_id": marker["marker_id"]}, fault.NotFound)
-	m.refused(t, "garden_move_region", args{"region_id": "nothing", "new_position": 1}, fault.NotFound)
+	m.refused(t, "garden_move_region", args{"region_id": "unknown", "new_position": 1}, fault.NotFound)
 	m.refused(t, "garden_create_region", args{"position": 0, "duration": 1, "behavior_type": "play_content"}, fault.InvalidParams)
 	m.refused(t, "garden_set_tempo", args{"bpm": 1000}, fault.InvalidParams)
 	m.refused(t, "garden_seek", args{"beat": -1}, fault.InvalidParams)
@@ -671,31 +674,31 @@ func testJobs(t *testing.T, m *music) {
 		t.Errorf("slept %v", slept)
 	}
 	if polled := m.call(t, "job_poll", args{"timeout_ms": 1}); polled["timed_out"] != true || polled["reason"] != "timeout" {
-		t.Errorf("polled nothing: %v", polled)
+		t.Errorf("polled without jobs: %v", polled)
 	}
-	begun := m.call(t, "musicgen_generate", args{"prompt": "wait for me"}) // which the stand-in does until it is let go
+	begun := m.call(t, "musicgen_generate", args{"prompt": "wait for me"}) // the fake model responds when the job is cancelled
 	if polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 10}); polled["timed_out"] != true || len(polled["pending"].([]any)) != 1 {
 		t.Errorf("polled %v", polled)
 	}
 	if list := m.call(t, "job_list", args{}); list["total"].(float64) < 1 {
 		t.Errorf("listed %v", list)
 	}
-	if gone := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); gone["success"] != true {
-		t.Errorf("cancelled %v", gone)
+	if cancelled := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); cancelled["success"] != true {
+		t.Errorf("cancelled %v", cancelled)
 	}
 	if j := m.finish(t, begun); j["status"] != "cancelled" {
-		t.Errorf("after that %v", j)
+		t.Errorf("after the cancellation: %v", j)
 	}
-	if gone := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); gone["success"] != false {
-		t.Errorf("cancelled twice %v", gone)
+	if again := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); again["success"] != false {
+		t.Errorf("cancelled twice: %v", again)
 	}
 	polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 60000})
 	if fmt.Sprint(polled["failed"]) != fmt.Sprint([]any{begun["job_id"]}) || polled["timed_out"] != false {
-		t.Errorf("polled at its end %v", polled)
+		t.Errorf("polled after its end: %v", polled)
 	}
-	m.refused(t, "job_status", args{"job_id": "nobody"}, fault.NotFound)
-	m.refused(t, "job_cancel", args{"job_id": "nobody"}, fault.NotFound)
-	m.refused(t, "job_poll", args{"job_ids": []string{"nobody"}, "timeout_ms": 10}, fault.NotFound)
+	m.refused(t, "job_status", args{"job_id": "unknown"}, fault.NotFound)
+	m.refused(t, "job_cancel", args{"job_id": "unknown"}, fault.NotFound)
+	m.refused(t, "job_poll", args{"job_ids": []string{"unknown"}, "timeout_ms": 10}, fault.NotFound)
 }
 
 func testHelp(t *testing.T, m *music) {
@@ -709,50 +712,50 @@ func testHelp(t *testing.T, m *music) {
 		t.Errorf("help on cas_get %v", help)
 	}
 	if text := m.refused(t, "help", args{"tool": "cas_gte"}, fault.NotFound); !strings.Contains(text, "did you mean cas_get") {
-		t.Errorf("help on nothing: %s", text)
+		t.Errorf("help on an unknown tool: %s", text)
 	}
 }
 
-// models is a stand-in for the services, by their contract.
+// models is a fake of all model services.
 type models struct {
 	url string
 
-	mu    sync.Mutex
-	asked map[string][]args // by service
+	mu  sync.Mutex
+	got map[string][]args // requests by service
 }
 
 func (s *models) requests(service string) []args {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asked[service])
+	return slices.Clone(s.got[service])
 }
 
-// baseRequests are the requests for the model base.
-func baseRequests(requests []args) (some []args) {
+// baseRequests returns the requests for the model base.
+func baseRequests(requests []args) (found []args) {
 	for _, q := range requests {
 		if q["model"] == "base" {
-			some = append(some, q)
+			found = append(found, q)
 		}
 	}
-	return some
+	return found
 }
 
 func newModels(t *testing.T) *models {
 	t.Helper()
-	s := &models{asked: map[string][]args{}}
+	s := &models{got: map[string][]args{}}
 	encoded := func(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		var asked args
+		var request args
 		body, _ := io.ReadAll(r.Body)
-		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/predict") || json.Unmarshal(body, &asked) != nil {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/predict") || json.Unmarshal(body, &request) != nil {
 			http.Error(w, "not a prediction", http.StatusBadRequest)
 			return
 		}
 		s.mu.Lock()
-		s.asked[service] = append(s.asked[service], asked)
-		times := len(s.asked[service])
-		busy := asked["model"] == "base" && len(baseRequests(s.asked[service])) == 1
+		s.got[service] = append(s.got[service], request)
+		times := len(s.got[service])
+		busy := request["model"] == "base" && len(baseRequests(s.got[service])) == 1
 		s.mu.Unlock()
 		answer := func(body any) { _ = json.NewEncoder(w).Encode(body) }
 		switch service {
@@ -762,28 +765,28 @@ func newModels(t *testing.T) *models {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return
 			}
-			if asked["temperature"].(float64) > 1.9 {
+			if request["temperature"].(float64) > 1.9 {
 				w.WriteHeader(http.StatusUnprocessableEntity)
 				answer(args{"detail": "too hot"})
 				return
 			}
 			var made []args
-			for i := range int(asked["num_variations"].(float64)) {
+			for i := range int(request["num_variations"].(float64)) {
 				made = append(made, args{"midi_base64": encoded(song(t, uint8(40+i), uint8(10*times%100))), "num_tokens": 100 + i})
 			}
-			answer(args{"task": asked["task"], "variations": made, "meta": args{}})
+			answer(args{"task": request["task"], "variations": made, "meta": args{}})
 		case "orpheus_bridge":
 			answer(args{"variations": []args{{"midi_base64": encoded([]byte("not MIDI")), "num_tokens": 1}}})
 		case "orpheus_classifier":
 			answer(args{"classification": args{"is_human": true, "confidence": 0.9}, "num_tokens": 12})
 		case "musicgen":
-			if asked["prompt"] == "wait for me" {
+			if request["prompt"] == "wait for me" {
 				<-r.Context().Done()
 				return
 			}
 			answer(args{"audio_base64": encoded(tone(t, 0.25)), "sample_rate": 44100, "duration": 1, "channels": 2})
 		case "yue":
-			if asked["genre"] == "Silence" {
+			if request["genre"] == "Silence" {
 				answer(args{"status": "error", "error": "out of memory"})
 				return
 			}
@@ -806,14 +809,14 @@ func testModels(t *testing.T, m *music) {
 	if one["status"] != "completed" || !strings.HasPrefix(one["artifact_id"].(string), "artifact_") {
 		t.Errorf("generated %v", one)
 	}
-	asked := baseRequests(m.models.requests("orpheus"))
-	if len(asked) != 2 { // once it was busy
-		t.Fatalf("orpheus was asked %d times", len(asked))
+	requests := baseRequests(m.models.requests("orpheus"))
+	if len(requests) != 2 { // the first was refused as busy
+		t.Fatalf("orpheus got %d requests, want 2", len(requests))
 	}
 	want := args{"model": "base", "task": "generate", "temperature": 0.8, "top_p": 0.95, "max_tokens": 1024.0, "num_variations": 1.0}
 	for key, value := range want {
-		if asked[1][key] != value {
-			t.Errorf("orpheus was asked with %s = %v, want %v", key, asked[1][key], value)
+		if requests[1][key] != value {
+			t.Errorf("request to orpheus with %s = %v, want %v", key, requests[1][key], value)
 		}
 	}
 	a := m.call(t, "artifact_get", args{"id": one["artifact_id"]})
@@ -822,15 +825,15 @@ func testModels(t *testing.T, m *music) {
 	}
 	several := m.await(t, m.call(t, "orpheus_generate_seeded", args{"seed_hash": one["content_hash"], "num_variations": 3}))
 	if len(several["artifact_ids"].([]any)) != 3 {
-		t.Errorf("several %v", several)
+		t.Errorf("variations %v", several)
 	}
 	third := m.call(t, "artifact_get", args{"id": several["artifact_ids"].([]any)[2]})
 	if third["variation_index"] != 3.0 || third["variation_set_id"] == nil || third["parent_id"] != one["artifact_id"] {
-		t.Errorf("the third %v", third)
+		t.Errorf("third variation %v", third)
 	}
 	m.await(t, m.call(t, "orpheus_continue", args{"input_hash": one["artifact_id"], "variation_set_id": "more"}))
 	if q := m.models.requests("orpheus"); !slices.ContainsFunc(q, func(q args) bool { return q["task"] == "continue" && q["midi_input"] != nil }) {
-		t.Errorf("asked to continue with %v", q)
+		t.Errorf("requests to orpheus %v", q)
 	}
 	classified := m.await(t, m.call(t, "orpheus_classify", args{"input_hash": one["content_hash"]}))
 	if m.models.requests("orpheus_classifier")[0]["midi_input"] == nil || classified["analysis"].(map[string]any)["num_tokens"] != 12.0 {
@@ -840,13 +843,13 @@ func testModels(t *testing.T, m *music) {
 	if q := m.models.requests("musicgen"); !slices.ContainsFunc(q, func(q args) bool {
 		return q["prompt"] == "rain on a roof" && q["duration"] == 10.0 && q["top_k"] == 250.0 && q["guidance_scale"] == 3.0 && q["do_sample"] == true
 	}) {
-		t.Errorf("musicgen was asked %v", q)
+		t.Errorf("requests to musicgen %v", q)
 	}
 	if sung := m.await(t, m.call(t, "yue_generate", args{"lyrics": "la la"})); m.call(t, "artifact_get", args{"id": sung["artifact_id"]})["mime_type"] != "audio/mpeg" {
-		t.Errorf("sung %v", sung)
+		t.Errorf("generated song %v", sung)
 	}
-	if heard := m.await(t, m.call(t, "clap_analyze", args{"audio_hash": sound["content_hash"]})); heard["analysis"].(map[string]any)["mood"] == nil {
-		t.Errorf("heard %v", heard)
+	if analysis := m.await(t, m.call(t, "clap_analyze", args{"audio_hash": sound["content_hash"]})); analysis["analysis"].(map[string]any)["mood"] == nil {
+		t.Errorf("analysis %v", analysis)
 	}
 	beats := m.await(t, m.call(t, "beatthis_analyze", args{"audio_hash": sound["artifact_id"]}))
 	raw, _ := base64.StdEncoding.DecodeString(m.models.requests("beatthis")[0]["audio"].(string))
@@ -855,13 +858,13 @@ func testModels(t *testing.T, m *music) {
 	}
 }
 
-// What goes wrong with a model is told with its name.
+// testAbsentModels checks that the error of a job names the model that failed.
 func testAbsentModels(t *testing.T, m *music) {
 	midi, silence := m.store(t, song(t, 30), "audio/midi"), m.store(t, tone(t, 0), "audio/wav")
 	for _, tt := range []struct {
 		tool       string
 		with       args
-		code, says string
+		code, text string
 	}{
 		{"orpheus_loops", args{"seed_hash": midi}, "unavailable", "the orpheus_loops service is not running at http://127.0.0.1:1"},
 		{"orpheus_generate", args{"temperature": 2}, "invalid_params", "too hot"},
@@ -871,8 +874,8 @@ func testAbsentModels(t *testing.T, m *music) {
 	} {
 		j := m.finish(t, m.call(t, tt.tool, tt.with))
 		failed, _ := j["error"].(map[string]any)
-		if j["status"] != "failed" || failed["code"] != tt.code || !strings.Contains(fmt.Sprint(failed["message"]), tt.says) {
-			t.Errorf("%s: %v, want %s: %s", tt.tool, j, tt.code, tt.says)
+		if j["status"] != "failed" || failed["code"] != tt.code || !strings.Contains(fmt.Sprint(failed["message"]), tt.text) {
+			t.Errorf("%s: %v, want %s: %s", tt.tool, j, tt.code, tt.text)
 		}
 	}
 	m.refused(t, "orpheus_continue", args{"input_hash": strings.Repeat("0", 64)}, fault.NotFound)

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,93 +10,44 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// nodeEvent is an event as a reader of the stream sees it.
-type nodeEvent struct {
-	Type string
-	Node string
-	Data object
-}
-
-// reader reads the events of a node, those of other nodes among them.
-type reader struct {
-	t      *testing.T
-	events *sse.Reader
-	counts map[string]int // by node, type and what it is about
-}
-
-func readEvents(t *testing.T, url, query string) *reader {
-	t.Helper()
-	answer := httpjsontest.Open(t, http.MethodGet, url+"/api/v1/events"+query, "")
-	return &reader{t, sse.NewReader(answer.Body, 0), map[string]int{}}
-}
-
-// until reads on to an event that suits, and returns it.
-func (r *reader) until(suits func(nodeEvent) bool) nodeEvent {
-	r.t.Helper()
-	for {
-		raw, err := r.events.Next()
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		var e nodeEvent
-		if err := json.Unmarshal(raw.Data, &e); err != nil {
-			r.t.Fatal(err)
-		}
-		about := ""
-		for _, field := range []string{"id", "job_id", "session", "name", "tool", "upstream"} {
-			about += e.Data.text(field) + " "
-		}
-		r.counts[e.Node+" "+e.Type+" "+about]++
-		if suits(e) {
-			return e
-		}
-	}
-}
-
-func ofNode(node, kind string) func(nodeEvent) bool {
-	return func(e nodeEvent) bool { return e.Node == node && e.Type == kind }
-}
-
-// Who looks on at one node sees what happens on another, once each and with its
-// name; scripts published there are tools here, and clients are told.
-func TestNodesShareWhatHappens(t *testing.T) {
+// TestNodesShareEvents checks that a reader on one node receives each event of another
+// node once, with the node's name, and that a script published on one node becomes a tool
+// on the other, whose clients are notified.
+func TestNodesShareEvents(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	behind, _ := start(t, config.Sources{})
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	r := readEvents(t, a.url, "")
-	for !b.srv.node.Watched() { // b hears that somebody looks on at a
-		waitForEvent(t, b.srv, "node.*")
-	}
+	clocktest.Await(t, b.srv.node.Watched) // a has announced its reader
 	client := openNotifications(t, a.url)
 	tools := toolClient{t, connectPeer(t, b.url)}
 	tools.call("job_stats", `{}`)
-	r.until(ofNode("b", "tool.call_started"))
-	r.until(ofNode("b", "tool.call_ended"))
+	r.untilOf("b", "tool.call_started")
+	r.untilOf("b", "tool.call_ended")
 	script := tools.call("script_store", `{"content": "function describe() return {name = 'greet', description = 'Greets.'} end function main() return 'hi' end"}`)
 	tools.call("script_publish", `{"script_hash": "`+script.text("hash")+`"}`)
-	r.until(ofNode("b", "script.published"))
+	r.untilOf("b", "script.published")
 	client.until("notifications/tools/list_changed")
-	if said := (toolClient{t, connectPeer(t, a.url)}).call("greet", `{}`); said == nil {
-		t.Error("the other node's script is no tool here")
+	if result := (toolClient{t, connectPeer(t, a.url)}).call("greet", `{}`); result == nil {
+		t.Error("the tool greet has no result on the other node")
 	}
 	tools.call("lua_execute", `{"script_hash": "`+script.text("hash")+`"}`)
-	r.until(ofNode("b", "job.finished"))
+	r.untilOf("b", "job.finished")
 	session := tools.call("session_create", `{}`).text("session_id")
 	tools.call("lua_eval", `{"session_id": "`+session+`", "code": "x = 1"}`)
-	r.until(ofNode("b", "session.used"))
+	r.untilOf("b", "session.used")
 	b.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+behind+`/mcp"}`)
-	r.until(ofNode("b", "upstream.connected"))
+	r.untilOf("b", "upstream.connected")
 	b.api(http.StatusOK, "DELETE", "/upstreams/docs", "")
-	r.until(ofNode("b", "upstream.removed"))
-	for what, n := range r.counts {
+	r.untilOf("b", "upstream.removed")
+	for event, n := range r.counts {
 		for _, once := range []string{"b script.published", "b job.submitted", "b job.started", "b job.finished", "b session.created", "b upstream.connected", "b upstream.removed"} {
-			if strings.HasPrefix(what, once+" ") && n != 1 {
-				t.Errorf("%s was told %d times", what, n)
+			if strings.HasPrefix(event, once+" ") && n != 1 {
+				t.Errorf("%s was received %d times", event, n)
 			}
 		}
 	}
@@ -106,35 +55,21 @@ func TestNodesShareWhatHappens(t *testing.T) {
 	if len(nodes) != 2 {
 		t.Fatalf("nodes %v", nodes)
 	}
-	for _, one := range nodes {
-		n := object(one.(map[string]any))
+	for _, listed := range nodes {
+		n := object(listed.(map[string]any))
 		if load, ok := n["load"].(map[string]any); !ok || load["goroutines"].(float64) < 1 || n.text("version") == "" || n.text("state") != "up" || n.text("started") == "" {
 			t.Errorf("node %v", n)
 		}
 	}
 }
 
-// waitForEvent waits for an event of a srv, or a moment: another process may have made
-// it.
-func waitForEvent(t *testing.T, h *Server, types string) {
-	t.Helper()
-	sub := h.bus.Subscribe(event.Options{Types: []string{types}})
-	defer sub.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, _ = sub.Next(ctx)
-	if t.Context().Err() != nil {
-		t.Fatal("the test is over")
-	}
-}
-
-// listener of a client's stream of notifications.
+// notificationReader reads the notifications of an MCP session.
 type notificationReader struct {
 	t      *testing.T
 	events *sse.Reader
 }
 
-// openNotifications opens a session of the older era, and its stream.
+// openNotifications starts an MCP session and opens its stream.
 func openNotifications(t *testing.T, url string) notificationReader {
 	t.Helper()
 	send := func(session, body string) *http.Response {
@@ -150,6 +85,7 @@ func openNotifications(t *testing.T, url string) notificationReader {
 	return notificationReader{t, sse.NewReader(answer.Body, 0)}
 }
 
+// until reads until it reads a notification with the method.
 func (n notificationReader) until(method string) {
 	n.t.Helper()
 	for {
@@ -163,29 +99,29 @@ func (n notificationReader) until(method string) {
 	}
 }
 
-// What administrators decide on one node holds on the others at once: they are told, and
-// do not look by themselves.
-func TestNodesHearWhatIsDecided(t *testing.T) {
+// TestNodesNotifyEachOther checks that approvals and keys of one node take effect on
+// another by notification, without polling.
+func TestNodesNotifyEachOther(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	behind, _ := start(t, config.Sources{})
 	text := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
-	seldom := func(o *Options) { o.pollInterval = time.Hour }
-	a, b := startNode(t, database, "a", text, seldom), startNode(t, database, "b", text, seldom)
+	noPolling := func(o *Options) { o.pollInterval = time.Hour }
+	a, b := startNode(t, database, "a", text, noPolling), startNode(t, database, "b", text, noPolling)
 	a.await("far", "connected")
 	b.await("far", "connected")
 	a.api(http.StatusOK, "POST", "/pins/approve", `{"upstream": "far", "flagged": true}`)
 	clocktest.Await(t, func() bool {
 		tools, ok := b.srv.catalog.In(t.Context(), "far")
 		return ok && len(tools) > 0
-	}, func() string { return "b does not hear of the approval" })
+	}, func() string { return "node b does not apply the approval" })
 	made := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`)
 	clocktest.Await(t, func() bool {
 		return b.status(made.text("token")) == http.StatusOK && b.status("") == http.StatusUnauthorized
-	}, func() string { return "b does not hear of the key" })
+	}, func() string { return "node b does not know the key" })
 }
 
-// status is what a node answers to somebody with that token.
+// status returns the status of a request with a key.
 func (f testNode) status(token string) int {
 	f.t.Helper()
 	name, value := httpjsontest.Bearer(token)

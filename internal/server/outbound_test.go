@@ -6,8 +6,8 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// TestAttackLoopbackFromOutside: clients on other machines must not reach what only this
-// machine should reach.
+// TestAttackLoopbackFromOutside checks that clients on other machines cannot make the server
+// connect to its own machine.
 func TestAttackLoopbackFromOutside(t *testing.T) {
 	t.Parallel()
 	for listen, c := range map[string]struct {
@@ -23,9 +23,9 @@ func TestAttackLoopbackFromOutside(t *testing.T) {
 		"[::]:80":          {[]string{"localhost"}, true},
 		"example.com:8081": {[]string{"127.0.0.1"}, true},
 	} {
-		h := &Server{config: &config.Loaded{}}
-		h.config.Listen, h.config.MCP.AllowedHosts = listen, c.hosts
-		if err := h.outbound().Control("tcp", "127.0.0.1:6379", nil); (err == nil) != c.open {
+		srv := &Server{config: &config.Loaded{}}
+		srv.config.Listen, srv.config.MCP.AllowedHosts = listen, c.hosts
+		if err := srv.outbound().Control("tcp", "127.0.0.1:6379", nil); (err == nil) != c.open {
 			t.Errorf("listening on %s, allowed %v: %v", listen, c.hosts, err)
 		}
 	}

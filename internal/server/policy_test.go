@@ -21,10 +21,9 @@ import (
 
 const secretCard = "s3cr3t-4711"
 
-// recordingTools is an MCP server of a test: it gives out a secret, and remembers all it is
-// sent.
+// recordingTools returns a secret and records the arguments of all calls.
 type recordingTools struct {
-	mu  sync.Mutex
+	mu    sync.Mutex
 	calls []string
 }
 
@@ -57,8 +56,8 @@ func (s *recordingTools) received() string {
 	return strings.Join(s.calls, "\n")
 }
 
-// labelServer is a srv with three servers behind it: crm, what is read from which is
-// secret, mail, which may have it, and web, which may not.
+// labelServer is a server with three upstreams: crm, whose data has the label secret; mail,
+// which accepts it; and web, which does not.
 type labelServer struct {
 	*mcpClient
 	srv       *Server
@@ -95,7 +94,7 @@ func startLabels(t *testing.T, more string) *labelServer {
 	return w
 }
 
-// clientOf is a client of another of the srv's endpoints.
+// clientOf returns a client of another endpoint.
 func (w *labelServer) clientOf(path string) *mcpClient {
 	c := &mcpClient{w.t, w.url + path, w.header.Clone()}
 	c.header.Del("Mcp-Session-Id")
@@ -116,19 +115,19 @@ func (w *labelServer) lua(code string) string {
 
 const readCard = "local c = mcp.crm.get_customer{}.card\n"
 
-// What was read from a labelled namespace reaches no other, whatever a script does
-// with it; each attempt is two runs, for what one leaves the next may find.
-func TestLabelsCannotBeLaundered(t *testing.T) {
+// TestLabelsCannotBeEvaded tries to send labelled data to a namespace that does not accept
+// it. An attempt has up to two runs, since the first may store data for the second.
+func TestLabelsCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	attempts := map[string][2]string{
 		"directly":          {readCard + "return mcp.web.post{text=c}", ""},
 		"as other text":     {readCard + "return mcp.web.post{text=c:reverse():gsub('-', '.')}", ""},
 		"letter by letter":  {readCard + "for i = 1, #c do mcp.web.post{n=c:byte(i)} end", ""},
-		"as a choice":       {readCard + "if c:sub(1,1) == 's' then mcp.web.post{text='it begins with s'} end", ""},
+		"as a condition":    {readCard + "if c:sub(1,1) == 's' then mcp.web.post{text='it starts with s'} end", ""},
 		"in a table's keys": {readCard + "return mcp.web.post{[c]=1}", ""},
 		"through a closure": {readCard + "local f = function() return mcp.web.post{text=c} end return f()", ""},
 		"in a coroutine":    {"local co = coroutine.wrap(function() coroutine.yield(mcp.crm.get_customer{}.card) end)\nreturn mcp.web.post{text=co()}", ""},
-		"at once":           {"local all = parallel.map({1}, function() return mcp.crm.get_customer{}.card end)\nreturn parallel.map(all, function(c) return mcp.web.post{text=c} end)", ""},
+		"in parallel":       {"local all = parallel.map({1}, function() return mcp.crm.get_customer{}.card end)\nreturn parallel.map(all, function(c) return mcp.web.post{text=c} end)", ""},
 		"in an error":       {"local ok, e = pcall(mcp.crm.fail, {})\nreturn mcp.web.post{text=tostring(e)}", ""},
 		"by a script":       {readCard + "return mcp.relay{text=c}", ""},
 		"from a script":     {"return mcp.web.post{text=mcp.reader{}}", ""},
@@ -136,29 +135,30 @@ func TestLabelsCannotBeLaundered(t *testing.T) {
 		"in a temp file":    {readCard + "local p = temp.path('x') fs.write(p, c) return mcp.web.post{text=fs.read(p)}", ""},
 		"in a file":         {readCard + "fs.write('OUT/x', c)", "return mcp.web.post{text=assert(fs.read('OUT/x'))}"},
 		"in a file's name":  {readCard + "fs.write('OUT/' .. c, '')", "return mcp.web.post{text=assert(fs.list('OUT')[1])}"},
-		"kept":              {readCard + "return results.keep(c)", "return mcp.web.post{text=results.get(results.list()[1].handle)}"},
+		"as a result":       {readCard + "return results.keep(c)", "return mcp.web.post{text=results.get(results.list()[1].handle)}"},
 		"stored":            {readCard + "return mcp.script_store{content='-- ' .. c .. '\\nreturn 1', name='x'}", ""},
 		"as a content":      {readCard + "return cas.store(c)", ""},
 		"emitted":           {readCard + "return emit('mine.leak', {text=c})", ""},
 		"as an address":     {readCard + "return tools.mcp_add('leak', 'http://127.0.0.1:9/' .. c)", ""},
 		"as a job":          {readCard + "return mcp.lua_execute{script_hash=('0'):rep(64), params={text=c}}", ""},
 	}
-	w := startLabels(t, "") // all in one srv: what one attempt left must not help another
+	w := startLabels(t, "") // one server, so that data of one attempt is there for the next
 	for name, runs := range attempts {
-		said := w.lua(runs[0])
+		text := w.lua(runs[0])
 		if runs[1] != "" {
-			said += w.lua(runs[1])
+			text += w.lua(runs[1])
 		}
 		if got := w.web.received(); got != "" {
-			t.Errorf("%s: web was sent %s", name, got)
+			t.Errorf("%s: web received %s", name, got)
 		}
-		if !strings.Contains(said, "must not go to") {
-			t.Errorf("%s: nobody refused: %s", name, said)
+		if !strings.Contains(text, "must not go to") {
+			t.Errorf("%s: not refused: %s", name, text)
 		}
 	}
 }
 
-// The same through a session: what a turn has read the next ones have.
+// TestLabelsStayWithSessions checks that labels of data that a turn has read apply to later
+// turns and to forks.
 func TestLabelsStayWithSessions(t *testing.T) {
 	t.Parallel()
 	w := startLabels(t, "")
@@ -168,24 +168,24 @@ func TestLabelsStayWithSessions(t *testing.T) {
 	}
 	w.lua("card = mcp.crm.get_customer{}.card")
 	for _, code := range []string{"return mcp.web.post{text=card}", "return mcp.web.post{text='x'}"} {
-		if said := w.lua(code); !strings.Contains(said, "crm.get_customer (line 1) → web.post (line 1)") {
-			t.Errorf("%s: %s", code, said)
+		if text := w.lua(code); !strings.Contains(text, "crm.get_customer (line 1) → web.post (line 1)") {
+			t.Errorf("%s: %s", code, text)
 		}
 	}
 	forked := regexp.MustCompile(`s-[a-z0-9]+`).FindAllString(w.call("session_fork", map[string]any{"session_id": w.sessionID}), -1)
 	for _, id := range forked {
 		w.sessionID = id
-		if said := w.lua("return mcp.web.post{text=card}"); !strings.Contains(said, "must not go to") {
-			t.Errorf("forked: %s", said)
+		if text := w.lua("return mcp.web.post{text=card}"); !strings.Contains(text, "must not go to") {
+			t.Errorf("forked: %s", text)
 		}
 	}
 	if w.web.received() != "" {
-		t.Errorf("web was sent %s", w.web.received())
+		t.Errorf("web received %s", w.web.received())
 	}
 }
 
-// What is allowed is not in the way.
-func TestLabelsLetPassWhatMay(t *testing.T) {
+// TestLabelsAllowAcceptedFlows checks that accepted and unlabelled data is sent.
+func TestLabelsAllowAcceptedFlows(t *testing.T) {
 	t.Parallel()
 	w := startLabels(t, "[accepts]\nfiles = [\"secret\"]\n")
 	for _, code := range []string{
@@ -195,42 +195,42 @@ func TestLabelsLetPassWhatMay(t *testing.T) {
 		readCard + "fs.write('OUT/x', c)",
 		"return mcp.web.post{text='again'}",
 	} {
-		if said := w.lua(code); strings.Contains(said, "must not go") || strings.Contains(said, `"isError":true`) {
-			t.Errorf("%s: %s", code, said)
+		if text := w.lua(code); strings.Contains(text, "must not go") || strings.Contains(text, `"isError":true`) {
+			t.Errorf("%s: %s", code, text)
 		}
 	}
 	if !strings.Contains(w.mail.received(), secretCard) {
-		t.Error("mail did not get it")
+		t.Error("mail did not receive the data")
 	}
 }
 
-// The refusal names the way.
-func TestLabelsShowTheWay(t *testing.T) {
+// TestLabelErrorNamesThePath checks that the error names where the data was read and where
+// it was sent.
+func TestLabelErrorNamesThePath(t *testing.T) {
 	t.Parallel()
 	w := startLabels(t, "")
-	said := w.lua("\n\nlocal c = mcp.crm.get_customer{}\nlocal x = 1\nreturn mcp.web.post{text=c.card}")
-	if !strings.Contains(said, "crm.get_customer (line 3) → web.post (line 5)") {
-		t.Error(said)
+	text := w.lua("\n\nlocal c = mcp.crm.get_customer{}\nlocal x = 1\nreturn mcp.web.post{text=c.card}")
+	if !strings.Contains(text, "crm.get_customer (line 3) → web.post (line 5)") {
+		t.Error(text)
 	}
 	js := w.call("execute_code", map[string]any{"language": "javascript", "code": "const c = await mcp.crm.get_customer({});\nreturn await mcp.web.post({text: c.card})"})
 	if !strings.Contains(js, "crm.get_customer → web.post") {
 		t.Error(js)
 	}
 	if w.web.received() != "" {
-		t.Errorf("web was sent %s", w.web.received())
+		t.Errorf("web received %s", w.web.received())
 	}
 }
 
-// Attack: over-broad tools. Rules and read-only mode hold for direct calls, calls
-// through one server's own endpoint, scripts and other modules alike, and are kept
-// in the log.
+// TestAttackOverBroadTools checks that policy rules apply to direct calls, calls at
+// /mcp/NAME, scripts and their other modules, and that refused calls are in the audit log.
 func TestAttackOverBroadTools(t *testing.T) {
 	t.Parallel()
 	w := startLabels(t, `
 [[policy]]
 tool = "web.post"
 do = "deny"
-reason = "nothing goes out"
+reason = "posting is forbidden"
 [[policy]]
 tool = "mail.post"
 do = "approve"
@@ -238,30 +238,30 @@ do = "approve"
 tool = "fs.*"
 do = "read_only"
 `)
-	for name, said := range map[string]string{
+	for name, text := range map[string]string{
 		"exposed":   w.call("web__post", map[string]any{"text": "x"}),
 		"call_tool": w.call("call_tool", map[string]any{"name": "web.post", "arguments": map[string]any{}}),
 		"lua":       w.lua("return mcp.web.post{}"),
 		"endpoint":  w.clientOf("/web").call("post", map[string]any{}),
 	} {
-		if !strings.Contains(said, "nothing goes out") {
-			t.Errorf("%s: %s", name, said)
+		if !strings.Contains(text, "posting is forbidden") {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 	if w.web.received() != "" {
-		t.Errorf("web was sent %s", w.web.received())
+		t.Errorf("web received %s", w.web.received())
 	}
-	if said := w.call("call_tool", map[string]any{"name": "mail.post", "arguments": map[string]any{}}); !strings.Contains(said, "needs the approval of a person") {
-		t.Errorf("mail, directly: %s", said)
+	if text := w.call("call_tool", map[string]any{"name": "mail.post", "arguments": map[string]any{}}); !strings.Contains(text, "needs the approval of a person") {
+		t.Errorf("mail.post called directly: %s", text)
 	}
-	if said := w.lua("return mcp.mail.post{}"); !strings.Contains(said, "waits for approval") && !strings.Contains(said, "Waiting for approval") || w.mail.received() != "" {
-		t.Errorf("mail, from a script: %s", said)
+	if text := w.lua("return mcp.mail.post{}"); !strings.Contains(text, "waits for approval") && !strings.Contains(text, "Waiting for approval") || w.mail.received() != "" {
+		t.Errorf("mail.post called from a script: %s", text)
 	}
-	if said := w.lua("fs.write('OUT/x', 'y')"); !strings.Contains(said, "may change something") {
-		t.Errorf("a file: %s", said)
+	if text := w.lua("fs.write('OUT/x', 'y')"); !strings.Contains(text, "may change something") {
+		t.Errorf("fs.write: %s", text)
 	}
-	if said := w.lua("return fs.list('OUT')"); strings.Contains(said, "not allowed") {
-		t.Errorf("a folder: %s", said)
+	if text := w.lua("return fs.list('OUT')"); strings.Contains(text, "not allowed") {
+		t.Errorf("fs.list: %s", text)
 	}
 	if err := w.srv.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -276,8 +276,8 @@ do = "read_only"
 	}
 }
 
-// In read-only mode what a tool says of itself counts, unless the owner's list
-// speaks of its namespace.
+// TestReadOnlyMode checks that read-only mode uses the readOnlyHint of tools, except in
+// namespaces that read_only_tools names.
 func TestReadOnlyMode(t *testing.T) {
 	t.Parallel()
 	w := startLabels(t, "read_only = true\nread_only_tools = [\"web.post\"]\n")
@@ -289,13 +289,13 @@ func TestReadOnlyMode(t *testing.T) {
 		"fs.write('OUT/x', 'y')":        false,
 		"fs.write(temp.path('x'), 'y')": true,
 	} {
-		if said := w.lua(code); strings.Contains(said, "may change something") == want {
-			t.Errorf("%s: %s", code, said)
+		if text := w.lua(code); strings.Contains(text, "may change something") == want {
+			t.Errorf("%s: %s", code, text)
 		}
 	}
-	for name, want := range map[string]bool{"get_customer": true, "post": false} { // the upstream seen whole
-		if said := w.clientOf("/crm").call(name, map[string]any{}); strings.Contains(said, "may change something") == want {
-			t.Errorf("%s: %s", name, said)
+	for name, want := range map[string]bool{"get_customer": true, "post": false} { // at /mcp/NAME
+		if text := w.clientOf("/crm").call(name, map[string]any{}); strings.Contains(text, "may change something") == want {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/sse"
@@ -15,7 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// askingTool is a tool that asks its caller's name, and greets.
+// askingTool is a tool that asks its caller for a name.
 type askingTool struct{}
 
 func (askingTool) Tools(context.Context) ([]tool.Info, error) {
@@ -31,17 +32,18 @@ func (askingTool) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return tool.Output("hello "+string(answers[0]), nil)
 }
 
-// A client whose call asks back at one node may bring its answer to another.
-func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
+// TestAnswersReachTheAskingNode checks that a client can answer a question of one node on
+// another node.
+func TestAnswersReachTheAskingNode(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	text := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", askingTool{}) + "/mcp\"\n"
+	text := "[upstreams.asking]\nurl = \"" + serveTools(t, "asking", askingTool{}) + "/mcp\"\n"
 	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
-	a.await("curious", "connected")
-	b.await("curious", "connected")
+	a.await("asking", "connected")
+	b.await("asking", "connected")
 	greet := func(url, more string) string {
 		t.Helper()
-		_, text := httpjsontest.Read(t, http.MethodPost, url+"/mcp/curious",
+		_, text := httpjsontest.Read(t, http.MethodPost, url+"/mcp/asking",
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{}`+more+
 				`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`,
 			"Accept", "application/json, text/event-stream", wire.HeaderRevision, "2026-07-28", wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "greet")
@@ -54,20 +56,21 @@ func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 	}
 	state, ok := rawjson.GetText(m.Result, "requestState")
 	if !ok {
-		t.Fatalf("nothing was asked: %s", asked)
+		t.Fatalf("no question: %s", asked)
 	}
 	answered := `,"requestState":"` + state + `","inputResponses":{"name":{"action":"accept","content":{"name":"Ann"}}}`
-	if said := greet(b.url, answered); !strings.Contains(said, "hello") || !strings.Contains(said, "Ann") {
-		t.Errorf("at the other node: %s", said)
+	if text := greet(b.url, answered); !strings.Contains(text, "hello") || !strings.Contains(text, "Ann") {
+		t.Errorf("answered on the other node: %s", text)
 	}
-	if said := greet(b.url, answered); !strings.Contains(said, "no longer waits") {
-		t.Errorf("a second time: %s", said)
+	if text := greet(b.url, answered); !strings.Contains(text, "no longer waits") {
+		t.Errorf("answered a second time: %s", text)
 	}
 }
 
-// What a key posts at one node for its HTTP+SSE stream at another is done there as that
-// key, with its rights and no more; another key has no such stream.
-func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
+// TestPostsToAnotherNode checks that a message posted to one node for an HTTP+SSE stream on
+// another runs there with the rights of the key that posted it, and that other keys cannot
+// use the stream.
+func TestPostsToAnotherNode(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
@@ -87,23 +90,21 @@ func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for b.status(boss) != http.StatusOK { // until b has heard of the keys
-		waitForEvent(t, b.srv, "none")
-	}
+	clocktest.Await(t, func() bool { return b.status(boss) == http.StatusOK }, func() string { return "node b does not know the keys" })
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 	if answer := ask(boss, http.MethodPost, b.url+string(first.Data), list); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("another key: %s", answer.Status)
 	}
-	var said sse.Event
+	var response sse.Event
 	for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, list} {
 		if answer := ask(made.Token, http.MethodPost, b.url+string(first.Data), body); answer.StatusCode != http.StatusAccepted {
 			t.Errorf("%s: %s", body, answer.Status)
 		}
-		if said, err = events.Next(); err != nil {
+		if response, err = events.Next(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(string(said.Data), `"lua_help"`) || strings.Contains(string(said.Data), `"lua_eval"`) {
-		t.Errorf("it sees %s", said.Data)
+	if !strings.Contains(string(response.Data), `"lua_help"`) || strings.Contains(string(response.Data), `"lua_eval"`) {
+		t.Errorf("listed %s, want only lua_help", response.Data)
 	}
 }

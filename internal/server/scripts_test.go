@@ -24,8 +24,8 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
-// echoServer is a real MCP server with one tool, echo, that sends its spans to
-// the sink and tells of its progress.
+// echoServer serves one tool, echo, over MCP. It sends spans to the sink, and progress to
+// the caller.
 func echoServer(t *testing.T, name string, sink *otlptest.Sink) (url string) {
 	t.Helper()
 	tel, err := telemetry.Setup(t.Context(), telemetry.Options{Service: name, Endpoint: sink.HTTP, Stderr: io.Discard})
@@ -54,7 +54,7 @@ type echoTool struct{}
 
 func (echoTool) Tools(context.Context) ([]tool.Info, error) {
 	return []tool.Info{{
-		Ref: tool.Ref{Name: "echo"}, Description: "Says it again",
+		Ref: tool.Ref{Name: "echo"}, Description: "Returns its argument",
 		Input: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
 	}}, nil
 }
@@ -70,7 +70,7 @@ func (echoTool) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Output(in.Text, in)
 }
 
-// mcpClient speaks to a server as a client of the older era.
+// mcpClient is a client of the protocol version with sessions.
 type mcpClient struct {
 	t      *testing.T
 	url    string
@@ -87,7 +87,7 @@ func connect(t *testing.T, url string) *mcpClient {
 	return c
 }
 
-// post sends one message and returns all that came back.
+// post sends one message and returns the header and body of the response.
 func (c *mcpClient) post(body string) (http.Header, string) {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url, strings.NewReader(body))
@@ -107,7 +107,7 @@ func (c *mcpClient) post(body string) (http.Header, string) {
 	return resp.Header, string(text)
 }
 
-// call calls a tool, asks for its progress, and returns all that came back.
+// call calls a tool, asks for its progress, and returns the body of the response.
 func (c *mcpClient) call(name string, args any) string {
 	c.t.Helper()
 	raw, err := json.Marshal(args)
@@ -145,7 +145,9 @@ func (c *mcpClient) eval(code string, params map[string]any) string {
 	return compact.String()
 }
 
-func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
+// TestScriptTrace checks that the spans of a client's call, the script and its upstreams form
+// one trace.
+func TestScriptTrace(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+echoServer(t, "right", sink)+"/mcp\"\n")
@@ -186,31 +188,31 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 		t.Errorf("the run is in trace %s", run.TraceID)
 	}
 	for _, name := range []string{"left", "right"} {
-		there := awaitSpanOf(t, sink, name, "tools/call echo")
-		checkAncestors(t, sink, there, "tools/call echo", "luanette.mcp."+name+".echo", "luanette.script.execute", "luanette.tool.lua_eval", "tools/call lua_eval", "POST /mcp")
-		if there.TraceID != trace {
-			t.Errorf("the call at %s is in trace %s", name, there.TraceID)
+		call := awaitSpanOf(t, sink, name, "tools/call echo")
+		checkAncestors(t, sink, call, "tools/call echo", "luanette.mcp."+name+".echo", "luanette.script.execute", "luanette.tool.lua_eval", "tools/call lua_eval", "POST /mcp")
+		if call.TraceID != trace {
+			t.Errorf("the call at %s is in trace %s", name, call.TraceID)
 		}
-		call := sink.AwaitSpan(t, "luanette.mcp."+name+".echo")
-		if call.Attributes["mcp.namespace"] != name || call.Attributes["mcp.tool"] != "echo" {
-			t.Errorf("the call of %s has %v", name, call.Attributes)
+		own := sink.AwaitSpan(t, "luanette.mcp."+name+".echo")
+		if own.Attributes["mcp.namespace"] != name || own.Attributes["mcp.tool"] != "echo" {
+			t.Errorf("the call of %s has %v", name, own.Attributes)
 		}
 	}
-	if said := sink.AwaitLog(t, "about to call"); said.TraceID != trace || said.SpanID != run.SpanID || said.Severity != "WARN" {
-		t.Errorf("log %+v", said)
+	if record := sink.AwaitLog(t, "about to call"); record.TraceID != trace || record.SpanID != run.SpanID || record.Severity != "WARN" {
+		t.Errorf("log %+v", record)
 	}
 }
 
-// checkAncestors waits until the spans above one, which end later and may come with the next
-// batch, are these.
+// checkAncestors waits until the ancestors of a span have arrived, and checks their names.
 func checkAncestors(t *testing.T, sink *otlptest.Sink, span otlptest.Span, names ...string) {
 	t.Helper()
 	clocktest.Await(t, func() bool { return slices.Equal(ancestors(sink, span), names) },
-		func() string { return fmt.Sprintf("%s is below %q", span.Name, ancestors(sink, span)) })
+		func() string {
+			return fmt.Sprintf("the ancestors of %s are %q, want %q", span.Name, ancestors(sink, span), names)
+		})
 }
 
-// ancestors are the names of the spans above one, nearest first, as far as they
-// have arrived.
+// ancestors returns the names of a span's ancestors that have arrived, nearest first.
 func ancestors(sink *otlptest.Sink, span otlptest.Span) []string {
 	byID := map[string]otlptest.Span{}
 	for _, one := range sink.Spans() {
@@ -238,7 +240,9 @@ func awaitSpanOf(t *testing.T, sink *otlptest.Sink, service, name string) (found
 	return found
 }
 
-func TestAToolsProgressIsNotItsScripts(t *testing.T) {
+// TestProgressOfScripts checks that a client gets the progress of its script, and not that
+// of the tools which the script calls.
+func TestProgressOfScripts(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", otlptest.Start(t))+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
@@ -246,11 +250,11 @@ func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	srv.catalog.Refresh(t.Context())
 	text := connect(t, url).call("lua_eval", map[string]string{"code": `progress(0.5, "half") return mcp.left.echo{text = "x"}`})
 	if strings.Contains(text, `"progress":500`) || !strings.Contains(text, `"message":"half"`) || !strings.Contains(text, `"message":"Complete"`) {
-		t.Errorf("the client heard %s", text)
+		t.Errorf("the client received %s", text)
 	}
 }
 
-func TestScriptsStartOnlyProgramsThatAreAllowed(t *testing.T) {
+func TestScriptsStartOnlyAllowedPrograms(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := configtest.WriteFile(t, "[scripts]\ncommands = [\"pwd\", \"env\"]\nwrite = ["+strconv.Quote(folder)+"]\nenv = [\"SHOWN\"]\n")

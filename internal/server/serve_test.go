@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(clocktest.Settled(m, idle...), idle...)
 }
 
-// startOutput collects standard error and tells when the server says where it is.
+// startOutput collects standard error and sends the URL of the server when it listens.
 type startOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -62,10 +61,10 @@ func (b *startOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// databaseTemplate is a database file with the tables of the engine of durable runs, which take
-// longer to make than all else at a start.
+// databaseTemplate is a database file with the tables of the job engine. Creating them
+// takes longer than the rest of a start.
 var databaseTemplate = sync.OnceValues(func() (file []byte, err error) {
-	folder, err := os.MkdirTemp("", "luanette-furnished-")
+	folder, err := os.MkdirTemp("", "luanette-database-")
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ var databaseTemplate = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(path)
 })
 
-// copyDatabase puts such a file where a srv will have its own, if it will.
+// copyDatabase copies the template into the data folder if the database is there.
 func copyDatabase(t testing.TB, c *config.Loaded) {
 	t.Helper()
 	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
@@ -97,8 +96,8 @@ func copyDatabase(t testing.TB, c *config.Loaded) {
 	}
 }
 
-// start serves a srv until the test ends, and returns where it is. Its options may be
-// changed before it is built.
+// start runs a server until the test ends and returns its URL. The change functions may
+// change its options before it is built.
 func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url string, srv *Server) {
 	t.Helper()
 	if sources.Flags == nil {
@@ -110,7 +109,7 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 		sources.Flags["scripts.cache"] = jstest.Cache()
 	}
 	loaded, err := config.Load(sources)
-	if err == nil && loaded.Origins["scripts.code_timeout"] == "" { // no time that a busy machine may need
+	if err == nil && loaded.Origins["scripts.code_timeout"] == "" { // the default is too short for a busy machine
 		sources.Flags["scripts.code_timeout"] = "30s"
 		loaded, err = config.Load(sources)
 	}
@@ -145,29 +144,10 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	}
 }
 
-func get(t *testing.T, url string, header http.Header) (int, []byte) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = header
-	resp, err := httpjsontest.Client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, body
-}
-
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, config.Sources{})
-	status, body := get(t, url+"/health", nil)
+	answer, body := httpjsontest.Read(t, http.MethodGet, url+"/health", "")
 	var health struct {
 		Status  string
 		Version string
@@ -175,43 +155,43 @@ func TestHealth(t *testing.T) {
 
 		Sessions struct{ Total, Connected *int }
 	}
-	if err := json.Unmarshal(body, &health); err != nil || status != http.StatusOK {
-		t.Fatalf("%d %s: %v", status, body, err)
+	if err := json.Unmarshal([]byte(body), &health); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %v", answer.Status, body, err)
 	}
 	if health.Status != "healthy" || health.Version != "test" || health.Uptime == nil ||
 		health.Sessions.Total == nil || health.Sessions.Connected == nil {
 		t.Errorf("health = %s", body)
 	}
 	for _, path := range []string{"/nothing", "/register", "/.well-known/openid-configuration"} {
-		if status, body := get(t, url+path, nil); status != http.StatusNotFound || !json.Valid(body) {
-			t.Errorf("%s: %d %s", path, status, body)
+		if answer, body := httpjsontest.Read(t, http.MethodGet, url+path, ""); answer.StatusCode != http.StatusNotFound || !json.Valid([]byte(body)) {
+			t.Errorf("%s: %s %s", path, answer.Status, body)
 		}
 	}
 }
 
-func TestARequestsSpanReachesTheCollector(t *testing.T) {
+func TestRequestSpans(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	url, _ := start(t, config.Sources{Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-	get(t, url+"/health", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}})
+	httpjsontest.Read(t, http.MethodGet, url+"/health", "", "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 	span := sink.AwaitSpan(t, "GET /health")
 	if got := span.TraceID; !strings.EqualFold(got, trace) {
 		t.Errorf("the span's trace is %s, want the client's %s", got, trace)
 	}
 }
 
-func TestADeadCollectorHurtsNobody(t *testing.T) {
+func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, config.Sources{Flags: map[string]string{"telemetry.otlp_endpoint": "http://127.0.0.1:1"}})
 	for range 20 {
-		if status, _ := get(t, url+"/health", nil); status != http.StatusOK {
-			t.Fatalf("status %d", status)
+		if answer, _ := httpjsontest.Read(t, http.MethodGet, url+"/health", ""); answer.StatusCode != http.StatusOK {
+			t.Fatal(answer.Status)
 		}
 	}
 }
 
-func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
+func TestReloadReconnectsOnlyChangedUpstreams(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
 	_, srv := start(t, config.Sources{File: file})
@@ -219,18 +199,18 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	configtest.ReplaceFile(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
 	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "a c" })
 	if after, _ := srv.upstreams.Manager.Status("a"); after.Generation != before.Generation {
-		t.Error("an upstream that did not change was connected anew")
+		t.Error("an upstream that did not change was reconnected")
 	}
 	configtest.ReplaceFile(t, file, "[upstreams.c]\nurl = 7\n")
 	srv.Reload(t.Context())
 	if got := strings.Join(srv.upstreams.Namespaces(), " "); got != "a c" {
-		t.Errorf("a broken file changed the upstreams to %s", got)
+		t.Errorf("an invalid file changed the upstreams to %s", got)
 	}
 }
 
-// What the configuration names belongs to it: a tool may disconnect it and connect
-// it again, but not put another server in its place.
-func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
+// TestConfiguredUpstreamIsNotReplaced checks that a configured upstream can be removed and
+// added again, but not with another URL.
+func TestConfiguredUpstreamIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
 	_, srv := start(t, config.Sources{File: file})
@@ -239,54 +219,20 @@ func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
 		t.Fatalf("Remove = %v, %v", removed, err)
 	}
 	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
-		t.Errorf("another server in its place: %v", err)
+		t.Errorf("added with another URL: %v", err)
 	}
 	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
 		t.Fatal(err)
 	}
 	after, ok := srv.upstreams.Manager.Status("a")
 	if !ok || !reflect.DeepEqual(after.Desired, before.Desired) {
-		t.Errorf("it came back as %+v", after.Desired)
+		t.Errorf("added again as %+v, want %+v", after.Desired, before.Desired)
 	}
 }
 
-func TestVariablesAreFilledIn(t *testing.T) {
-	t.Parallel()
-	file := configtest.WriteFile(t, `[upstreams.a]
-command = "${HOME}/bin/server"
-args = ["--level", "${LEVEL:-low}"]
-env = { TOKEN = "${env:A_TOKEN}", OTHER = "${NOT_SET}" }
-[upstreams.b]
-url = "${BASE}/mcp"
-headers = { X-Key = "${A_TOKEN}" }
-`)
-	loaded, err := config.Load(config.Sources{File: file})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := config.Environment{"HOME": "/home/ann", "A_TOKEN": "s3cret", "BASE": "https://example.org"}
-	specs, warnings, err := loaded.UpstreamSpecs(env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := specs[0], specs[1]
-	if a.Command != "/home/ann/bin/server" || a.Args[1] != "low" || a.Env["TOKEN"] != "s3cret" || a.Env["OTHER"] != "${NOT_SET}" {
-		t.Errorf("a = %#v", a)
-	}
-	if b.URL != "https://example.org/mcp" || b.Headers["X-Key"] != "s3cret" {
-		t.Errorf("b = %#v", b)
-	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "NOT_SET") {
-		t.Errorf("warnings = %q", warnings)
-	}
-	if loaded.Upstreams["a"].Env["TOKEN"] != "${env:A_TOKEN}" {
-		t.Error("the configuration itself was changed")
-	}
-}
-
-// A reload tells what it could not fill in, as the start does; a server that
-// makes no sense costs only itself.
-func TestAnImportIsReadAgain(t *testing.T) {
+// TestReloadOfAnImport checks that a reload logs unset variables, and that an invalid server
+// does not prevent the others.
+func TestReloadOfAnImport(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, "[mcp]\nimport = [\"servers.json\"]\n")
 	servers := filepath.Join(filepath.Dir(file), "servers.json")
@@ -301,14 +247,13 @@ func TestAnImportIsReadAgain(t *testing.T) {
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
 }
 
-// An import that is added while we run is watched like those that were there,
-// though its file comes later still.
-func TestAnImportAddedLaterIsWatched(t *testing.T) {
+// TestImportAddedLaterIsWatched checks that an import added to a running server is watched,
+// even if its file is created later.
+func TestImportAddedLaterIsWatched(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, "")
 	_, srv := start(t, config.Sources{File: file})
-	elsewhere := t.TempDir()
-	servers := filepath.Join(elsewhere, "servers.json")
+	servers := filepath.Join(t.TempDir(), "servers.json")
 	configtest.ReplaceFile(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
 	stderr := srv.options.Stderr.(*startOutput)
 	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
@@ -318,8 +263,9 @@ func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	}
 }
 
-// Whoever starts without a file and then adds an upstream need not restart.
-func TestAFileThatComesLaterIsRead(t *testing.T) {
+// TestFileCreatedLaterIsRead checks that a server that started without a file reads the
+// user's file once it is created.
+func TestFileCreatedLaterIsRead(t *testing.T) {
 	t.Parallel()
 	env := config.Environment{"HOME": t.TempDir()}
 	_, srv := start(t, config.Sources{Env: env})

@@ -26,7 +26,7 @@ import (
 
 // The number of users and of messages of each; few by default.
 const (
-	chatUsers   = "LUANETTE_TEST_PEOPLE"
+	chatUsers    = "LUANETTE_TEST_PEOPLE"
 	chatMessages = "LUANETTE_TEST_MESSAGES"
 )
 
@@ -79,7 +79,7 @@ func countFrom(variable string, few int) int {
 type chatLoad struct {
 	folder, address, model string
 	server                 *exec.Cmd
-	restarting                 sync.RWMutex // held while the server is replaced
+	restarting             sync.RWMutex // held while the server is replaced
 
 	answered                   chan struct{}
 	answers, hangups, refusals atomic.Int64

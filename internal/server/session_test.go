@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// block is a part of a message in the words of the Anthropic Messages API.
+// block is a content block of the Anthropic Messages API.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -29,27 +29,27 @@ type message struct {
 	Content []block `json:"content"`
 }
 
-// scriptedModel is a stand-in for a model: it plays a script of tool calls, each made from
-// what the tool before answered, and then says what it found.
+// scriptedModel is a fake model that makes a tool call in each turn, which may depend on
+// the last result, and then answers with the last result.
 type scriptedModel struct {
 	t     *testing.T
 	turns []func(last string) (tool string, input any)
 }
 
 func (a *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var request struct {
 		System   string
 		Tools    []struct{ Name string }
 		Messages []message
 	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || r.URL.Path != "/v1/messages" {
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || r.URL.Path != "/v1/messages" {
 		a.t.Errorf("%s: %v", r.URL.Path, err)
 	}
-	if !strings.Contains(asked.System, "variables and functions persist") || len(asked.Tools) < 10 {
-		a.t.Errorf("the model was told %q and given %d tools", asked.System, len(asked.Tools))
+	if !strings.Contains(request.System, "variables and functions persist") || len(request.Tools) < 10 {
+		a.t.Errorf("the model got the instructions %q and %d tools", request.System, len(request.Tools))
 	}
-	turn := len(asked.Messages) / 2
-	last := asked.Messages[len(asked.Messages)-1].Content[0].Content
+	turn := len(request.Messages) / 2
+	last := request.Messages[len(request.Messages)-1].Content[0].Content
 	answer := map[string]any{"role": "assistant", "stop_reason": "end_turn", "content": []block{{Type: "text", Text: last}}}
 	if turn < len(a.turns) {
 		name, input := a.turns[turn](last)
@@ -60,9 +60,9 @@ func (a *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// A model that is told what every client is told uses a session over several
-// turns: what it leaves in one call it finds in the next, also after a mistake.
-func TestAModelUsesASession(t *testing.T) {
+// TestModelUsesASession checks that variables of a session persist from one call of a model
+// to the next, also after an error.
+func TestModelUsesASession(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, config.Sources{})
 	client := connect(t, url)
@@ -72,7 +72,7 @@ func TestAModelUsesASession(t *testing.T) {
 			return "lua_eval", map[string]string{"code": code, "session_id": session}
 		}
 	}
-	stand := httptest.NewServer(&scriptedModel{t, []func(string) (string, any){
+	model := httptest.NewServer(&scriptedModel{t, []func(string) (string, any){
 		func(string) (string, any) { return "session_create", map[string]string{"name": "work"} },
 		func(last string) (string, any) {
 			session = strings.Fields(last)[1]
@@ -81,19 +81,19 @@ func TestAModelUsesASession(t *testing.T) {
 		eval("nothing.at_all = x"),
 		func(last string) (string, any) {
 			if !strings.Contains(last, "attempt to index a nil value (global 'nothing')") {
-				t.Errorf("the mistake was answered with %s", last)
+				t.Errorf("result of the failing code: %s", last)
 			}
 			return eval("x = x + 1 return twice(x)")("")
 		},
 		func(last string) (string, any) {
 			if !strings.Contains(last, "Result: 22") {
-				t.Errorf("answered %s", last)
+				t.Errorf("result %s, want 22", last)
 			}
 			return "session_reset", map[string]string{"session_id": session}
 		},
 		eval("return type(x), #map({ 1, 2 }, tostring)"),
 	}})
-	defer stand.Close()
+	defer model.Close()
 
 	_, greeting := client.post(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	var hello struct{ Result struct{ Instructions string } }
@@ -104,30 +104,30 @@ func TestAModelUsesASession(t *testing.T) {
 	_, list := client.post(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
 	decodeMessage(t, list, &listed)
 
-	talk := []message{{"user", []block{{Type: "text", Text: "Try the session."}}}}
+	messages := []message{{"user", []block{{Type: "text", Text: "Try the session."}}}}
 	for range 20 {
-		raw, _ := json.Marshal(map[string]any{"model": "stand-in", "max_tokens": 100, "system": hello.Result.Instructions, "tools": listed.Result.Tools, "messages": talk})
-		resp, err := http.Post(stand.URL+"/v1/messages", "application/json", bytes.NewReader(raw)) //nolint:noctx // a stand-in of the test's own
+		raw, _ := json.Marshal(map[string]any{"model": "fake", "max_tokens": 100, "system": hello.Result.Instructions, "tools": listed.Result.Tools, "messages": messages})
+		resp, err := http.Post(model.URL+"/v1/messages", "application/json", bytes.NewReader(raw)) //nolint:noctx // a server of this test
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said struct {
+		var reply struct {
 			StopReason string `json:"stop_reason"`
 			Content    []block
 		}
-		err = json.NewDecoder(resp.Body).Decode(&said)
+		err = json.NewDecoder(resp.Body).Decode(&reply)
 		resp.Body.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
-		talk = append(talk, message{"assistant", said.Content})
-		if said.StopReason == "end_turn" {
-			if got := said.Content[0].Text; !strings.Contains(got, `"nil"`) || !strings.Contains(got, "2") {
-				t.Errorf("in the end it said %s", got)
+		messages = append(messages, message{"assistant", reply.Content})
+		if reply.StopReason == "end_turn" {
+			if got := reply.Content[0].Text; !strings.Contains(got, `"nil"`) || !strings.Contains(got, "2") {
+				t.Errorf("final answer %s", got)
 			}
 			return
 		}
-		use := said.Content[0]
+		use := reply.Content[0]
 		var answer struct {
 			Result struct {
 				IsError bool
@@ -135,12 +135,12 @@ func TestAModelUsesASession(t *testing.T) {
 			}
 		}
 		decodeMessage(t, client.call(use.Name, use.Input), &answer)
-		talk = append(talk, message{"user", []block{{Type: "tool_result", ToolUseID: use.ID, Content: answer.Result.Content[0].Text, IsError: answer.Result.IsError}}})
+		messages = append(messages, message{"user", []block{{Type: "tool_result", ToolUseID: use.ID, Content: answer.Result.Content[0].Text, IsError: answer.Result.IsError}}})
 	}
-	t.Error("the model never came to an end")
+	t.Error("the model did not end its turn")
 }
 
-// decodeMessage reads the answer at the end of what came back.
+// decodeMessage decodes the last message of a response, which may be an event stream.
 func decodeMessage(t *testing.T, text string, into any) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")

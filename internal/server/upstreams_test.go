@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,19 +21,19 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// testNode is a node in a test.
+// testNode is a server that may share its database with others.
 type testNode struct {
 	t   *testing.T
 	url string
 	srv *Server
 }
 
-// startNode starts a node on a database, with what else its configuration says.
+// startNode starts a node on a database, with more configuration.
 func startNode(t *testing.T, database, name, text string, change ...func(*Options)) testNode {
 	t.Helper()
 	sources := config.Sources{
 		Flags: map[string]string{"database": database, "node": name},
-		Env:   config.Environment{"LUANETTE_OAUTH_KEY": "a key that is long enough for all"},
+		Env:   config.Environment{"LUANETTE_OAUTH_KEY": "a key that is long enough"},
 	}
 	if text != "" {
 		sources.File = configtest.WriteFile(t, text)
@@ -41,7 +42,7 @@ func startNode(t *testing.T, database, name, text string, change ...func(*Option
 	return testNode{t, url, srv}
 }
 
-// api asks a node, and wants that status.
+// api sends a request, which must have the status, and returns the response.
 func (f testNode) api(status int, method, path, body string) (answer object) {
 	f.t.Helper()
 	response, text := httpjsontest.Read(f.t, method, f.url+"/api/v1"+path, body)
@@ -54,8 +55,7 @@ func (f testNode) api(status int, method, path, body string) (answer object) {
 	return answer
 }
 
-// await waits until an upstream is in a state on the node; "" means that there is
-// none of that name.
+// await waits until an upstream has a state on the node; "" means that it does not exist.
 func (f testNode) await(name, state string) adminapi.Upstream {
 	f.t.Helper()
 	sub := f.srv.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
@@ -74,31 +74,33 @@ func (f testNode) await(name, state string) adminapi.Upstream {
 	}
 }
 
-func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
+// TestUpstreamsOnAllNodes checks that upstreams that are added, changed or removed on one
+// node are added, changed or removed on all.
+func TestUpstreamsOnAllNodes(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	one, _ := start(t, config.Sources{})
 	other, _ := start(t, config.Sources{})
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
-	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "hush-hush"}}`)
+	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "secret-token"}}`)
 	seen := b.await("docs", "connected")
 	if seen.Origin != "added" || !seen.Editable || seen.Settings.URL != one+"/mcp" || fmt.Sprint(seen.Settings.Headers) != "[X-Mine]" || seen.By == "" {
-		t.Errorf("b knows it as %+v %+v", seen, seen.Settings)
+		t.Errorf("upstream on b: %+v %+v", seen, seen.Settings)
 	}
 	a.api(http.StatusConflict, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp"}`)
 	refused := b.api(http.StatusBadRequest, "PATCH", "/upstreams/docs", `{"url": "`+other+`/mcp"}`)
 	if !strings.Contains(refused.text("message"), "not sent to another server") {
-		t.Errorf("a secret may go elsewhere: %v", refused)
+		t.Errorf("change of the URL with stored headers: %v", refused)
 	}
 	b.api(http.StatusBadRequest, "PATCH", "/upstreams/docs", `{"url": "`+other+`/mcp", "headers": {"X-Mine": null}}`)
 	b.api(http.StatusOK, "PATCH", "/upstreams/docs", `{"url": "`+other+`/mcp", "headers": {}, "expose": ["job_stats"]}`)
 	awaitEndpoint(a, "docs", other+"/mcp")
 	if got := a.await("docs", "connected"); len(got.Settings.Headers) != 0 || fmt.Sprint(got.Settings.Expose.Names) != "[job_stats]" {
-		t.Errorf("a does not know of the change: %+v", got.Settings)
+		t.Errorf("after the change, on a: %+v", got.Settings)
 	}
 	late := startNode(t, database, "late", "")
 	if got := late.await("docs", "connected"); got.Endpoint != other+"/mcp" {
-		t.Errorf("who comes later finds %s", got.Endpoint)
+		t.Errorf("on a node that joins later: %s", got.Endpoint)
 	}
 	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "docs"}`)
 	b.await("docs", "")
@@ -117,14 +119,14 @@ func awaitEndpoint(f testNode, name, endpoint string) {
 			return
 		}
 		if _, err := sub.Next(f.t.Context()); err != nil {
-			f.t.Fatalf("%s does not come to %s", name, endpoint)
+			f.t.Fatalf("%s does not get the endpoint %s", name, endpoint)
 		}
 	}
 }
 
-// What the configuration has and a person removed is shown as both, on every node
-// that has it, and comes back at a word.
-func TestRemovedAndYetConfigured(t *testing.T) {
+// TestRemovedConfiguredUpstream checks that a configured upstream which a user removed is
+// shown as removed on every node, and can be restored.
+func TestRemovedConfiguredUpstream(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	one, _ := start(t, config.Sources{})
@@ -134,12 +136,12 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 		t.Errorf("configured at %s", at)
 	}
 	b.await("far", "connected")
-	said := a.api(http.StatusConflict, "PATCH", "/upstreams/far", `{"read_only": true}`)
-	if !strings.Contains(said.text("message"), ".toml:3") {
-		t.Errorf("nobody says where it is: %v", said)
+	refused := a.api(http.StatusConflict, "PATCH", "/upstreams/far", `{"read_only": true}`)
+	if !strings.Contains(refused.text("message"), ".toml:3") {
+		t.Errorf("the error does not name the line: %v", refused)
 	}
-	if gone := a.api(http.StatusOK, "DELETE", "/upstreams/far", ""); gone["removed"] != true || !strings.HasSuffix(gone.text("configured_at"), ".toml:3") {
-		t.Errorf("removed %v", gone)
+	if removed := a.api(http.StatusOK, "DELETE", "/upstreams/far", ""); removed["removed"] != true || !strings.HasSuffix(removed.text("configured_at"), ".toml:3") {
+		t.Errorf("removed %v", removed)
 	}
 	for _, n := range []testNode{a, b} {
 		if got := n.await("far", upstreamset.StateRemoved); got.Wanted || got.Origin != "config" || !strings.Contains(got.Hint, "restore") || got.ToolCount != 0 {
@@ -160,14 +162,15 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 
 	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
 	b.await("far", upstreamset.StateRemoved)
-	b.srv.reloadLogged(t.Context(), false) // a file that did not change what it says of it
+	b.srv.reloadLogged(t.Context(), false) // the entry in the file did not change
 	b.await("far", upstreamset.StateRemoved)
 	b.srv.Reload(t.Context())
 	a.await("far", "connected")
 }
 
-// An entry that is edited counts again.
-func TestAnEditedEntryComesBack(t *testing.T) {
+// TestEditedEntryIsRestored checks that a removed upstream is restored when its entry in the
+// file changes, and that others are not.
+func TestEditedEntryIsRestored(t *testing.T) {
 	t.Parallel()
 	one, _ := start(t, config.Sources{})
 	file := configtest.WriteFile(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
@@ -185,28 +188,28 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 	configtest.ReplaceFile(t, file, changed)
 	n.await("far", "connected")
 	if got := n.await("near", upstreamset.StateRemoved); !strings.HasSuffix(got.ConfiguredAt, ":4") {
-		t.Errorf("near is at %s", got.ConfiguredAt)
+		t.Errorf("near is configured at %s, want line 4", got.ConfiguredAt)
 	}
 }
 
-// The same on SQLite: what was added and removed outlives the server, its secrets
-// encrypted; what startup.lua adds is its own.
-func TestUpstreamsOutliveTheServer(t *testing.T) {
+// TestUpstreamsPersist checks that added and removed upstreams persist in SQLite across a
+// restart, with encrypted secrets. Those of startup.lua are not stored.
+func TestUpstreamsPersist(t *testing.T) {
 	t.Parallel()
 	one, _ := start(t, config.Sources{})
 	folder := t.TempDir()
 	database := "sqlite:" + filepath.Join(folder, "test.db")
-	text := "[scripts]\nstartup = " + quoted(filepath.Join(folder, "startup.lua")) + "\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
+	text := "[scripts]\nstartup = " + strconv.Quote(filepath.Join(folder, "startup.lua")) + "\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "startup.lua"), []byte("tools.mcp_add('local', '"+one+"/mcp')"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("before", func(t *testing.T) {
 		n := startNode(t, database, "", text)
-		n.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"Authorization": "hush-hush"}}`)
+		n.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"Authorization": "secret-token"}}`)
 		n.api(http.StatusOK, "DELETE", "/upstreams/far", "")
 		n.await("docs", "connected")
 		if got := n.await("local", "connected"); got.Origin != "startup" || !got.Editable {
-			t.Errorf("of startup.lua: %+v", got)
+			t.Errorf("upstream of startup.lua: %+v", got)
 		}
 	})
 	files, err := filepath.Glob(filepath.Join(folder, "test.db*"))
@@ -214,21 +217,21 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "hush-hush") {
-			t.Errorf("the secret stands in %s: %v", file, err)
+		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "secret-token") {
+			t.Errorf("%s contains the secret: %v", file, err)
 		}
 	}
 	t.Run("after", func(t *testing.T) {
 		n := startNode(t, database, "", text)
 		if got := n.await("docs", "connected"); fmt.Sprint(got.Settings.Headers) != "[Authorization]" {
-			t.Errorf("it came back as %+v", got.Settings)
+			t.Errorf("after the restart: %+v", got.Settings)
 		}
 		n.await("far", upstreamset.StateRemoved)
 		n.await("local", "connected")
 	})
 }
 
-func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
+func TestInvalidUpstreamsAreRefused(t *testing.T) {
 	t.Parallel()
 	url, srv := start(t, config.Sources{})
 	n := testNode{t, url, srv}
@@ -247,9 +250,9 @@ func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
 	} {
 		n.api(status, "POST", "/upstreams", body)
 	}
-	n.api(http.StatusNotFound, "PATCH", "/upstreams/nobody", `{}`)
-	n.api(http.StatusNotFound, "DELETE", "/upstreams/nobody", ``)
+	n.api(http.StatusNotFound, "PATCH", "/upstreams/unknown", `{}`)
+	n.api(http.StatusNotFound, "DELETE", "/upstreams/unknown", ``)
 	if list := n.api(http.StatusOK, "GET", "/upstreams", ""); len(list["upstreams"].([]any)) != 0 {
-		t.Errorf("something came of it: %v", list)
+		t.Errorf("upstreams %v, want none", list)
 	}
 }

@@ -23,18 +23,18 @@ type eventReader struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	mu      sync.Mutex
-	last    string                // id of the last event
+	mu       sync.Mutex
+	last     string                // id of the last event
 	lastAt   time.Time             // when it came
-	lastOf    map[string]time.Time  // when the last one of each node came, by name
-	ended   map[string]int        // how often it heard of a job's end, since it last changed places
-	started   map[string]*time.Time // the last kill when it heard that a job began or went on
-	finished    map[string]bool       // jobs it heard the end of
-	dead    map[string]bool       // nodes it heard the end of
-	gaps    []gap                 // what it was told it may have missed
-	resumed []time.Duration       // from a kill to a job that goes on
-	twice   []string              // jobs it heard the end of twice at one place
-	moves   int
+	lastOf   map[string]time.Time  // when the last one of each node came, by name
+	ended    map[string]int        // how often it heard of a job's end, since it last changed places
+	started  map[string]*time.Time // the last kill when it heard that a job began or went on
+	finished map[string]bool       // jobs it heard the end of
+	dead     map[string]bool       // nodes it heard the end of
+	gaps     []gap                 // what it was told it may have missed
+	resumed  []time.Duration       // from a kill to a job that goes on
+	twice    []string              // jobs it heard the end of twice at one place
+	moves    int
 }
 
 // gap is a time in which the reader may have missed events.
@@ -194,8 +194,8 @@ func (w *eventReader) check(t *testing.T, f *testCluster) {
 
 // jobEnd is how a job ended: at which node, when, and when a client was told.
 type jobEnd struct {
-	node, name string // its id, and what it is called
-	at, reported   time.Time
+	node, name   string // its id, and what it is called
+	at, reported time.Time
 }
 
 // ends are those of the jobs that clients waited for.

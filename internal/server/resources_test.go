@@ -12,14 +12,15 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// Clients are notified when a resource about an upstream changes.
-func TestResourcesAboutUpstreamsChange(t *testing.T) {
+// TestUpstreamResourcesNotify checks that clients are notified when a resource about an
+// upstream changes.
+func TestUpstreamResourcesNotify(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
-	told := make(chan string, 100)
+	notified := make(chan string, 100)
 	stop := builtin.Changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage) {
-		told <- method + " " + string(params)
+		notified <- method + " " + string(params)
 	})
 	defer stop()
 	for _, test := range []struct {
@@ -32,15 +33,16 @@ func TestResourcesAboutUpstreamsChange(t *testing.T) {
 	} {
 		bus.Publish(test.payload)
 		for _, uri := range test.uris {
-			if got, want := <-told, `notifications/resources/updated {"uri":"`+uri+`"}`; got != want {
-				t.Errorf("told %s, want %s", got, want)
+			if got, want := <-notified, `notifications/resources/updated {"uri":"`+uri+`"}`; got != want {
+				t.Errorf("notified of %s, want %s", got, want)
 			}
 		}
 	}
 }
 
-// The resources that notifications name can be read.
-func TestResourcesAboutUpstreamsExist(t *testing.T) {
+// TestUpstreamResourcesExist checks that the resources that notifications name can be
+// read.
+func TestUpstreamResourcesExist(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{})
 	if err := srv.upstreams.Add(t.Context(), upstreamset.Server{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
@@ -53,13 +55,13 @@ func TestResourcesAboutUpstreamsExist(t *testing.T) {
 	}
 }
 
-// What tells of the music in this process is there only while it is what the
-// music tools work on.
-func TestMusicResourcesAreOfTheMusicThatIsPlayed(t *testing.T) {
+// TestMusicResources checks that the resources of the music backend in this process exist
+// unless an upstream replaces it.
+func TestMusicResources(t *testing.T) {
 	t.Parallel()
-	for more, here := range map[string]bool{"": true, "[upstreams.hootenanny]\nurl = \"zmq+tcp://127.0.0.1:1\"\n": false} {
+	for more, exists := range map[string]bool{"": true, "[upstreams.hootenanny]\nurl = \"zmq+tcp://127.0.0.1:1\"\n": false} {
 		_, srv := start(t, musicSources(t, &music{}, more))
-		if _, err := srv.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != here {
+		if _, err := srv.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != exists {
 			t.Errorf("with %q: %v", more, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// A database that is only referred to is the same for the server and for commands that
-// open it beside one, and several machines may share it all the same.
+// TestDatabaseByReference checks that the server resolves a reference in the database URL
+// before it decides whether nodes share the database.
 func TestDatabaseByReference(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -25,10 +25,10 @@ func TestDatabaseByReference(t *testing.T) {
 			file := configtest.WriteFile(t, `database = "${env:WHERE}"`)
 			_, srv := start(t, config.Sources{File: file, Env: env, Flags: map[string]string{"node": "west"}})
 			if srv.isShared() != tt.shared {
-				t.Errorf("shared: %v", !tt.shared)
+				t.Errorf("isShared() = %v", !tt.shared)
 			}
 			if _, err := srv.config.OAuthKey(srv.secrets); (err == nil) == tt.shared {
-				t.Errorf("a key of its own: %v", err)
+				t.Errorf("OAuthKey without oauth.key: %v", err)
 			}
 		})
 	}

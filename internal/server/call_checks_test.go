@@ -29,13 +29,13 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
-// shop is an MCP server of a test with one tool, buy, that counts how often it was
-// called, and how many calls were under way at most.
+// shop is a tool source with one tool, buy. It counts calls, and how many run at the same
+// time.
 type shop struct {
-	mu           sync.Mutex
-	calls         int
+	mu                  sync.Mutex
+	calls               int
 	running, maxRunning int
-	release         chan struct{} // each call waits for a word of it, or its end; nil: they do not
+	release             chan struct{} // each call waits until it receives from it; nil: no wait
 }
 
 func (s *shop) Tools(context.Context) ([]tool.Info, error) {
@@ -69,7 +69,7 @@ func (s *shop) counts() (sold, inside, most int) {
 	return s.calls, s.running, s.maxRunning
 }
 
-// serveTools puts tools behind a server of their own, and is its address.
+// serveTools serves tools over MCP and returns the URL.
 func serveTools(t *testing.T, name string, s tool.Source) string {
 	t.Helper()
 	h := hub.New(hub.Options{Name: name, Version: "1", Tools: s})
@@ -83,26 +83,26 @@ func serveTools(t *testing.T, name string, s tool.Source) string {
 
 // shopServer is a server with several upstreams, each restricted in its own way.
 type shopServer struct {
-	t      *testing.T
-	url    string
-	srv    *Server
+	t         *testing.T
+	url       string
+	srv       *Server
 	upstreams map[string]*shop
 
 	mu      sync.Mutex
-	offered string // to the model, and told to it, when it was last asked
+	offered string // the tools and the system prompt of the last request to the model
 }
 
 // shopNames are the upstreams: one without restrictions, one denied by policy, one
 // whose tools are pinned and not approved, one that some keys do not see, one limited
 // to one call a minute, and one limited to one call at a time.
-var shopNames = []string{"fine", "banned", "held", "unseen", "scarce", "slow"}
+var shopNames = []string{"open", "banned", "pinned", "hidden", "limited", "serial"}
 
 func startShops(t *testing.T, more string) *shopServer {
 	t.Helper()
 	s := &shopServer{t: t, upstreams: map[string]*shop{}}
 	model := llmtest.Start(t, s.model)
 	var file strings.Builder
-	// Scripts may wait at a shop as long as it takes until everybody stands there.
+	// Scripts may have to wait until the calls of all entry points are running.
 	file.WriteString(more + `
 [scripts]
 timeout = "10m"
@@ -110,7 +110,7 @@ code_timeout = "10m"
 [[policy]]
 tool = "banned.*"
 do = "deny"
-reason = "nobody buys there"
+reason = "buying is forbidden"
 [mcp]
 mode = "direct"
 [keys.root]
@@ -119,7 +119,7 @@ scopes = ["admin"]
 [keys.some]
 env = "SOME"
 scopes = ["mcp", "chat"]
-namespaces = ["fine", "banned", "held", "scarce", "slow"]
+namespaces = ["open", "banned", "pinned", "limited", "serial"]
 [keys.poor]
 env = "POOR"
 scopes = ["mcp", "chat"]
@@ -134,9 +134,9 @@ concurrent = 1
 		s.upstreams[name] = &shop{}
 		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.upstreams[name]))
 	}
-	text := strings.Replace(file.String(), "[upstreams.held]\n", "[upstreams.held]\ntrust = \"pin\"\n", 1)
-	text = strings.Replace(text, "[upstreams.scarce]\n", "[upstreams.scarce]\nrate = 1\n", 1)
-	text = strings.Replace(text, "[upstreams.slow]\n", "[upstreams.slow]\nconcurrent = 1\n", 1)
+	text := strings.Replace(file.String(), "[upstreams.pinned]\n", "[upstreams.pinned]\ntrust = \"pin\"\n", 1)
+	text = strings.Replace(text, "[upstreams.limited]\n", "[upstreams.limited]\nrate = 1\n", 1)
+	text = strings.Replace(text, "[upstreams.serial]\n", "[upstreams.serial]\nconcurrent = 1\n", 1)
 	folder := t.TempDir()
 	for _, name := range shopNames {
 		script := "function describe() return { name = 'buy_" + name + "', description = 'Buys.', params = {} } end\nfunction main() return mcp." + name + ".buy{} end\n"
@@ -156,24 +156,25 @@ concurrent = 1
 	return s
 }
 
-// model is a model that uses the tool it is told to, and says what came of it.
+// model calls the tool that a message names, and answers with its result.
 func (s *shopServer) model(r llmtest.Request) llmtest.Step {
 	s.mu.Lock()
 	s.offered = strings.Join(r.Tools, " ") + r.System
 	s.mu.Unlock()
-	if name, told := strings.CutPrefix(r.Last(), "use "); told {
+	if name, ok := strings.CutPrefix(r.Last(), "use "); ok {
 		name, input, _ := strings.Cut(name, " ")
 		if input == "" {
 			input = "{}"
 		}
 		return llmtest.Step{Use: []llmtest.Use{{Name: name, Input: input}}}
 	}
-	return llmtest.Step{Say: []string{"it said: " + r.Last()}}
+	return llmtest.Step{Say: []string{"result: " + r.Last()}}
 }
 
+// client returns a client with a key.
 func (s *shopServer) client(key string) keyClient { return keyClient{s.t, s.url, key + "-token"} }
 
-// lua runs code, in a session or outside of one.
+// lua calls a tool that runs code.
 func (s *shopServer) lua(key, tool string, args map[string]any, code string) string {
 	args["code"] = code
 	raw, err := json.Marshal(args)
@@ -183,7 +184,7 @@ func (s *shopServer) lua(key, tool string, args map[string]any, code string) str
 	return s.client(key).call(tool, string(raw))
 }
 
-// structured is one member of a result's structured content.
+// structured returns one member of a result's structured content, which must be a string.
 func structured(t *testing.T, answer, member string) string {
 	t.Helper()
 	var a struct {
@@ -199,8 +200,8 @@ func structured(t *testing.T, answer, member string) string {
 	return text
 }
 
-// runJob runs a stored script in the background, at once or by a schedule, and returns
-// what became of it.
+// runJob runs a stored script as a job, at once or by a schedule, and returns the job at
+// its end.
 func (s *shopServer) runJob(key, shop, schedule string) string {
 	h := s.client(key)
 	source, err := json.Marshal(map[string]string{"content": "-- for " + key + "\nfunction main() return mcp." + shop + ".buy{} end"})
@@ -230,7 +231,7 @@ func (s *shopServer) runJob(key, shop, schedule string) string {
 	return h.call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":60000}`)
 }
 
-// chat has the model use a tool for somebody.
+// chat sends a message that makes the model call a tool.
 func (s *shopServer) chat(key, user, use string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"client_id": "c", "user_id": user, "message": "use " + use})
@@ -241,7 +242,7 @@ func (s *shopServer) chat(key, user, use string) string {
 	return text
 }
 
-// callInSession calls a tool at one of the endpoints as a client of the older era.
+// callInSession calls a tool in an MCP session at an endpoint.
 func (s *shopServer) callInSession(key, path, name string) string {
 	c := &mcpClient{s.t, s.url + path, http.Header{
 		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer " + key + "-token"},
@@ -251,8 +252,7 @@ func (s *shopServer) callInSession(key, path, name string) string {
 	return c.call(name, map[string]any{})
 }
 
-// callOverSSE calls a tool over the transport of 2024-11-05: what is posted at one
-// address is answered on the stream of another.
+// callOverSSE calls a tool over the HTTP+SSE transport of 2024-11-05.
 func (s *shopServer) callOverSSE(key, name string) string {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
@@ -296,19 +296,19 @@ func (s *shopServer) callOverSSE(key, name string) string {
 	return ""
 }
 
-// entryPoints are all the ways to buy something at a shop, with a key.
+// entryPoints returns all the ways to call a shop's tool with a key.
 func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 	return map[string]func(key, shop string) string{
 		"tools/call":              func(key, shop string) string { return s.client(key).call(shop+"__buy", `{}`) },
 		"tools/call in a session": func(key, shop string) string { return s.callInSession(key, "/mcp", shop+"__buy") },
 		"HTTP+SSE":                func(key, shop string) string { return s.callOverSSE(key, shop+"__buy") },
-		"the server seen whole": func(key, shop string) string {
+		"/mcp/NAME": func(key, shop string) string {
 			_, text := s.client(key).rpc("/mcp/"+shop, "tools/call", `"name":"buy","arguments":{}`)
 			return text
 		},
-		"the server seen whole, in a session": func(key, shop string) string {
+		"/mcp/NAME in a session": func(key, shop string) string {
 			if status, text := s.client(key).rpc("/mcp/"+shop, "tools/list", ""); status == http.StatusNotFound {
-				return text // there is nothing to begin a session with
+				return text // no session can be started
 			}
 			return s.callInSession(key, "/mcp/"+shop, "buy")
 		},
@@ -318,7 +318,7 @@ func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 		"lua_eval": func(key, shop string) string {
 			return s.lua(key, "lua_eval", map[string]any{}, "return mcp."+shop+".buy{}")
 		},
-		"a session": func(key, shop string) string {
+		"lua_eval in a session": func(key, shop string) string {
 			id := structured(s.t, s.client(key).call("session_create", `{}`), "session_id")
 			return s.lua(key, "lua_eval", map[string]any{"session_id": id}, "return mcp."+shop+".buy{}")
 		},
@@ -328,86 +328,87 @@ func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 		"a published script": func(key, shop string) string { return s.client(key).call("buy_"+shop, `{}`) },
 		"a job":              func(key, shop string) string { return s.runJob(key, shop, "") },
 		"a schedule":         func(key, shop string) string { return s.runJob(key, shop, "@every 1s") },
-		"chat":               func(key, shop string) string { return s.chat(key, "ann-"+shop, shop+"__buy {}") },
-		"chat, from a script": func(key, shop string) string {
-			return s.chat(key, "bob-"+shop, `lua_eval {"code":"return mcp.`+shop+`.buy{}"}`)
+		"chat":               func(key, shop string) string { return s.chat(key, "tool-"+shop, shop+"__buy {}") },
+		"a script in a chat": func(key, shop string) string {
+			return s.chat(key, "script-"+shop, `lua_eval {"code":"return mcp.`+shop+`.buy{}"}`)
 		},
 	}
 }
 
-// Every entry applies every check, and what was refused is in the log.
-func TestEveryEntryAppliesEveryCheck(t *testing.T) {
+// TestEveryEntryPointAppliesEveryCheck checks that every way to call a tool applies every
+// check, and that the audit log has an entry for each refused call.
+func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	t.Parallel()
-	// Budgets begin anew at midnight UTC: a call too many would be allowed then.
+	// Budgets are reset at midnight UTC, which would allow another call.
 	if now := time.Now().UTC(); now.Add(5*time.Minute).Day() != now.Day() {
 		t.Skip("less than five minutes before midnight UTC")
 	}
 	s := startShops(t, "")
-	if sold := s.client("poor").call("fine__buy", `{}`); !strings.Contains(sold, "sold") {
-		t.Fatalf("the budget's one call: %s", sold)
+	if text := s.client("poor").call("open__buy", `{}`); !strings.Contains(text, "sold") {
+		t.Fatalf("the only call of the budget: %s", text)
 	}
 	began := time.Now()
-	if sold := s.client("some").call("scarce__buy", `{}`); !strings.Contains(sold, "sold") {
-		t.Fatalf("the minute's one call: %s", sold)
+	if text := s.client("some").call("limited__buy", `{}`); !strings.Contains(text, "sold") {
+		t.Fatalf("the only call of the minute: %s", text)
 	}
-	type guard struct {
+	type check struct {
 		key, shop string
-		says      []string // what the refusal may say
+		errors    []string // texts of which the error contains one
 		decision  string
 		code      fault.Code
 	}
-	guards := map[string]guard{
-		"policy":          {"some", "banned", []string{"nobody buys there"}, "deny", fault.Denied},
-		"an unseen shop":  {"some", "unseen", []string{"no tool", "Unknown tool", "no upstream named", "attempt to index a nil value (field 'unseen')"}, "deny", fault.ToolNotFound},
-		"a held pin":      {"some", "held", []string{"luanette pin show"}, "deny", fault.Denied},
-		"budget":          {"poor", "fine", []string{"1 tool calls a day"}, "allow", fault.Limit},
-		"upstream's rate": {"some", "scarce", []string{"1 calls a minute"}, "allow", fault.Limit},
+	checks := map[string]check{
+		"policy":          {"some", "banned", []string{"buying is forbidden"}, "deny", fault.Denied},
+		"hidden upstream": {"some", "hidden", []string{"no tool", "Unknown tool", "no upstream named", "attempt to index a nil value (field 'hidden')"}, "deny", fault.ToolNotFound},
+		"pending pin":     {"some", "pinned", []string{"luanette pin show"}, "deny", fault.Denied},
+		"budget":          {"poor", "open", []string{"1 tool calls a day"}, "allow", fault.Limit},
+		"upstream's rate": {"some", "limited", []string{"1 calls a minute"}, "allow", fault.Limit},
 	}
 	entries := s.entryPoints()
 	before := map[string]int{}
-	for name, g := range guards {
+	for name, g := range checks {
 		before[name], _, _ = s.upstreams[g.shop].counts()
 	}
-	var minutes atomic.Int64 // that went by: in each there is one more to have of what is scarce
+	var minutes atomic.Int64 // how often a new minute allowed another call of limited.buy
 	var all sync.WaitGroup
 	for entry, buy := range entries {
 		all.Go(func() {
-			if said := buy("some", "fine"); !strings.Contains(said, "sold") {
-				t.Errorf("%s sells nothing: %.600s", entry, said)
+			if text := buy("some", "open"); !strings.Contains(text, "sold") {
+				t.Errorf("%s without restrictions: %.600s", entry, text)
 			}
-			for name, g := range guards {
-				said := buy(g.key, g.shop)
-				for try := 0; g.shop == "scarce" && strings.Contains(said, "sold") && try < 2; try++ {
+			for name, g := range checks {
+				text := buy(g.key, g.shop)
+				for try := 0; g.shop == "limited" && strings.Contains(text, "sold") && try < 2; try++ {
 					minutes.Add(1)
-					said = buy(g.key, g.shop)
+					text = buy(g.key, g.shop)
 				}
-				if !slices.ContainsFunc(g.says, func(text string) bool { return strings.Contains(said, text) }) || strings.Contains(said, "mcp_connect") {
-					t.Errorf("%s, %s: %.600s", entry, name, said)
+				if !slices.ContainsFunc(g.errors, func(want string) bool { return strings.Contains(text, want) }) || strings.Contains(text, "mcp_connect") {
+					t.Errorf("%s, %s: %.600s", entry, name, text)
 				}
 			}
 		})
 	}
 	all.Wait()
-	for name, g := range guards {
+	for name, g := range checks {
 		want := 0
-		if g.shop == "fine" {
-			want = len(entries) // the others' calls
+		if g.shop == "open" {
+			want = len(entries) // of the key some
 		}
-		if g.shop == "scarce" {
+		if g.shop == "limited" {
 			want = int(min(minutes.Load(), int64(time.Since(began)/time.Minute)))
 		}
-		if sold, _, _ := s.upstreams[g.shop].counts(); sold-before[name] != want {
-			t.Errorf("%s: %d calls came through, want %d", name, sold-before[name], want)
+		if calls, _, _ := s.upstreams[g.shop].counts(); calls-before[name] != want {
+			t.Errorf("%s: %d calls reached the upstream, want %d", name, calls-before[name], want)
 		}
 	}
 	s.flushAudit()
-	for name, g := range guards {
+	for name, g := range checks {
 		want := len(entries)
-		if g.shop == "unseen" || g.shop == "held" {
-			want -= 6 // what is not there has no name in Lua to call it by
+		if g.shop == "hidden" || g.shop == "pinned" {
+			want -= 6 // scripts have no function for the tool
 		}
-		if g.shop == "unseen" {
-			want -= 2 // at /mcp/unseen there is not even a server to ask
+		if g.shop == "hidden" {
+			want -= 2 // there is no endpoint /mcp/hidden
 		}
 		entries, err := s.srv.audit.Find(t.Context(), audit.Filter{Who: g.key, Tool: g.shop + ".buy", Limit: 1000})
 		if err != nil {
@@ -420,12 +421,12 @@ func TestEveryEntryAppliesEveryCheck(t *testing.T) {
 			}
 		}
 		if found != want {
-			t.Errorf("%s: the log has %d entries of %s %s, want %d", name, found, g.decision, g.code, want)
+			t.Errorf("%s: the audit log has %d entries with %s %s, want %d", name, found, g.decision, g.code, want)
 		}
 	}
 }
 
-// flushAudit waits until the log has all that was done.
+// flushAudit writes all audit entries.
 func (s *shopServer) flushAudit() {
 	s.t.Helper()
 	if err := s.srv.audit.Close(s.t.Context()); err != nil {
@@ -433,19 +434,19 @@ func (s *shopServer) flushAudit() {
 	}
 }
 
-// A key that may have one call at a time has no more, whichever entries it uses, and
-// a shop that serves one at a time serves each who waits in turn.
-func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
+// TestConcurrentCallsOfAKey checks that a key with concurrent = 1 never has two calls
+// running, whichever entry points it uses.
+func TestConcurrentCallsOfAKey(t *testing.T) {
 	t.Parallel()
 	s := startShops(t, "")
-	fine := s.upstreams["fine"]
-	fine.release = make(chan struct{})
+	open := s.upstreams["open"]
+	open.release = make(chan struct{})
 	entries := s.entryPoints()
 	var all sync.WaitGroup
 	for entry, buy := range entries {
 		all.Go(func() {
-			if said := buy("single", "fine"); !strings.Contains(said, "sold") {
-				t.Errorf("%s: %.600s", entry, said)
+			if text := buy("single", "open"); !strings.Contains(text, "sold") {
+				t.Errorf("%s: %.600s", entry, text)
 			}
 		})
 	}
@@ -454,35 +455,36 @@ func TestConcurrentCallsOfAKeyThroughAllEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	clocktest.Await(t, func() bool { return s.srv.quota.Waiting(who) == len(entries)-1 })
-	close(fine.release)
+	close(open.release)
 	all.Wait()
-	if sold, _, most := fine.counts(); most != 1 || sold != len(entries) {
-		t.Errorf("%d calls, %d at a time", sold, most)
+	if calls, _, most := open.counts(); most != 1 || calls != len(entries) {
+		t.Errorf("%d calls, %d at a time, want %d, 1", calls, most, len(entries))
 	}
 }
 
-// One who asks for little is served among another's many.
-func TestUpstreamsServeInTurn(t *testing.T) {
+// TestUpstreamsServeCallersInTurn checks that one call of a caller does not wait for all
+// calls of another.
+func TestUpstreamsServeCallersInTurn(t *testing.T) {
 	t.Parallel()
 	s := startShops(t, "")
-	slow := s.upstreams["slow"]
-	slow.release = make(chan struct{})
+	serial := s.upstreams["serial"]
+	serial.release = make(chan struct{})
 	const many = 20
-	bought := make(chan string, many+1)
+	done := make(chan string, many+1)
 	buy := func(key, entry string) {
 		go func() {
-			if said := s.entryPoints()[entry](key, "slow"); !strings.Contains(said, "sold") {
-				t.Errorf("%s: %s", key, said)
+			if text := s.entryPoints()[entry](key, "serial"); !strings.Contains(text, "sold") {
+				t.Errorf("%s: %s", key, text)
 			}
-			bought <- key
+			done <- key
 		}()
 	}
 	waiting := func() int {
-		stats, _ := s.srv.catalog.Stats(t.Context(), "slow")
+		stats, _ := s.srv.catalog.Stats(t.Context(), "serial")
 		return stats.Waiting
 	}
 	for i := range many {
-		buy("some", []string{"tools/call", "the server seen whole", "lua_eval"}[i%3])
+		buy("some", []string{"tools/call", "/mcp/NAME", "lua_eval"}[i%3])
 	}
 	clocktest.Await(t, func() bool { return waiting() == many-1 })
 	buy("root", "tools/call")
@@ -490,39 +492,40 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 	var order []string
 	for len(order) <= many {
 		select {
-		case slow.release <- struct{}{}: // one is served, and nobody else before it has come out
-			order = append(order, <-bought)
-		case key := <-bought: // it was not served at all
+		case serial.release <- struct{}{}: // one call ends before the next begins
+			order = append(order, <-done)
+		case key := <-done: // its call failed
 			order = append(order, key)
 		}
 	}
 	if at := slices.Index(order, "root"); at < 0 || at > many/2 {
-		t.Errorf("served %d. of %d: %v", at+1, many+1, order)
+		t.Errorf("the call of root was number %d of %d: %v", at+1, many+1, order)
 	}
 }
 
-// What is approved can be bought through every entry.
-func TestApprovedToolsAreOpenAtEveryEntry(t *testing.T) {
+// TestApprovedToolsAreCallable checks that an approved tool can be called at every entry
+// point.
+func TestApprovedToolsAreCallable(t *testing.T) {
 	t.Parallel()
 	s := startShops(t, "")
-	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "held", "root", true)
+	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "pinned", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)
 	}
 	entries := s.entryPoints()
 	for _, entry := range slices.Sorted(maps.Keys(entries)) {
 		if entry == "a schedule" {
-			continue // takes a second, and is a job
+			continue // it takes a second, and it is a job
 		}
-		if said := entries[entry]("some", "held"); !strings.Contains(said, "sold") {
-			t.Errorf("%s: %.600s", entry, said)
+		if text := entries[entry]("some", "pinned"); !strings.Contains(text, "sold") {
+			t.Errorf("%s: %.600s", entry, text)
 		}
 	}
 }
 
-// Past its rate a key is refused at every route, and told when to come again; so is
-// a person who says too much.
-func TestEveryRouteKeepsTheRate(t *testing.T) {
+// TestEveryRouteAppliesTheRate checks that every route refuses a key above its rate, with
+// Retry-After, and that the chat refuses a user who sends too many messages.
+func TestEveryRouteAppliesTheRate(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Say: []string{"yes"}} })
 	url, srv := start(t, config.Sources{
@@ -534,8 +537,8 @@ func TestEveryRouteKeepsTheRate(t *testing.T) {
 		text, _ := bufio.NewReader(answer.Body).ReadString('\n')
 		return answer, text
 	}
-	// twice asks again when a minute went by in between: then there was one more to have.
-	twice := func(method, path, token, body string) (*http.Response, string) {
+	// limited repeats the request, since a new minute allows another one.
+	limited := func(method, path, token, body string) (*http.Response, string) {
 		answer, text := ask(method, path, token, body)
 		for try := 0; answer.StatusCode != http.StatusTooManyRequests && try < 2; try++ {
 			answer, text = ask(method, path, token, body)
@@ -543,9 +546,9 @@ func TestEveryRouteKeepsTheRate(t *testing.T) {
 		return answer, text
 	}
 	if answer, _ := ask(http.MethodGet, "/api/v1/config", "root-token", ""); answer.StatusCode != http.StatusOK {
-		t.Fatalf("the minute's first request: %s", answer.Status)
+		t.Fatalf("first request: %s", answer.Status)
 	}
-	walked := 0
+	checked := 0
 	for _, route := range srv.routes() {
 		method, path, ok := strings.Cut(route.Pattern, " ")
 		if !ok {
@@ -554,22 +557,22 @@ func TestEveryRouteKeepsTheRate(t *testing.T) {
 		if route.Scope == "" {
 			continue
 		}
-		walked++
-		answer, text := twice(method, wildcard.ReplaceAllString(strings.TrimSuffix(path, "{$}"), "o"), "root-token", "{}")
+		checked++
+		answer, text := limited(method, wildcard.ReplaceAllString(strings.TrimSuffix(path, "{$}"), "o"), "root-token", "{}")
 		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || !strings.Contains(text, "retry_after_ms") {
-			t.Errorf("%s: %s, again after %q: %s", route.Pattern, answer.Status, answer.Header.Get("Retry-After"), text)
+			t.Errorf("%s: %s, Retry-After %q: %s", route.Pattern, answer.Status, answer.Header.Get("Retry-After"), text)
 		}
 	}
-	if walked < 40 {
-		t.Errorf("only %d routes were walked", walked)
+	if checked < 40 {
+		t.Errorf("only %d routes were checked", checked)
 	}
 	say := func(user string) (*http.Response, string) {
-		return twice(http.MethodPost, "/api/v1/chat", "free-token", `{"client_id":"c","user_id":"`+user+`","message":"hello"}`)
+		return limited(http.MethodPost, "/api/v1/chat", "free-token", `{"client_id":"c","user_id":"`+user+`","message":"hello"}`)
 	}
 	if answer, text := ask(http.MethodPost, "/api/v1/chat", "free-token", `{"client_id":"c","user_id":"bea","message":"hello"}`); answer.StatusCode != http.StatusOK {
-		t.Errorf("a person's first message: %s %s", answer.Status, text)
+		t.Errorf("first message of a user: %s %s", answer.Status, text)
 	}
 	if answer, text := say("ann"); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" {
-		t.Errorf("a person's messages: %s, again after %q: %s", answer.Status, answer.Header.Get("Retry-After"), text)
+		t.Errorf("later messages of a user: %s, Retry-After %q: %s", answer.Status, answer.Header.Get("Retry-After"), text)
 	}
 }

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/configtest"
+)
+
+// TestChatPage checks that every configuration in docs/chat.md is valid and names a model
+// that can be opened.
+func TestChatPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/chat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := configtest.CodeBlocks(string(page), "toml")
+	if len(shown) == 0 {
+		t.Fatal("docs/chat.md shows no configuration")
+	}
+	for _, text := range shown {
+		env := Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-test"}
+		loaded, err := Load(Sources{File: configtest.WriteFile(t, text), Env: env})
+		if err != nil {
+			t.Errorf("%v in\n%s", err, text)
+			continue
+		}
+		if _, err := loaded.Chat.OpenModel(env, loaded.SecretFinder(env)); err != nil {
+			t.Errorf("%v with\n%s", err, text)
+		}
+	}
+}
+
+func TestChatSettings(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	loaded, err := Load(Sources{Env: Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "7", "LUANETTE_CHAT_TEMPERATURE": "0.5"}})
+	if err != nil || loaded.Chat.Iterations != 7 || loaded.Chat.Temperature != 0.5 || loaded.Origins["chat.iterations"] != "environment" {
+		t.Errorf("got %+v, %v", loaded.Chat, err)
+	}
+	loaded, err = Load(Sources{Env: Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "7", "LUANETTE_CHAT_ITERATIONS": "8"}})
+	if err != nil || loaded.Chat.Iterations != 8 {
+		t.Errorf("LUANETTE_CHAT_ITERATIONS does not take precedence: %+v, %v", loaded.Chat, err)
+	}
+	if _, err = Load(Sources{Env: Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "many"}}); fault.CodeOf(err) != fault.Config {
+		t.Errorf("iterations that are not a number: %v", err)
+	}
+	for name, text := range map[string]string{
+		"provider": "[chat]\nprovider = \"oracle\"\n", "offer": "[chat]\noffer = \"maybe\"\n", "prompt slot": "[chat.prompts]\nidentiti = \"x\"\n",
+		"iterations": "[chat]\niterations = 0\n",
+	} {
+		if _, err := Load(Sources{File: configtest.WriteFile(t, text), Env: Environment{"HOME": home}}); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
+			t.Errorf("invalid %s: error %v, hint %q", name, err, fault.HintOf(err))
+		}
+	}
+}
+
+func TestChatKeyIsNotShown(t *testing.T) {
+	t.Parallel()
+	env := Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-very-secret"}
+	loaded, err := Load(Sources{Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := loaded.Show(&out); err != nil || strings.Contains(out.String(), "very-secret") {
+		t.Errorf("shown: %v\n%s", err, out.String())
+	}
+}
