@@ -49,7 +49,7 @@ func TestEventsInAGapAreMissing(t *testing.T) {
 	c.want(t, batch("d1", 0, 3), 0, 3)
 }
 
-// The count of a node that does not reply is kept until it sends again or restarts.
+// The count of a node that does not reply is stored until it sends again or restarts.
 func TestSilentNodeIsStillKnown(t *testing.T) {
 	t.Parallel()
 	var c counts

@@ -23,8 +23,8 @@ func (n *Node) Abandon() error {
 	return n.release()
 }
 
-// LookAround removes dead nodes, as a node does that has been connected for long.
-func (n *Node) LookAround(ctx context.Context) error {
+// RemoveDead removes dead nodes, as a node does that has been connected for long.
+func (n *Node) RemoveDead(ctx context.Context) error {
 	n.mu.Lock()
 	n.since = time.Now().Add(-time.Hour)
 	n.mu.Unlock()

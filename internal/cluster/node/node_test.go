@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// things is the work of nodes, by node.
-type things struct {
+// testWork counts the work of each node.
+type testWork struct {
 	node    string
 	changed chan struct{}
 
@@ -34,7 +34,7 @@ type things struct {
 	checked int
 }
 
-func (e *things) Owners(context.Context) (list []string, err error) {
+func (e *testWork) Owners(context.Context) (list []string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, n := range e.owners {
@@ -45,7 +45,7 @@ func (e *things) Owners(context.Context) (list []string, err error) {
 	return list, nil
 }
 
-func (e *things) TakeOver(_ context.Context, gone []string) error {
+func (e *testWork) TakeOver(_ context.Context, gone []string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range gone {
@@ -59,7 +59,7 @@ func (e *things) TakeOver(_ context.Context, gone []string) error {
 	return nil
 }
 
-func (e *things) Recheck(context.Context) error {
+func (e *testWork) Recheck(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.checked++
@@ -173,22 +173,22 @@ func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 	url := dbtest.Postgres(t)
 	silent, d := join(t, url, "silent")
 	heir, _ := join(t, url, "heir")
-	for _, look := range []struct {
+	for _, step := range []struct {
 		after time.Duration // added to the time so far
 		want  string
 	}{{frozen / 2, "heir,silent"}, {frozen / 2, "heir"}} {
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, look.after.Microseconds(), silent.ID)
+			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, step.after.Microseconds(), silent.ID)
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := heir.LookAround(t.Context()); err != nil {
+		if err := heir.RemoveDead(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(names(t, d), ","); got != look.want {
-			t.Errorf("after %s more: nodes %s, want %s", look.after, got, look.want)
+		if got := strings.Join(names(t, d), ","); got != step.want {
+			t.Errorf("after %s more: nodes %s, want %s", step.after, got, step.want)
 		}
 	}
 	for _, n := range []*node.Node{silent, heir} {
@@ -204,7 +204,7 @@ func TestWorkIsTakenOver(t *testing.T) {
 	each(t, func(t *testing.T, url string) {
 		dead, deadDB := join(t, url, "dead")
 		heir, d := join(t, url, "heir")
-		work := &things{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
+		work := &testWork{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
 		heir.Run(t.Context(), work)
 		if err := heir.Sweep(t.Context()); err != nil || work.owners[dead.ID] != 3 {
 			t.Errorf("the work of a living node was taken over: %v (%v)", work.owners, err)
@@ -257,7 +257,7 @@ func TestRestartKeepsClaimAndName(t *testing.T) {
 func TestRemovedNodeRegistersAgain(t *testing.T) {
 	t.Parallel()
 	n, d := join(t, dbtest.Postgres(t), "box")
-	work := &things{node: n.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{}}
+	work := &testWork{node: n.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{}}
 	n.Run(t.Context(), work)
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(t.Context(), `DELETE FROM nodes`)
@@ -289,7 +289,7 @@ func TestServerRestart(t *testing.T) {
 	const silence = clocktest.Timeout // either may reconnect slowly
 	a, d := joinWith(t, server.URL, node.Options{Name: "a", Silence: silence})
 	b, _ := joinWith(t, server.URL, node.Options{Name: "b", Silence: silence})
-	work := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
+	work := &testWork{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
 	a.Run(t.Context())
 	b.Run(t.Context(), work)
 	server.Stop(t, "immediate")

@@ -29,7 +29,7 @@ type Info struct {
 	slot int
 }
 
-// Joined and Gone are the events of nodes that join and leave.
+// Joined is published by a node that registers, Gone by the node that removes a dead one.
 type (
 	Joined struct {
 		Node string `json:"id"`
@@ -287,19 +287,19 @@ func (n *Node) deleteUnclaimed(ctx context.Context, i Info, now time.Time) error
 
 // deleteRow removes the row of a dead node, unless it sent a heartbeat meanwhile.
 func (n *Node) deleteRow(ctx context.Context, i Info, now time.Time) error {
-	silent, buried := now.Sub(i.LastSeen), false
+	silent, deleted := now.Sub(i.LastSeen), false
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.LastSeen.UnixMicro())
 		if err != nil {
 			return err
 		}
 		rows, err := result.RowsAffected()
-		if buried = rows > 0; err != nil || !buried {
+		if deleted = rows > 0; err != nil || !deleted {
 			return err
 		}
 		return tx.Notify(topic, "gone")
 	})
-	if err == nil && buried {
+	if err == nil && deleted {
 		n.options.Log.InfoContext(ctx, "node is gone", "name", i.Name, "silent", silent.Round(time.Millisecond))
 		n.options.Events.Publish(Gone{Node: i.ID, Name: i.Name, SilentMS: silent.Milliseconds()})
 	}

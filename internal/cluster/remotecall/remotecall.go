@@ -267,9 +267,9 @@ func (s *Service) run(ctx context.Context, id string, do Handler) error {
 	if !mine || ctx.Err() != nil {
 		return nil //nolint:nilerr // the call does not concern this node, or the caller stopped waiting
 	}
-	said := append([]byte{'='}, answer...) // an empty answer is an answer too
+	stored := append([]byte{'='}, answer...) // so that an empty answer is not NULL
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE errands SET answer = $2 WHERE id = $1`, id, said); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE errands SET answer = $2 WHERE id = $1`, id, stored); err != nil {
 			return err
 		}
 		return tx.Notify(topic, messageDone+" "+id)

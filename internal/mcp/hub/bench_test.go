@@ -19,9 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// The benchmarks tell what the hub itself costs per call: the handler is called
-// as net/http would, with the work of net/http left out; "loopback" adds that,
-// with the client's share, over a real connection.
+// The benchmarks measure what the hub itself costs per call: they call its handler without
+// net/http. BenchmarkLoopback adds net/http and the client over a real connection.
 
 const benchResult = `{"content":[{"type":"text","text":"hello"}],"structuredContent":{"message":"hello","n":9007199254740993}}`
 
@@ -158,7 +157,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkSession tells what an idle session of the older era holds.
+// BenchmarkSession measures the memory of an idle session.
 func BenchmarkSession(b *testing.B) {
 	h := hub.New(hub.Options{Name: "bench", Version: "1", Tools: newEchoSource(), Limits: hub.Limits{Sessions: 1 << 30}})
 	defer h.Close(context.Background())

@@ -72,7 +72,7 @@ func textResult(s string) tool.Result {
 	return r
 }
 
-// asks makes a tool that puts questions and answers what it was answered.
+// asks makes a tool that asks questions and returns their answers.
 func asks(questions ...tool.Question) func(context.Context, tool.Call) (tool.Result, error) {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		answers, err := call.Caller.Ask(ctx, questions)
@@ -125,7 +125,7 @@ func (things) Complete(context.Context, json.RawMessage) (json.RawMessage, error
 	return json.RawMessage(`{"completion":{"values":["world"]}}`), nil
 }
 
-// changes is a place to announce changes from.
+// changes announces changes to the hub.
 type changes struct {
 	mu     sync.Mutex
 	notify func(string, json.RawMessage)
@@ -144,7 +144,7 @@ func (c *changes) tell(method string, params json.RawMessage) {
 	c.notify(method, params)
 }
 
-// options serve tools with resources, prompts and completion beside them.
+// options serve tools, and fixed resources, prompts and completions.
 func options(t testing.TB, source tool.Source) hub.Options {
 	return hub.Options{
 		Name: "test", Version: "1", Tools: source, Resources: things{}, Prompts: things{}, Completer: things{},
@@ -160,7 +160,7 @@ func serve(t testing.TB, opts hub.Options) (*hub.Hub, string) {
 	server := httptest.NewServer(h.Handler())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // whatever still runs is called off
+		cancel() // cancels what still runs
 		h.Close(ctx)
 		server.Close()
 	})

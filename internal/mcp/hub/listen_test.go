@@ -26,7 +26,7 @@ func TestListenSendsRequestedNotifications(t *testing.T) {
 	opts.Changes = c.watch
 	_, url := serve(t, opts)
 	cl := &client{t: t, url: url + "/mcp", modern: true}
-	stream := events(t, cl.post(t.Context(), cl.listen("7", `{"promptsListChanged":true,"resourceSubscriptions":["test://a","test://a"],"unheardOf":true}`)))
+	stream := events(t, cl.post(t.Context(), cl.listen("7", `{"promptsListChanged":true,"resourceSubscriptions":["test://a","test://a"],"unreceivedOf":true}`)))
 	if ack := next(t, stream); ack.Method != wire.NoteListenAcknowledged ||
 		string(ack.Params) != `{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["test://a"]},"_meta":{"io.modelcontextprotocol/subscriptionId":7}}` {
 		t.Errorf("acknowledged %s %s", ack.Method, ack.Params)
@@ -58,7 +58,8 @@ func TestListenNeedsAFilterAndAStream(t *testing.T) {
 	}
 }
 
-// Announced changes come together, and only real ones are passed on.
+// Changes that are announced together become one notification, and only real changes are
+// passed on.
 func TestOnlyRealChangesAreNotified(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,21 +70,21 @@ func TestOnlyRealChangesAreNotified(t *testing.T) {
 		hear, out := io.Pipe()
 		ended := make(chan error, 1)
 		go func() { ended <- h.ServeStdio(t.Context(), in, out); out.Close() }()
-		heard := make(chan string, 100)
+		received := make(chan string, 100)
 		go func() {
-			defer close(heard)
+			defer close(received)
 			buf := make([]byte, 1<<16)
 			for {
 				n, err := hear.Read(buf)
 				if err != nil {
 					return
 				}
-				heard <- string(buf[:n])
+				received <- string(buf[:n])
 			}
 		}()
 		cl := &client{t: t, modern: true}
 		io.WriteString(say, cl.listen("1", `{"toolsListChanged":true}`)+"\n")
-		if ack := <-heard; !strings.Contains(ack, "acknowledged") {
+		if ack := <-received; !strings.Contains(ack, "acknowledged") {
 			t.Fatalf("first came %s", ack)
 		}
 		for range 4 {
@@ -102,7 +103,7 @@ func TestOnlyRealChangesAreNotified(t *testing.T) {
 			t.Errorf("stdio: %v", err)
 		}
 		var rest []string
-		for line := range heard {
+		for line := range received {
 			if strings.Contains(line, wire.NoteToolsChanged) {
 				rest = append(rest, line)
 			}
@@ -123,7 +124,7 @@ func TestLegacySessionIsNotifiedOnItsStream(t *testing.T) {
 	cl := &client{t: t, url: url + "/mcp"}
 	cl.initialize(wire.NewestLegacy)
 	cl.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://a"}}`).Body.Close()
-	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`)) // before anybody listens
+	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`)) // before the client reads
 	open := func() *sse.Reader {
 		r, err := httpjsontest.Client.Do(cl.request(t.Context(), http.MethodGet, ""))
 		if err != nil {
@@ -133,7 +134,7 @@ func TestLegacySessionIsNotifiedOnItsStream(t *testing.T) {
 	}
 	first := open()
 	if m := next(t, first); m.Method != wire.NoteResourceUpdated {
-		t.Errorf("kept for later: %s", m.Method)
+		t.Errorf("the stored notification is %s", m.Method)
 	}
 	second := open() // takes over
 	for {

@@ -26,8 +26,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// TestProtocol plays the conversations in testdata/protocol: what a client says
-// over HTTP and what the server must say. A section "POST /mcp" holds a request,
+// TestProtocol plays the conversations in testdata/protocol: what a client sends
+// over HTTP and what the server must answer. A section "POST /mcp" holds a request,
 // headers first; the section after it, named by the status, holds what must come
 // back: headers that must be there, then the body. A body of JSON is compared as
 // JSON, where "*" matches anything and "…" at the end of an object's keys allows
@@ -53,7 +53,7 @@ func protocolTools() tools { // made anew for each test
 		"ask":  asks(askName),
 		"echo": echo,
 		"fail": func(context.Context, tool.Call) (tool.Result, error) {
-			return tool.Result{}, fault.New(fault.Unavailable, "upstream is away").WithHint("try again later")
+			return tool.Result{}, fault.New(fault.Unavailable, "upstream is not connected").WithHint("try again later")
 		},
 		"invalid": func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{}, fault.New(fault.InvalidParams, "argument x must be a number")

@@ -71,8 +71,8 @@ func farReport(ctx context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToo
 	return farText("reported"), nil, nil
 }
 
-// farThree asks for three things at once, in the words of the modern era; for an
-// older client the SDK asks by requests.
+// farThree asks for three things at once, with a result of the modern era; clients of the
+// sessions era are asked by requests of the SDK.
 func farThree(_ context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
 	if len(r.Params.InputResponses) == 3 {
 		raw, err := json.Marshal(r.Params.InputResponses)
@@ -119,8 +119,8 @@ type managed struct{ *upstream.Manager }
 
 func (m managed) Peer(namespace string) (hub.Peer, bool) { return m.Manager.Peer(namespace) }
 
-// Clients of either era reach servers of either era, and everything that may
-// happen in a call happens.
+// Clients of either era reach servers of either era, with progress, logs, questions,
+// traces, cancellation and changes.
 func TestThroughTheHub(t *testing.T) {
 	t.Parallel()
 	for _, up := range []string{"modern", "legacy"} {
@@ -132,7 +132,7 @@ func TestThroughTheHub(t *testing.T) {
 				if got := p.InitializeResult().ServerInfo.Name; got != "far" {
 					t.Errorf("server is called %q", got)
 				}
-				checkTalkThrough(t, p, version)
+				checkNotificationsThrough(t, p, version)
 				checkQuestionsThrough(t, p)
 				checkTraceThrough(t, p, f)
 				checkCancelThrough(t, p, f)
@@ -142,7 +142,7 @@ func TestThroughTheHub(t *testing.T) {
 	}
 }
 
-func checkTalkThrough(t *testing.T, p *peer, version string) {
+func checkNotificationsThrough(t *testing.T, p *peer, version string) {
 	t.Helper()
 	params := &mcp.CallToolParams{Name: "report", Meta: mcp.Meta{}}
 	if version == wire.Revision2607 {
@@ -212,13 +212,13 @@ func checkChangesThrough(t *testing.T, p *peer, f *sdkServer) {
 		t.Fatalf("subscribe: %v", err)
 	}
 	// The subscription travels over two hops; the first updates may come too early.
-	for heard := false; !heard; {
+	for received := false; !received; {
 		if err := f.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "far://x"}); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case got := <-p.updated:
-			if heard = true; got != "far://x" {
+			if received = true; got != "far://x" {
 				t.Errorf("updated %s", got)
 			}
 		case <-time.After(20 * time.Millisecond):

@@ -16,24 +16,24 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// scripted is an upstream that answers by method and notes what it was asked.
+// scripted is an upstream that answers by method and records its requests.
 type scripted struct {
 	answers map[string]func(params json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
 
-	mu     sync.Mutex
-	asked  []string
-	heard  chan string // every request, when not nil
-	notify func(string, json.RawMessage)
+	mu       sync.Mutex
+	asked    []string
+	received chan string // every request, unless nil
+	notify   func(string, json.RawMessage)
 }
 
 func (s *scripted) Request(_ context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	s.mu.Lock()
 	line := method + " " + string(params)
 	s.asked = append(s.asked, line)
-	heard := s.heard
+	received := s.received
 	s.mu.Unlock()
-	if heard != nil {
-		heard <- line
+	if received != nil {
+		received <- line
 	}
 	if answer, ok := s.answers[method]; ok {
 		return answer(params, caller)
@@ -82,7 +82,8 @@ func TestRelayDescribesTheUpstream(t *testing.T) {
 	}
 }
 
-// What belongs to the client's hop stays there, in both directions.
+// The protocol's keys of _meta belong to one connection: they are not passed on, in
+// either direction.
 func TestRelayStripsTheHop(t *testing.T) {
 	t.Parallel()
 	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
@@ -115,8 +116,8 @@ func TestRelayKeepsErrors(t *testing.T) {
 	url := relayTo(t, &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
 		wire.MethodResourcesRead: refuse(fault.Wrap(fault.Upstream, wire.Errorf(wire.CodeResourceNotFound, "gone"), "read")),
 		wire.MethodComplete:      refuse(&wire.Error{Code: 0, Message: "nothing"}),
-		wire.MethodToolsCall:     refuse(fault.New(fault.Unavailable, "up is away")),
-		wire.MethodPromptsList:   refuse(fault.New(fault.Unavailable, "up is away").WithHint("wait")),
+		wire.MethodToolsCall:     refuse(fault.New(fault.Unavailable, "up is not connected")),
+		wire.MethodPromptsList:   refuse(fault.New(fault.Unavailable, "up is not connected").WithHint("wait")),
 		"x/custom":               refuse(fault.New(fault.Upstream, "server answered 400")),
 		"x/theirs":               refuse(wire.Errorf(7, "theirs")),
 	}})
@@ -152,15 +153,15 @@ func TestRelayRefusesInvalidResults(t *testing.T) {
 	}
 }
 
-// One subscription upstream serves all who want the same, of either era.
+// One subscription at the upstream serves all clients of the same resource, of either era.
 func TestRelaySharesSubscriptions(t *testing.T) {
 	t.Parallel()
-	up := &scripted{heard: make(chan string, 16)}
+	up := &scripted{received: make(chan string, 16)}
 	url := relayTo(t, up)
 	legacy := &client{t: t, url: url}
 	legacy.initialize(wire.NewestLegacy)
 	legacy.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"u"}}`).Body.Close()
-	if got := <-up.heard; got != `resources/subscribe {"uri":"u"}` {
+	if got := <-up.received; got != `resources/subscribe {"uri":"u"}` {
 		t.Fatalf("asked %s", got)
 	}
 	modern := &client{t: t, url: url, modern: true}
@@ -173,7 +174,7 @@ func TestRelaySharesSubscriptions(t *testing.T) {
 	}
 	leave()
 	legacy.post(t.Context(), `{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"u"}}`).Body.Close()
-	if got := <-up.heard; got != `resources/unsubscribe {"uri":"u"}` {
+	if got := <-up.received; got != `resources/unsubscribe {"uri":"u"}` {
 		t.Errorf("asked %s, want the one subscription to end after the last reader left", got)
 	}
 }
@@ -183,7 +184,7 @@ func TestRelaySetsTheLowestLevel(t *testing.T) {
 	t.Parallel()
 	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
 		wire.MethodSetLevel: func(json.RawMessage, *tool.Caller) (json.RawMessage, error) {
-			return nil, wire.Errorf(wire.CodeMethodNotFound, "no such method") // it keeps no level
+			return nil, wire.Errorf(wire.CodeMethodNotFound, "no such method") // it has no levels
 		},
 	}}
 	url := relayTo(t, up)

@@ -38,8 +38,8 @@ func ask(t *testing.T, user, method, address, body string) *http.Response {
 	return httpjsontest.Open(t, method, address, body, "User", user)
 }
 
-// What is posted to one node for the stream of another is done there, as whoever
-// posted it, if the stream is theirs.
+// A message that is posted to one node for the stream of another is handled there, on
+// behalf of its sender, if the stream belongs to the sender.
 func TestPostsReachTheStreamOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	all := newCluster()
@@ -66,17 +66,17 @@ func TestPostsReachTheStreamOfAnotherNode(t *testing.T) {
 	if status, said := post("eve", hello); status != http.StatusNotFound || !strings.Contains(said, "no such session") {
 		t.Errorf("another user: %d %s", status, said)
 	}
-	told := func(body string) wire.Message { // one after the other: answers come in any order
+	send := func(body string) wire.Message { // one after the other: answers come in any order
 		t.Helper()
 		if status, said := post("ann", body); status != http.StatusAccepted {
 			t.Errorf("%d %s", status, said)
 		}
 		return next(t, stream)
 	}
-	if m := told(hello); m.ID != "1" || m.Error != nil {
+	if m := send(hello); m.ID != "1" || m.Error != nil {
 		t.Errorf("initialize: %s %v", m.Result, m.Error)
 	}
-	if m := told(call); m.ID != "2" || !strings.Contains(string(m.Result), "asked by ann") {
+	if m := send(call); m.ID != "2" || !strings.Contains(string(m.Result), "asked by ann") {
 		t.Errorf("the call: %s %v", m.Result, m.Error)
 	}
 	all.mu.Lock()

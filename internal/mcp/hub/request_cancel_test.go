@@ -18,8 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// hanging is a tool that tells when it began, and ends only when it is cancelled
-// or let go.
+// hanging is a tool that reports when it began, and ends only when it is cancelled or
+// released.
 type hanging struct {
 	began     chan tool.Call
 	cancelled chan error
@@ -142,11 +142,11 @@ func TestIDInUseIsRefused(t *testing.T) {
 	}
 }
 
-// A call ends with the rights of who made it, also where its client could come back
-// for the answer; and it is said why.
+// Revoking a key cancels its calls, also if the client could reconnect for the answer.
+// The cause is the reason of the revocation.
 func TestRevokedKeyCancelsCalls(t *testing.T) {
 	t.Parallel()
-	over := fault.New(fault.Denied, "the key is over")
+	over := fault.New(fault.Denied, "the key was revoked")
 	for _, modern := range []bool{true, false} {
 		for _, path := range []string{"/mcp", "/mcp/up"} {
 			for _, streams := range []bool{true, false} {
@@ -188,7 +188,7 @@ func TestRevokedKeyCancelsCalls(t *testing.T) {
 	}
 }
 
-// serveRevocable serves a hub whose clients' rights can be ended.
+// serveRevocable serves a hub whose clients' keys can be revoked.
 func serveRevocable(t *testing.T, opts hub.Options) (url string, revoke func(why error)) {
 	t.Helper()
 	h := hub.New(opts)
@@ -202,7 +202,7 @@ func serveRevocable(t *testing.T, opts hub.Options) (url string, revoke func(why
 	}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // whatever still runs is called off
+		cancel() // cancels what still runs
 		h.Close(ctx)
 		server.Close()
 		revoke(nil)

@@ -23,8 +23,8 @@ func (p hangingPeer) Call(ctx context.Context, call tool.Call, _ json.RawMessage
 	return result.Raw, err
 }
 
-// eachEra calls a tool that hangs through a relay, where the request's own
-// goroutine makes the call, and gives what comes of it.
+// eachEra runs a test in both eras with a function that calls a hanging tool through a
+// relay, where the goroutine of the HTTP request makes the call.
 func eachEra(t *testing.T, test func(t *testing.T, c *client, slow *hanging, call func(context.Context) <-chan *http.Response)) {
 	t.Helper()
 	for _, modern := range []bool{true, false} {
@@ -104,7 +104,7 @@ func TestInlineDisconnectCancels(t *testing.T) {
 	})
 }
 
-// A client of the older era that loses a stream comes back for the rest.
+// A client of the sessions era that loses a stream reconnects for the rest.
 func TestInlineStreamIsResumed(t *testing.T) {
 	t.Parallel()
 	eachEra(t, func(t *testing.T, c *client, slow *hanging, call func(context.Context) <-chan *http.Response) {

@@ -18,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// The official SDK's client speaks to the hub by every transport, in both eras.
+// The official SDK's client uses the hub over every transport, in both eras.
 var transports = []struct {
 	name    string
 	version string
@@ -128,7 +128,7 @@ func TestSDKClient(t *testing.T) {
 			}
 			checkLists(t, p)
 			checkCalls(t, p)
-			checkTalk(t, p, tr.version)
+			checkNotifications(t, p, tr.version)
 			checkQuestions(t, p, tr.version)
 			checkChanges(t, p, c, tools)
 		})
@@ -174,7 +174,7 @@ func checkCalls(t *testing.T, p *peer) {
 	}
 }
 
-func checkTalk(t *testing.T, p *peer, version string) {
+func checkNotifications(t *testing.T, p *peer, version string) {
 	t.Helper()
 	modern := version == wire.Revision2607
 	params := &mcp.CallToolParams{Name: "report", Meta: mcp.Meta{}}
@@ -212,12 +212,12 @@ func checkChanges(t *testing.T, p *peer, c *changes, s *switchable) {
 	}
 	// The SDK does not wait until a modern server has acknowledged a subscription,
 	// so the first updates may come too early.
-	for heard := false; !heard; {
+	for received := false; !received; {
 		c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://b"}`))
 		c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`))
 		select {
 		case got := <-p.updated:
-			if heard = true; got != "test://a" {
+			if received = true; got != "test://a" {
 				t.Errorf("updated %s, which was not subscribed to", got)
 			}
 		case <-time.After(5 * time.Millisecond):

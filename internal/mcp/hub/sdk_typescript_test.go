@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/base/npmtest"
 )
 
-// The clients of the TypeScript SDK, both generations, talk to the hub by every
-// way they know.
+// The clients of the TypeScript SDK, both generations, use the hub over every transport
+// and in every mode that they support.
 func TestTypeScriptClients(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct{ name, script, path, argument string }{
@@ -50,8 +50,7 @@ func TestTypeScriptClients(t *testing.T) {
 				"read":     "A",
 			}
 			if way.argument == "sse" {
-				// This client forgets the call with its answer, before it looked at the
-				// progress that came in the same packet.
+				// This client drops progress that arrives in the same packet as the answer.
 				delete(got, "progress")
 				delete(want, "progress")
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// memorySessions is what two hubs have in common.
+// memorySessions is a session store that two hubs share.
 type memorySessions struct {
 	mu          sync.Mutex
 	byID        map[string]SessionState

@@ -35,19 +35,19 @@ func TestNamedStreamStoresTheLatest(t *testing.T) {
 		s.take(nil)
 	}
 	if _, err := s.attachAfter(0); err == nil {
-		t.Error("everything was kept")
+		t.Error("all messages are stored")
 	}
 	old, err := s.attachAfter(3)
 	if err != nil || len(take(s)) != len(large) {
-		t.Errorf("the last message was not kept: %v", err)
+		t.Errorf("the last message is not stored: %v", err)
 	}
 	if _, err := s.attachAfter(9); err == nil {
-		t.Error("read from the future")
+		t.Error("a message that was not sent yet can be read")
 	}
 	s.attach()
 	s.send([]byte("new"))
 	if b := s.take(old); len(b.messages) > 0 {
-		t.Error("who was replaced still reads")
+		t.Error("the replaced reader still reads")
 	}
 	<-old // closed
 	if got := take(s); got != "new" {
@@ -102,23 +102,6 @@ func TestProgressIsRateLimited(t *testing.T) {
 	}
 	if p.admit(now.Add(time.Hour), tool.Progress{Progress: 999, Total: 1000}, 20) {
 		t.Error("progress went backwards")
-	}
-}
-
-func TestPrepend(t *testing.T) {
-	t.Parallel()
-	for object, want := range map[string]string{
-		`{}`:           `{"a":1}`,
-		` { } `:        `{"a":1 } `,
-		`{"b":2}`:      `{"a":1,"b":2}`,
-		"\n{ \"b\":2}": `{"a":1, "b":2}`,
-	} {
-		if got := string(prepend([]byte(object), []byte(`"a":1,`))); got != want {
-			t.Errorf("%q became %q, want %q", object, got, want)
-		}
-	}
-	if got := string(prepend([]byte(`{"b":2}`), nil)); got != `{"b":2}` {
-		t.Errorf("nothing to prepend: %q", got)
 	}
 }
 

@@ -18,20 +18,20 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
-// wordy is a source whose list takes a while to send.
-type wordy struct{}
+// largeList is a source whose list of tools has 240 KB.
+type largeList struct{}
 
-func (wordy) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{{Ref: tool.Ref{Name: "much"}, Description: strings.Repeat("much to say ", 20_000), Input: json.RawMessage(`{"type":"object"}`)}}, nil
+func (largeList) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{Ref: tool.Ref{Name: "echo"}, Description: strings.Repeat("description ", 20_000), Input: json.RawMessage(`{"type":"object"}`)}}, nil
 }
 
-func (wordy) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Output("", nil) }
+func (largeList) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Output("", nil) }
 
-// A client that asks for a stream and never reads it is left when its answers
-// cannot be sent any more.
+// A client that opens a stream and never reads it is disconnected when its answers can no
+// longer be sent.
 func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 	t.Parallel()
-	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: wordy{}, Limits: hub.Limits{Write: 2 * time.Second}})
+	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: largeList{}, Limits: hub.Limits{Write: 2 * time.Second}})
 	server := httptest.NewServer(h.Handler())
 	t.Cleanup(func() {
 		_ = h.Close(context.WithoutCancel(t.Context()))
@@ -47,19 +47,19 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 	}
 	fmt.Fprint(conn, "GET /mcp/sse HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n")
 	lines := bufio.NewReaderSize(conn, 512)
-	var place string
-	for place == "" {
+	var path string
+	for path == "" {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, place, _ = strings.Cut(strings.TrimSpace(line), "data: ")
+		_, path, _ = strings.Cut(strings.TrimSpace(line), "data: ")
 	}
 	if h.Sessions() != 1 {
 		t.Fatalf("%d sessions", h.Sessions())
 	}
-	say := func(message string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+place, strings.NewReader(message))
+	post := func(message string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, strings.NewReader(message))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,11 +71,11 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 		defer answer.Body.Close()
 		return answer.StatusCode
 	}
-	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	for i := range 100 { // each is answered with 240 KB, which nobody takes
-		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, i+1))
+	post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	for i := range 100 { // each is answered with 240 KB, which the client does not read
+		post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, i+1))
 	}
 	clocktest.Await(t, func() bool {
-		return say(`{"jsonrpc":"2.0","method":"notifications/nothing"}`) == http.StatusNotFound && h.Sessions() == 0
+		return post(`{"jsonrpc":"2.0","method":"notifications/nothing"}`) == http.StatusNotFound && h.Sessions() == 0
 	}, func() string { return "it is still served" })
 }

@@ -150,7 +150,7 @@ func TestTaskChangesAreNotified(t *testing.T) {
 	o, url := withTask(t)
 	plain := &client{t: t, url: url + "/mcp", modern: true}
 	if m := answer(t, plain.post(t.Context(), plain.listen("1", `{"taskIds":["t1"]}`))); m.Error == nil || m.Error.Code != wire.CodeMissingCapability {
-		t.Errorf("one who does not know tasks: %v", m.Error)
+		t.Errorf("a client without tasks: %v", m.Error)
 	}
 	c := &client{t: t, url: url + "/mcp", modern: true, caps: knowsTasks}
 	stream := events(t, c.post(t.Context(), c.listen("7", `{"taskIds":["t1","t2","t1"]}`)))

@@ -31,10 +31,10 @@ func TestDialFails(t *testing.T) {
 		opts     hootclient.Options
 		want     error
 	}{
-		"no listener":  {t.Context(), "tcp://127.0.0.1:1", hootclient.Options{}, syscall.ECONNREFUSED},
-		"no endpoint":  {t.Context(), "http://127.0.0.1:1", hootclient.Options{}, nil},
-		"cancelled":    {ended, "tcp://" + silent.Addr().String(), hootclient.Options{}, errGaveUp},
-		"forbidden":    {t.Context(), "tcp://" + silent.Addr().String(), hootclient.Options{Control: func(string, string, syscall.RawConn) error { return errForbidden }}, errForbidden},
+		"no listener": {t.Context(), "tcp://127.0.0.1:1", hootclient.Options{}, syscall.ECONNREFUSED},
+		"no endpoint": {t.Context(), "http://127.0.0.1:1", hootclient.Options{}, nil},
+		"cancelled":   {ended, "tcp://" + silent.Addr().String(), hootclient.Options{}, errGaveUp},
+		"forbidden":   {t.Context(), "tcp://" + silent.Addr().String(), hootclient.Options{Control: func(string, string, syscall.RawConn) error { return errForbidden }}, errForbidden},
 	} {
 		client, err := hootclient.Dial(c.ctx, c.endpoint, c.opts)
 		if client != nil || !errors.Is(err, hootclient.ErrNotSent) || c.want != nil && !errors.Is(err, c.want) {

@@ -7,9 +7,9 @@ CREATE TABLE nodes (
     address TEXT NOT NULL,
     version TEXT NOT NULL,
     started BIGINT NOT NULL, -- times are the database's, in microseconds since 1970
-    beat    BIGINT NOT NULL, -- when it was last heard of
+    beat    BIGINT NOT NULL, -- time of the last heartbeat
     skew    BIGINT NOT NULL, -- how far its own clock is ahead, in microseconds
-    watches BOOLEAN NOT NULL -- somebody looks there at what happens on all nodes
+    watches BOOLEAN NOT NULL -- a client of this node follows the events of all nodes
 );
 
 -- +goose Down

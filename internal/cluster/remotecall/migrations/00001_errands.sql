@@ -1,7 +1,7 @@
 -- +goose Up
 CREATE TABLE errands (
     id     TEXT PRIMARY KEY,
-    node   TEXT NOT NULL,   -- who is to do it; empty: whoever has what it is about
+    node   TEXT NOT NULL,   -- the node to call; empty: the node that the call concerns
     body   BYTEA NOT NULL,
     answer BYTEA,           -- NULL until it is done
     made   BIGINT NOT NULL  -- the database's time, in microseconds since 1970

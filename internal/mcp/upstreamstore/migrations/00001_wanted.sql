@@ -1,7 +1,7 @@
 -- +goose Up
 CREATE TABLE wanted_upstreams (
     name       TEXT PRIMARY KEY,
-    removed    BOOLEAN NOT NULL, -- the configuration has it, and somebody does not want it
+    removed    BOOLEAN NOT NULL, -- an upstream of the configuration that a user removed
     sealed     BOOLEAN NOT NULL, -- settings are encrypted
     settings   BYTEA NOT NULL,   -- JSON
     changed    BIGINT NOT NULL,  -- microseconds since 1970
