@@ -26,7 +26,7 @@ func working(s *testManager, minutes int) {
 		for i := range minutes {
 			time.Sleep(time.Minute)
 			params := rawjson.Set(rawjson.Set(nil, wire.MetaProgressToken, token), "progress", json.RawMessage(wire.IntID(int64(i+1))))
-			s.fake.notifyWith(wire.NoteProgress, params)
+			s.fake.notify(wire.NoteProgress, params)
 		}
 		return json.RawMessage(`{"content":[]}`), nil
 	}

@@ -385,7 +385,7 @@ func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 			t.Errorf("%d attempts after other credentials", s.fake.attempts())
 		}
 		if err := s.Set(nil); err != nil || len(s.List()) != 0 {
-			t.Errorf("after wanting none: %v, %v", s.List(), err)
+			t.Errorf("after removing all: %v, %v", s.List(), err)
 		}
 		if kinds := s.eventTypes(t); kinds[len(kinds)-1] != "upstream.removed" {
 			t.Errorf("events = %v", kinds)
@@ -400,7 +400,7 @@ func TestListChangedIsDebounced(t *testing.T) {
 		s.add(t, upstream.Spec{})
 		s.eventTypes(t)
 		for range 10 {
-			s.fake.tell(wire.NoteToolsChanged)
+			s.fake.notify(wire.NoteToolsChanged, nil)
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Second)
@@ -409,7 +409,7 @@ func TestListChangedIsDebounced(t *testing.T) {
 		}
 		s.fake.list(`{"tools":[]}`)
 		for range 10 {
-			s.fake.tell(wire.NoteToolsChanged)
+			s.fake.notify(wire.NoteToolsChanged, nil)
 		}
 		time.Sleep(99 * time.Millisecond)
 		if kinds := s.eventTypes(t); len(kinds) != 0 {

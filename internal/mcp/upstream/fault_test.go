@@ -143,11 +143,11 @@ func TestChildrenOfAProcessEndWithIt(t *testing.T) {
 		t.Fatalf("%d processes run, want the server and its child", n)
 	}
 	h.Manager.Close()
-	awaitGone(t, all)
+	awaitEnded(t, all)
 }
 
-// awaitGone waits until all killed processes have ended.
-func awaitGone(t *testing.T, all pids) {
+// awaitEnded waits until all killed processes have ended.
+func awaitEnded(t *testing.T, all pids) {
 	t.Helper()
 	clocktest.Await(t, func() bool { return len(running(all.all(t))) == 0 })
 }
@@ -206,7 +206,7 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 		cycle(m, i)
 	}
 	m.Close()
-	awaitGone(t, all)
+	awaitEnded(t, all)
 	clocktest.Await(t, func() bool { return goroutines() <= before })
 	if entries, err := os.ReadDir("/proc/self/fd"); err == nil && len(entries) > 200 {
 		t.Errorf("%d files are open", len(entries))
@@ -278,7 +278,7 @@ func TestPortTakenBySomethingElse(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"a web site":     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome") },
 		"nothing useful": func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
-		"an api": func(w http.ResponseWriter, _ *http.Request) {
+		"an API": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", wire.ContentJSON)
 			fmt.Fprint(w, `{"status":"ok"}`)
 		},

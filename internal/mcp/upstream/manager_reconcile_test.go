@@ -21,11 +21,11 @@ func TestReconcile(t *testing.T) {
 		"nothing":              {nil, nil, nil},
 		"a new one":            {[]Spec{here}, nil, []action{{start, "a", here}}},
 		"the same again":       {[]Spec{here}, []Spec{here}, nil},
-		"the same, spelled":    {[]Spec{spelled}, []Spec{here}, nil},
+		"defaults written out": {[]Spec{spelled}, []Spec{here}, nil},
 		"another url":          {[]Spec{there}, []Spec{here}, []action{{replace, "a", there}}},
 		"other credentials":    {[]Spec{tokened}, []Spec{here}, []action{{replace, "a", tokened}}},
 		"another timeout":      {[]Spec{slower}, []Spec{here}, []action{{adjust, "a", slower}}},
-		"not wanted any more":  {nil, []Spec{here}, []action{{operation: stop, name: "a"}}},
+		"no longer desired":    {nil, []Spec{here}, []action{{operation: stop, name: "a"}}},
 		"stops come first":     {[]Spec{here}, []Spec{other}, []action{{operation: stop, name: "b"}, {start, "a", here}}},
 		"starts come in order": {[]Spec{other, here}, nil, []action{{start, "a", here}, {start, "b", other}}},
 	} {

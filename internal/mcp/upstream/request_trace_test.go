@@ -52,7 +52,7 @@ func TestRequestsAreTraced(t *testing.T) {
 				t.Errorf("%s: span %q of kind %s below %s", name, span.Name(), span.SpanKind(), span.Parent().SpanID())
 			}
 			if !strings.Contains(said, span.SpanContext().SpanID().String()) {
-				t.Errorf("%s: the server hears of %s, not of %s", name, said, span.SpanContext().SpanID())
+				t.Errorf("%s: the server receives the span %s, not %s", name, said, span.SpanContext().SpanID())
 			}
 			got := ""
 			for _, a := range span.Attributes() {

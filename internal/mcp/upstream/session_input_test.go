@@ -157,7 +157,7 @@ func TestPeerRelaysAllRequests(t *testing.T) {
 		if method := <-noted; method != wire.NoteToolsChanged {
 			t.Errorf("noted %s", method)
 		}
-		_, err = peer.Request(t.Context(), wire.MethodPromptsGet, json.RawMessage(`{"name":"nobody"}`), nil)
+		_, err = peer.Request(t.Context(), wire.MethodPromptsGet, json.RawMessage(`{"name":"unknown"}`), nil)
 		if e := wire.ErrorFrom(err); e.Code != wire.CodeInvalidParams {
 			t.Errorf("unknown prompt: %v", err)
 		}

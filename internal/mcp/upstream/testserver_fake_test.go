@@ -79,10 +79,8 @@ func (f *fake) attempts() int {
 	return f.dials
 }
 
-// tell sends a notification on all connections.
-func (f *fake) tell(method string) { f.notifyWith(method, nil) }
-
-func (f *fake) notifyWith(method string, params json.RawMessage) {
+// notify sends a notification on all connections.
+func (f *fake) notify(method string, params json.RawMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for l := range f.links {

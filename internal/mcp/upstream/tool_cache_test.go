@@ -35,7 +35,7 @@ func TestKnownToolsSurviveARestart(t *testing.T) {
 		other.fake.drop(os.ErrDeadlineExceeded)
 		other.add(t, upstream.Spec{URL: "fake://somewhere-else"})
 		if infos, _ := other.Tools(t.Context()); len(infos) != 0 {
-			t.Errorf("another server is credited with %+v", infos)
+			t.Errorf("another server has the tools %+v", infos)
 		}
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {

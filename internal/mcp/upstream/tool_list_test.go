@@ -61,17 +61,17 @@ func TestHostileListsLeaveTheGoodToolsUsable(t *testing.T) {
 		tools   string
 		reports string
 	}{
-		"no schema":                 {`[` + good + `,{"name":"x"}]`, "no input schema"},
-		"schema of a string":        {`[` + good + `,{"name":"x","inputSchema":"object"}]`, "not an object"},
-		"another type":              {`[` + good + `,{"name":"x","inputSchema":{"type":"array"}}]`, "of type"},
-		"list of types":             {`[` + good + `,{"name":"x","inputSchema":{"type":["object"]}}]`, "of type"},
-		"no name":                   {`[` + good + `,{"inputSchema":{"type":"object"}}]`, "no usable name"},
-		"name with newlines":        {`[` + good + `,{"name":"a\nb","inputSchema":{"type":"object"}}]`, "no usable name"},
-		"duplicates":                {`[` + good + `,` + good + `]`, "defined twice"},
-		"nulls":                     {`[` + good + `,null,7,"x",[]]`, "not an object"},
-		"very deep":                 {`[` + good + `,{"name":"x","inputSchema":{"type":"object","x":` + deep + `}}]`, "deep"},
-		"huge number":               {`[` + good + `,{"name":"x","inputSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400}}}}]`, ""},
-		"huge number of other kind": {`[` + good + `,{"name":7,"inputSchema":{"type":"object"}}]`, "no usable name"},
+		"no schema":          {`[` + good + `,{"name":"x"}]`, "no input schema"},
+		"schema of a string": {`[` + good + `,{"name":"x","inputSchema":"object"}]`, "not an object"},
+		"another type":       {`[` + good + `,{"name":"x","inputSchema":{"type":"array"}}]`, "of type"},
+		"list of types":      {`[` + good + `,{"name":"x","inputSchema":{"type":["object"]}}]`, "of type"},
+		"no name":            {`[` + good + `,{"inputSchema":{"type":"object"}}]`, "no usable name"},
+		"name with newlines": {`[` + good + `,{"name":"a\nb","inputSchema":{"type":"object"}}]`, "no usable name"},
+		"duplicates":         {`[` + good + `,` + good + `]`, "defined twice"},
+		"nulls":              {`[` + good + `,null,7,"x",[]]`, "not an object"},
+		"very deep":          {`[` + good + `,{"name":"x","inputSchema":{"type":"object","x":` + deep + `}}]`, "deep"},
+		"huge number":        {`[` + good + `,{"name":"x","inputSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400}}}}]`, ""},
+		"number as the name": {`[` + good + `,{"name":7,"inputSchema":{"type":"object"}}]`, "no usable name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -201,11 +201,11 @@ func TestBrokenAnswerIsResumed(t *testing.T) {
 	}
 }
 
-// streamCutter cuts the streams on which a server notifies, and only those.
+// streamCutter blocks the streams on which a server sends notifications, and only those.
 type streamCutter struct {
-	mu   sync.Mutex
-	deaf bool
-	cut  context.CancelFunc
+	mu      sync.Mutex
+	blocked bool
+	cut     context.CancelFunc
 }
 
 func (d *streamCutter) around(inner http.Handler) http.Handler {
@@ -215,11 +215,11 @@ func (d *streamCutter) around(inner http.Handler) http.Handler {
 			return
 		}
 		d.mu.Lock()
-		deaf := d.deaf
+		blocked := d.blocked
 		ctx, cancel := context.WithCancel(r.Context())
 		d.cut = cancel
 		d.mu.Unlock()
-		if deaf {
+		if blocked {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -227,11 +227,11 @@ func (d *streamCutter) around(inner http.Handler) http.Handler {
 	})
 }
 
-func (d *streamCutter) set(deaf bool) {
+func (d *streamCutter) set(blocked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.deaf = deaf
-	if deaf {
+	d.blocked = blocked
+	if blocked {
 		d.cut()
 	}
 }
@@ -258,8 +258,8 @@ func TestLostNotificationsCauseARelist(t *testing.T) {
 					break
 				}
 			}
-			if attempts, _ := h.Manager.Status("test"); attempts.State != upstream.StateConnected {
-				t.Errorf("status = %+v", attempts)
+			if status, _ := h.Manager.Status("test"); status.State != upstream.StateConnected {
+				t.Errorf("status = %+v", status)
 			}
 		})
 	}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Info describes a node.
+type Info struct {
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	State    string        `json:"state"` // up, draining, silent
+	Address  string        `json:"address,omitempty"`
+	Version  string        `json:"version"`
+	Started  time.Time     `json:"started"`
+	LastSeen time.Time     `json:"heard"`   // last heartbeat, by the database's clock
+	Skew     time.Duration `json:"skew_ns"` // how far its own clock is ahead of the database's
+	Watching bool          `json:"-"`
+	// Load is the load that the node last reported.
+	Load json.RawMessage `json:"load,omitempty"`
+
+	slot int
+}
+
+// Joined is published by a node that registers, Gone by the node that removes a dead one.
+type (
+	Joined struct {
+		Node string `json:"id"`
+		Name string `json:"name"`
+	}
+	Gone struct {
+		Node     string `json:"id"`
+		Name     string `json:"name"`
+		SilentMS int64  `json:"silent_ms"`
+	}
+)
+
+func (Joined) EventType() string  { return "node.joined" }
+func (j Joined) EventKey() string { return j.Node }
+func (Gone) EventType() string    { return "node.gone" }
+func (g Gone) EventKey() string   { return g.Node }
+
+const columns = `id, name, slot, state, address, version, started, beat, skew, watches, load`
+
+func scan(row db.Scanner) (i Info, err error) {
+	var started, beat, skew int64
+	var load string
+	err = row.Scan(&i.ID, &i.Name, &i.slot, &i.State, &i.Address, &i.Version, &started, &beat, &skew, &i.Watching, &load)
+	i.Started, i.LastSeen, i.Skew = time.UnixMicro(started).UTC(), time.UnixMicro(beat).UTC(), time.Duration(skew)*time.Microsecond
+	if json.Valid([]byte(load)) {
+		i.Load = json.RawMessage(load)
+	}
+	return i, err
+}
+
+// readAll reads all rows and the database's clock.
+func readAll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		if now, err = tx.Now(ctx); err != nil {
+			return err
+		}
+		all, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM nodes ORDER BY started, id`)
+		return err
+	})
+	return all, now, err
+}
+
+// List returns all nodes, the oldest first. The caller need not be a node.
+func List(ctx context.Context, d *db.DB) ([]Info, error) {
+	if err := d.Migrate(ctx, "node", migrations); err != nil {
+		return nil, err
+	}
+	all, now, err := readAll(ctx, d)
+	for i := range all {
+		if all[i].frozen(now) {
+			all[i].State = "silent"
+		}
+	}
+	return all, err
+}
+
+// frozen reports whether a node that has sent heartbeats before stopped for long.
+func (i Info) frozen(now time.Time) bool {
+	return i.LastSeen.After(i.Started) && now.Sub(i.LastSeen) > frozenAfter
+}
