@@ -184,7 +184,7 @@ type JobLogs struct {
 // Text returns the lines.
 func (l JobLogs) Text() string {
 	if len(l.Lines) == 0 {
-		return "(nothing said)"
+		return "(no output)"
 	}
 	var text []string
 	for _, line := range l.Lines {

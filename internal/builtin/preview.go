@@ -146,7 +146,7 @@ func (d previewData) text() string {
 	out.WriteString(host.PlanText(d.Plan))
 	for i, p := range d.Reads {
 		if i == 0 {
-			out.WriteString("\nLooked at:")
+			out.WriteString("\nReads:")
 		}
 		if i == 20 {
 			fmt.Fprintf(&out, "\n  … %d more", len(d.Reads)-i)

@@ -340,7 +340,7 @@ func TestPreviewReportsUncertainty(t *testing.T) {
 	s := openStage(t)
 	for code, want := range map[string]string{
 		`fs.write("` + s.folder + `/x", "12345") return 7`: `1. would write "` + s.folder + `/x" (5 bytes)` + "\nResult: 7",
-		`return mcp.bank.look{}.balance`:                   "Nothing would be changed.\nLooked at:\n  call bank.look\nResult: 100",
+		`return mcp.bank.look{}.balance`:                   "Nothing would be changed.\nReads:\n  call bank.look\nResult: 100",
 		`print("so far") mcp.bank.pay{to="a"} mcp.bank.pay{to="b"} error("no")`: "1. would call bank.pay {\"to\":\"a\"}\n2. would call bank.pay {\"to\":\"b\"} (uncertain)\n" +
 			"Entries marked uncertain follow a mocked answer.\nOutput:\n  so far\nThe script failed, the plan ends there: ",
 		`fs.write("/etc/passwd", "x")`: "Nothing would be changed.\nThe script failed, the plan ends there: ",

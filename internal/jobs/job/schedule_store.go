@@ -110,7 +110,7 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 func unknownSchedules(ids ...string) error { return unknownSchedule(ids[0]) }
 
 func unknownSchedule(id string) error {
-	return fault.New(fault.NotFound, "no schedule %s", id).WithHint("schedule_list shows the schedules there are")
+	return fault.New(fault.NotFound, "no schedule %s", id).WithHint("schedule_list lists the schedules")
 }
 
 // Schedules returns all schedules, ordered by their next time; paused ones come last.

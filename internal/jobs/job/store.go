@@ -89,7 +89,7 @@ func (q *Queue) load(ctx context.Context, id string) (j Job, tail []byte, err er
 
 func unknown(ids ...string) error {
 	return fault.New(fault.NotFound, "no job %s", strings.Join(ids, ", ")).
-		WithHint("job_list shows the jobs there are; finished ones are removed after a while")
+		WithHint("job_list lists the jobs; finished ones are removed after a while")
 }
 
 // begin stores that a job runs. attempts is the number of starts since its journal

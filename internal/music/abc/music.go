@@ -114,9 +114,9 @@ func (s *scanner) unknown() {
 	r, size := utf8.DecodeRuneInString(s.text[s.i:])
 	switch {
 	case strings.ContainsRune("#*;?@\\", r):
-		s.p.diag.warn(s.at(s.i), "%q means nothing here", r)
+		s.p.diag.warn(s.at(s.i), "%q has no meaning here", r)
 	default:
-		s.p.diag.fail(s.at(s.i), "%q is not music", r)
+		s.p.diag.fail(s.at(s.i), "unexpected %q", r)
 	}
 	s.i += size
 }
@@ -162,7 +162,7 @@ func (s *scanner) note() *Note {
 		}
 	}
 	if note.Octave < -5 || note.Octave > 5 {
-		s.p.diag.fail(s.at(start), "a note %d octaves away", note.Octave)
+		s.p.diag.fail(s.at(start), "a note %d octaves from middle C", note.Octave)
 		note.Octave = min(max(note.Octave, -5), 5)
 	}
 	note.pitchEnd = s.line.offset + s.i
@@ -296,7 +296,7 @@ func (s *scanner) decoration(quote byte) {
 	size := strings.IndexByte(s.text[start+1:], quote)
 	if size < 0 || strings.ContainsAny(s.text[start+1:start+1+size], " |[]:") {
 		if quote == '+' {
-			s.p.diag.fail(s.at(start), "'+' is not music")
+			s.p.diag.fail(s.at(start), "unexpected '+'")
 		}
 		s.i++
 		return

@@ -64,7 +64,7 @@ var widths = map[uint16][]int{pcm: {8, 16, 24, 32}, float: {32, 64}}
 // readFormat reads the fmt chunk.
 func readFormat(chunk []byte) (Clip, Format, error) {
 	if len(chunk) < 16 {
-		return Clip{}, Format{}, broken("its format is cut off")
+		return Clip{}, Format{}, broken("its format chunk is truncated")
 	}
 	tag := binary.LittleEndian.Uint16(chunk)
 	if tag == extensible && len(chunk) >= 26 {
@@ -74,7 +74,7 @@ func readFormat(chunk []byte) (Clip, Format, error) {
 	c := Clip{Channels: int(binary.LittleEndian.Uint16(chunk[2:])), Rate: int(min(rate, math.MaxInt32))}
 	f := Format{Bits: int(binary.LittleEndian.Uint16(chunk[14:])), Float: tag == float}
 	if !slices.Contains(widths[tag], f.Bits) {
-		return Clip{}, Format{}, broken("format %d of %d bits is not one of those we read", tag, f.Bits)
+		return Clip{}, Format{}, broken("format %d with %d bits is not supported", tag, f.Bits)
 	}
 	if err := c.Check(); err != nil {
 		return Clip{}, Format{}, fault.Wrap(fault.InvalidParams, err, "read WAV file")

@@ -121,7 +121,7 @@ type StartedJob struct {
 }
 
 // Text is one line.
-func (b StartedJob) Text() string { return fmt.Sprintf("%s began as job %s", b.Tool, b.JobID) }
+func (b StartedJob) Text() string { return fmt.Sprintf("%s started as job %s", b.Tool, b.JobID) }
 
 // begin submits a job.
 func (h *Backend) begin(ctx context.Context, call tool.Call, params any, k Lineage) (StartedJob, error) {
@@ -293,7 +293,7 @@ func (c JobCancelled) Text() string {
 	if c.Success {
 		return "Cancelled job " + c.JobID
 	}
-	return "Job " + c.JobID + " was over already"
+	return "Job " + c.JobID + " had already ended"
 }
 
 func (h *Backend) jobCancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancelled, error) {

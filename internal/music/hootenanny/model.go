@@ -262,7 +262,7 @@ func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusReq
 	if len(stored) > 1 && k.Set == "" {
 		k.Set = "set_" + t.ID
 	}
-	t.Progress(0.9, "keeping what was made")
+	t.Progress(0.9, "storing the result")
 	var list []Artifact
 	for i, one := range stored {
 		kin := k
@@ -412,7 +412,7 @@ func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k 
 	if err != nil {
 		return nil, err
 	}
-	t.Progress(0.9, "keeping what was made")
+	t.Progress(0.9, "storing the result")
 	a, err := h.createFrom(ctx, stored.Hash, newArtifact{Lineage: k, mime: stored.MIME, description: clip(words), by: t.Tool})
 	if err != nil {
 		return nil, err

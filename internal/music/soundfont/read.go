@@ -30,7 +30,7 @@ func Read(r io.ReaderAt, size int64) (*Font, error) {
 		}
 		var kind [4]byte
 		if _, err := r.ReadAt(kind[:], at); err != nil {
-			return broken("it is cut off")
+			return broken("it is truncated")
 		}
 		return b.list(r, string(kind[:]), at+4, at+length)
 	})
@@ -45,11 +45,11 @@ func chunks(r io.ReaderAt, at, end int64, visit func(name string, at, length int
 	var head [8]byte
 	for at+8 <= end {
 		if _, err := r.ReadAt(head[:], at); err != nil {
-			return broken("it is cut off")
+			return broken("it is truncated")
 		}
 		length := int64(binary.LittleEndian.Uint32(head[4:]))
 		if length > end-at-8 {
-			return broken("its part %q says it is longer than what holds it", head[:4])
+			return broken("chunk %q is longer than the chunk that contains it", head[:4])
 		}
 		if err := visit(string(head[:4]), at+8, length); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (b *builder) list(r io.ReaderAt, kind string, at, end int64) error {
 			}
 			table := make([]byte, length)
 			if _, err := r.ReadAt(table, at); err != nil {
-				return broken("it is cut off")
+				return broken("it is truncated")
 			}
 			b.tables[name] = table
 		}
@@ -93,7 +93,7 @@ func (b *builder) list(r io.ReaderAt, kind string, at, end int64) error {
 func (b *builder) info(r io.ReaderAt, name string, at, length int64) error {
 	raw := make([]byte, length)
 	if _, err := r.ReadAt(raw, at); err != nil {
-		return broken("it is cut off")
+		return broken("it is truncated")
 	}
 	i := &b.font.Info
 	if name == "ifil" && length >= 4 {
@@ -130,7 +130,7 @@ const (
 func (b *builder) build() (*Font, error) {
 	for _, name := range []string{"phdr", "pbag", "pgen", "inst", "ibag", "igen", "shdr"} {
 		if b.tables[name] == nil {
-			return nil, broken("its part %s is missing", name)
+			return nil, broken("chunk %s is missing", name)
 		}
 	}
 	f := b.font

@@ -38,7 +38,7 @@ func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, pause
 
 // question returns the text and form of the elicitation.
 func question(p *host.Paused) map[string]any {
-	text := fmt.Sprintf("Approval is needed for %s to go on:\n\n%s", p.Name, host.PlanText(p.Plan))
+	text := fmt.Sprintf("%s needs approval to continue:\n\n%s", p.Name, host.PlanText(p.Plan))
 	if !p.Complete {
 		text += "\n\nThe plan may be incomplete: the script could not be rehearsed to its end."
 	}

@@ -107,14 +107,14 @@ func landed(c *lua.Call) error {
 	number, _ := c.Arg(1).AsInt()
 	flights := flightsOf(c.State())
 	if flights == nil {
-		return c.Errorf("the call was cut off when its run ended")
+		return c.Errorf("the call was interrupted when its run ended")
 	}
 	one, err := flights.claim(c.Context(), number)
 	if err != nil {
 		return raise(c, err)
 	}
 	if one == nil {
-		return c.Errorf("the call was cut off when its run ended")
+		return c.Errorf("the call was interrupted when its run ended")
 	}
 	return answer(c, one.values, one.err)
 }

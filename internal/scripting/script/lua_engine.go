@@ -186,7 +186,7 @@ func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	if err != nil {
 		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
 		if likeJavaScript().MatchString(q.Source) {
-			failure.Suggestions = []string{`This looks like JavaScript, and was read as Lua: say so with language "javascript"`}
+			failure.Suggestions = []string{`This looks like JavaScript but was read as Lua: set language to "javascript"`}
 		}
 		return nil, failure
 	}

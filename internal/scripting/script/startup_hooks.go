@@ -408,7 +408,7 @@ func originalNamed(tools []tool.Info, name string) string {
 func (h *Hooks) failed(ctx context.Context, hook string, ref tool.Ref, err error) error {
 	options := h.resident.runner.options
 	if left, tell := h.reports.due(hook, options.Clock.Now()); tell {
-		options.Log.WarnContext(ctx, "hook failed", "hook", hook, "tool", ref.String(), "error", err, "not_told", left)
+		options.Log.WarnContext(ctx, "hook failed", "hook", hook, "tool", ref.String(), "error", err, "suppressed", left)
 	}
 	options.Events.Publish(HookFailed{Hook: hook, Namespace: ref.Space, Tool: ref.Name, Error: err.Error()})
 	if !h.options.Strict {

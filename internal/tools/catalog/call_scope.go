@@ -16,7 +16,7 @@ func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, err
 	r := i.State.(*run)
 	switch c := r.catalog; {
 	case !c.canSee(ctx, r.asked) && i.Relayed:
-		return ctx, i.Deny("key", fault.New(fault.ToolNotFound, "no tool %q", i.Call.Ref.Name).WithHint("tools/list shows those there are"))
+		return ctx, i.Deny("key", fault.New(fault.ToolNotFound, "no tool %q", i.Call.Ref.Name).WithHint("tools/list shows the available tools"))
 	case !c.canSee(ctx, r.asked):
 		return ctx, i.Deny("key", c.visible(ctx, c.view.Load()).missing(r.asked))
 	case r.entry != nil && r.entry.hidden != nil:

@@ -105,7 +105,7 @@ func TestAliases(t *testing.T) {
 	if want := []string{"a.read_file", "a.read_file"}; !slices.Equal(inner.called, want) {
 		t.Errorf("called %q, want %q", inner.called, want)
 	}
-	if got := strings.Join(s.Problems("a"), "\n"); !strings.Contains(got, `"wirte"; did you mean "write"?`) || !strings.Contains(got, `"read_file2" for "write"`) {
+	if got := strings.Join(s.Problems("a"), "\n"); !strings.Contains(got, `"wirte"; did you mean "write"?`) || !strings.Contains(got, `"read_file2" for alias "write"`) {
 		t.Errorf("problems:\n%s", got)
 	}
 	if s.SetRule("a", overlay.Rule{}); !slices.Equal(listed(t, s), []string{"a.read_file", "a.write", "b.read_file"}) {

@@ -89,7 +89,7 @@ func (one *namespace) applyRule(r Rule) []tool.Info {
 		_, shadows := taken[alias]
 		switch {
 		case !there:
-			one.addProblem("aliases: it has no tool %q for %q to stand for%s", original, alias, didYouMean(original, names))
+			one.addProblem("aliases: it has no tool %q for alias %q%s", original, alias, didYouMean(original, names))
 		case shadows:
 			one.addProblem("aliases: %q is refused for %q, because another tool has that name", alias, original)
 		default:

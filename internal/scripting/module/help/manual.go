@@ -101,8 +101,8 @@ func (m *Manual) Contents() string {
 // Render returns the whole manual as one document.
 func (m *Manual) Render() string {
 	var out strings.Builder
-	out.WriteString("<!-- Made from the pages of internal/scripting/module by UPDATE=1 go test ./internal/script -run Manual -->\n\n")
-	out.WriteString("# Modules\n\nWhat scripts have beside Lua itself. `help(\"midi\")` in a script and the tool `lua_help` show the same pages.\n\n")
+	out.WriteString("<!-- Made from the pages of internal/scripting/module by UPDATE=1 go test ./internal/scripting/script -run Manual -->\n\n")
+	out.WriteString("# Modules\n\nWhat scripts have in addition to Lua itself. `help(\"midi\")` in a script and the tool `lua_help` show the same pages.\n\n")
 	for _, c := range m.chapters {
 		out.WriteString("- [" + c.topic + "](#" + c.topic + ")\n")
 	}
