@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -155,6 +156,41 @@ func TestStartup(t *testing.T) {
 	r.Startup(t.Context(), path, up)
 	if got := log.String(); !strings.Contains(got, "good morning") || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "[Lua] startup.lua:2") {
 		t.Errorf("log = %s", got)
+	}
+}
+
+// arranger is a connection manager that stores aliases and priorities.
+type arranger struct {
+	upstreamManager
+	rules []string
+}
+
+func (a *arranger) Alias(_ context.Context, namespace, alias, name string) error {
+	a.rules = append(a.rules, fmt.Sprintf("%s: %s is %s", namespace, alias, name))
+	return nil
+}
+
+func (a *arranger) Prefer(_ context.Context, namespace, name string, priority int) error {
+	a.rules = append(a.rules, fmt.Sprintf("%s.%s: %d", namespace, name, priority))
+	return nil
+}
+
+func TestStartupArrangesTools(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "startup.lua")
+	var log strings.Builder
+	r := newRunner(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	up := &arranger{}
+	save(t, path, `tools.alias_tool("read", "files:read_file")
+		tools.alias_tool("see", "files.list")
+		tools.set_tool_priority { files = 3, ["git:status"] = -2, search = "web" }
+		assert(not pcall(tools.alias_tool, "all", "files"))
+		local ok, problem = pcall(tools.set_tool_priority, { files = 1.5 })
+		assert(not ok and tostring(problem):find("files: 1.5 is neither a whole number nor a namespace", 1, true))`)
+	r.Startup(t.Context(), path, up)
+	want := []string{"files: read is read_file", "files: see is list", "files.: 3", "git.status: -2", "web.search: 10"}
+	if !slices.Equal(up.rules, want) || log.Len() != 0 {
+		t.Errorf("rules %q, want %q; log %s", up.rules, want, &log)
 	}
 }
 

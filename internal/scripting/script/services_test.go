@@ -26,14 +26,14 @@ func TestHandlersReceiveEvents(t *testing.T) {
 	bus := event.New(event.BusOptions{})
 	r := newRunner(t, func(o *Options) { o.Events = bus })
 	source := `
-		local heard = {}
+		local received = {}
 		on("upstream.*", function(e)
-			heard[#heard + 1] = { e.type, e.data.name, e.data.tool_count }
-			if #heard == 2 then events.stop() end
+			received[#received + 1] = { e.type, e.data.name, e.data.tool_count }
+			if #received == 2 then events.stop() end
 		end)
 		print("listening")
 		events.run()
-		return heard`
+		return received`
 	listening := func(host.OutputLine) {
 		bus.Publish(lost{"holler", 3})
 		go bus.Publish(lost{"git", 0})
@@ -73,6 +73,13 @@ func TestMissingServices(t *testing.T) {
 		`on("script.x", print)`:                   "events are not available in this run",
 		`tools.mcp_add("x", "http://x")`:          "tools.mcp_add: this run cannot change upstreams",
 		`mcp.call("a", "b", {})`:                  "a.b: this run has no tools",
+		`tools.search("x")`:                       "tools.search: this run has no tools",
+		`tools.mcp_remove("x")`:                   "tools.mcp_remove: this run cannot change upstreams",
+		`results.get("$r1")`:                      "results.get: results are not available here",
+		`results.list()`:                          "results.list: results are not available here",
+		`results.keep(1)`:                         "results.keep: results are not available here",
+		`cas.store("x")`:                          "this run has no content store",
+		`artifact.content_hash("artifact_1")`:     "this run has no content store",
 		`if mcp.calc == nil then error("no") end`: "no",
 	} {
 		_, err := r.Run(t.Context(), Request{Source: source})
@@ -104,5 +111,22 @@ func TestProgramsAreBounded(t *testing.T) {
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Message != "run sh: it took longer than 50ms" {
 		t.Errorf("endless: %v", err)
+	}
+}
+
+// failingGit is a git that is not in a repository.
+type failingGit struct{}
+
+func (failingGit) Run(_ context.Context, name string, _ []string) (host.CommandResult, error) {
+	return host.CommandResult{Status: 128, Stderr: name + ": not a git repository"}, nil
+}
+
+func TestGitStatusFails(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, func(o *Options) { o.Commands = failingGit{} })
+	_, err := r.Run(t.Context(), Request{Source: `return git_status()`})
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Message != "git_status: git: not a git repository" {
+		t.Errorf("err = %v", err)
 	}
 }

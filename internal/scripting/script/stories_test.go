@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,19 @@ import (
 func TestStories(t *testing.T) {
 	t.Parallel()
 	stories, err := filepath.Glob("../module/*/testdata/*.txtar")
-	if err != nil || len(stories) == 0 {
-		t.Fatalf("no stories: %v", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../module/*/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no modules: %v", err)
+	}
+	for _, page := range pages {
+		folder := filepath.Dir(page)
+		tested := slices.ContainsFunc(stories, func(path string) bool { return strings.HasPrefix(path, folder+"/") })
+		if !tested && filepath.Base(folder) != "parallel" { // TestParallel needs tools of its own
+			t.Errorf("%s has no story", folder)
+		}
 	}
 	for _, path := range append(stories, "testdata/document.txtar") {
 		module := filepath.Base(filepath.Dir(filepath.Dir(path)))
@@ -116,7 +128,7 @@ func compare(t *testing.T, want, got *txtar.Archive) {
 		}
 	}
 	for name, data := range expected {
-		t.Errorf("%s did not happen:\n%s", name, data)
+		t.Errorf("%s is missing:\n%s", name, data)
 	}
 }
 

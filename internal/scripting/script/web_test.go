@@ -21,7 +21,8 @@ func newWeb(t *testing.T) string {
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 5000)) })
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.Handle("/redirect", http.RedirectHandler("/bytes", http.StatusFound))
-	mux.Handle("/away", http.RedirectHandler("http://169.254.169.254/latest", http.StatusFound))
+	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusFound))
+	mux.Handle("/elsewhere", http.RedirectHandler("http://169.254.169.254/latest", http.StatusFound))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/redact"
 )
 
 // Limits of a preview.
@@ -22,16 +23,16 @@ const (
 // characters of every text.
 func Preview(value json.RawMessage) string {
 	if text, ok := rawjson.Text(value); ok {
-		return cut(text, shownWhole)
+		return redact.Cut(text, shownWhole)
 	}
 	var b strings.Builder
 	preview(&b, value, 0)
-	return cut(b.String(), 2*longestShape)
+	return redact.Cut(b.String(), 2*longestShape)
 }
 
 func preview(b *strings.Builder, value json.RawMessage, depth int) {
 	if text, ok := rawjson.Text(value); ok {
-		fmt.Fprintf(b, "%q", cut(text, shownText))
+		fmt.Fprintf(b, "%q", redact.Cut(text, shownText))
 		return
 	}
 	items, isList := rawjson.Items(value)
@@ -53,7 +54,7 @@ func preview(b *strings.Builder, value json.RawMessage, depth int) {
 	case rawjson.IsObject(value):
 		previewObject(b, value, depth)
 	default:
-		b.WriteString(cut(string(value), shownText))
+		b.WriteString(redact.Cut(string(value), shownText))
 	}
 }
 
@@ -72,7 +73,7 @@ func previewObject(b *strings.Builder, object json.RawMessage, depth int) {
 			if n > 1 {
 				b.WriteString(", ")
 			}
-			b.WriteString(cut(name, shownText) + ": ")
+			b.WriteString(redact.Cut(name, shownText) + ": ")
 			preview(b, value, depth+1)
 		}
 		return true

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/redact"
 )
 
 // Read is a stored result, or the part at a JSON pointer: "" is all of it,
@@ -60,14 +60,14 @@ func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
 		return value, nil
 	}
 	if !strings.HasPrefix(pointer, "/") {
-		return nil, fault.New(fault.InvalidParams, "%q is not a JSON pointer", cut(pointer, 80)).
+		return nil, fault.New(fault.InvalidParams, "%q is not a JSON pointer", redact.Cut(pointer, 80)).
 			WithHint(`write "/items/0/name": a slash before every step, lists count from 0`)
 	}
 	at := value
 	for _, step := range strings.Split(pointer[1:], "/") {
 		next, ok := rawjson.Descend(at, step)
 		if !ok {
-			return nil, fault.New(fault.NotFound, "no value at %s: there is no %q", cut(pointer, 80), cut(step, 40)).
+			return nil, fault.New(fault.NotFound, "no value at %s: there is no %q", redact.Cut(pointer, 80), redact.Cut(step, 40)).
 				WithHint("%s", inside(at))
 		}
 		at = next
@@ -81,22 +81,12 @@ func inside(value json.RawMessage) string {
 		return "it is a list of " + strconv.Itoa(len(items)) + " items, counted from 0"
 	}
 	if !rawjson.IsObject(value) {
-		return "it is " + cut(string(value), 60)
+		return "it is " + redact.Cut(string(value), 60)
 	}
 	var names []string
 	rawjson.Each(value, func(name string, _ json.RawMessage) bool {
-		names = append(names, cut(name, 40))
+		names = append(names, redact.Cut(name, 40))
 		return len(names) < 20
 	})
 	return "it has " + strings.Join(names, ", ")
-}
-
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…"
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -36,7 +37,7 @@ func (s *Store) Put(ctx context.Context, owner, source string, value json.RawMes
 	}
 	now := s.options.Clock.Now()
 	stored := Stored{
-		Source: source, Shape: cut(ShapeOf(value).String(), longestShape), Size: size, Created: now, Expires: now.Add(s.options.Age),
+		Source: source, Shape: redact.Cut(ShapeOf(value).String(), longestShape), Size: size, Created: now, Expires: now.Add(s.options.Age),
 	}
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		number, err := s.number(ctx, tx, owner)
@@ -118,7 +119,7 @@ func (s *Store) get(ctx context.Context, owner, handle string) (value json.RawMe
 	digits, ok := strings.CutPrefix(strings.TrimSpace(handle), handlePrefix)
 	number, wrong := strconv.ParseInt(digits, 10, 64)
 	if !ok || wrong != nil {
-		return nil, fault.New(fault.InvalidParams, "%q is not the handle of a result", cut(handle, 40)).WithHint("handles look like $r12")
+		return nil, fault.New(fault.InvalidParams, "%q is not the handle of a result", redact.Cut(handle, 40)).WithHint("handles look like $r12")
 	}
 	if s.options.Flow != nil {
 		if err := s.options.Flow.Recall(ctx, flowName(owner, handlePrefix+strconv.FormatInt(number, 10))); err != nil {
@@ -143,7 +144,7 @@ func (s *Store) get(ctx context.Context, owner, handle string) (value json.RawMe
 }
 
 func (s *Store) missing(ctx context.Context, owner, handle string) error {
-	err := fault.New(fault.NotFound, "no result %s", cut(handle, 40))
+	err := fault.New(fault.NotFound, "no result %s", redact.Cut(handle, 40))
 	all, listErr := s.List(ctx, owner)
 	if listErr != nil || len(all) == 0 {
 		return err.WithHint("no results are stored; they expire after %s, call the tool again", s.options.Age)

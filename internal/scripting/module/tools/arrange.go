@@ -41,7 +41,7 @@ func setPriority(ctx context.Context, w *host.Services, args host.Args) ([]host.
 	wanted, err := args.Table(1)
 	if err != nil || !rawjson.IsObject(wanted) {
 		return nil, fault.New(fault.InvalidParams, "bad argument #1 to '%s' (a table expected)", args.Func).
-			WithHint("write set_tool_priority { files = 10, [\"git:status\"] = 5, search = \"web\" }")
+			WithHint("write tools.set_tool_priority { files = 10, [\"git:status\"] = 5, search = \"web\" }")
 	}
 	arranger, err := arrangerOf(w, args)
 	if err != nil {

@@ -96,11 +96,11 @@ func matches(expression *regexp.Regexp, path string, content []byte, limit int) 
 
 // shown shortens a line and makes it valid text.
 func shown(line []byte) string {
-	if len(line) > maxShown {
-		line = line[:maxShown]
-	}
-	for len(line) > 0 && !utf8.RuneStart(line[len(line)-1]) && !utf8.Valid(line) {
-		line = line[:len(line)-1]
+	if end := maxShown; len(line) > end {
+		for end > 0 && !utf8.RuneStart(line[end]) {
+			end--
+		}
+		line = line[:end]
 	}
 	return string(bytes.ToValidUTF8(line, []byte("�")))
 }
