@@ -23,7 +23,7 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	if srv.keys, err = apikey.Open(ctx, srv.store, apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}); err != nil {
 		return err
 	}
-	o := httpauth.Options{Ring: srv.keys, Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, Log: srv.log, OnLogin: srv.auditLogin}
+	o := httpauth.Options{Keys: srv.keys, Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, Log: srv.log, OnLogin: srv.auditLogin}
 	srv.addIssuers(&o)
 	srv.auth = httpauth.New(o)
 	return nil

@@ -261,8 +261,8 @@ func (r *Store) reread(ctx context.Context) error {
 	}
 	r.mu.Unlock()
 	if changed {
-		for _, tell := range watchers {
-			tell()
+		for _, notify := range watchers {
+			notify()
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (r *Store) Run(ctx context.Context) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			r.options.Log.WarnContext(ctx, "keys not looked after", "error", err)
+			r.options.Log.WarnContext(ctx, "usage of keys not stored", "error", err)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (o *Store) expire(ctx context.Context, now time.Time) (over []Approval, err
 			return nil, err
 		}
 	}
-	return o.change(ctx, `UPDATE approvals SET state = 'denied', decided = $1, decided_by = 'nobody in time' WHERE state = 'pending' AND expires <= $1 RETURNING `+columns, now.UnixMicro())
+	return o.change(ctx, `UPDATE approvals SET state = 'denied', decided = $1, decided_by = 'timeout' WHERE state = 'pending' AND expires <= $1 RETURNING `+columns, now.UnixMicro())
 }
 
 func (o *Store) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {

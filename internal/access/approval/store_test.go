@@ -278,7 +278,7 @@ func TestRequestsExpire(t *testing.T) {
 	if err := <-waited; err != nil {
 		t.Fatal(err)
 	}
-	if a := <-found; a.ID != id || a.State != approval.Denied || a.By != "nobody in time" || string(a.Resume) != "kept" {
+	if a := <-found; a.ID != id || a.State != approval.Denied || a.By != "timeout" || string(a.Resume) != "kept" {
 		t.Errorf("to go on with: %+v", a)
 	}
 	if v := verdict(t, o, "run:1", pay("ann")); v != host.Deny {

@@ -39,7 +39,7 @@ func sign(unsigned []byte, hash string) string {
 	return string(append(append(unsigned[:len(unsigned)-len(entryEnd)], hash...), entryEnd...))
 }
 
-// isSigned tells whether the hash in the JSON of an entry is the hash of its text.
+// isSigned reports whether the hash in the JSON of an entry is the hash of its text.
 func isSigned(text, hash string) bool {
 	unsigned, ok := strings.CutSuffix(text, hash+entryEnd)
 	return ok && Digest([]byte(unsigned+entryEnd)).String() == hash

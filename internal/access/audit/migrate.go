@@ -37,7 +37,7 @@ func (s *Store) moveOld(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// moveSome moves one batch and tells how many entries it had.
+// moveSome moves one batch and returns how many entries it had.
 func (s *Store) moveSome(ctx context.Context) (moved int, err error) {
 	var entries, pages bool
 	err = s.db.Read(ctx, func(tx *db.Tx) error {

@@ -49,7 +49,7 @@ func (s *Store) DeleteBefore(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// deleteSome deletes the first entries of a chain, up to the last old one, and tells
+// deleteSome deletes the first entries of a chain, up to the last old one, and reports
 // whether there may be more. The expression around node makes SQLite use the index on
 // the time, which finds only old entries.
 func deleteSome(ctx context.Context, tx *db.Tx, node string, before int64) (more bool, err error) {

@@ -70,7 +70,7 @@ func (a *Authenticator) cancelRevoked() {
 	}
 	a.mu.Unlock()
 	for _, c := range all {
-		if _, err := a.options.Ring.Current(a.watching, c.who); fault.CodeOf(err) == fault.Denied {
+		if _, err := a.options.Keys.Current(a.watching, c.who); fault.CodeOf(err) == fault.Denied {
 			c.cancel(err)
 		}
 	}

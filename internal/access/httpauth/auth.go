@@ -17,9 +17,9 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Options configure an Authenticator. All but Ring are optional.
+// Options configure an Authenticator. All but Keys are optional.
 type Options struct {
-	Ring     *apikey.Store
+	Keys     *apikey.Store
 	Tokens   Tokens            // verifies tokens of other issuers; nil: only our own keys are accepted
 	Browsers netguard.Browsers // the browser origins that may log in
 	// OnLogin is called for logins, allowed or not, and for logouts.
@@ -62,7 +62,7 @@ func New(o Options) *Authenticator {
 	}
 	a := &Authenticator{options: o, running: map[*access]struct{}{}}
 	a.watching, a.stop = context.WithCancel(context.Background())
-	a.unwatch = o.Ring.Watch(func() { a.work.Go(a.cancelRevoked) })
+	a.unwatch = o.Keys.Watch(func() { a.work.Go(a.cancelRevoked) })
 	return a
 }
 

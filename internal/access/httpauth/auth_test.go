@@ -44,7 +44,7 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Ring = ring
+	o.Keys = ring
 	g := httpauth.New(o)
 	say := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, principal.Of(r.Context()).ID)
@@ -369,7 +369,7 @@ func TestStreamsEndWhenTheirKeyExpires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := httpauth.New(httpauth.Options{Ring: ring})
+		g := httpauth.New(httpauth.Options{Keys: ring})
 		defer g.Close()
 		began := time.Now()
 		handler := g.Mux([]principal.Route{{Pattern: "/stream", Scope: principal.Read, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -449,7 +449,7 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	g := httpauth.New(httpauth.Options{Ring: ring})
+	g := httpauth.New(httpauth.Options{Keys: ring})
 	f.Cleanup(func() { g.Close(); _ = store.Close() })
 	handler := g.Mux(g.Routes())
 	for i, body := range []string{`{"key":"root-token"}`, `{"name":"x"}`, `{`, `null`, `[]`, `{"key":1e999}`} {

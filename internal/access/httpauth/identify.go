@@ -21,7 +21,7 @@ func (a *Authenticator) identify(r *http.Request) (*access, error) {
 	}
 	if cookie, err := r.Cookie(cookieName); err == nil && cookie.Value != "" {
 		c := &access{cookie: cookie.Value}
-		if c.who, err = a.options.Ring.Session(r.Context(), cookie.Value); err != nil {
+		if c.who, err = a.options.Keys.Session(r.Context(), cookie.Value); err != nil {
 			return c, err
 		}
 		if !isSafe(r.Method) && !apikey.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
@@ -47,18 +47,18 @@ func errCSRF() error {
 		WithHint("send the csrf_token of GET /api/v1/me as header " + csrfHeader)
 }
 
-// KeyRequired tells whether requests need a key or token. None is needed as long as no
+// KeyRequired reports whether requests need a key or token. None is needed as long as no
 // key exists and no issuer is trusted.
 func (a *Authenticator) KeyRequired(ctx context.Context) (bool, error) {
 	if a.options.Tokens != nil {
 		return true, nil
 	}
-	return a.options.Ring.HasKeys(ctx)
+	return a.options.Keys.HasKeys(ctx)
 }
 
 // verify returns whom a token identifies: a key of ours, or a JWT of a trusted issuer.
 func (a *Authenticator) verify(r *http.Request, token string) (principal.Principal, error) {
-	who, err := a.options.Ring.Authenticate(r.Context(), token)
+	who, err := a.options.Keys.Authenticate(r.Context(), token)
 	if err == nil || a.options.Tokens == nil || fault.CodeOf(err) != fault.Denied || strings.Count(token, ".") != 2 {
 		return who, err
 	}
@@ -82,7 +82,7 @@ func isSafe(method string) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method)
 }
 
-// isLocal tells whether the request came in on a loopback address. A server without
+// isLocal reports whether the request came in on a loopback address. A server without
 // keys serves only those, whatever address it listens on.
 func isLocal(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)

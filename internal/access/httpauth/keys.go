@@ -86,7 +86,7 @@ func daysOf(text string) (n int, ok bool) {
 }
 
 func (a *Authenticator) keys(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.options.Ring.List(r.Context())
+	list, err := a.options.Keys.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, token, err := a.options.Ring.Create(r.Context(), key)
+	made, token, err := a.options.Keys.Create(r.Context(), key)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *Authenticator) revoke(w http.ResponseWriter, r *http.Request) error {
-	key, err := a.options.Ring.Revoke(r.Context(), r.PathValue("name"))
+	key, err := a.options.Keys.Revoke(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	if after, stop := a.failures.blocked(remote(r), time.Now()); stop {
 		return principal.Exceeded{What: "wrong keys", Of: "the address " + remote(r), Most: failuresAllowed, Per: "minute", After: after}.Fault()
 	}
-	cookie, who, err := a.options.Ring.BeginSession(r.Context(), body.Key)
+	cookie, who, err := a.options.Keys.BeginSession(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
 			a.options.OnLogin(r.Context(), "login", remote(r), false)
@@ -114,12 +114,12 @@ func sessionCookie(r *http.Request, value string, expires time.Time) *http.Cooki
 func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := r.Cookie(cookieName)
 	if err == nil && cookie.Value != "" {
-		who, err := a.options.Ring.Session(r.Context(), cookie.Value)
+		who, err := a.options.Keys.Session(r.Context(), cookie.Value)
 		if err == nil && !apikey.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
 			return errCSRF()
 		}
 		known := err == nil
-		if err := a.options.Ring.EndSession(r.Context(), cookie.Value); err != nil {
+		if err := a.options.Keys.EndSession(r.Context(), cookie.Value); err != nil {
 			return err
 		}
 		if known {

@@ -138,7 +138,7 @@ const (
 	failuresTracked = 10_000
 )
 
-// note counts a refusal and tells whether to log it.
+// note counts a refusal and reports whether to log it.
 func (f *failures) note(from string, now time.Time) bool { return f.count(from, now) <= failuresLogged }
 
 func (f *failures) count(from string, now time.Time) int {
@@ -151,7 +151,7 @@ func (f *failures) count(from string, now time.Time) int {
 	return f.counts[from]
 }
 
-// blocked tells whether an address was refused too often, and when it may try again.
+// blocked reports whether an address was refused too often, and when it may try again.
 func (f *failures) blocked(from string, now time.Time) (time.Duration, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package jwt is an OAuth resource server. It verifies JSON Web Tokens of the issuers
-// in the configuration, and tells clients which issuers there are. The MCP SDK checks
+// in the configuration, and informs clients which issuers there are. The MCP SDK checks
 // the bearer token of a request, and go-oidc checks signature, issuer, audience and
 // times. Issuers are only asked for their metadata and public keys. A token is never
 // passed on.

@@ -100,7 +100,7 @@ func (l *Logins) poll(ctx context.Context, f *fetcher, p flow, device string, ev
 			if got.Scopes == nil {
 				got.Scopes = p.Scopes
 			}
-			return l.keep(ctx, p, got)
+			return l.saveTokens(ctx, p, got)
 		case errors.As(err, &no) && no.code == "authorization_pending":
 		case errors.As(err, &no) && no.code == "slow_down":
 			every += 5 * time.Second

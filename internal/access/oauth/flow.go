@@ -173,7 +173,7 @@ func (l *Logins) Finish(ctx context.Context, back url.Values) (upstream string, 
 		return name, fault.Wrap(fault.Upstream, err, "log in to %s", name).
 			WithHint("start again with `luanette upstream login %s`", name)
 	}
-	return name, l.keep(ctx, p, got)
+	return name, l.saveTokens(ctx, p, got)
 }
 
 // form adds the resource to a token request.

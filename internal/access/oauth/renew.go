@@ -220,7 +220,7 @@ func (l *Logins) clientCredentials(ctx context.Context, s Server, have login, c 
 		return "", fault.Wrap(fault.NeedsAuth, err, "log in to %s", s.Name).
 			WithHint("check upstreams.%s.oauth in luanette.toml", s.Name)
 	}
-	return got.Access, l.keep(ctx, p, got)
+	return got.Access, l.saveTokens(ctx, p, got)
 }
 
 // claim acquires the lease for renewing a login, among all nodes.

@@ -24,7 +24,7 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Overlay *overlay.Source
 	Pins    *pin.Guard
-	// Transformed tells whether hooks of startup.lua change the definitions of tools.
+	// Transformed reports whether hooks of startup.lua change the definitions of tools.
 	Transformed func() bool
 }
 

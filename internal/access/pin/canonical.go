@@ -42,7 +42,7 @@ func (n *node) sort() {
 	}
 }
 
-// repeats tells whether any object of a sorted tree has two members of one name.
+// repeats reports whether any object of a sorted tree has two members of one name.
 func (n *node) repeats() bool {
 	for i := range n.kids {
 		if n.kind == '{' && i > 0 && n.kids[i-1].name == n.kids[i].name || n.kids[i].repeats() {
@@ -85,7 +85,7 @@ func appendText(out []byte, text string) []byte {
 	return append(out, bytes.TrimRight(b.Bytes(), "\n")...)
 }
 
-// escapes tells whether a text may contain anything that encoding/json escapes. That
+// escapes reports whether a text may contain anything that encoding/json escapes. That
 // includes the line and paragraph separators, which begin with 0xe2.
 func escapes(text string) bool {
 	for i := range len(text) {

@@ -26,7 +26,7 @@ func (g *Guard) pin(ctx context.Context, tools []*checkedTool) {
 	g.saveAndPublish(ctx, changed)
 }
 
-// record is the pin of a definition as the server at target offers it now; fresh tells
+// record is the pin of a definition as the server at target offers it now; fresh means
 // that it is not stored yet.
 func (g *Guard) record(k key, target string, c *content, flags []Finding) (p *Pin, fresh bool) {
 	now := g.options.Clock.Now().UTC().Truncate(time.Microsecond)
@@ -79,7 +79,7 @@ func (g *Guard) reportFlags(j *checkedTool) {
 	g.options.Events.Publish(ToolFlagged{Upstream: j.info.Space, Name: j.info.Name, Flags: j.flags})
 }
 
-// firstTime tells whether it is called with this text for the first time.
+// firstTime reports whether it is called with this text for the first time.
 func (g *Guard) firstTime(what string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

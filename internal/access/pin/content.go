@@ -34,7 +34,7 @@ func (c *content) allFindings(m *mentions) []Finding {
 	done := 0
 	for _, s := range c.candidates {
 		name := m.in(s.words)
-		if name == "" || len(all) >= mostFindings {
+		if name == "" || len(all) >= maxFindings {
 			continue
 		}
 		all = append(all, c.findings[done:s.after]...)
@@ -47,7 +47,7 @@ func (c *content) allFindings(m *mentions) []Finding {
 	}
 	c.locate(all, places)
 	all = append(all, c.findings[done:]...)
-	return slices.Clip(all[:min(len(all), mostFindings)])
+	return slices.Clip(all[:min(len(all), maxFindings)])
 }
 
 // place is the text of a finding.

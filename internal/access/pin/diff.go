@@ -34,7 +34,7 @@ func differences(path string, before, after json.RawMessage) []Change {
 	}
 	old, fresh := parts(before), parts(after)
 	if old == nil && path == "" && len(before) == 0 { // new: show all of it
-		old = &taken{}
+		old = &splitValue{}
 	}
 	if !old.comparable(fresh) {
 		return []Change{{orWhole(path), shown(before), shown(after)}}
@@ -55,16 +55,16 @@ func differences(path string, before, after json.RawMessage) []Change {
 	return changes
 }
 
-// taken is an object or a list split into parts.
-type taken struct {
+// splitValue is an object or a list split into parts.
+type splitValue struct {
 	list   bool
 	names  []string
 	values map[string]json.RawMessage
 }
 
-// comparable tells whether two values can be compared part by part: two objects,
+// comparable reports whether two values can be compared part by part: two objects,
 // or two lists of one length.
-func (t *taken) comparable(other *taken) bool {
+func (t *splitValue) comparable(other *splitValue) bool {
 	if t == nil || other == nil || t.list != other.list {
 		return false
 	}
@@ -72,11 +72,11 @@ func (t *taken) comparable(other *taken) bool {
 }
 
 // parts splits a value; nil for one that has no parts.
-func parts(raw json.RawMessage) *taken {
+func parts(raw json.RawMessage) *splitValue {
 	if len(raw) == 0 {
 		return nil
 	}
-	t := &taken{list: raw[0] == '[', values: map[string]json.RawMessage{}}
+	t := &splitValue{list: raw[0] == '[', values: map[string]json.RawMessage{}}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') && open != json.Delim('[') {
 		return nil
@@ -89,7 +89,7 @@ func parts(raw json.RawMessage) *taken {
 				return nil
 			}
 			name, _ = token.(string)
-			name = another(name, func(name string) bool { return t.values[name] != nil })
+			name = freeName(name, func(name string) bool { return t.values[name] != nil })
 		}
 		var value json.RawMessage
 		if d.Decode(&value) != nil {
@@ -100,8 +100,8 @@ func parts(raw json.RawMessage) *taken {
 	return t
 }
 
-// another is a free name: repeated members are parts of their own.
-func another(name string, taken func(string) bool) string {
+// freeName is a free name: repeated members are parts of their own.
+func freeName(name string, taken func(string) bool) string {
 	for base, n := name, 2; taken(name); n++ {
 		name = fmt.Sprintf("%s#%d", base, n)
 	}

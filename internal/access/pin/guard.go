@@ -136,7 +136,7 @@ func (g *Guard) Reload(ctx context.Context) error {
 // Topic is where nodes notify each other that a pin has changed.
 const Topic = "pins"
 
-// Poll reads the pins again if another process changed them, and tells whether it did.
+// Poll reads the pins again if another process changed them, and reports whether it did.
 func (g *Guard) Poll(ctx context.Context) (changed bool, err error) {
 	now, err := g.stamp(ctx)
 	if err != nil {

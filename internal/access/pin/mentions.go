@@ -22,7 +22,7 @@ type naming struct {
 	alike map[string][]tool.Ref // tools whose exposed names look the same
 }
 
-// compound tells whether a name has two or more words.
+// compound reports whether a name has two or more words.
 func compound(name string) bool { return len(name) >= 8 && strings.ContainsAny(name, "_-.") }
 
 // namesOf collects the names of all tools.
@@ -79,7 +79,7 @@ func (m *mentions) in(words string) string {
 	return ""
 }
 
-// foreign tells whether a word is the name of another upstream's tool, and of none of
+// foreign reports whether a word is the name of another upstream's tool, and of none of
 // this upstream's.
 func (m *mentions) foreign(word string) bool {
 	first, known := m.names.first[word]

@@ -72,7 +72,7 @@ func letterOf(r rune) rune {
 	return r
 }
 
-// plainText tells that a text has visible ASCII characters only.
+// plainText reports whether a text has visible ASCII characters only.
 func plainText(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c >= 0x7f) && c != '\n' && c != '\t' && c != '\r' {

@@ -26,8 +26,8 @@ type rule struct {
 	choices []string
 }
 
-// patterns are the patterns, and telling maps the words they need to marks.
-var patterns, telling = compiled([]rule{
+// patterns are the patterns, and neededWords maps the words they need to marks.
+var patterns, neededWords = compiled([]rule{
 	{Orders, `\b(ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b(previous|prior|above|earlier|preceding|other|all|any|system|safety|your)\b[^.]{0,20}\b(instructions?|prompts?|rules?|messages?|guidelines?|directions?|context|polic(y|ies))`, []string{
 		"ignore disregard forget override bypass",
 		"previous prior above earlier preceding other all any system safety your",
@@ -97,14 +97,14 @@ var blob = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[A-Za-z0-9+/_-]{160,}={0,2}|(?:[0-9a-fA-F]{2}){80,}`)
 })
 
-// isBlob tells whether a text contains a blob, like the pattern, but reads few of its
+// isBlob reports whether a text contains a blob, like the pattern, but reads few of its
 // bytes: after a byte that no blob has, it continues where a blob that begins there
 // would end.
 func isBlob(text string) bool {
 	const shortest = 160
 	for at := shortest - 1; at < len(text); {
 		begin := at
-		for begin > at-shortest && blobby[text[begin]] {
+		for begin > at-shortest && blobBytes[text[begin]] {
 			begin--
 		}
 		if begin == at-shortest {
@@ -115,8 +115,8 @@ func isBlob(text string) bool {
 	return false
 }
 
-// blobby are the bytes that blobs are made of.
-var blobby = func() (table [256]bool) {
+// blobBytes are the bytes that blobs are made of.
+var blobBytes = func() (table [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/_-") {
 		table[c] = true
 	}

@@ -29,7 +29,7 @@ func ScanPlainly(raw []byte, upstream string, infos []tool.Info, own []string) [
 	case !utf8.Valid(definition):
 		s.add(Unreadable, "definition", "it is not valid UTF-8")
 	case repeated:
-		s.add(Repeated, "definition", "a member stands in it twice")
+		s.add(Repeated, "definition", "an object has two members of one name")
 	}
 	if len(definition) > longestDefinition {
 		s.add(TooLong, "definition", fmt.Sprintf("%d bytes", len(definition)))
@@ -45,7 +45,7 @@ type plainScanner struct {
 }
 
 func (s *plainScanner) add(code Code, path, text string) {
-	if len(s.found) < mostFindings {
+	if len(s.found) < maxFindings {
 		s.found = append(s.found, Finding{code, orWhole(path), text})
 	}
 }
@@ -267,24 +267,24 @@ func shadowsPlainly(infos []tool.Info, own []string, settings *Settings) map[too
 	}
 	for _, alike := range exposed {
 		if len(alike) > 1 {
-			crowdPlainly(alike, settings, found)
+			decideAlikePlainly(alike, settings, found)
 		}
 	}
 	for _, alike := range within {
 		if len(alike) > 1 {
-			crowdPlainly(alike, settings, found)
+			decideAlikePlainly(alike, settings, found)
 		}
 	}
 	return found
 }
 
-func crowdPlainly(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
+func decideAlikePlainly(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
 	for _, ref := range alike {
 		for _, other := range alike {
 			if ref == other || found[ref].refused {
 				continue
 			}
-			found[ref] = shadow{of: other.String(), refused: worse(ref, settings) > worse(other, settings)}
+			found[ref] = shadow{of: other.String(), refused: suspicion(ref, settings) > suspicion(other, settings)}
 		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 const (
 	longestText       = 8 << 10
 	longestDefinition = 64 << 10
-	mostFindings      = 20
+	maxFindings       = 20
 	excerptLength     = 120
 )
 
@@ -48,7 +48,7 @@ type scanner struct {
 	read    []byte // the current text, normalized
 }
 
-// scan scans a definition and its tree; ok tells that it is canonical JSON. The same
+// scan scans a definition and its tree; ok means that it is canonical JSON. The same
 // definition always gives the same findings.
 func scan(definition []byte, tree *node, ok bool) *content {
 	repeated := ok && tree.repeats()
@@ -58,7 +58,7 @@ func scan(definition []byte, tree *node, ok bool) *content {
 		s.add(Unreadable, "it is not valid UTF-8")
 	}
 	if repeated {
-		s.add(Repeated, "a member stands in it twice")
+		s.add(Repeated, "an object has two members of one name")
 	}
 	if len(definition) > longestDefinition {
 		s.add(TooLong, fmt.Sprintf("%d bytes", len(definition)))
@@ -69,7 +69,7 @@ func scan(definition []byte, tree *node, ok bool) *content {
 }
 
 func (s *scanner) add(code Code, text string) {
-	if len(s.content.findings) < mostFindings {
+	if len(s.content.findings) < maxFindings {
 		s.content.findings = append(s.content.findings, Finding{code, s.where(), text})
 	}
 }
@@ -82,7 +82,7 @@ func (s *scanner) text(text string) {
 		s.hidden(text)
 	}
 	s.read = appendNormalized(s.read[:0], text)
-	seen, spoken := s.words()
+	seen, candidates := s.words()
 	for i := range patterns {
 		if p := &patterns[i]; seen&p.needs == p.needs {
 			if at := p.words().FindIndex(s.read); at != nil {
@@ -93,33 +93,33 @@ func (s *scanner) text(text string) {
 	if isBlob(text) {
 		s.add(Encoded, excerpt(text, blob().FindStringIndex(text)))
 	}
-	s.speak(spoken)
+	s.addCandidates(candidates)
 	s.texts++
 }
 
 // words scans the words of the text: seen are the marks of significant ones, candidates
 // those that could be names of tools, separated by blanks.
-func (s *scanner) words() (seen marks, spoken []byte) {
+func (s *scanner) words() (seen marks, candidates []byte) {
 	for at := 0; at < len(s.read); {
 		begin, word := at, at
 		for ; at < len(s.read) && kinds[s.read[at]] != other; at++ {
 			if kinds[s.read[at]] == joint {
-				seen |= telling[string(s.read[word:at])]
+				seen |= neededWords[string(s.read[word:at])]
 				word = at + 1
 			}
 		}
-		seen |= telling[string(s.read[word:at])]
+		seen |= neededWords[string(s.read[word:at])]
 		if name := bytes.Trim(s.read[begin:at], ".-"); len(name) >= 8 && bytes.ContainsAny(name, "_-.") {
-			spoken = append(append(spoken, name...), ' ')
+			candidates = append(append(candidates, name...), ' ')
 		}
 		at++
 	}
-	return seen, spoken
+	return seen, candidates
 }
 
-// speak stores words that could be names, unless there are too many findings already.
-func (s *scanner) speak(words []byte) {
-	if before := len(s.content.findings); len(words) > 0 && before < mostFindings {
+// addCandidates stores words that could be names, unless there are too many findings already.
+func (s *scanner) addCandidates(words []byte) {
+	if before := len(s.content.findings); len(words) > 0 && before < maxFindings {
 		s.content.candidates = append(s.content.candidates, candidates{before, s.texts, string(words[:len(words)-1])})
 	}
 }

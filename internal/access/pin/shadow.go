@@ -32,9 +32,9 @@ func shadows(infos []tool.Info, names *naming, own []string, settings *Settings)
 		}
 	}
 	for _, alike := range names.alike {
-		crowd(alike, settings, found)
+		decideAlike(alike, settings, found)
 		for _, inside := range withinAlike(alike) {
-			crowd(inside, settings, found)
+			decideAlike(inside, settings, found)
 		}
 	}
 	return found
@@ -43,7 +43,7 @@ func shadows(infos []tool.Info, names *naming, own []string, settings *Settings)
 // exposedAlike are the tools whose exposed names look the same, by that name. There are
 // almost none, so nothing is allocated before a second one appears.
 func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
-	first, crowds := make(map[string]int, len(infos)), map[string][]tool.Ref{}
+	first, groups := make(map[string]int, len(infos)), map[string][]tool.Ref{}
 	for i := range infos {
 		ref := infos[i].Ref
 		if i > 0 && ref == infos[i-1].Ref { // a tool does not imitate itself
@@ -54,37 +54,37 @@ func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
 		switch {
 		case !taken:
 			first[looks] = i
-		case crowds[looks] == nil:
-			crowds[looks] = []tool.Ref{infos[before].Ref, ref}
+		case groups[looks] == nil:
+			groups[looks] = []tool.Ref{infos[before].Ref, ref}
 		default:
-			crowds[looks] = append(crowds[looks], ref)
+			groups[looks] = append(groups[looks], ref)
 		}
 	}
-	return crowds
+	return groups
 }
 
-// withinAlike are those that look the same in their own namespace as well.
+// withinAlike groups those that look the same within one namespace.
 func withinAlike(alike []tool.Ref) map[tool.Ref][]tool.Ref {
-	crowds := map[tool.Ref][]tool.Ref{}
+	groups := map[tool.Ref][]tool.Ref{}
 	for _, ref := range alike {
 		looks := tool.Ref{Space: ref.Space, Name: skeleton(ref.Name)}
-		crowds[looks] = append(crowds[looks], ref)
+		groups[looks] = append(groups[looks], ref)
 	}
-	maps.DeleteFunc(crowds, func(_ tool.Ref, inside []tool.Ref) bool { return len(inside) < 2 })
-	return crowds
+	maps.DeleteFunc(groups, func(_ tool.Ref, inside []tool.Ref) bool { return len(inside) < 2 })
+	return groups
 }
 
-// crowd decides between tools that look alike. The one with a plain name in a
+// decideAlike decides between tools that look alike. The one with a plain name in a
 // configured namespace stays; those that imitate across namespaces or with other
 // letters are refused; where nothing distinguishes them both are flagged.
-func crowd(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
-	var better [worst + 1]int // by rank: the first of a lower one, or -1
+func decideAlike(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
+	var better [maxSuspicion + 1]int // by rank: the first of a lower one, or -1
 	for rank := range better {
-		better[rank] = slices.IndexFunc(alike, func(ref tool.Ref) bool { return worse(ref, settings) < rank })
+		better[rank] = slices.IndexFunc(alike, func(ref tool.Ref) bool { return suspicion(ref, settings) < rank })
 	}
 	last := len(alike) - 1
 	for i, ref := range alike {
-		at := better[worse(ref, settings)]
+		at := better[suspicion(ref, settings)]
 		switch {
 		case found[ref].refused:
 		case at >= 0:
@@ -97,10 +97,10 @@ func crowd(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
 	}
 }
 
-const worst = 7
+const maxSuspicion = 7
 
-// worse ranks a tool by how suspicious its name is, up to worst.
-func worse(ref tool.Ref, settings *Settings) (rank int) {
+// suspicion ranks a tool by how suspicious its name is, up to worst.
+func suspicion(ref tool.Ref, settings *Settings) (rank int) {
 	if !plain(ref.Name) {
 		rank += 4
 	}
@@ -117,5 +117,5 @@ func (s shadow) finding() Finding {
 	if s.own {
 		return Finding{ShadowsOwn, "name", "one of our own tools is called " + s.of}
 	}
-	return Finding{ShadowsOther, "name", "it passes for " + Visible(s.of)}
+	return Finding{ShadowsOther, "name", "it imitates " + Visible(s.of)}
 }

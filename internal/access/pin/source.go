@@ -188,7 +188,7 @@ func (g *Guard) Refresh(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// has tells whether a namespace is one of the inner source, as far as that can tell.
+// has reports whether a namespace is one of the inner source, as far as that can tell.
 func (g *Guard) has(namespace string) bool {
 	n, ok := g.inner.(interface{ Namespaces() []string })
 	return !ok || slices.Contains(n.Namespaces(), namespace)
@@ -215,7 +215,7 @@ func (g *Guard) WhyHidden(name string) error {
 	return nil
 }
 
-// Warnings tells how many tools of a namespace are hidden until a person approves them.
+// Warnings says how many tools of a namespace are hidden until a person approves them.
 func (g *Guard) Warnings(namespace string) []string {
 	if n := g.CountHidden(namespace); n > 0 {
 		return []string{fmt.Sprintf("%d of its tools await review: luanette pin list %s", n, namespace)}

@@ -126,7 +126,7 @@ func mathematical(r rune) rune {
 	return 'a' + n - 26
 }
 
-// plain tells whether a name has visible ASCII characters only.
+// plain reports whether a name has visible ASCII characters only.
 func plain(name string) bool {
 	return strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }

@@ -61,7 +61,7 @@ func distinct(members []node, twice bool) func(i int) string {
 	}
 	used := map[string]bool{}
 	return func(i int) string {
-		name := another(members[i].name, func(name string) bool { return used[name] })
+		name := freeName(members[i].name, func(name string) bool { return used[name] })
 		used[name] = true
 		return name
 	}

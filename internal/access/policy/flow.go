@@ -20,7 +20,7 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordKey{}, &record{})
 }
 
-// askedByScript tells whether a script has asked for approval of exactly this call.
+// askedByScript reports whether a script has asked for approval of exactly this call.
 func askedByScript(ctx context.Context, ref tool.Ref) bool {
 	outer := host.ParentOf(ctx)
 	return outer != nil && outer.Tool() == ref
@@ -118,7 +118,7 @@ func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	return nil
 }
 
-// lookup tells that an effect only lists tools.
+// lookup reports whether an effect only lists tools.
 func lookup(e host.Effect) bool {
 	return e.Name == "mcp.has" || e.Name == "mcp.tools" || e.Name == "mcp.namespaces"
 }

@@ -76,7 +76,7 @@ type Settings struct {
 // Sinks are places besides namespaces to which a script can send data.
 var Sinks = []string{"http", "files", "commands", "contents", "events", "upstreams", "luanette"}
 
-// follows tells whether there are any labels.
+// follows reports whether there are any labels.
 func (s *Settings) follows() bool { return len(s.Labels) > 0 }
 
 // names are all labels.
@@ -97,7 +97,7 @@ type Policy struct {
 }
 
 // Open makes a policy that remembers the labels of stored data in a database. runs
-// tells which of our own tools run a script: the calls of that script are checked
+// reports which of our own tools run a script: the calls of that script are checked
 // themselves.
 func Open(ctx context.Context, database *db.DB, s Settings, runs func(name string) bool) (*Policy, error) {
 	if err := database.Migrate(ctx, "policy", migrations); err != nil {
@@ -137,7 +137,7 @@ func (p *Policy) Hides(key string) func(info *tool.Info) bool {
 	}
 }
 
-// delegates tells whether one of our tools does nothing itself but run a script or call
+// delegates reports whether one of our tools does nothing itself but run a script or call
 // another tool.
 func (p *Policy) delegates(info *tool.Info) bool {
 	return info.RunsScript || info.Space == "" && (info.Name == callTool || p.runs(info.Name))
@@ -178,7 +178,7 @@ func (r Rule) words() string {
 	return key + string(r.Do) + " " + r.Tool
 }
 
-// harmless tells whether a tool changes nothing: by Readers if they name its namespace,
+// harmless reports whether a tool changes nothing: by Readers if they name its namespace,
 // else by its own hint.
 func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
 	named := false

@@ -54,7 +54,7 @@ func (w *Watcher) AddFiles(ctx context.Context, files map[string]bool) {
 	}
 }
 
-// HasFile tells whether AddFiles was called with the file.
+// HasFile reports whether AddFiles was called with the file.
 func (w *Watcher) HasFile(file string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

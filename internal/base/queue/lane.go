@@ -40,7 +40,7 @@ func NewLanes(o LaneOptions) *Lanes {
 // Calling Do from within f with the same key deadlocks.
 func (l *Lanes) Do(ctx context.Context, key string, f func(context.Context) error) error {
 	if ctx.Err() != nil {
-		return calledOff(ctx)
+		return waitError(ctx)
 	}
 	if err := l.enter(ctx, key); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (l *Lanes) enter(ctx context.Context, key string) error {
 	if !l.withdraw(key, place) {
 		l.leave(key) // the lane became free at the same moment: pass it on
 	}
-	return calledOff(ctx)
+	return waitError(ctx)
 }
 
 // queue appends the caller to key's lane. A nil place without error means that the lane
@@ -126,9 +126,9 @@ func tooDeep(depth int) error {
 		WithDetails(map[string]int{"depth": depth})
 }
 
-// calledOff is the error of a wait that ctx ended. A cause without a code gets that of
+// waitError is the error of a wait that ctx ended. A cause without a code gets that of
 // the context: cancelled or timeout.
-func calledOff(ctx context.Context) error {
+func waitError(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	code := fault.CodeOf(cause)
 	if code == fault.Internal {

@@ -18,8 +18,8 @@ type level struct {
 	at   time.Time
 }
 
-// ratesKept is the number of names after which full buckets are removed.
-const ratesKept = 10_000
+// maxNames is the number of names after which full buckets are removed.
+const maxNames = 10_000
 
 // Allow takes a token. If there is none, after is how long until the next one. A
 // perMinute of zero or less means no limit.
@@ -51,7 +51,7 @@ func (r *RateLimiter) Allow(name string, perMinute int, now time.Time) (after ti
 
 // forget removes the names that did nothing for a minute; mu is held.
 func (r *RateLimiter) forget(now time.Time) {
-	if len(r.levels) < ratesKept {
+	if len(r.levels) < maxNames {
 		return
 	}
 	for name, l := range r.levels {

@@ -138,7 +138,7 @@ func (t *FairSemaphore) Waiting() int {
 	return t.waiting
 }
 
-// Idle tells whether no slot is in use and no caller waits.
+// Idle reports whether no slot is in use and no caller waits.
 func (t *FairSemaphore) Idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

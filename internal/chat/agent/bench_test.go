@@ -23,7 +23,7 @@ import (
 // agent. p50 and p99 of that, and the CPU of a whole turn with both its ends, are
 // reported; on a busy machine the scheduler's share is in them.
 //
-//	go test ./internal/agent -run xxx -bench FirstToken -benchtime 500x
+//	go test ./internal/chat/agent -run xxx -bench FirstToken -benchtime 500x
 func BenchmarkFirstToken(b *testing.B) {
 	for _, provider := range []string{"anthropic", "openai"} {
 		b.Run(provider, func(b *testing.B) {

@@ -63,7 +63,7 @@ func (t *turn) discover(ctx context.Context) {
 			box.offer(&g.tools[i], g.direct)
 		}
 	}
-	t.reportAway(ctx)
+	t.reportUnreachable(ctx)
 	t.note(ctx, slog.LevelInfo, "mcp_discovery_complete", slog.Int("tools_found", len(scripts)+len(servers)),
 		slog.Int64("duration_ms", time.Since(began).Milliseconds()), slog.Int("tools_offered", len(box.offered)))
 }
@@ -230,8 +230,8 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	return groups
 }
 
-// reportAway reports servers that are unreachable.
-func (t *turn) reportAway(ctx context.Context) {
+// reportUnreachable reports servers that are unreachable.
+func (t *turn) reportUnreachable(ctx context.Context) {
 	for _, g := range t.tools.groups {
 		if g.away {
 			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))

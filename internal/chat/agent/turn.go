@@ -45,19 +45,19 @@ func (a *Agent) begin(r Request, emit func(Event)) *turn {
 	return t
 }
 
-func (t *turn) tell(e Event) {
+func (t *turn) send(e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.emit(e)
 }
 
-// notice adds a notice, one per code.
+// notice adds a notice, unless the turn has the same one already.
 func (t *turn) notice(code, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := Notice{code, fmt.Sprintf(format, args...)}
-	for _, told := range t.reply.Notices {
-		if told == n {
+	for _, known := range t.reply.Notices {
+		if known == n {
 			return
 		}
 	}
@@ -70,14 +70,14 @@ func (t *turn) run(ctx context.Context) error {
 	if strings.TrimSpace(t.request.Message) == "" {
 		return fault.New(fault.InvalidParams, "the message is empty").WithHint("send some text")
 	}
-	t.tell(Status{"Processing your request..."})
+	t.send(Status{"Processing your request..."})
 	if err := t.prepare(ctx); err != nil {
 		return err
 	}
 	for t.reply.Iterations < t.limits.Iterations {
 		t.reply.Iterations++
 		if t.reply.Iterations > 1 {
-			t.tell(Status{"Preparing your response..."})
+			t.send(Status{"Preparing your response..."})
 		}
 		done, err := t.iterate(ctx)
 		if err != nil || done {
@@ -120,7 +120,7 @@ func (t *turn) iterate(ctx context.Context) (done bool, err error) {
 		t.finish(&answer)
 		return true, nil
 	}
-	t.tell(Status{fmt.Sprintf("Executing %d tool(s)...", len(uses))})
+	t.send(Status{fmt.Sprintf("Executing %d tool(s)...", len(uses))})
 	t.messages = append(t.messages, t.use(ctx, uses))
 	if err := context.Cause(ctx); err != nil {
 		return false, fault.Wrap(fault.CodeOf(err), err, "answer message")
@@ -152,7 +152,7 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	ctx, asked := t.asking(ctx)
 	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
 		System: t.system, Context: t.context, Tools: t.tools.offered, Messages: t.messages,
-	}, t.hear)
+	}, t.onDelta)
 	asked(answer, err)
 	t.reply.Usage.Add(answer.Usage)
 	if err != nil {
@@ -162,15 +162,15 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	if text := answer.Text(); strings.TrimSpace(text) != "" {
 		t.reply.Responses = append(t.reply.Responses, text)
 	}
-	if blocks := worthKeeping(answer.Blocks); len(blocks) > 0 {
+	if blocks := withoutBlank(answer.Blocks); len(blocks) > 0 {
 		t.messages = append(t.messages, llm.Message{Role: llm.Assistant, Blocks: blocks})
 	}
-	t.tell(Usage{t.reply.Usage})
+	t.send(Usage{t.reply.Usage})
 	return answer, nil
 }
 
-// worthKeeping removes blank text, which providers return but do not accept.
-func worthKeeping(blocks []llm.Block) []llm.Block {
+// withoutBlank removes blank text, which providers return but do not accept.
+func withoutBlank(blocks []llm.Block) []llm.Block {
 	var kept []llm.Block
 	for _, b := range blocks {
 		if b.Use != nil || b.Raw != nil || strings.TrimSpace(b.Text) != "" {
@@ -180,13 +180,13 @@ func worthKeeping(blocks []llm.Block) []llm.Block {
 	return kept
 }
 
-// hear passes on the model's answer while it arrives.
-func (t *turn) hear(d llm.Delta) {
+// onDelta passes on the model's answer while it arrives.
+func (t *turn) onDelta(d llm.Delta) {
 	switch {
 	case d.Text != "":
-		t.tell(Text{Block: len(t.reply.Responses), Text: d.Text})
+		t.send(Text{Block: len(t.reply.Responses), Text: d.Text})
 	case d.Wait != nil:
-		t.tell(Status{fmt.Sprintf("The model is busy; trying again in %v...", d.Wait.Delay.Round(100*time.Millisecond))})
+		t.send(Status{fmt.Sprintf("The model is busy; trying again in %v...", d.Wait.Delay.Round(100*time.Millisecond))})
 		t.notice("model_busy", "the model could not answer at once and was asked again")
 	}
 }
@@ -194,7 +194,7 @@ func (t *turn) hear(d llm.Delta) {
 // add appends text of the agent itself to the answer.
 func (t *turn) add(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	t.tell(Text{Block: len(t.reply.Responses), Text: text})
+	t.send(Text{Block: len(t.reply.Responses), Text: text})
 	t.reply.Responses = append(t.reply.Responses, text)
 }
 

@@ -42,7 +42,7 @@ func failed(err error) outcome { return outcome{text: failureText(err), failed: 
 
 func (t *turn) useOne(ctx context.Context, use llm.Use) llm.Result {
 	shown := t.tools.shown(use.Name)
-	t.tell(ToolUse{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Input: use.Input})
+	t.send(ToolUse{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Input: use.Input})
 	ctx, used := t.using(ctx, use, shown)
 	began := time.Now()
 	o := t.call(ctx, use)
@@ -54,7 +54,7 @@ func (t *turn) useOne(ctx context.Context, use llm.Use) llm.Result {
 		o.text = "(no output)"
 	}
 	used(o)
-	t.tell(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
+	t.send(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
 	return llm.Result{ID: use.ID, Text: o.text, Failed: o.failed}
 }
 

@@ -92,7 +92,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := httpauth.New(httpauth.Options{Ring: ring})
+	watch := httpauth.New(httpauth.Options{Keys: ring})
 	server := httptest.NewServer(watch.Mux(handler.Routes()))
 	t.Cleanup(func() {
 		server.CloseClientConnections()

@@ -73,15 +73,15 @@ func (d *Handler) setPreferences(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// historyMost is the largest page of history: all that can be stored.
-const historyMost = 100
+// maxHistory is the largest page of history: all that can be stored.
+const maxHistory = 100
 
 func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	limit, err := number(r, "limit", 50, 1, historyMost)
+	limit, err := number(r, "limit", 50, 1, maxHistory)
 	if err != nil {
 		return err
 	}

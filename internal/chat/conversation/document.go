@@ -9,17 +9,17 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// load reads a document of a person or an organisation; if there is none, into is
+// loadDocument reads a document of a person or an organisation; if there is none, into is
 // unchanged.
-func (r *Service) load(ctx context.Context, p Person, kind, name string, into any) (found bool, err error) {
+func (r *Service) loadDocument(ctx context.Context, p Person, kind, name string, into any) (found bool, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		found, err = loadIn(ctx, tx, p, kind, name, into)
+		found, err = loadDocumentIn(ctx, tx, p, kind, name, into)
 		return err
 	})
 	return found, err
 }
 
-func loadIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, into any) (found bool, err error) {
+func loadDocumentIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, into any) (found bool, err error) {
 	var body string
 	err = tx.QueryRow(ctx, `SELECT body FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 AND name = $4`,
 		p.Org, p.User, kind, name).Scan(&body)
@@ -32,12 +32,12 @@ func loadIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, into an
 	return true, json.Unmarshal([]byte(body), into)
 }
 
-// keep stores a document and replaces an existing one.
-func (r *Service) keep(ctx context.Context, p Person, kind, name string, body any) error {
-	return r.db.Write(ctx, func(tx *db.Tx) error { return r.keepIn(ctx, tx, p, kind, name, body) })
+// saveDocument stores a document and replaces an existing one.
+func (r *Service) saveDocument(ctx context.Context, p Person, kind, name string, body any) error {
+	return r.db.Write(ctx, func(tx *db.Tx) error { return r.saveDocumentIn(ctx, tx, p, kind, name, body) })
 }
 
-func (r *Service) keepIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, body any) error {
+func (r *Service) saveDocumentIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (r *Service) keepIn(ctx context.Context, tx *db.Tx, p Person, kind, name st
 	return err
 }
 
-// drop removes a document and reports whether it existed.
-func (r *Service) drop(ctx context.Context, p Person, kind, name string) (found bool, err error) {
+// removeDocument removes a document and reports whether it existed.
+func (r *Service) removeDocument(ctx context.Context, p Person, kind, name string) (found bool, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 AND name = $4`,
 			p.Org, p.User, kind, name)
@@ -63,8 +63,8 @@ func (r *Service) drop(ctx context.Context, p Person, kind, name string) (found 
 	return found, err
 }
 
-// names lists the documents of a kind.
-func (r *Service) names(ctx context.Context, p Person, kind string) (names []string, err error) {
+// documentNames lists the documents of a kind.
+func (r *Service) documentNames(ctx context.Context, p Person, kind string) (names []string, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		names, err = db.All(ctx, tx, func(row db.Scanner) (name string, err error) {
 			return name, row.Scan(&name)

@@ -17,16 +17,16 @@ type memory struct {
 }
 
 func (m memory) Load(ctx context.Context) (sections []agent.Section, err error) {
-	_, err = m.service.load(ctx, m.person, memoryKind, "", &sections)
+	_, err = m.service.loadDocument(ctx, m.person, memoryKind, "", &sections)
 	return sections, err
 }
 
 func (m memory) Save(ctx context.Context, sections []agent.Section) error {
-	return m.service.keep(ctx, m.person, memoryKind, "", sections)
+	return m.service.saveDocument(ctx, m.person, memoryKind, "", sections)
 }
 
 // ClearMemory deletes a person's memory.
 func (r *Service) ClearMemory(ctx context.Context, p Person) error {
-	_, err := r.drop(ctx, p, memoryKind, "")
+	_, err := r.removeDocument(ctx, p, memoryKind, "")
 	return err
 }

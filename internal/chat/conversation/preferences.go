@@ -22,7 +22,7 @@ const preferencesKind = "preferences"
 // Preferences returns a person's preferences.
 func (r *Service) Preferences(ctx context.Context, p Person) (Preferences, error) {
 	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
-	_, err := r.load(ctx, p, preferencesKind, "", &prefs)
+	_, err := r.loadDocument(ctx, p, preferencesKind, "", &prefs)
 	return prefs, err
 }
 
@@ -41,11 +41,11 @@ func CheckLanguage(code string) error {
 func (r *Service) SetPreferences(ctx context.Context, p Person, change func(*Preferences)) (prefs Preferences, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		prefs = Preferences{ResponseLanguage: "en", FirstInteraction: true}
-		if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil {
+		if _, err := loadDocumentIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil {
 			return err
 		}
 		change(&prefs)
-		return r.keepIn(ctx, tx, p, preferencesKind, "", prefs)
+		return r.saveDocumentIn(ctx, tx, p, preferencesKind, "", prefs)
 	})
 	return prefs, err
 }
@@ -53,9 +53,9 @@ func (r *Service) SetPreferences(ctx context.Context, p Person, change func(*Pre
 // recordFirst records that a person's first message was answered.
 func (r *Service) recordFirst(ctx context.Context, tx *db.Tx, p Person) error {
 	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
-	if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil || !prefs.FirstInteraction {
+	if _, err := loadDocumentIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil || !prefs.FirstInteraction {
 		return err
 	}
 	prefs.FirstInteraction = false
-	return r.keepIn(ctx, tx, p, preferencesKind, "", prefs)
+	return r.saveDocumentIn(ctx, tx, p, preferencesKind, "", prefs)
 }

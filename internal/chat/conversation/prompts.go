@@ -18,7 +18,7 @@ const (
 // Prompts returns the prompts of a person or an organisation that replace the defaults.
 func (r *Service) Prompts(ctx context.Context, p Person) (agent.Prompts, error) {
 	prompts := agent.Prompts{}
-	_, err := r.load(ctx, p, promptsKind, "", &prompts)
+	_, err := r.loadDocument(ctx, p, promptsKind, "", &prompts)
 	return prompts, err
 }
 
@@ -41,12 +41,12 @@ func (r *Service) SetPrompts(ctx context.Context, p Person, changes map[agent.Sl
 	if err := prompts.Check(); err != nil {
 		return nil, err
 	}
-	return prompts, r.keep(ctx, p, promptsKind, "", prompts)
+	return prompts, r.saveDocument(ctx, p, promptsKind, "", prompts)
 }
 
 // ResetPrompts removes all prompts of a person or an organisation.
 func (r *Service) ResetPrompts(ctx context.Context, p Person) error {
-	_, err := r.drop(ctx, p, promptsKind, "")
+	_, err := r.removeDocument(ctx, p, promptsKind, "")
 	return err
 }
 
@@ -61,13 +61,13 @@ var modeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // Modes lists the names of an organisation's modes.
 func (r *Service) Modes(ctx context.Context, org string) ([]string, error) {
-	return r.names(ctx, Person{Org: org}, modesKind)
+	return r.documentNames(ctx, Person{Org: org}, modesKind)
 }
 
 // Mode returns a mode.
 func (r *Service) Mode(ctx context.Context, org, name string) (Mode, error) {
 	var m Mode
-	found, err := r.load(ctx, Person{Org: org}, modesKind, name, &m)
+	found, err := r.loadDocument(ctx, Person{Org: org}, modesKind, name, &m)
 	if err == nil && !found {
 		err = noMode(name)
 	}
@@ -94,12 +94,12 @@ func (r *Service) SetMode(ctx context.Context, org string, m Mode) error {
 	if !known && len(names) >= modesMost {
 		return fault.New(fault.Limit, "the organisation has %d modes already", len(names)).WithHint("remove one first")
 	}
-	return r.keep(ctx, Person{Org: org}, modesKind, m.Name, m)
+	return r.saveDocument(ctx, Person{Org: org}, modesKind, m.Name, m)
 }
 
 // RemoveMode removes a mode. People who chose it have no mode then.
 func (r *Service) RemoveMode(ctx context.Context, org, name string) error {
-	found, err := r.drop(ctx, Person{Org: org}, modesKind, name)
+	found, err := r.removeDocument(ctx, Person{Org: org}, modesKind, name)
 	if err == nil && !found {
 		err = noMode(name)
 	}

@@ -53,7 +53,7 @@ func (r *Service) layers(ctx context.Context, p Person, mode string) ([]agent.Pr
 	layers := []agent.Prompts{org}
 	if mode != "" {
 		var m Mode
-		if _, err := r.load(ctx, p.org(), modesKind, mode, &m); err != nil { // it may have been removed
+		if _, err := r.loadDocument(ctx, p.org(), modesKind, mode, &m); err != nil { // it may have been removed
 			return nil, err
 		}
 		layers = append(layers, m.Prompts)

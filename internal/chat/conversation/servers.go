@@ -98,7 +98,7 @@ func (s *Server) UnmarshalJSON(text []byte) error {
 // Servers returns the servers of a person or an organisation, in order.
 func (r *Service) Servers(ctx context.Context, p Person) ([]Server, error) {
 	var kept []storedServer
-	if _, err := r.load(ctx, p, serversKind, "", &kept); err != nil {
+	if _, err := r.loadDocument(ctx, p, serversKind, "", &kept); err != nil {
 		return nil, err
 	}
 	list := make([]Server, len(kept))
@@ -144,7 +144,7 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 			return nil, err
 		}
 	}
-	return list, r.keep(ctx, p, serversKind, "", kept)
+	return list, r.saveDocument(ctx, p, serversKind, "", kept)
 }
 
 // tokenOf returns the stored token of a server if its URL has not changed.

@@ -42,7 +42,7 @@ type Options struct {
 	// earlier; its error is the answer. Nil uses the rights it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
 	// Node names this process if several share the database; "" if not. It answers its
-	// own messages; when a node has stopped, the caller calls Adopt.
+	// own messages; when a node has stopped, the caller calls TakeOver.
 	Node string
 	// Broadcast calls Receive on the other nodes; nil means there are none.
 	Broadcast func(ctx context.Context, word string)

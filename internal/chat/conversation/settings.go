@@ -34,7 +34,7 @@ func (s Settings) Check() error {
 // Settings returns an organisation's settings.
 func (r *Service) Settings(ctx context.Context, org string) (Settings, error) {
 	s := DefaultSettings
-	_, err := r.load(ctx, Person{Org: org}, settingsKind, "", &s)
+	_, err := r.loadDocument(ctx, Person{Org: org}, settingsKind, "", &s)
 	return s, err
 }
 
@@ -43,11 +43,11 @@ func (r *Service) SetSettings(ctx context.Context, org string, s Settings) error
 	if err := s.Check(); err != nil {
 		return err
 	}
-	return r.keep(ctx, Person{Org: org}, settingsKind, "", s)
+	return r.saveDocument(ctx, Person{Org: org}, settingsKind, "", s)
 }
 
 // ResetSettings resets an organisation's settings to the defaults.
 func (r *Service) ResetSettings(ctx context.Context, org string) error {
-	_, err := r.drop(ctx, Person{Org: org}, settingsKind, "")
+	_, err := r.removeDocument(ctx, Person{Org: org}, settingsKind, "")
 	return err
 }

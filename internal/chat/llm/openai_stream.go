@@ -151,8 +151,8 @@ func (a *openAIAnswer) add(p openAIPiece) error {
 	return nil
 }
 
-// mostCalls limits the number of tool calls in an answer.
-const mostCalls = 128
+// maxCalls limits the number of tool calls in an answer.
+const maxCalls = 128
 
 // call finds the tool call that a chunk belongs to: by its index, otherwise by its id;
 // otherwise a chunk with a name begins a new one and others continue the last.
@@ -165,7 +165,7 @@ func (a *openAIAnswer) call(piece openAICall) *openAICall {
 			return c
 		}
 	}
-	if piece.Function.Name != "" && len(a.calls) < mostCalls {
+	if piece.Function.Name != "" && len(a.calls) < maxCalls {
 		a.calls = append(a.calls, &openAICall{})
 		return a.calls[len(a.calls)-1]
 	}
@@ -176,7 +176,7 @@ func (a *openAIAnswer) call(piece openAICall) *openAICall {
 }
 
 func (a *openAIAnswer) callAt(index int) *openAICall {
-	if index < 0 || index >= mostCalls {
+	if index < 0 || index >= maxCalls {
 		return nil
 	}
 	for len(a.calls) <= index {

@@ -61,8 +61,8 @@ func (m *retrying) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answ
 	}
 	var waited time.Duration
 	for attempt := 1; ; attempt++ {
-		told := false
-		answer, err := m.try(ctx, p, func(d Delta) { told = told || d.Text != ""; emit(d) })
+		emitted := false
+		answer, err := m.try(ctx, p, func(d Delta) { emitted = emitted || d.Text != ""; emit(d) })
 		answer.Attempts = attempt
 		answer.Usage.Cost = m.prices.cost(m.about.Model, answer.Usage)
 		if err == nil {
@@ -70,7 +70,7 @@ func (m *retrying) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answ
 		}
 		f := failureOf(ctx, err)
 		delay := m.delay(f, attempt)
-		if told || !f.again || attempt == m.retry.Attempts || waited+delay > m.retry.MaxTotalWait {
+		if emitted || !f.again || attempt == m.retry.Attempts || waited+delay > m.retry.MaxTotalWait {
 			return answer, f.fault(m.about, attempt)
 		}
 		emit(Delta{Wait: &Wait{attempt, delay, f.status}})

@@ -6,7 +6,7 @@
 //
 //   - Every (must-deliver-bounded): each event in order, up to Options.Buffer
 //     unread ones. Past that bound the oldest unread are dropped, and in their
-//     place stands one Missed event that tells how many there were.
+//     place stands one Missed event that says how many there were.
 //   - Latest (latest-wins): of the events with the same type and key only the
 //     newest is held. A slow reader sees fewer events but never one that was
 //     already superseded when it was read. More than Options.Buffer different

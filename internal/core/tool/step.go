@@ -35,7 +35,7 @@ type Invocation struct {
 	Began time.Time
 	Took  time.Duration // set before the first After
 
-	// Denied tells that the call was refused because the caller may not make it, and
+	// Denied means that the call was refused because the caller may not make it, and
 	// Rule names the rule that decided, if one did. Both are for the audit log.
 	Denied bool
 	Rule   string

@@ -23,7 +23,7 @@ func TestTracesAreStored(t *testing.T) {
 	for name, endpoint := range map[string]string{"in memory only": "", "exported too": sink.HTTP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tel := keeping(t, Options{RecentTraces: 5, Endpoint: endpoint})
+			tel := setupInMemory(t, Options{RecentTraces: 5, Endpoint: endpoint})
 			id := oneRequest(t, tel.Tracer("x"))
 			whole, found := tel.Traces().Get(id)
 			if !found || whole.Name != "request" || !whole.Failed || whole.Count != 2 {
@@ -43,7 +43,7 @@ func TestTracesAreStored(t *testing.T) {
 	}
 }
 
-func keeping(t testing.TB, o Options) *Telemetry {
+func setupInMemory(t testing.TB, o Options) *Telemetry {
 	t.Helper()
 	tel, err := Setup(t.Context(), o)
 	if err != nil {
@@ -67,7 +67,7 @@ func oneRequest(t *testing.T, tracer trace.Tracer) string {
 
 func TestTheOldestTraceIsReplaced(t *testing.T) {
 	t.Parallel()
-	tel := keeping(t, Options{RecentTraces: 3})
+	tel := setupInMemory(t, Options{RecentTraces: 3})
 	for i := range 5 {
 		ctx, span := tel.Tracer("x").Start(t.Context(), fmt.Sprint(i))
 		for range (5 - i) * 3 { // the earlier traces were larger
@@ -95,7 +95,7 @@ func TestTheOldestTraceIsReplaced(t *testing.T) {
 // ours, while nothing is exported.
 func TestUpstreamsSeeTheCallersSpan(t *testing.T) {
 	t.Parallel()
-	tel := keeping(t, Options{RecentTraces: 3})
+	tel := setupInMemory(t, Options{RecentTraces: 3})
 	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: newSpanID(), TraceFlags: trace.FlagsSampled, Remote: true})
 	header := http.Header{}
 	Inject(trace.ContextWithRemoteSpanContext(t.Context(), caller), header)
@@ -119,7 +119,7 @@ func TestUpstreamsSeeTheCallersSpan(t *testing.T) {
 }
 
 func BenchmarkSpanInMemory(b *testing.B) {
-	tel := keeping(b, Options{RecentTraces: 200})
+	tel := setupInMemory(b, Options{RecentTraces: 200})
 	tracer := tel.Tracer("x")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -94,21 +94,17 @@ func newest(ctx context.Context, tx *db.Tx, q Query, after cursor) (Page, error)
 		found = found[:q.Limit]
 		page.Next = cursor{number: found[q.Limit-1].number}.String()
 	}
-	return page, furnishAll(ctx, tx, &page, found)
+	page.Artifacts = found
+	for i := range found {
+		if err := loadDetails(ctx, tx, &found[i]); err != nil {
+			return Page{}, err
+		}
+	}
+	return page, nil
 }
 
 func prefixed(columns string) string {
 	return "a." + strings.ReplaceAll(columns, ", ", ", a.")
-}
-
-func furnishAll(ctx context.Context, tx *db.Tx, page *Page, found []Artifact) error {
-	page.Artifacts = found
-	for i := range found {
-		if err := loadDetails(ctx, tx, &found[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ranked returns the artifacts that contain the words, best first. Those that contain

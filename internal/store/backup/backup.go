@@ -47,8 +47,8 @@ const (
 	listName   = "luanette-files.json"
 	filesName  = "files/"  // prefix of the names of files
 	tablesName = "tables/" // prefix of the names of rows: tables/jobs/0, tables/jobs/1 …
-	mostHeader = 16 << 20
-	mostList   = 1 << 30 // maximum bytes of the list, for about eight million files
+	maxHeader  = 16 << 20
+	maxList    = 1 << 30 // maximum bytes of the list, for about eight million files
 )
 
 // Progress receives the number of bytes done; total is zero if it is unknown.

@@ -39,7 +39,7 @@ func NewReader(r io.Reader, progress Progress) (*Reader, error) {
 	}
 	b := &Reader{tar: tar.NewReader(unpacked), all: unpacked, found: map[string]entry{}, progress: progress}
 	head, err := b.tar.Next()
-	if err != nil || head.Name != headerName || head.Size > mostHeader {
+	if err != nil || head.Name != headerName || head.Size > maxHeader {
 		return nil, notABackup(err)
 	}
 	if err := json.NewDecoder(b.tar).Decode(&b.Header); err != nil {
@@ -154,7 +154,7 @@ func (b *Reader) moved(n int64) {
 // compare compares what was read with the list.
 func (b *Reader) compare(size int64) error {
 	var list []entry
-	if err := json.NewDecoder(io.LimitReader(b.tar, min(size, mostList))).Decode(&list); err != nil {
+	if err := json.NewDecoder(io.LimitReader(b.tar, min(size, maxList))).Decode(&list); err != nil {
 		return damaged("its list of files cannot be read")
 	}
 	for _, want := range list {

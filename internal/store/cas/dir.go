@@ -69,7 +69,7 @@ func (d *Dir) Put(ctx context.Context, r io.Reader) (_ Ref, _ int64, err error) 
 	if err != nil {
 		return Ref{}, 0, fmt.Errorf("store content: %w", err)
 	}
-	if err := d.keep(ctx, f, ref); err != nil {
+	if err := d.commit(ctx, f, ref); err != nil {
 		return Ref{}, 0, fmt.Errorf("store content %s: %w", ref.Short(), err)
 	}
 	return ref, size, nil
@@ -88,9 +88,9 @@ func (d *Dir) fill(f *os.File, r io.Reader) (Ref, int64, error) {
 	return sumOf(hash), size, err
 }
 
-// keep moves the finished file to its place, unless undamaged content is there already.
-// Either way the content survives a crash when keep returns.
-func (d *Dir) keep(ctx context.Context, f *os.File, ref Ref) error {
+// commit moves the finished file to its place, unless undamaged content is there already.
+// Either way the content survives a crash when commit returns.
+func (d *Dir) commit(ctx context.Context, f *os.File, ref Ref) error {
 	if err := d.addSubfolder(ref); err != nil {
 		return err
 	}

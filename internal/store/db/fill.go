@@ -25,7 +25,7 @@ type loader interface {
 	// rows inserts the rows that next returns, until it returns none. The first call
 	// for a table removes the rows that its creation inserted.
 	rows(ctx context.Context, t Table, next func() ([]any, error)) error
-	keep(ctx context.Context) error
+	commit(ctx context.Context) error
 }
 
 // FillEmpty calls f to fill the database at address, which must be empty.
@@ -69,7 +69,7 @@ var ErrUnknownColumn = errors.New("the table does not exist, or lacks a column")
 
 // Finish commits what was loaded.
 func (f *Filling) Finish(ctx context.Context) error {
-	return doing("commit the loaded rows", f.load.keep(ctx))
+	return doing("commit the loaded rows", f.load.commit(ctx))
 }
 
 // ErrNotEmpty means that a database that must be empty is not.

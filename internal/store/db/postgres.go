@@ -219,7 +219,7 @@ func (p *postgres) exclusively(ctx context.Context, f func() error) (err error) 
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
 	for {
 		var ours bool
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("guests")).Scan(&ours); err != nil {
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("guests")).Scan(&ours); err != nil { // earlier releases use this name too
 			return p.explain(err)
 		}
 		if ours {

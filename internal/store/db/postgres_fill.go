@@ -198,8 +198,8 @@ func asType(v any, kind string) any {
 	return v
 }
 
-// keep commits, and updates the planner's statistics.
-func (l *pgLoad) keep(ctx context.Context) error {
+// commit commits, and updates the planner's statistics.
+func (l *pgLoad) commit(ctx context.Context) error {
 	if l.tables == nil {
 		return nil
 	}

@@ -76,7 +76,7 @@ func (l *sqliteLoad) rows(ctx context.Context, t Table, next func() ([]any, erro
 	}
 }
 
-func (l *sqliteLoad) keep(context.Context) error {
+func (l *sqliteLoad) commit(context.Context) error {
 	if l.tx == nil {
 		return nil
 	}

@@ -23,9 +23,9 @@ type login struct {
 	updated time.Time
 }
 
-// keep stores the tokens of a confirmed login. Tokens of other issuers, which the
+// saveTokens stores the tokens of a confirmed login. Tokens of other issuers, which the
 // server no longer accepts, are deleted.
-func (l *Logins) keep(ctx context.Context, p flow, got tokens) error {
+func (l *Logins) saveTokens(ctx context.Context, p flow, got tokens) error {
 	have := login{tokens: got, Issuer: p.At.Issuer, Resource: p.Resource, Old: p.Old, Client: p.Client, at: p.At}
 	if len(have.Scopes) == 0 {
 		have.Scopes = p.Scopes

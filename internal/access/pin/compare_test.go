@@ -91,8 +91,8 @@ func around(random *rand.Rand) string {
 
 // scraps are words, some of them significant for the scanner.
 func scraps() []string {
-	scraps := slices.Sorted(maps.Keys(telling))
-	for word := range telling {
+	scraps := slices.Sorted(maps.Keys(neededWords))
+	for word := range neededWords {
 		scraps = append(scraps, strings.ToUpper(word))
 	}
 	slices.Sort(scraps)
@@ -159,7 +159,7 @@ func same(t *testing.T, raw []byte) {
 	quick, plain := Scan(raw, "evil", neighbours, ownTools), ScanPlainly(raw, "evil", neighbours, ownTools)
 	if !json.Valid(raw) { // more is scanned of invalid JSON
 		for _, f := range plain {
-			if len(quick) < mostFindings && !slices.ContainsFunc(quick, func(q Finding) bool { return q.Code == f.Code }) {
+			if len(quick) < maxFindings && !slices.ContainsFunc(quick, func(q Finding) bool { return q.Code == f.Code }) {
 				t.Fatalf("%q\nfound %+v, want %+v too", raw, quick, f)
 			}
 		}
@@ -187,7 +187,7 @@ func TestScanFindsTheSame(t *testing.T) {
 		for _, f := range found {
 			codes[f.Code]++
 		}
-		if len(found) == mostFindings {
+		if len(found) == maxFindings {
 			full++
 		}
 	}
