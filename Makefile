@@ -178,14 +178,14 @@ KILLS ?= 200
 crash: ## Kill the server KILLS times (default 200) while jobs run, and check that nothing is lost
 	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled' ./cmd/luanette
 
-.PHONY: storm
-storm: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
-	LUANETTE_TEST_PEOPLE=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestStormOfMessages ./cmd/luanette
+.PHONY: chat-load
+chat-load: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
+	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./cmd/luanette
 
 .PHONY: nodes
 SECONDS ?= 180
 nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
-	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestTourOfTwoNodes' ./cmd/luanette
+	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestWorkOnTwoNodes' ./cmd/luanette
 
 .PHONY: cover
 cover: servers ## Coverage by package, and cover.out

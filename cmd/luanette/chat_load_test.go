@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -26,27 +25,27 @@ import (
 
 // The number of users and of messages of each; few by default.
 const (
-	chatUsers    = "LUANETTE_TEST_PEOPLE"
+	chatUsers    = "LUANETTE_TEST_USERS"
 	chatMessages = "LUANETTE_TEST_MESSAGES"
 )
 
-// TestStormOfMessages lets many users chat with the real server at once. Some disconnect
+// TestChatUnderLoad lets many users chat with the real server at once. Some disconnect
 // during an answer, and the server is killed meanwhile. A client without an answer sends
 // the message again with the same key. In the end every message must be answered once, in
 // order.
-func TestStormOfMessages(t *testing.T) {
+func TestChatUnderLoad(t *testing.T) {
 	t.Parallel()
-	people, messages := countFrom(chatUsers, 12), countFrom(chatMessages, 6)
+	users, messages := countFrom(chatUsers, 12), countFrom(chatMessages, 6)
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
 	s := newChatLoad(t, model.URL)
 	s.start(t)
 	t.Cleanup(s.kill)
 	var all sync.WaitGroup
-	for n := range people {
-		all.Go(func() { s.sendAll(t, fmt.Sprintf("person%d", n), messages) })
+	for n := range users {
+		all.Go(func() { s.sendAll(t, fmt.Sprintf("user%d", n), messages) })
 	}
-	for s.answers.Load() < int64(people*messages/2) && t.Context().Err() == nil {
+	for s.answers.Load() < int64(users*messages/2) && t.Context().Err() == nil {
 		<-s.answered
 	}
 	s.restarting.Lock()
@@ -59,12 +58,12 @@ func TestStormOfMessages(t *testing.T) {
 	}()
 	all.Wait()
 	close(s.answered)
-	for n := range people {
-		s.check(t, fmt.Sprintf("person%d", n), messages)
+	for n := range users {
+		s.check(t, fmt.Sprintf("user%d", n), messages)
 	}
-	t.Logf("%d people, %d messages each; %d times somebody hung up, %d times nobody answered", people, messages, s.hangups.Load(), s.refusals.Load())
+	t.Logf("%d users, %d messages each; %d clients disconnected, %d requests failed", users, messages, s.disconnects.Load(), s.failures.Load())
 	if trouble := model.Trouble(); len(trouble) > 0 {
-		t.Errorf("the model was asked wrongly: %q", trouble)
+		t.Errorf("invalid requests to the model: %q", trouble)
 	}
 }
 
@@ -81,8 +80,8 @@ type chatLoad struct {
 	server                 *exec.Cmd
 	restarting             sync.RWMutex // held while the server is replaced
 
-	answered                   chan struct{}
-	answers, hangups, refusals atomic.Int64
+	answered                       chan struct{}
+	answers, disconnects, failures atomic.Int64
 }
 
 func newChatLoad(t *testing.T, model string) *chatLoad {
@@ -90,33 +89,15 @@ func newChatLoad(t *testing.T, model string) *chatLoad {
 	return &chatLoad{folder: t.TempDir(), address: netguardtest.ReservedAddress(), model: model, answered: make(chan struct{}, 1)}
 }
 
-// start starts the server where it was before, and waits until it listens.
+// start starts the server on the same address and data, and waits until it listens.
 func (s *chatLoad) start(t *testing.T) {
 	t.Helper()
-	path, err := exec.LookPath("luanette")
-	if err != nil {
+	s.server = program(t.Context(), s.folder, []string{
+		"LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error",
+	}, "serve", "--listen", s.address, "--data", "data")
+	if _, _, err := startServing(s.server); err != nil {
 		t.Fatal(err)
 	}
-	s.server = exec.Command(path, "serve", "--listen", s.address, "--data", "data")
-	s.server.Dir = s.folder
-	s.server.Env = []string{
-		"HOME=" + s.folder, "PATH=" + os.Getenv("PATH"), "LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error",
-	}
-	stderr, err := s.server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), "is listening on") {
-			go func() { _, _ = io.Copy(io.Discard, stderr) }()
-			return
-		}
-	}
-	t.Fatal("the server did not start")
 }
 
 func (s *chatLoad) kill() {
@@ -130,7 +111,7 @@ func (s *chatLoad) kill() {
 func (s *chatLoad) sendAll(t *testing.T, user string, messages int) {
 	for n := range messages {
 		body, _ := json.Marshal(map[string]string{
-			"client_id": "storm", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n),
+			"client_id": "load", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n),
 		})
 		for t.Context().Err() == nil && !s.send(t.Context(), body, messageText(user, n)) {
 		}
@@ -142,19 +123,21 @@ func (s *chatLoad) sendAll(t *testing.T, user string, messages int) {
 	}
 }
 
+// messageText returns message n of a user.
 func messageText(user string, n int) string { return fmt.Sprintf("message %d of %s", n, user) }
 
-// send reports whether a message was answered. Now and then it hangs up before.
+// send sends a message and reports whether it was answered. Sometimes it disconnects
+// before the answer.
 func (s *chatLoad) send(ctx context.Context, body []byte, want string) bool {
-	ctx, hangUp := context.WithCancel(ctx)
-	defer hangUp()
+	ctx, disconnect := context.WithCancel(ctx)
+	defer disconnect()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/api/v1/chat/stream", bytes.NewReader(body))
 	if err != nil {
 		return false
 	}
 	answer, err := httpjsontest.Client.Do(r)
 	if err != nil {
-		s.refusals.Add(1)
+		s.failures.Add(1)
 		s.restarting.RLock() // until the server is back
 		defer s.restarting.RUnlock()
 		return false
@@ -163,7 +146,7 @@ func (s *chatLoad) send(ctx context.Context, body []byte, want string) bool {
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), `"type":"status"`) && rand.IntN(4) == 0 {
-			s.hangups.Add(1)
+			s.disconnects.Add(1)
 			return false
 		}
 		if strings.Contains(lines.Text(), `"type":"complete"`) {
@@ -171,7 +154,7 @@ func (s *chatLoad) send(ctx context.Context, body []byte, want string) bool {
 		}
 	}
 	if err := lines.Err(); err == nil || !errors.Is(err, context.Canceled) {
-		s.refusals.Add(1)
+		s.failures.Add(1)
 	}
 	return false
 }
@@ -201,13 +184,13 @@ func (s *chatLoad) check(t *testing.T, user string, messages int) {
 	for _, e := range history.Entries {
 		got = append(got, e.User)
 		if !strings.Contains(e.Answer, e.User) {
-			t.Errorf("%q was answered %q", e.User, e.Answer)
+			t.Errorf("the answer to %q is %q", e.User, e.Answer)
 		}
 	}
 	for n := range messages {
 		want = append(want, messageText(user, n))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: stored %q", user, got)
+		t.Errorf("history of %s: %q, want %q", user, got, want)
 	}
 }

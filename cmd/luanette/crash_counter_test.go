@@ -72,7 +72,7 @@ func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	defer c.mu.Unlock()
 	switch {
 	case boot == "":
-		c.problems = append(c.problems, "a call that does not say which process makes it")
+		c.problems = append(c.problems, "a call without the header "+bootHeader)
 	case in.Step < c.last[in.Job]:
 		c.problems = append(c.problems, fmt.Sprintf("job %s made step %d after step %d", in.Job, in.Step, c.last[in.Job]))
 	case c.by[key] == boot:

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -27,7 +25,7 @@ import (
 const (
 	crashKills = "LUANETTE_TEST_KILLS" // how often to kill; a few times by default
 	crashSeed  = "LUANETTE_TEST_SEED"  // makes the moments repeat
-	crashJobs  = 20                    // jobs under way at any time
+	crashJobs  = 20                    // jobs that run at any time
 	crashSteps = 50                    // calls of each
 	crashSum   = crashSteps * (crashSteps + 1) * (2*crashSteps + 1) / 6
 )
@@ -67,7 +65,7 @@ func TestServerKilledInsideWrites(t *testing.T) {
 	for range max(c.kills(4)/10, 4) {
 		c.runAndKill(t)
 	}
-	doubtful := 0
+	unknown := 0
 	for _, j := range c.finish(t) {
 		made := c.counter.callsOf(c.acknowledged[j.JobID])
 		last := 0
@@ -80,19 +78,19 @@ func TestServerKilledInsideWrites(t *testing.T) {
 		if j.Status == "complete" && string(j.Result) == strconv.Itoa(crashSum) && len(made) == crashSteps {
 			continue
 		}
-		doubtful++
+		unknown++
 		if j.Status != "failed" || j.Error == nil {
 			t.Errorf("job %s ended %s with %s", j.JobID, j.Status, j.Result)
 			continue
 		}
-		// It made the step that is in doubt, or the one before was its last.
+		// The unknown step is the last that reached the counter, or the one after it.
 		named := []string{fmt.Sprintf(`"step":%d}`, last), fmt.Sprintf(`"step":%d}`, last+1)}
 		if !strings.Contains(j.Error.Message, "it is unknown whether counter.push(") ||
 			!strings.Contains(j.Error.Message, named[0]) && !strings.Contains(j.Error.Message, named[1]) {
 			t.Errorf("job %s made %d steps and failed with %q", j.JobID, last, j.Error.Message)
 		}
 	}
-	t.Logf("%d of %d jobs were killed inside a call", doubtful, len(c.acknowledged))
+	t.Logf("%d of %d jobs were killed inside a call", unknown, len(c.acknowledged))
 	c.check(t)
 }
 
@@ -104,8 +102,8 @@ type crash struct {
 	hash         string // of the script
 	random       *rand.Rand
 	boots        int
-	acknowledged map[string]string // what the counter calls a job, by the id that was acknowledged
-	open         []string          // those not known to be over
+	acknowledged map[string]string // name of the job at the counter, by its acknowledged id
+	open         []string          // ids of jobs that may still run
 }
 
 func newCrash(t *testing.T, tool string) *crash {
@@ -138,49 +136,28 @@ func (c *crash) kills(few int) int {
 type crashServer struct {
 	cmd *exec.Cmd
 	url string
-	log bytes.Buffer
 }
 
 // start starts a server on the data folder and waits until it listens.
 func (c *crash) start(t *testing.T) *crashServer {
 	t.Helper()
-	path, err := exec.LookPath("luanette")
-	if err != nil {
-		t.Fatal(err)
-	}
 	c.boots++
-	s := &crashServer{cmd: exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data", "data", "--config", "luanette.toml")}
-	s.cmd.Dir = c.folder
-	s.cmd.Env = []string{
-		"HOME=" + c.folder, "PATH=" + os.Getenv("PATH"), fmt.Sprintf("BOOT=%d", c.boots),
-		"LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m",
-	}
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s := &crashServer{cmd: program(t.Context(), c.folder, []string{
+		fmt.Sprintf("BOOT=%d", c.boots), "LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m",
+	}, "serve", "--listen", "127.0.0.1:0", "--data", "data", "--config", "luanette.toml")}
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		fmt.Fprintln(&s.log, lines.Text())
-		if _, url, ok := strings.Cut(lines.Text(), "is listening on "); ok {
-			s.url = url
-			go func() { _, _ = io.Copy(io.Discard, stderr) }()
-			return s
-		}
+	var err error
+	if s.url, _, err = startServing(s.cmd); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("the server ended before it listened:\n%s", &s.log)
-	return nil
+	return s
 }
 
 // runAndKill keeps a server busy until it is killed.
 func (c *crash) runAndKill(t *testing.T) {
 	t.Helper()
 	s := c.start(t)
-	if c.hash == "" { // the first one lives until it is busy
+	if c.hash == "" { // the first server runs until it is busy
 		c.hash = c.store(t, s)
 		if err := c.keepBusy(s); err != nil {
 			t.Fatal(err)
@@ -201,7 +178,7 @@ func (c *crash) store(t *testing.T, s *crashServer) string {
 	return stored.Hash
 }
 
-// keepBusy starts jobs until enough are under way, and waits for one to end. It
+// keepBusy starts jobs until enough run, and waits for one to end. It
 // returns an error when the server has ended.
 func (c *crash) keepBusy(s *crashServer) error {
 	for len(c.open) < crashJobs {
@@ -234,8 +211,7 @@ type crashJob struct {
 	Error  *struct{ Message string }
 }
 
-// finish runs a last server until all jobs are over, and returns those that were
-// acknowledged.
+// finish runs a last server until all jobs have ended, and returns the acknowledged ones.
 func (c *crash) finish(t *testing.T) (jobs []crashJob) {
 	t.Helper()
 	s := c.start(t)
@@ -249,7 +225,7 @@ func (c *crash) finish(t *testing.T) (jobs []crashJob) {
 		}
 		for len(polled.Completed) == 0 {
 			if err := s.call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 60_000}, &polled); err != nil {
-				t.Fatalf("job %s was acknowledged: %v", id, err)
+				t.Fatalf("acknowledged job %s: %v", id, err)
 			}
 		}
 		jobs = append(jobs, polled.Completed...)
@@ -257,7 +233,7 @@ func (c *crash) finish(t *testing.T) (jobs []crashJob) {
 	return jobs
 }
 
-// check checks what the counter recorded.
+// check reports the problems that the counter recorded.
 func (c *crash) check(t *testing.T) {
 	t.Helper()
 	c.counter.mu.Lock()
@@ -273,9 +249,9 @@ func (c *crash) check(t *testing.T) {
 		}
 	}
 	if len(c.acknowledged) < crashJobs {
-		t.Errorf("%d jobs were acknowledged, want %d at least", len(c.acknowledged), crashJobs)
+		t.Errorf("%d jobs were acknowledged, want at least %d", len(c.acknowledged), crashJobs)
 	}
-	t.Logf("%d kills, %d jobs, %d calls, %d of them made again because their outcome was lost", c.boots-1, len(c.acknowledged), calls, repeated)
+	t.Logf("%d kills, %d jobs, %d calls, %d of them repeated because their outcome was lost", c.boots-1, len(c.acknowledged), calls, repeated)
 }
 
 // call calls a tool of the server.

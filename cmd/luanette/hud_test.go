@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -21,8 +20,8 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 )
 
-// hudServer is a real server in a process of its own, which can be killed and
-// started again where it was.
+// hudServer is a server in its own process, which can be killed and started again on the
+// same address.
 type hudServer struct {
 	t      *testing.T
 	folder string
@@ -45,23 +44,10 @@ func (s *hudServer) url() string { return "http://" + s.listen }
 
 func (s *hudServer) start() {
 	s.t.Helper()
-	s.cmd = s.command("serve", "--listen", s.listen)
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
+	s.cmd = program(s.t.Context(), s.folder, nil, "serve", "--listen", s.listen)
+	if _, _, err := startServing(s.cmd); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	said := bufio.NewScanner(stderr)
-	for said.Scan() {
-		if _, at, ok := strings.Cut(said.Text(), "is listening on http://"); ok {
-			s.listen = at
-			go func() { _, _ = io.Copy(io.Discard, stderr) }() // ends with the process
-			return
-		}
-	}
-	s.t.Fatalf("the server did not start: %v", said.Err())
 }
 
 func (s *hudServer) kill() {
@@ -69,22 +55,10 @@ func (s *hudServer) kill() {
 	_ = s.cmd.Wait()
 }
 
-func (s *hudServer) command(args ...string) *exec.Cmd {
-	s.t.Helper()
-	program, err := exec.LookPath("luanette")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cmd := exec.CommandContext(s.t.Context(), program, args...)
-	cmd.Dir = s.folder
-	cmd.Env = []string{"HOME=" + s.folder, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color"}
-	return cmd
-}
-
 // run runs a command against the server and returns its output.
 func (s *hudServer) run(args ...string) string {
 	s.t.Helper()
-	out, err := s.command(append(args, "--server", s.url())...).CombinedOutput()
+	out, err := program(s.t.Context(), s.folder, nil, append(args, "--server", s.url())...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("%v: %v\n%s", args, err, out)
 	}
@@ -101,39 +75,39 @@ type hudTerminal struct {
 	mu  sync.Mutex
 	raw bytes.Buffer // every byte it wrote
 
-	closed chan struct{} // closed when there is no more to read
+	closed chan struct{} // closed when all output is read
 }
 
 func (s *hudServer) watch(width, height int, env ...string) *hudTerminal {
 	s.t.Helper()
-	w := &hudTerminal{t: s.t, cmd: s.command("hud", "--server", s.url()), screen: vt10x.New(vt10x.WithSize(width, height))}
-	w.cmd.Env = append(w.cmd.Env, env...)
-	line, err := pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
+	cmd := program(s.t.Context(), s.folder, append([]string{"TERM=xterm-256color"}, env...), "hud", "--server", s.url())
+	w := &hudTerminal{t: s.t, cmd: cmd, screen: vt10x.New(vt10x.WithSize(width, height))}
+	tty, err := pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if err != nil {
-		s.t.Skipf("there are no terminals here: %v", err)
+		s.t.Skipf("this system has no pseudo-terminals: %v", err)
 	}
-	w.tty = line
+	w.tty = tty
 	w.closed = make(chan struct{})
 	go func() { // ends with the process
 		defer close(w.closed)
-		_, _ = io.Copy(w, line)
+		_, _ = io.Copy(w, tty)
 	}()
 	s.t.Cleanup(func() {
 		_ = w.cmd.Process.Kill() // it may have ended already
-		_ = line.Close()
+		_ = tty.Close()
 		<-w.closed
 	})
 	return w
 }
 
-// wait waits for the program to end, and for all it wrote.
+// wait waits until the program has ended and its output is read.
 func (w *hudTerminal) wait() error {
 	err := w.cmd.Wait()
 	<-w.closed
 	return err
 }
 
-// Write draws on the screen what the program writes.
+// Write draws the program's output on the screen.
 func (w *hudTerminal) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	w.raw.Write(p)
@@ -156,7 +130,7 @@ func (w *hudTerminal) resize(width, height int) {
 	}
 }
 
-// awaitText waits until a line of the screen matches.
+// awaitText waits until a line of the screen matches a pattern.
 func (w *hudTerminal) awaitText(pattern string) {
 	w.t.Helper()
 	want := regexp.MustCompile("(?m)" + pattern)
@@ -182,7 +156,7 @@ func TestHUDOfARealServer(t *testing.T) {
 	w.awaitText(`far +connected`)
 
 	script := filepath.Join(front.folder, "slow.lua")
-	err := os.WriteFile(script, []byte(`function describe() return {name = "slow", description = "Takes its time."} end
+	err := os.WriteFile(script, []byte(`function describe() return {name = "slow", description = "Runs for minutes."} end
 function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.sleep(50) end end`), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +173,7 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	w.awaitText(`disconnected, next attempt in`)
 	front.start()
 	w.awaitText(`Luanette .* live`)
-	w.awaitText(`slow +cancelled`) // it remembers, and so does the dashboard
+	w.awaitText(`slow +cancelled`) // the job is stored
 
 	w.resize(160, 40)
 	w.awaitText(`1 Upstreams 1 .*│─ 2 Jobs 1`)
@@ -207,7 +181,7 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	w.awaitText(`^─ 2 Jobs 1 ─`)
 	w.press("q")
 	if err := w.wait(); err != nil {
-		t.Errorf("it left with %v", err)
+		t.Errorf("exit: %v", err)
 	}
 }
 
@@ -223,7 +197,7 @@ func TestHUDColours(t *testing.T) {
 		w.awaitText(`far +reconnecting`)
 		w.press("q")
 		if err := w.wait(); err != nil {
-			t.Errorf("it left with %v", err)
+			t.Errorf("exit: %v", err)
 		}
 		w.mu.Lock()
 		if got := colour.Match(w.raw.Bytes()); got != tt.want {
@@ -242,11 +216,11 @@ func TestHUDInterrupted(t *testing.T) {
 	}
 	var failed *exec.ExitError
 	if err := w.wait(); errors.As(err, &failed) {
-		t.Errorf("it left with %v", err)
+		t.Errorf("exit: %v", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !strings.Contains(w.raw.String(), "\x1b[?1049l") {
-		t.Error("the terminal was left on the other screen")
+		t.Error("the terminal does not show its normal screen again")
 	}
 }

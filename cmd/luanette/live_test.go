@@ -8,7 +8,9 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-func TestLinesAreShownOnceAndWhereTheyWereSaid(t *testing.T) {
+// TestOutputIsShownOnce checks that each line of a script is printed once, on the stream it
+// was written to.
+func TestOutputIsShownOnce(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	shown := newLive(&process{Stdout: &out, Stderr: &errs})

@@ -19,77 +19,66 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
-// siteKey finds the test that sites belong to among a story's values.
-type siteKey struct{}
+// testKey is the key of the test in a story's values.
+type testKey struct{}
 
-// site NAME starts a tool server that wants a login, with a tool echo, and sets
-// $NAME to its URL.
-func site(ts *testscript.TestScript, neg bool, args []string) {
+// loginServer implements login-server NAME: it starts an MCP server that requires a login,
+// with a tool echo, and sets $NAME to its URL.
+func loginServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: site NAME")
+		ts.Fatalf("usage: login-server NAME")
 	}
-	ts.Setenv(args[0], newSite(ts.Value(siteKey{}).(*testing.T)).URL())
+	ts.Setenv(args[0], newLoginServer(ts.Value(testKey{}).(*testing.T)).URL())
 }
 
-func newSite(t *testing.T) *oauthtest.Site {
+func newLoginServer(t *testing.T) *oauthtest.Site {
 	tools := mcp.NewServer(&mcp.Implementation{Name: "secured", Version: "1"}, nil)
-	type said struct {
+	type arguments struct {
 		Text string `json:"text"`
 	}
-	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, said, error) {
+	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in arguments) (*mcp.CallToolResult, arguments, error) {
 		return nil, in, nil
 	})
 	return oauthtest.New(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true}))
 }
 
-// agree LINK is a person who logs in, in a browser that goes back to where it is
-// sent, and prints what it shows then.
-func agree(ts *testscript.TestScript, neg bool, args []string) {
+// browse implements browse LINK: it opens a login link, follows its redirects, and prints
+// the last page. The login server accepts every login.
+func browse(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: agree LINK")
+		ts.Fatalf("usage: browse LINK")
 	}
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args[0], nil)
+	page, err := openLink(context.Background(), args[0])
 	ts.Check(err)
-	response, err := httpjsontest.Client.Do(request)
-	ts.Check(err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	ts.Check(err)
-	_, err = ts.Stdout().Write(text)
+	_, err = io.WriteString(ts.Stdout(), page)
 	ts.Check(err)
 }
 
-// TestLoginAtTheTerminal runs the real command: it prints a link, waits for the
-// browser, and a server on the same data uses the token at once.
-func TestLoginAtTheTerminal(t *testing.T) {
+// TestLoginCommand runs `luanette upstream login`: it prints a link and waits for the
+// browser. Other commands on the same data then use the token.
+func TestLoginCommand(t *testing.T) {
 	t.Parallel()
-	secured := newSite(t)
+	secured := newLoginServer(t)
 	folder := t.TempDir()
 	config := filepath.Join(folder, "luanette.toml")
 	if err := os.WriteFile(config, []byte("[upstreams.secured]\nurl = \""+secured.URL()+"\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := func(args ...string) *exec.Cmd {
-		path, err := exec.LookPath("luanette")
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), path, append(args, "--config", config, "--data", filepath.Join(folder, "data"))...)
-		cmd.Env = []string{"HOME=" + folder, "PATH=" + os.Getenv("PATH")}
-		return cmd
+	run := func(args ...string) *exec.Cmd {
+		return program(t.Context(), folder, nil, append(args, "--config", config, "--data", "data")...)
 	}
-	listed, err := program("upstream", "list").CombinedOutput()
+	listed, err := run("upstream", "list").CombinedOutput()
 	if err != nil || !strings.Contains(string(listed), "needs_auth") || !strings.Contains(string(listed), "luanette upstream login secured") {
 		t.Errorf("%v\n%s", err, listed)
 	}
 
-	login := program("upstream", "login", "secured")
+	login := run("upstream", "login", "secured")
 	out, err := login.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var problem strings.Builder
-	login.Stderr = &problem
+	var stderr strings.Builder
+	login.Stderr = &stderr
 	if err := login.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,16 +86,15 @@ func TestLoginAtTheTerminal(t *testing.T) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		text += lines.Text() + "\n"
 		if found := link.FindString(lines.Text()); found != "" {
-			page := openLink(t, found)
-			if !strings.Contains(page, "Logged in to secured") {
-				t.Errorf("the browser shows %s", page)
+			if page, err := openLink(t.Context(), found); err != nil || !strings.Contains(page, "Logged in to secured") {
+				t.Errorf("the browser shows %s, %v", page, err)
 			}
 		}
 	}
 	if err := login.Wait(); err != nil || !strings.Contains(text, "logged in to secured") {
-		t.Fatalf("%v\n%s%s", err, text, &problem)
+		t.Fatalf("%v\n%s%s", err, text, &stderr)
 	}
-	called, err := program("call", "secured.echo", "text=hello").CombinedOutput()
+	called, err := run("call", "secured.echo", "text=hello").CombinedOutput()
 	if err != nil || !strings.Contains(string(called), "hello") {
 		t.Errorf("%v\n%s", err, called)
 	}
@@ -116,26 +104,23 @@ func TestLoginAtTheTerminal(t *testing.T) {
 	if mistakes := secured.Mistakes(); len(mistakes) > 0 {
 		t.Errorf("mistakes: %v", mistakes)
 	}
-	gone, err := program("upstream", "logout", "secured").CombinedOutput()
-	if err != nil || !strings.Contains(string(gone), "logged out of secured") {
-		t.Errorf("%v\n%s", err, gone)
+	logout, err := run("upstream", "logout", "secured").CombinedOutput()
+	if err != nil || !strings.Contains(string(logout), "logged out of secured") {
+		t.Errorf("%v\n%s", err, logout)
 	}
 }
 
-func openLink(t *testing.T, link string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
+// openLink requests a link, follows its redirects, and returns the last page.
+func openLink(ctx context.Context, link string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	response, err := httpjsontest.Client.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(text), err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -26,14 +25,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestMain lets the test binary be the program too: stories run the real main.
+// TestMain lets the test binary run as the program, too.
 func TestMain(m *testing.M) {
 	clocktest.SetParallel()
 	testscript.Main(m, map[string]func(){"luanette": main})
 }
 
-// TestStories runs examples/*.txtar: each is a shell-like story about the real
-// program, and what docs show.
+// TestStories runs examples/*.txtar, which are scripts for testscript. Documentation shows
+// parts of them.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	stories := storyParams(t, db.SQLite)
@@ -45,7 +44,7 @@ func TestStories(t *testing.T) {
 // Postgres database.
 func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.Postgres(t) // or it is skipped
+	dbtest.Postgres(t) // skips the test if there is none
 	stories := storyParams(t, db.Postgres)
 	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream move operate") {
 		stories.Files = append(stories.Files, "../../examples/"+name+".txtar")
@@ -63,33 +62,34 @@ func TestStoriesOnPostgres(t *testing.T) {
 func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 	return testscript.Params{
 		RequireExplicitExec: true,
-		Condition:           func(asked string) (bool, error) { return asked == string(kind), nil },
+		Condition:           func(name string) (bool, error) { return name == string(kind), nil },
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("LUANETTE_SCRIPTS_CACHE", jstest.Cache())
 			env.Setenv("SERVERS", npmtest.Folder(t))
 			env.Values[serverKey{}] = &serverProcess{}
 			env.Values[modelsKey{}] = &models{}
-			env.Values[siteKey{}] = t
+			env.Values[testKey{}] = t
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve":   serve,
-			"halt":    halt,
-			"http":    request,
-			"await":   await,
-			"model":   model,
-			"capture": capture,
-			"site":    site,
-			"agree":   agree,
-			"fresh":   func(ts *testscript.TestScript, _ bool, args []string) { ts.Setenv(args[0], dbtest.Postgres(t)) },
-			"newer":   newer,
+			"serve":        serve,
+			"halt":         halt,
+			"http":         request,
+			"await":        await,
+			"model":        model,
+			"capture":      capture,
+			"login-server": loginServer,
+			"browse":       browse,
+			"new-database": func(ts *testscript.TestScript, _ bool, args []string) { ts.Setenv(args[0], dbtest.Postgres(t)) },
+			"newer-tables": newerTables,
 		},
 	}
 }
 
-// newer ADDRESS sets tables of a database to a version that this program does not know.
-func newer(ts *testscript.TestScript, _ bool, args []string) {
+// newerTables implements newer-tables ADDRESS: it migrates tables of a database to a version
+// that this program does not know.
+func newerTables(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	store, err := db.Open(ctx, args[0], db.Options{})
 	ts.Check(err)
@@ -97,59 +97,39 @@ func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(store.Migrate(ctx, "job", later), store.Close()))
 }
 
-// serverProcess is a luanette that a story started.
+// serverProcess is a server that a story started.
 type serverProcess struct {
-	cmd  *exec.Cmd
-	log  strings.Builder
-	done chan struct{} // closed when its standard error has ended
+	cmd    *exec.Cmd
+	output <-chan string
+	log    string // its standard error, once it has ended
 }
 
-// serverKey finds the story's server among its values.
+// serverKey is the key of the server in a story's values.
 type serverKey struct{}
 
-// serve [ARGS] starts `luanette serve` on a free port, waits until it says where
-// it listens, and sets $URL.
+// serve implements serve [ARGS]: it starts `luanette serve` on a free port, waits until it
+// listens, and sets $URL.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("serve cannot be negated")
 	}
-	path, err := exec.LookPath("luanette")
-	ts.Check(err)
-	s := ts.Value(serverKey{}).(*serverProcess)
-	*s = serverProcess{done: make(chan struct{})}
-	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	s.cmd.Dir = ts.Getenv("WORK")
-	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
+	env := []string{"PATH=" + ts.Getenv("PATH")}
 	for _, name := range []string{"LUANETTE_DATABASE", "LUANETTE_JOBS_TIMEOUT", "LUANETTE_SCRIPTS_CACHE", "LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
 		if value := ts.Getenv(name); value != "" {
-			s.cmd.Env = append(s.cmd.Env, name+"="+value)
+			env = append(env, name+"="+value)
 		}
 	}
-	stderr, err := s.cmd.StderrPipe()
+	cmd := program(context.Background(), ts.Getenv("WORK"), env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	url, output, err := startServing(cmd)
 	ts.Check(err)
-	ts.Check(s.cmd.Start())
+	s := ts.Value(serverKey{}).(*serverProcess)
+	*s = serverProcess{cmd: cmd, output: output}
 	ts.Defer(func() { _ = s.end(os.Kill) })
-
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		fmt.Fprintln(&s.log, lines.Text())
-		if _, url, ok := strings.Cut(lines.Text(), "is listening on "); ok {
-			ts.Setenv("URL", url)
-			go func() {
-				defer close(s.done)
-				for lines.Scan() {
-					fmt.Fprintln(&s.log, lines.Text())
-				}
-			}()
-			return
-		}
-	}
-	close(s.done)
-	ts.Fatalf("serve ended before it listened:\n%s", &s.log)
+	ts.Setenv("URL", url)
 }
 
-// halt [-kill] ends the server as a person or a crash would, and leaves its
-// standard error in stderr. (The word stop is testscript's own: it ends a story.)
+// halt implements halt [-kill]: it stops the server, or kills it, and writes its standard
+// error to stderr. (The command stop of testscript ends a story.)
 func halt(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serverKey{}).(*serverProcess)
 	var sig os.Signal = syscall.SIGTERM
@@ -157,9 +137,9 @@ func halt(ts *testscript.TestScript, neg bool, args []string) {
 		sig = os.Kill
 	}
 	err := s.end(sig)
-	fmt.Fprint(ts.Stderr(), s.log.String())
+	fmt.Fprint(ts.Stderr(), s.log)
 	if failed := err != nil && sig != os.Kill; failed != neg {
-		ts.Fatalf("halt: %v\n%s", err, &s.log)
+		ts.Fatalf("halt: %v\n%s", err, s.log)
 	}
 }
 
@@ -167,7 +147,9 @@ func (s *serverProcess) end(sig os.Signal) error {
 	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	<-s.done
+	if log, open := <-s.output; open {
+		s.log = log
+	}
 	return s.cmd.Wait()
 }
 
@@ -208,7 +190,8 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// capture NAME REGEXP sets a variable to the match in the last output.
+// capture implements capture NAME REGEXP: it sets a variable to the match in the last
+// output.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: capture NAME REGEXP")
@@ -222,7 +205,7 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found)
 }
 
-// await PATH REGEXP requests a path until the response matches.
+// await implements await PATH REGEXP: it requests a path until the response matches.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await PATH REGEXP")

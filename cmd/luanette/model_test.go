@@ -9,16 +9,16 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
-// models are the stand-in models a story started.
+// models holds the fake model that a story started last.
 type models struct{ last *llmtest.Server }
 
-// modelsKey finds them among the story's values.
+// modelsKey is the key of the models in a story's values.
 type modelsKey struct{}
 
-// model FILE starts a stand-in for a model's provider that answers as the
-// scenario in FILE says, and has the program ask it: $LUANETTE_CHAT_BASE_URL is
-// its address, $ANTHROPIC_API_KEY and $OPENAI_API_KEY its key. `model` alone prints
-// what it was asked last, and fails when it was ever asked wrongly.
+// model implements model [FILE]. With a file it starts a fake model that answers with the
+// steps in it, and sets $LUANETTE_CHAT_BASE_URL, $ANTHROPIC_API_KEY and $OPENAI_API_KEY.
+// Without a file it prints the last request to the model, and fails if any request was
+// invalid.
 func model(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 1 {
 		ts.Fatalf("usage: model [FILE]")
@@ -35,14 +35,14 @@ func model(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	if trouble := all.last.Trouble(); len(trouble) > 0 {
-		ts.Fatalf("the stand-in model was asked wrongly: %s", strings.Join(trouble, "; "))
+		ts.Fatalf("invalid requests to the model: %s", strings.Join(trouble, "; "))
 	}
 	requests := all.last.Requests()
 	if len(requests) == 0 {
-		ts.Fatalf("the stand-in model was not asked")
+		ts.Fatalf("the model got no request")
 	}
 	last := requests[len(requests)-1]
-	fmt.Fprintf(ts.Stdout(), "questions: %d\nmodel: %s\ntools: %s\nsystem: %s\n", len(requests), last.Model, strings.Join(last.Tools, " "), last.System)
+	fmt.Fprintf(ts.Stdout(), "requests: %d\nmodel: %s\ntools: %s\nsystem: %s\n", len(requests), last.Model, strings.Join(last.Tools, " "), last.System)
 	for _, turn := range last.Turns {
 		fmt.Fprintf(ts.Stdout(), "%s: %s\n", turn.Role, turn.Text)
 	}

@@ -25,25 +25,25 @@ type eventReader struct {
 
 	mu       sync.Mutex
 	last     string                // id of the last event
-	lastAt   time.Time             // when it came
-	lastOf   map[string]time.Time  // when the last one of each node came, by name
-	ended    map[string]int        // how often it heard of a job's end, since it last changed places
-	started  map[string]*time.Time // the last kill when it heard that a job began or went on
-	finished map[string]bool       // jobs it heard the end of
-	dead     map[string]bool       // nodes it heard the end of
-	gaps     []gap                 // what it was told it may have missed
-	resumed  []time.Duration       // from a kill to a job that goes on
-	twice    []string              // jobs it heard the end of twice at one place
-	moves    int
+	lastAt   time.Time             // when it arrived
+	lastOf   map[string]time.Time  // time of the last event of each node, by name
+	ended    map[string]int        // how often the end of a job was received since the last move
+	started  map[string]*time.Time // the last kill before a job was started or resumed
+	finished map[string]bool       // jobs whose end was received
+	dead     map[string]bool       // nodes whose end was received
+	gaps     []gap                 // times of which events may be missing
+	resumed  []time.Duration       // from a kill until a job was resumed
+	twice    []string              // jobs whose end was received twice on one node
+	moves    int                   // from node to node
 }
 
 // gap is a time in which the reader may have missed events.
 type gap struct {
-	node     string // of this one; "" is of all
+	node     string // "" means all nodes
 	from, to time.Time
 }
 
-// watch begins to read.
+// watch starts to read events.
 func (f *testCluster) watch(t *testing.T) *eventReader {
 	ctx, stop := context.WithCancel(t.Context())
 	w := &eventReader{stop: stop, done: make(chan struct{}), started: map[string]*time.Time{}, finished: map[string]bool{}, dead: map[string]bool{}, lastAt: time.Now(), lastOf: map[string]time.Time{}}
@@ -53,7 +53,7 @@ func (f *testCluster) watch(t *testing.T) *eventReader {
 		for ctx.Err() == nil {
 			at, _ = f.runningNode(t, at)
 			w.read(ctx, f, at)
-			_ = clock.Real().Sleep(ctx, 10*time.Millisecond) // as a client that comes back
+			_ = clock.Real().Sleep(ctx, 10*time.Millisecond) // before it reconnects
 		}
 	}()
 	t.Cleanup(func() {
@@ -63,7 +63,7 @@ func (f *testCluster) watch(t *testing.T) *eventReader {
 	return w
 }
 
-// read reads at one node until it dies.
+// read reads events on one node until it ends.
 func (w *eventReader) read(ctx context.Context, f *testCluster, at *clusterNode) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+"/api/v1/events?types=job.finished,job.started,node.gone&after=all", nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *eventReader) read(ctx context.Context, f *testCluster, at *clusterNode)
 func (w *eventReader) record(f *testCluster, at, id string, raw []byte) {
 	var e struct {
 		Type string
-		Node string // where it happened, when that is another
+		Node string // of another node
 		Time time.Time
 		Data struct {
 			Job     string `json:"job_id"`
@@ -127,30 +127,28 @@ func (w *eventReader) record(f *testCluster, at, id string, raw []byte) {
 	case "event.missed":
 		from, known := w.lastOf[e.Node]
 		if !known {
-			from = w.lastAt // of all, or of one of which nothing was heard yet
+			from = w.lastAt // no event of the node was received, or the gap is of all nodes
 		}
 		w.gaps = append(w.gaps, gap{e.Node, from, now})
 	}
 	w.last, w.lastAt = id, now
 	if e.Type != "event.missed" || e.Node != "" {
-		w.lastOf[cmp.Or(e.Node, at)] = e.Time // it may be told later, at another place
+		w.lastOf[cmp.Or(e.Node, at)] = e.Time // it may arrive later, on another node
 	}
 }
 
-// lag is how much later than it happened a reader may hear of something while nothing
-// is wrong.
+// lag is how late an event may arrive in normal operation.
 const lag = time.Second
 
-// covers tells whether the reader was told that it may have missed a job's end. That
-// happened between what is stored of it and when a client was told, but for the moment
-// that news need.
+// covers reports whether a job may have ended during the gap. It ended between the stored
+// time and when a client received its end.
 func (g gap) covers(e jobEnd) bool {
 	return (g.node == "" || g.node == e.name) && e.reported.After(g.from.Add(-lag)) && e.at.Before(g.to)
 }
 
-// missed are the jobs whose end it neither heard nor was told it may have missed,
-// and how many there are of the latter.
-func (w *eventReader) missed(ends map[string]jobEnd) (silent []string, told int) {
+// missed returns the jobs whose end was neither received nor reported as possibly missed,
+// and how many were reported.
+func (w *eventReader) missed(ends map[string]jobEnd) (lost []string, reported int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, e := range ends {
@@ -158,29 +156,29 @@ func (w *eventReader) missed(ends map[string]jobEnd) (silent []string, told int)
 			continue
 		}
 		if w.dead[e.node] || slices.ContainsFunc(w.gaps, func(g gap) bool { return g.covers(e) }) {
-			told++
+			reported++
 		} else {
-			silent = append(silent, id)
+			lost = append(lost, id)
 		}
 	}
-	return silent, told
+	return lost, reported
 }
 
 // check checks what it received after all jobs have ended.
 func (w *eventReader) check(t *testing.T, f *testCluster) {
 	ends := f.ends(t)
-	var silent []string
-	var told int
+	var lost []string
+	var reported int
 	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
-	clocktest.Poll(ctx, func() bool { // the last ones are on their way
-		silent, told = w.missed(ends)
-		return len(silent) == 0
+	clocktest.Poll(ctx, func() bool { // the last events may still arrive
+		lost, reported = w.missed(ends)
+		return len(lost) == 0
 	})
 	w.stop()
 	<-w.done
-	for _, id := range silent {
-		t.Errorf("no event reports that the end of job %s was missed: %+v; gaps %+v", id, ends[id], w.gaps)
+	for _, id := range lost {
+		t.Errorf("the end of job %s was neither received nor reported as missed: %+v; gaps %+v", id, ends[id], w.gaps)
 	}
 	for _, id := range w.twice {
 		t.Errorf("the end of job %s was received twice", id)
@@ -188,17 +186,17 @@ func (w *eventReader) check(t *testing.T, f *testCluster) {
 	if len(w.finished) < len(f.jobs)/2 {
 		t.Errorf("received the end of %d of %d jobs", len(w.finished), len(f.jobs))
 	}
-	t.Logf("the end of %d jobs was heard, of %d it was told that it might be missed; the reader changed places %d times", len(w.finished), told, w.moves-1)
-	t.Logf("jobs of a dead node went on after %s", summarize(w.resumed))
+	t.Logf("the end of %d jobs was received, of %d reported as missed; the reader moved %d times", len(w.finished), reported, w.moves-1)
+	t.Logf("jobs of a dead node were resumed after %s", summarize(w.resumed))
 }
 
-// jobEnd is how a job ended: at which node, when, and when a client was told.
+// jobEnd is on which node a job ended, when, and when a client received it.
 type jobEnd struct {
-	node, name   string // its id, and what it is called
+	node, name   string // id and name of the node
 	at, reported time.Time
 }
 
-// ends are those of the jobs that clients waited for.
+// ends returns the ends of the jobs that clients waited for.
 func (f *testCluster) ends(t *testing.T) map[string]jobEnd {
 	t.Helper()
 	ends := map[string]jobEnd{}

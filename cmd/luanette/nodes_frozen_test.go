@@ -17,12 +17,12 @@ import (
 // and every job ends.
 func TestFrozenNode(t *testing.T) {
 	if os.Getenv(nodesSeconds) == "" {
-		t.Skip("make nodes runs it: a frozen node is waited for")
+		t.Skip("make nodes runs it: it waits for frozen nodes")
 	}
 	f := startCluster(t)
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
-	looked := f.watch(t)
+	reader := f.watch(t)
 	for n := range 4 {
 		clients.Go(func() { f.runJobs(t, fmt.Sprint("w", n), repeatable, stop) })
 	}
@@ -38,14 +38,14 @@ func TestFrozenNode(t *testing.T) {
 	clients.Wait()
 	f.check(t)
 	f.checkOnce(t)
-	looked.check(t, f)
+	reader.check(t, f)
 	if len(f.detected) != len(f.nodes) {
-		t.Errorf("%d of %d frozen nodes were taken for dead", len(f.detected), len(f.nodes))
+		t.Errorf("%d of %d frozen nodes were considered dead", len(f.detected), len(f.nodes))
 	}
-	t.Logf("a frozen node was noticed after %s; %d jobs", summarize(f.detected), len(f.jobs))
+	t.Logf("frozen nodes were detected after %s; %d jobs", summarize(f.detected), len(f.jobs))
 }
 
-// longSteps is how many calls a job makes that is under way when its node is frozen.
+// longSteps is the number of calls of a job that runs when its node is frozen.
 const longSteps = 500
 
 // freeze stops a node's process during a job and resumes it after the others have
@@ -74,10 +74,10 @@ func (f *testCluster) freeze(t *testing.T, c *clusterNode) {
 	})
 	signal(syscall.SIGCONT)
 	c.frozen.Store(false)
-	clocktest.Await(t, func() bool { return f.nodeID(t, c) == id }, func() string { return c.name + " woke up and is no node again" })
+	clocktest.Await(t, func() bool { return f.nodeID(t, c) == id }, func() string { return c.name + " did not join again after it was resumed" })
 }
 
-// startLongJob starts a job on a node and waits until it runs.
+// startLongJob starts a job on a node, waits until it runs, and returns its id.
 func (f *testCluster) startLongJob(t *testing.T, c *clusterNode) string {
 	t.Helper()
 	name := "long." + c.name
@@ -92,7 +92,7 @@ func (f *testCluster) startLongJob(t *testing.T, c *clusterNode) string {
 	return started.JobID
 }
 
-// awaitJobs waits until that many more jobs have ended.
+// awaitJobs waits until a number of further jobs have ended.
 func (f *testCluster) awaitJobs(t *testing.T, more int) {
 	t.Helper()
 	count := func() (n int) {

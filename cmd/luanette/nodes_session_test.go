@@ -33,18 +33,18 @@ type sessionClient struct {
 
 const sessionVersion = "2025-11-25"
 
-// runningNode is a node that lives, and the number of its life.
-func (f *testCluster) runningNode(t *testing.T, but *clusterNode) (*clusterNode, int) {
-	found, life := but, 0
+// runningNode returns a running node other than the given one, and the number of its run.
+func (f *testCluster) runningNode(t *testing.T, other *clusterNode) (*clusterNode, int) {
+	found, run := other, 0
 	clocktest.Poll(t.Context(), func() bool {
 		c := f.nodes[rand.IntN(len(f.nodes))]
 		now, up := c.currentRun()
-		if up && c != but {
-			found, life = c, now
+		if up && c != other {
+			found, run = c, now
 		}
-		return up && c != but
+		return up && c != other
 	})
-	return found, life
+	return found, run
 }
 
 // useClientSession starts a session and calls tools in it.
@@ -57,21 +57,21 @@ func (f *testCluster) useClientSession(t *testing.T, stop <-chan struct{}) {
 		}
 	}
 	for n := 0; !isClosed(stop); n++ {
-		life, up := v.at.currentRun()
+		run, up := v.at.currentRun()
 		err := v.eval(t.Context(), n)
 		for err != nil {
-			if now, _ := v.at.currentRun(); now == life && up {
-				t.Errorf("the session of a client fails at %s, which lives: %v", v.at.name, err)
+			if now, _ := v.at.currentRun(); now == run && up {
+				t.Errorf("a session fails on %s, which runs: %v", v.at.name, err)
 				return
 			}
-			// It died: one retry at one that lives, until that dies, too.
+			// The node died: retry once on another, until that dies, too.
 			f.moves.Add(1)
-			v.at, life = f.runningNode(t, v.at)
+			v.at, run = f.runningNode(t, v.at)
 			up = true
 			err = v.eval(t.Context(), n)
 		}
 		f.sessionCalls.Add(1)
-		_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that has other things to do
+		_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // between the calls of a client
 	}
 }
 
@@ -95,7 +95,7 @@ func (v *sessionClient) begin(ctx context.Context) error {
 	return answer.Body.Close()
 }
 
-// eval has a number said back.
+// eval evaluates a number.
 func (v *sessionClient) eval(ctx context.Context, n int) error {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"lua_eval","arguments":{"code":"return %d"}}}`, n+2, n)
 	answer, err := v.post(ctx, body)
@@ -110,7 +110,7 @@ func (v *sessionClient) eval(ctx context.Context, n int) error {
 		StructuredContent struct{ Result json.Number }
 	}
 	if err := json.Unmarshal(raw, &got); err != nil || got.StructuredContent.Result.String() != strconv.Itoa(n) {
-		return fmt.Errorf("%d was said back as %s: %w", n, raw, err)
+		return fmt.Errorf("the result of %d is %s: %w", n, raw, err)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (v *sessionClient) post(ctx context.Context, body string) (*http.Response, 
 	return httpjsontest.Client.Do(r)
 }
 
-// result is what a request is answered with, in either form.
+// result returns the result of a response, which may be an event stream.
 func result(answer *http.Response) (json.RawMessage, error) {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -155,15 +155,15 @@ func result(answer *http.Response) (json.RawMessage, error) {
 		}
 		last = text
 	}
-	var said struct {
+	var message struct {
 		Result json.RawMessage
 		Error  *struct{ Message string }
 	}
-	if err := json.Unmarshal(last, &said); err != nil {
+	if err := json.Unmarshal(last, &message); err != nil {
 		return nil, err
 	}
-	if said.Error != nil {
-		return nil, errors.New(said.Error.Message)
+	if message.Error != nil {
+		return nil, errors.New(message.Error.Message)
 	}
-	return said.Result, nil
+	return message.Result, nil
 }

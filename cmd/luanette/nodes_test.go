@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -51,7 +50,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 	f := startCluster(t)
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
-	looked := f.watch(t)
+	reader := f.watch(t)
 	for n := range 4 {
 		clients.Go(func() { f.runJobs(t, fmt.Sprint("w", n), repeatable, stop) })
 	}
@@ -62,7 +61,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 		clients.Go(func() { f.useClientSession(t, stop) })
 	}
 	for n := range 6 {
-		clients.Go(func() { f.chat(t, fmt.Sprint("person", n), stop) })
+		clients.Go(func() { f.chat(t, fmt.Sprint("user", n), stop) })
 	}
 	for range 3 {
 		clients.Go(func() { f.useSession(t, stop) })
@@ -74,10 +73,11 @@ func TestNodesKilledAtRandom(t *testing.T) {
 	f.checkOrder(t)
 	f.check(t)
 	f.checkOnce(t)
-	looked.check(t, f)
+	reader.check(t, f)
 	f.report(t)
 }
 
+// testCluster is three nodes on one Postgres database, and what their clients did.
 type testCluster struct {
 	folder   string
 	postgres *dbtest.Server
@@ -88,13 +88,13 @@ type testCluster struct {
 
 	mu           sync.Mutex
 	jobs         map[string]ackedJob // by acknowledged id
-	answered     map[string]int      // messages answered, by person
+	answered     map[string]int      // answered messages by user
 	names        map[string]string   // of nodes, by id
-	detected     []time.Duration     // from a kill to the end of its node's row
-	sessions     atomic.Int64        // turns
-	scripts      atomic.Int64        // published
-	sessionCalls atomic.Int64        // calls within clients' sessions
-	moves        atomic.Int64        // of clients' sessions to another node
+	detected     []time.Duration     // from a kill until the other nodes removed the node
+	sessions     atomic.Int64        // turns of script sessions
+	scripts      atomic.Int64        // published scripts
+	sessionCalls atomic.Int64        // calls in MCP sessions
+	moves        atomic.Int64        // of MCP sessions to another node
 	retries      atomic.Int64
 	kills        int
 	lastKill     atomic.Pointer[time.Time]
@@ -105,10 +105,10 @@ type ackedJob struct {
 	name    string // at the counter
 	kind    work
 	endedAt time.Time // when a client received its end
-	unknown bool      // it reports that the outcome of a call is unknown
+	unknown bool      // it failed because the outcome of a call is unknown
 }
 
-// work is what kind of calls a job makes.
+// work is the tool that a job calls.
 type work string
 
 const (
@@ -121,9 +121,9 @@ type clusterNode struct {
 	name, address string
 	mu            sync.Mutex
 	cmd           *exec.Cmd
-	run           int         // grows with each start and each kill: even while it lives
-	frozen        atomic.Bool // a balancer would have noticed
-	output        chan string // what it said after it had started, once it has ended
+	run           int           // increases with each start and kill; even while the process runs
+	frozen        atomic.Bool   // its process is stopped with SIGSTOP
+	output        <-chan string // its standard error, once it has ended
 }
 
 // currentRun returns the number of the node's current run, or false while it is down.
@@ -133,7 +133,7 @@ func (c *clusterNode) currentRun() (life int, up bool) {
 	return c.run, c.run%2 == 0
 }
 
-// startCluster starts three nodes, with more lines at the head of their configuration.
+// startCluster starts three nodes. The lines in more are added to their configuration.
 func startCluster(t *testing.T, more ...string) *testCluster {
 	t.Helper()
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
@@ -161,59 +161,34 @@ func startCluster(t *testing.T, more ...string) *testCluster {
 	return f
 }
 
-// start starts a node and waits until it is ready.
+// start starts a node and waits until it listens.
 func (f *testCluster) start(t *testing.T, c *clusterNode) {
 	t.Helper()
-	path, err := exec.LookPath("luanette")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, "serve", "--listen", c.address, "--data", c.name, "--config", "luanette.toml")
-	cmd.Dir = f.folder
-	cmd.Env = []string{
-		"HOME=" + f.folder, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_NODE=" + c.name,
-		"BOOT=" + c.name + fmt.Sprint(time.Now().UnixNano()),
+	cmd := program(context.WithoutCancel(t.Context()), f.folder, []string{
+		"ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_NODE=" + c.name, "BOOT=" + c.name + fmt.Sprint(time.Now().UnixNano()),
 		"LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m",
-	}
-	log := &bytes.Buffer{}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	}, "serve", "--listen", c.address, "--data", c.name, "--config", "luanette.toml")
+	_, output, err := startServing(cmd)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.cmd = cmd
-	c.mu.Unlock()
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		fmt.Fprintln(log, lines.Text())
-		if strings.Contains(lines.Text(), "is listening on") {
-			last := make(chan string, 1)
-			go func() {
-				text, _ := io.ReadAll(stderr)
-				last <- string(text)
-			}()
-			c.mu.Lock()
-			c.run++
-			c.output = last
-			c.mu.Unlock()
-			return
-		}
+	if err != nil {
+		t.Errorf("node %s: %v", c.name, err)
+		return
 	}
-	t.Errorf("node %s did not start:\n%s", c.name, log)
+	c.run++
+	c.output = output
 }
 
 func (c *clusterNode) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.run += 1 - c.run%2 // before a client can notice
+	c.run += 1 - c.run%2 // before clients see errors
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-// pick returns a node, running or not, but no frozen one.
+// pick returns a random node that is not frozen. It may be down.
 func (f *testCluster) pick() *crashServer {
 	c := f.nodes[rand.IntN(len(f.nodes))]
 	for c.frozen.Load() {
@@ -233,6 +208,7 @@ func (f *testCluster) until(t *testing.T, works func(*crashServer) bool) {
 	})
 }
 
+// isClosed reports whether the channel is closed.
 func isClosed(stop <-chan struct{}) bool {
 	select {
 	case <-stop:
@@ -242,7 +218,7 @@ func isClosed(stop <-chan struct{}) bool {
 	}
 }
 
-// runJobs starts jobs and waits for each at whatever node.
+// runJobs starts jobs on random nodes and waits for each.
 func (f *testCluster) runJobs(t *testing.T, who string, kind work, stop <-chan struct{}) {
 	for n := 0; !isClosed(stop); n++ {
 		name := fmt.Sprint(who, ".", n)
@@ -250,26 +226,26 @@ func (f *testCluster) runJobs(t *testing.T, who string, kind work, stop <-chan s
 			JobID string `json:"job_id"`
 		}
 		params := map[string]any{"job": name, "steps": nodesJobSteps, "tool": string(kind)}
-		// One that was not acknowledged may have begun: the next try has another name.
+		// A job that was not acknowledged may run all the same, so the next has another name.
 		err := f.pick().call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
 		if err != nil || started.JobID == "" {
 			f.retries.Add(1)
-			_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that tries again
+			_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // before the retry
 			continue
 		}
 		f.await(t, started.JobID, ackedJob{name: name, kind: kind})
 	}
 }
 
-// await waits for a job and looks at its result.
+// await waits for a job and checks its result.
 func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
-	note := func() {
+	save := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.jobs[id] = e
 	}
-	note()
-	defer note()
+	save()
+	defer save()
 	f.until(t, func(s *crashServer) bool {
 		var polled struct{ Completed []crashJob }
 		if s.call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
@@ -285,7 +261,7 @@ func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
 	})
 }
 
-// chat says one message after the other, each until it is answered.
+// chat sends one message after the other, and repeats each until it is answered.
 func (f *testCluster) chat(t *testing.T, user string, stop <-chan struct{}) {
 	for n := 0; !isClosed(stop); n++ {
 		body, _ := json.Marshal(map[string]string{"client_id": "nodes", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n)})
@@ -311,8 +287,8 @@ func (f *testCluster) chat(t *testing.T, user string, stop <-chan struct{}) {
 	}
 }
 
-// useSession counts in a session, turn by turn at whatever node. A turn that is
-// tried again counts once.
+// useSession increments a counter in a script session, each turn on a random node. A turn
+// that is repeated counts once.
 func (f *testCluster) useSession(t *testing.T, stop <-chan struct{}) {
 	var made struct {
 		SessionID string `json:"session_id"`
@@ -328,7 +304,7 @@ func (f *testCluster) useSession(t *testing.T, stop <-chan struct{}) {
 				return false
 			}
 			if string(answer.Result) != strconv.Itoa(n) {
-				t.Errorf("session %s: turn %d finds %s", made.SessionID, n, answer.Result)
+				t.Errorf("session %s: the counter is %s in turn %d", made.SessionID, answer.Result, n)
 			}
 			return true
 		})
@@ -336,11 +312,11 @@ func (f *testCluster) useSession(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// publish publishes versions of a script, and calls each at whatever node until it
-// is there.
+// publish publishes versions of a script, and calls the tool on random nodes until it is
+// the new version.
 func (f *testCluster) publish(t *testing.T, stop <-chan struct{}) {
 	for n := 1; !isClosed(stop); n++ {
-		source := fmt.Sprintf("function describe() return { name = 'edition', description = 'Which one' } end\nfunction main() return %d end", n)
+		source := fmt.Sprintf("function describe() return { name = 'edition', description = 'Returns its version' } end\nfunction main() return %d end", n)
 		var stored struct{ Hash string }
 		f.until(t, func(s *crashServer) bool {
 			return s.call("script_store", map[string]any{"content": source}, &stored) == nil
@@ -357,12 +333,12 @@ func (f *testCluster) publish(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// killNodes kills nodes for so long, and restarts Postgres in the middle.
-func (f *testCluster) killNodes(t *testing.T, long time.Duration) {
+// killNodes kills random nodes, and restarts Postgres once in the middle.
+func (f *testCluster) killNodes(t *testing.T, duration time.Duration) {
 	began, restarted := time.Now(), false
-	for time.Since(began) < long {
+	for time.Since(began) < duration {
 		_ = clock.Real().Sleep(t.Context(), time.Duration(1000+rand.IntN(3000))*time.Millisecond)
-		if !restarted && time.Since(began) > long/2 {
+		if !restarted && time.Since(began) > duration/2 {
 			f.postgres.Stop(t, "immediate")
 			_ = clock.Real().Sleep(t.Context(), 2*time.Second)
 			f.postgres.Start(t)
@@ -373,7 +349,7 @@ func (f *testCluster) killNodes(t *testing.T, long time.Duration) {
 	}
 }
 
-// killOne kills a node and starts it again when the others have noticed.
+// killOne kills a node and starts it again after the others have detected it.
 func (f *testCluster) killOne(t *testing.T, c *clusterNode) {
 	id := f.nodeID(t, c)
 	c.kill()
@@ -382,11 +358,11 @@ func (f *testCluster) killOne(t *testing.T, c *clusterNode) {
 	f.start(t, c)
 }
 
-// nodeID is what a node's row is called, or "" when it has none.
+// nodeID returns the id of a node, or "" if the database does not list it.
 func (f *testCluster) nodeID(t *testing.T, c *clusterNode) string {
 	t.Helper()
 	var all []node.Info
-	clocktest.Await(t, func() (ok bool) { // the connection may be one of before Postgres was restarted
+	clocktest.Await(t, func() (ok bool) { // a connection from before the restart of Postgres fails
 		var err error
 		all, err = node.List(t.Context(), f.store)
 		return err == nil
@@ -400,7 +376,7 @@ func (f *testCluster) nodeID(t *testing.T, c *clusterNode) string {
 	return ""
 }
 
-// awaitDetection waits until the others have noticed that a node does not live any more.
+// awaitDetection waits until the other nodes have removed a dead node.
 func (f *testCluster) awaitDetection(t *testing.T, id string) {
 	t.Helper()
 	killed := time.Now()
@@ -415,7 +391,7 @@ func (f *testCluster) awaitDetection(t *testing.T, id string) {
 	}
 }
 
-// checkOrder looks at what the counter found wrong. A dead node makes no calls.
+// checkOrder reports the problems that the counter recorded.
 func (f *testCluster) checkOrder(t *testing.T) {
 	f.counter.mu.Lock()
 	defer f.counter.mu.Unlock()
@@ -424,7 +400,7 @@ func (f *testCluster) checkOrder(t *testing.T) {
 	}
 }
 
-// check looks at what is left when all is quiet.
+// check checks that every job made all its steps, and the histories of all users.
 func (f *testCluster) check(t *testing.T) {
 	for id, e := range f.jobs {
 		for step := range nodesJobSteps {
@@ -438,27 +414,27 @@ func (f *testCluster) check(t *testing.T) {
 	}
 }
 
-// checkOnce looks at calls that must not be made twice: none was, by no job, were
-// it acknowledged or not, and not every job was in doubt.
+// checkOnce checks that no job repeated an unrepeatable call, and that at least one such
+// job completed.
 func (f *testCluster) checkOnce(t *testing.T) {
 	f.counter.mu.Lock()
 	defer f.counter.mu.Unlock()
 	for name, steps := range f.counter.calls {
 		for step, times := range steps {
 			if strings.HasPrefix(name, "once") && times > 1 {
-				t.Errorf("job %s made step %d, which must not be repeated, %d times", name, step, times)
+				t.Errorf("job %s made the unrepeatable step %d %d times", name, step, times)
 			}
 		}
 	}
 	done := slices.ContainsFunc(slices.Collect(maps.Values(f.jobs)), func(e ackedJob) bool { return e.kind == unrepeatable && !e.unknown })
 	if !done {
-		t.Error("no job came to its end whose calls must not be repeated")
+		t.Error("no job with unrepeatable calls completed")
 	}
 }
 
-// report logs what was done.
+// report logs statistics.
 func (f *testCluster) report(t *testing.T) {
-	answers, once, doubts := 0, 0, 0
+	answers, once, unknown := 0, 0, 0
 	for _, messages := range f.answered {
 		answers += messages
 	}
@@ -467,18 +443,18 @@ func (f *testCluster) report(t *testing.T) {
 			once++
 		}
 		if e.unknown {
-			doubts++
+			unknown++
 		}
 	}
-	t.Logf("a dead node was noticed after %s", summarize(f.detected))
-	t.Logf("%d kills, one restart of Postgres; %d jobs, %d of them not to be repeated, %d of those in doubt; %d messages, %d turns of sessions, %d published scripts; %d calls of clients with a session, %d times one moved; %d tries were made again",
-		f.kills, len(f.jobs), once, doubts, answers, f.sessions.Load(), f.scripts.Load(), f.sessionCalls.Load(), f.moves.Load(), f.retries.Load())
+	t.Logf("dead nodes were detected after %s", summarize(f.detected))
+	t.Logf("%d kills, one restart of Postgres; %d jobs, %d of them unrepeatable, %d with an unknown outcome; %d messages, %d turns of script sessions, %d published scripts; %d calls in MCP sessions, %d moves to another node; %d retries",
+		f.kills, len(f.jobs), once, unknown, answers, f.sessions.Load(), f.scripts.Load(), f.sessionCalls.Load(), f.moves.Load(), f.retries.Load())
 }
 
 // summarize formats the distribution of durations.
 func summarize(times []time.Duration) string {
 	if len(times) == 0 {
-		return "no time: it did not happen"
+		return "-"
 	}
 	slices.Sort(times)
 	return fmt.Sprintf("%s (median), %s (slowest), of %d", times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), len(times))
@@ -506,7 +482,7 @@ func (f *testCluster) checkHistory(t *testing.T, user string, messages int) {
 	first := messages - len(history.Entries)
 	for i, e := range history.Entries {
 		if e.User != messageText(user, first+i) {
-			t.Errorf("%s: kept %q where %q was said", user, e.User, messageText(user, first+i))
+			t.Errorf("history of %s: %q, want %q", user, e.User, messageText(user, first+i))
 		}
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// The stops of the tour of two nodes.
-
-// editUpstreams adds a server at one node, uses it at the other, and changes it there.
+// editUpstreams adds an upstream on one node, then uses and changes it on the other.
 func (o *twoNodes) editUpstreams(url string) {
 	o.Helper()
 	o.until("the server starts", func() bool {
@@ -20,11 +18,11 @@ func (o *twoNodes) editUpstreams(url string) {
 		return err == nil
 	})
 	o.until("the other node has it", func() bool { return strings.Contains(o.run(o.b, "upstream", "list"), "everything  connected") })
-	if said := o.run(o.b, "call", "everything.echo", "message=hello"); !strings.Contains(said, "Echo: hello") {
-		o.Errorf("called at the other node: %s", said)
+	if out := o.run(o.b, "call", "everything.echo", "message=hello"); !strings.Contains(out, "Echo: hello") {
+		o.Errorf("called on the other node: %s", out)
 	}
 	o.run(o.b, "upstream", "edit", "everything", "--expose", "echo")
-	o.until("the first node exposes what the other was told to", func() bool {
+	o.until("the first node exposes the tool", func() bool {
 		var answer json.RawMessage
 		err := (&crashServer{url: "http://" + o.a.address}).call("everything__echo", map[string]any{"message": "x"}, &answer)
 		return err == nil || strings.Contains(err.Error(), "unexpected end of JSON") // it has no structured content
@@ -34,12 +32,13 @@ func (o *twoNodes) editUpstreams(url string) {
 func (o *twoNodes) removeUpstream() {
 	o.Helper()
 	o.run(o.a, "upstream", "remove", "everything")
-	o.until("it is gone at the other node", func() bool { return strings.Contains(o.run(o.b, "upstream", "list"), "no upstreams") })
+	o.until("the other node has removed it", func() bool { return strings.Contains(o.run(o.b, "upstream", "list"), "no upstreams") })
 }
 
+// asksBack are the parameters of a call that asks its caller.
 const asksBack = `"name":"trigger-elicitation-request","arguments":{}`
 
-// begin begins a client's session with everything at one node.
+// begin starts an MCP session on one node, and returns clients of it on both.
 func (o *twoNodes) begin() (here, there *sessionClient) {
 	o.Helper()
 	here = &sessionClient{at: o.a, path: "/mcp/everything", caps: `{"elicitation":{}}`}
@@ -60,12 +59,12 @@ func (o *twoNodes) answerElsewhere() {
 		o.Fatal(err)
 	}
 	o.postNotification(there, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":{"action":"accept","content":{"name":"Ann","check":true}}}`)
-	if said := o.waitEvent(in, `"id":2`); !strings.Contains(said, "Name: Ann") {
-		o.Errorf("the call ended with %s", said)
+	if response := o.waitEvent(in, `"id":2`); !strings.Contains(response, "Name: Ann") {
+		o.Errorf("the call ended with %s", response)
 	}
 }
 
-// answerElsewhereModern does the same as a client of the newer protocol.
+// answerElsewhereModern does the same with the stateless protocol.
 func (o *twoNodes) answerElsewhereModern() {
 	o.Helper()
 	call := func(at *clusterNode, more string) json.RawMessage {
@@ -82,23 +81,23 @@ func (o *twoNodes) answerElsewhereModern() {
 		if err != nil {
 			o.Fatal(err)
 		}
-		said, err := result(answer)
+		raw, err := result(answer)
 		if err != nil {
 			o.Fatal(err)
 		}
-		return said
+		return raw
 	}
 	var asked struct {
 		RequestState  string
 		InputRequests map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(call(o.a, ""), &asked); err != nil || len(asked.InputRequests) != 1 {
-		o.Fatalf("asked %+v: %v", asked, err)
+		o.Fatalf("questions %+v: %v", asked, err)
 	}
 	for name := range asked.InputRequests {
-		said := call(o.b, `,"requestState":"`+asked.RequestState+`","inputResponses":{"`+name+`":{"action":"accept","content":{"name":"Bob","check":true}}}`)
-		if !strings.Contains(string(said), "Name: Bob") {
-			o.Errorf("the call ended with %s", said)
+		raw := call(o.b, `,"requestState":"`+asked.RequestState+`","inputResponses":{"`+name+`":{"action":"accept","content":{"name":"Bob","check":true}}}`)
+		if !strings.Contains(string(raw), "Name: Bob") {
+			o.Errorf("the call ended with %s", raw)
 		}
 	}
 }
@@ -110,8 +109,8 @@ func (o *twoNodes) cancelElsewhere() {
 	in := o.stream(here, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":600,"steps":6000},"_meta":{"progressToken":"p"}}}`)
 	o.waitEvent(in, "notifications/progress")
 	o.postNotification(there, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	if said := o.waitEvent(in, `"id":3`); !strings.Contains(said, "cancelled by the client") {
-		o.Errorf("the call ended with %s", said)
+	if response := o.waitEvent(in, `"id":3`); !strings.Contains(response, "cancelled by the client") {
+		o.Errorf("the call ended with %s", response)
 	}
 }
 
@@ -123,20 +122,20 @@ func (o *twoNodes) watchAndPublish() {
 	if err := client.begin(o.Context()); err != nil {
 		o.Fatal(err)
 	}
-	events, notes := o.open(o.a, "/api/v1/events?types=script.*", ""), o.open(o.a, "/mcp", client.id)
+	events, notifications := o.open(o.a, "/api/v1/events?types=script.*", ""), o.open(o.a, "/mcp", client.id)
 	hash := o.store(o.b, "hello.lua", `function describe() return { name = "hello", description = "Greets." } end
 function main() return "hello from a script" end`)
 	o.run(o.b, "script", "publish", hash)
-	o.waitEvent(notes, "notifications/tools/list_changed")
-	if said := o.waitEvent(events, `"hello"`); !strings.Contains(said, `"node":"bob"`) {
-		o.Errorf("the event does not say where: %s", said)
+	o.waitEvent(notifications, "notifications/tools/list_changed")
+	if event := o.waitEvent(events, `"hello"`); !strings.Contains(event, `"node":"bob"`) {
+		o.Errorf("the event does not name the node: %s", event)
 	}
-	if said := o.run(o.a, "call", "hello"); !strings.Contains(said, "hello from a script") {
-		o.Errorf("called at the other node: %s", said)
+	if out := o.run(o.a, "call", "hello"); !strings.Contains(out, "hello from a script") {
+		o.Errorf("called on the other node: %s", out)
 	}
 }
 
-// postElsewhere listens at one node, over the oldest transport, and posts to the other.
+// postElsewhere opens an HTTP+SSE stream on one node and posts to the other.
 func (o *twoNodes) postElsewhere() {
 	o.Helper()
 	in := o.open(o.a, "/mcp/sse", "")
@@ -148,22 +147,22 @@ func (o *twoNodes) postElsewhere() {
 	o.postNotification(there, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
 	o.waitEvent(in, `"id":1`)
 	o.postNotification(there, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","arguments":{}}}`)
-	if said := o.waitEvent(in, `"id":2`); !strings.Contains(said, "hello from a script") {
-		o.Errorf("the call ended with %s", said)
+	if response := o.waitEvent(in, `"id":2`); !strings.Contains(response, "hello from a script") {
+		o.Errorf("the call ended with %s", response)
 	}
 }
 
 // continueSession continues a session on the other node, with its variables.
 func (o *twoNodes) continueSession() {
 	o.Helper()
-	said, err := o.try(o.a, "x = 41\n", "repl")
-	_, rest, kept := strings.Cut(said, "--session ")
-	if err != nil || !kept {
-		o.Fatalf("%s: %v", said, err)
+	out, err := o.try(o.a, "x = 41\n", "repl")
+	_, rest, stored := strings.Cut(out, "--session ")
+	if err != nil || !stored {
+		o.Fatalf("%s: %v", out, err)
 	}
 	id, _, _ := strings.Cut(rest, " ")
-	if said, err = o.try(o.b, "return x + 1\n", "repl", "--session", strings.Trim(id, "`")); err != nil || !strings.HasPrefix(said, "42\n") {
-		o.Errorf("at the other node: %s, %v", said, err)
+	if out, err = o.try(o.b, "return x + 1\n", "repl", "--session", strings.Trim(id, "`")); err != nil || !strings.HasPrefix(out, "42\n") {
+		o.Errorf("on the other node: %s, %v", out, err)
 	}
 }
 
@@ -171,9 +170,9 @@ func (o *twoNodes) continueSession() {
 func (o *twoNodes) killANode() {
 	o.Helper()
 	hash := o.store(o.a, "slow.lua", `function main()
-  mcp.everything.echo { message = "begun" }
+  mcp.everything.echo { message = "started" }
   for step = 1, 20 do clock.sleep(100) end
-  return mcp.everything.echo { message = "over" }
+  return mcp.everything.echo { message = "done" }
 end`)
 	events := o.open(o.a, "/api/v1/events?types=tool.call_ended", "")
 	var started struct {
@@ -190,7 +189,7 @@ end`)
 		err := json.Unmarshal([]byte(o.run(o.b, "job", "poll", started.ID, "--json")), &polled)
 		return err == nil && len(polled.Completed) == 1
 	})
-	if j := polled.Completed[0]; j.Status != "complete" || !strings.Contains(string(j.Result), "over") {
+	if j := polled.Completed[0]; j.Status != "complete" || !strings.Contains(string(j.Result), "done") {
 		o.Errorf("the job ended %s with %s %+v", j.Status, j.Result, j.Error)
 	}
 	o.start(o.T, o.a)
@@ -208,26 +207,26 @@ func (o *twoNodes) revokeAKey() {
 		}
 		return strings.Fields(out[at:])[0]
 	}
-	boss := token("boss", "admin")
-	o.key = boss
-	guest := token("guest", "read")
+	admin := token("admin", "admin")
+	o.key = admin
+	reader := token("reader", "read")
 	status := func(key string) (status int) {
 		o.key = key
-		defer func() { o.key = boss }()
+		defer func() { o.key = admin }()
 		o.get(o.b, "/api/v1/nodes", func(r *http.Response) { status = r.StatusCode })
 		return status
 	}
-	o.until("the other node knows the key", func() bool { return status(guest) == http.StatusOK })
-	o.run(o.a, "key", "revoke", "guest")
-	o.until("the other node knows that it is over", func() bool { return status(guest) != http.StatusOK })
+	o.until("the other node knows the key", func() bool { return status(reader) == http.StatusOK })
+	o.run(o.a, "key", "revoke", "reader")
+	o.until("the other node refuses the key", func() bool { return status(reader) != http.StatusOK })
 }
 
 // tamper changes the time of an audit entry in the database. Verification on the other
 // node must detect it.
 func (o *twoNodes) tamper(store *db.DB) {
 	o.Helper()
-	if said := o.run(o.a, "audit", "verify"); !strings.Contains(said, "ann: ") || !strings.Contains(said, "bob: ") {
-		o.Errorf("chains: %s", said)
+	if out := o.run(o.a, "audit", "verify"); !strings.Contains(out, "ann: ") || !strings.Contains(out, "bob: ") {
+		o.Errorf("chains: %s", out)
 	}
 	err := store.Write(o.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(o.Context(), `UPDATE audit_log SET entry = replace(entry, '"seq":2,"at":"20', '"seq":2,"at":"19') WHERE node = 'bob' AND seq = 2`)
@@ -236,7 +235,7 @@ func (o *twoNodes) tamper(store *db.DB) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	if said, err := o.try(o.a, "", "audit", "verify"); err == nil || !strings.Contains(said, "bob") || !strings.Contains(said, "entry 2 was changed") {
-		o.Errorf("after the change: %s, %v", said, err)
+	if out, err := o.try(o.a, "", "audit", "verify"); err == nil || !strings.Contains(out, "bob") || !strings.Contains(out, "entry 2 was changed") {
+		o.Errorf("after the change: %s, %v", out, err)
 	}
 }

@@ -23,16 +23,16 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// twoNodes is a user of two nodes who switches the node after each request.
+// twoNodes is a client of two nodes.
 type twoNodes struct {
 	*testing.T
 	*testCluster
 	a, b *clusterNode
-	key  string // for the servers, once it takes one
+	key  string // API key; "" until the first is created
 }
 
-// TestTourOfTwoNodes starts work on one of two nodes and continues it on the other.
-func TestTourOfTwoNodes(t *testing.T) {
+// TestWorkOnTwoNodes starts work on one of two nodes and continues it on the other.
+func TestWorkOnTwoNodes(t *testing.T) {
 	if os.Getenv(nodesSeconds) == "" {
 		t.Skip("make nodes runs it: it starts several servers")
 	}
@@ -46,7 +46,7 @@ func TestTourOfTwoNodes(t *testing.T) {
 	}
 	o := &twoNodes{T: t, testCluster: f}
 	var starts sync.WaitGroup
-	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
+	for _, name := range []string{"ann", "bob"} { // both at once, on an empty database
 		c := &clusterNode{name: name, address: netguardtest.ReservedAddress(), run: 1}
 		f.nodes = append(f.nodes, c)
 		starts.Go(func() { f.start(t, c) })
@@ -85,39 +85,34 @@ func serveEverything(t *testing.T) (url string) {
 	return "http://127.0.0.1:" + port + "/mcp"
 }
 
-// try runs the program against a node.
+// try runs a command against a node and returns its output.
 func (o *twoNodes) try(at *clusterNode, input string, args ...string) (string, error) {
 	o.Helper()
-	path, err := exec.LookPath("luanette")
-	if err != nil {
-		o.Fatal(err)
-	}
-	cmd := exec.CommandContext(o.Context(), path, append(args, "--server", "http://"+at.address)...)
-	cmd.Dir, cmd.Stdin = o.folder, strings.NewReader(input)
-	cmd.Env = []string{"HOME=" + o.folder, "PATH=" + os.Getenv("PATH"), "LUANETTE_KEY=" + o.key}
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	cmd := program(o.Context(), o.folder, []string{"LUANETTE_KEY=" + o.key}, append(args, "--server", "http://"+at.address)...)
+	cmd.Stdin = strings.NewReader(input)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("%w: %s", err, &complaints)
+		err = fmt.Errorf("%w: %s", err, &stderr)
 	}
-	return string(out) + complaints.String(), err
+	return string(out) + stderr.String(), err
 }
 
-// run does the same, which must work.
+// run runs a command, which must succeed.
 func (o *twoNodes) run(at *clusterNode, args ...string) string {
 	o.Helper()
 	out, err := o.try(at, "", args...)
 	if err != nil {
-		o.Fatalf("luanette %s at %s: %v", strings.Join(args, " "), at.name, err)
+		o.Fatalf("luanette %s on %s: %v", strings.Join(args, " "), at.name, err)
 	}
 	return out
 }
 
-// until waits for another process.
-func (o *twoNodes) until(what string, holds func() bool) {
+// until waits until a condition holds in another process.
+func (o *twoNodes) until(condition string, holds func() bool) {
 	o.Helper()
-	clocktest.Await(o.T, holds, func() string { return "it does not come to pass that " + what })
+	clocktest.Await(o.T, holds, func() string { return "not yet: " + condition })
 }
 
 // awaitNodes checks the list of nodes that each running node reports.
@@ -128,17 +123,17 @@ func (o *twoNodes) awaitNodes(want ...string) {
 			continue
 		}
 		o.until(at.name+" is ready", func() bool { return status(o.Context(), at, "/ready") == http.StatusOK })
-		o.until(fmt.Sprintf("%s says that nodes are %q", at.name, want), func() bool {
-			var said struct {
+		o.until(fmt.Sprintf("%s lists the nodes %q", at.name, want), func() bool {
+			var list struct {
 				Nodes []struct{ Name, State string }
 			}
 			o.get(at, "/api/v1/nodes", func(r *http.Response) {
-				if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
+				if err := json.NewDecoder(r.Body).Decode(&list); err != nil {
 					o.Fatal(err)
 				}
 			})
 			var got []string
-			for _, n := range said.Nodes {
+			for _, n := range list.Nodes {
 				got = append(got, n.Name+" "+n.State)
 			}
 			slices.Sort(got)
@@ -147,7 +142,7 @@ func (o *twoNodes) awaitNodes(want ...string) {
 	}
 }
 
-// get asks a node, as the user.
+// get sends a GET request to a node.
 func (o *twoNodes) get(at *clusterNode, path string, read func(*http.Response)) {
 	o.Helper()
 	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, "http://"+at.address+path, nil)
@@ -166,7 +161,7 @@ func (o *twoNodes) get(at *clusterNode, path string, read func(*http.Response)) 
 	read(answer)
 }
 
-// stream makes a call whose answer comes as events.
+// stream sends a request whose response is an event stream.
 func (o *twoNodes) stream(v *sessionClient, body string) *sse.Reader {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
@@ -183,7 +178,7 @@ func (o *twoNodes) waitEvent(in *sse.Reader, text string) string {
 	for {
 		e, err := in.Next()
 		if err != nil {
-			o.Fatalf("no event has %s: %v", text, err)
+			o.Fatalf("no event contains %s: %v", text, err)
 		}
 		if strings.Contains(string(e.Data), text) {
 			return string(e.Data)
@@ -191,7 +186,7 @@ func (o *twoNodes) waitEvent(in *sse.Reader, text string) string {
 	}
 }
 
-// postNotification posts a notification.
+// postNotification posts a message that has no response.
 func (o *twoNodes) postNotification(v *sessionClient, body string) {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
@@ -201,11 +196,11 @@ func (o *twoNodes) postNotification(v *sessionClient, body string) {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusAccepted {
 		text, _ := io.ReadAll(answer.Body)
-		o.Errorf("%s at %s: %s %s", body, v.at.name, answer.Status, text)
+		o.Errorf("%s on %s: %s %s", body, v.at.name, answer.Status, text)
 	}
 }
 
-// open reads a stream of a node in the background until the test is over.
+// open opens an event stream of a node, which is closed when the test ends.
 func (o *twoNodes) open(at *clusterNode, path, session string) *sse.Reader {
 	o.Helper()
 	ctx, cancel := context.WithCancel(o.Context())

@@ -75,14 +75,13 @@ var (
 	storyFlags = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| &$`)
 )
 
-// normalize is a command without remarks and quotes, and without what stories add to say
-// which server or folder they mean.
+// normalize removes comments and quotes from a command, and the flags that stories add.
 func normalize(command string) string {
 	command = strings.NewReplacer(`"`, "", "'", "").Replace(comment.ReplaceAllString(strings.TrimSpace(command), ""))
 	return storyFlags.ReplaceAllString(command, "")
 }
 
-// checkCommand reads a command as the program does, and runs nothing.
+// checkCommand parses a command line without running it.
 func checkCommand(t *testing.T, command string) error {
 	t.Helper()
 	words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+comment.ReplaceAllString(command, "")).Output()
@@ -92,7 +91,7 @@ func checkCommand(t *testing.T, command string) error {
 	return parseWords(strings.Split(strings.TrimSpace(string(words)), "\n"))
 }
 
-// parseWords reads the words of a command.
+// parseWords parses the words of a command.
 func parseWords(words []string) error {
 	parser, err := kong.New(&cli{}, kong.Name("luanette"), kong.Exit(func(int) {}))
 	if err == nil {
@@ -101,7 +100,7 @@ func parseWords(words []string) error {
 	return err
 }
 
-// codeBlock is the only one of a language on a page.
+// codeBlock returns the only code block of a page in a language.
 func codeBlock(t *testing.T, page, language string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(read(t, page), "```"+language+"\n")
@@ -112,8 +111,8 @@ func codeBlock(t *testing.T, page, language string) string {
 	return text
 }
 
-// TestUnit has systemd itself look at the unit of docs/operate.md, and the program at
-// what it is started with.
+// TestUnit checks the systemd unit in docs/operate.md with systemd-analyze, and the command
+// in it.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	unit := codeBlock(t, "docs/operate.md", "ini")
@@ -126,7 +125,7 @@ func TestUnit(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd is not installed (make system, or Debian's package systemd): it did not look at the unit")
+		t.Skip("systemd-analyze is not installed (make system, or Debian's package systemd)")
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -137,14 +136,14 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput()
-	if err != nil || strings.Contains(string(said), "luanette.service:") {
-		t.Errorf("systemd-analyze: %v\n%s", err, said)
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "luanette.service:") {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
 	}
 }
 
-// TestContainer looks at the container file of docs/operate.md: what it builds, with
-// what, and how that is started.
+// TestContainer checks the container file in docs/operate.md: its Go version, its build
+// command and its entry point.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	known := strings.Fields("FROM WORKDIR COPY RUN USER VOLUME EXPOSE ENTRYPOINT")
@@ -155,7 +154,7 @@ func TestContainer(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(known, word) || rest == "" {
-			t.Errorf("%q is no instruction", line)
+			t.Errorf("%q is not an instruction", line)
 		}
 		found[word] += rest + "\n"
 	}
@@ -170,12 +169,12 @@ func TestContainer(t *testing.T) {
 	if err := parseWords(entry); err != nil {
 		t.Errorf("%v: %v", entry, err)
 	}
-	// The build is planned to its end, without compiling.
+	// -n prints the commands of the build without running them.
 	build := strings.Replace(strings.TrimSpace(found["RUN"]), "-o "+entry[0], "-n -o "+filepath.Join(t.TempDir(), "luanette"), 1)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", build)
 	cmd.Dir = "../.."
-	if said, err := cmd.CombinedOutput(); err != nil || !strings.Contains(build, "-n -o") {
-		t.Errorf("%s: %v\n%.2000s", build, err, said)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(build, "-n -o") {
+		t.Errorf("%s: %v\n%.2000s", build, err, out)
 	}
 	if !strings.Contains(found["COPY"], "--from=build "+entry[0]+" "+entry[0]+"\n") {
 		t.Errorf("%s is not copied: %s", entry[0], found["COPY"])

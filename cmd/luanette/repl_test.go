@@ -22,7 +22,7 @@ func TestIncomplete(t *testing.T) {
 		"if x then":                     true,
 		"f(1,":                          true,
 		"s = [[one":                     true,
-		"x = = 1":                       false, // it never will be
+		"x = = 1":                       false, // more input does not make it valid
 		"return 'a":                     false,
 		"for i = 1, 2 do print(i) end":  false,
 		"t = {\n  a = 1,":               true,
@@ -51,7 +51,7 @@ func TestContinuing(t *testing.T) {
 	}
 }
 
-// startREPL starts a repl with a server of its own.
+// startREPL starts a REPL with a server in this process.
 func startREPL(t *testing.T) (*repl, *strings.Builder) {
 	t.Helper()
 	home := t.TempDir()
@@ -73,7 +73,7 @@ func startREPL(t *testing.T) (*repl, *strings.Builder) {
 	return r, &out
 }
 
-func TestCompleteKnowsTheSession(t *testing.T) {
+func TestCompletionInASession(t *testing.T) {
 	t.Parallel()
 	r, _ := startREPL(t)
 	if err := r.take(t.Context(), "melody = {notes = {}, name = 'a', ['not a name'] = 1} melt = 1"); err != nil {
@@ -116,7 +116,7 @@ func (s *scriptedInput) Prompt(string) (string, error) {
 func (s *scriptedInput) Remember(line string) { s.remembered = append(s.remembered, line) }
 func (s *scriptedInput) Close() error         { return nil }
 
-func TestInterruptDropsWhatIsTyped(t *testing.T) {
+func TestInterruptDiscardsInput(t *testing.T) {
 	t.Parallel()
 	r, out := startREPL(t)
 	typed := &scriptedInput{lines: []string{"function f()", "^C", "", "7", "/help", "g(", "1"}}

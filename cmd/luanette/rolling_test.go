@@ -29,7 +29,7 @@ type balancer struct {
 	ready map[*clusterNode]bool
 }
 
-// poll asks every node whether it is ready, again and again until ctx ends.
+// poll polls /ready of every node until ctx ends.
 func (b *balancer) poll(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, c := range b.nodes {
@@ -38,11 +38,11 @@ func (b *balancer) poll(ctx context.Context) {
 			b.ready[c] = ok
 			b.mu.Unlock()
 		}
-		_ = clock.Real().Sleep(ctx, 20*time.Millisecond) // as often as balancers ask, and more
+		_ = clock.Real().Sleep(ctx, 20*time.Millisecond) // more often than real balancers
 	}
 }
 
-// status is what a node answers at a path; zero for nothing.
+// status returns the status of a GET request; zero if there is no response.
 func status(ctx context.Context, c *clusterNode, path string) int {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func status(ctx context.Context, c *clusterNode, path string) int {
 	return answer.StatusCode
 }
 
-// pick is a node that is ready, as far as is known.
+// pick returns a node that was ready at the last poll.
 func (b *balancer) pick(ctx context.Context) *clusterNode {
 	picked := b.nodes[0]
 	clocktest.Poll(ctx, func() bool {
@@ -77,7 +77,7 @@ func (b *balancer) pick(ctx context.Context) *clusterNode {
 	return picked
 }
 
-// awaitReady waits until a node is known to be ready, or not to be.
+// awaitReady waits until the balancer has polled a state of a node.
 func (b *balancer) awaitReady(t *testing.T, c *clusterNode, ready bool) {
 	t.Helper()
 	clocktest.Await(t, func() bool {
@@ -95,7 +95,7 @@ func TestRollingRestart(t *testing.T) {
 		t.Skip("make nodes runs it: it starts several servers")
 	}
 	t.Parallel()
-	f := startCluster(t, "shutdown_delay = \"6s\"") // longer than anything here stands still
+	f := startCluster(t, "shutdown_delay = \"6s\"") // longer than a poll takes on a busy machine
 	b := &balancer{nodes: f.nodes, ready: map[*clusterNode]bool{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -114,7 +114,7 @@ func TestRollingRestart(t *testing.T) {
 					t.Errorf("%s at %s: %v", what, at.name, err)
 				}
 				served.Add(1)
-				_ = clock.Real().Sleep(ctx, 5*time.Millisecond) // as clients that have other things to do
+				_ = clock.Real().Sleep(ctx, 5*time.Millisecond) // between the requests of a client
 			}
 		})
 	}
@@ -134,10 +134,10 @@ func TestRollingRestart(t *testing.T) {
 	}
 	stop()
 	all.Wait()
-	t.Logf("%d requests were served while %d nodes were replaced", served.Load(), len(f.nodes))
+	t.Logf("%d requests were served while %d nodes were restarted", served.Load(), len(f.nodes))
 }
 
-// restart stops a node as an operator would, and starts it again.
+// restart stops a node with SIGTERM and starts it again.
 func (f *testCluster) restart(t *testing.T, b *balancer, c *clusterNode) {
 	t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -145,30 +145,30 @@ func (f *testCluster) restart(t *testing.T, b *balancer, c *clusterNode) {
 	}
 	b.awaitReady(t, c, false)
 	if got := status(t.Context(), c, "/ready"); got != http.StatusServiceUnavailable {
-		t.Errorf("%s answers %d at /ready after it was asked to stop", c.name, got)
+		t.Errorf("%s: /ready is %d after SIGTERM", c.name, got)
 	}
 	if err := evalAt(c, "return 1"); err != nil {
-		t.Errorf("%s is not ready, and serves nothing any more: %v", c.name, err)
+		t.Errorf("%s does not serve during the shutdown delay: %v", c.name, err)
 	}
-	said := <-c.output
+	output := <-c.output
 	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("%s ended with %v:\n%s", c.name, err, said)
+		t.Errorf("%s ended with %v:\n%s", c.name, err, output)
 	}
-	if strings.Contains(said, "ERROR") { // to stop is nothing to be looked at
-		t.Errorf("%s says:\n%s", c.name, said)
+	if strings.Contains(output, "ERROR") { // a stop is not an error
+		t.Errorf("%s logged an error:\n%s", c.name, output)
 	}
 	f.start(t, c)
 	b.awaitReady(t, c, true)
 }
 
-// evalAt evaluates code at a node.
+// evalAt evaluates code on a node.
 func evalAt(c *clusterNode, code string) error {
 	s := &crashServer{url: "http://" + c.address}
 	var answer struct{ Result json.RawMessage }
 	return s.call("lua_eval", map[string]any{"code": code}, &answer)
 }
 
-// sayAt says something to a node, and sees that it is answered.
+// sayAt sends a chat message to a node and checks the answer.
 func sayAt(ctx context.Context, c *clusterNode, n int) error {
 	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "ann", "message": messageText("ann", n)})
 	if err != nil {

@@ -444,7 +444,7 @@ func testGraph(t *testing.T, m *music) {
 		`tug = graph`:         "did you mean tag?",
 		`tag = `:              "a value is expected",
 		`(tag = graph`:        "not closed",
-		`tag = graph creator`: "goes on where it should end",
+		`tag = graph creator`: "unexpected text after the end",
 		`tag = "graph`:        "not closed",
 		`size ~ 3`:            "cannot be compared",
 		`tag < 3`:             "cannot be compared",
