@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// TestAttackSSRF asks for places that a model has no business with, though every
+// TestAttackSSRF connects to addresses that are not on the public internet, while every
 // public host is allowed. None of them may be dialled.
 func TestAttackSSRF(t *testing.T) {
 	t.Parallel()
@@ -31,11 +31,11 @@ func TestAttackSSRF(t *testing.T) {
 		}
 	}
 	if text := h.call("mcp_list_upstreams", map[string]any{}, nil); !strings.Contains(text, `"total":0`) {
-		t.Errorf("somebody was connected: %s", text)
+		t.Errorf("an upstream was added: %s", text)
 	}
 }
 
-// TestAttackRedirect has an allowed server send us elsewhere.
+// TestAttackRedirect connects to an allowed server that redirects to another one.
 func TestAttackRedirect(t *testing.T) {
 	t.Parallel()
 	inside := newToolServer(t)
@@ -50,12 +50,12 @@ func TestAttackRedirect(t *testing.T) {
 	}
 }
 
-// TestAttackCommand tries to have a program started by everybody who must not:
-// a client, a script in either language, and the chat's registry of servers.
+// TestAttackCommand tries to start a program as a client, from a script in either
+// language, and through the chat's registry of servers.
 func TestAttackCommand(t *testing.T) {
 	t.Parallel()
 	h, end := serve(t, `keys.root = { env = "ROOT", scopes = ["admin"] }`, config.Environment{"ROOT": "root-token"})
-	key := map[string]string{"Authorization": "Bearer root-token"}
+	key := bearing("root-token")
 	mark := filepath.Join(t.TempDir(), "started")
 	spec := map[string]any{"namespace": "x", "url": "http://127.0.0.1:1/", "command": "touch", "args": []string{mark}, "transport": "stdio"}
 	tries := map[string]string{
@@ -79,7 +79,8 @@ func TestAttackCommand(t *testing.T) {
 	}
 }
 
-// TestAttackTokenPassthrough looks for a client's credentials at the server behind.
+// TestAttackTokenPassthrough looks for a client's credentials in the requests that an
+// upstream receives.
 func TestAttackTokenPassthrough(t *testing.T) {
 	t.Parallel()
 	n := newToolServer(t)
@@ -89,26 +90,26 @@ func TestAttackTokenPassthrough(t *testing.T) {
 	}
 	h.awaitAs(mine, "call_tool", map[string]any{"name": "n.echo", "arguments": map[string]string{"text": "hello"}}, "hello")
 	if seen := n.headers(); seen == "" || strings.Contains(seen, "clients-own") {
-		t.Errorf("the server behind saw %s", seen)
+		t.Errorf("the upstream received %s", seen)
 	}
 }
 
-// TestAttackHandleHijack uses one key's session with another.
+// TestAttackHandleHijack uses a session of one key with another key.
 func TestAttackHandleHijack(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, `
 keys.ann = { env = "ANN", scopes = ["mcp"] }
 keys.bob = { env = "BOB", scopes = ["mcp"] }
 `, config.Environment{"ANN": "ann-token", "BOB": "bob-token"})
-	ann, bob := map[string]string{"Authorization": "Bearer ann-token"}, map[string]string{"Authorization": "Bearer bob-token"}
+	ann, bob := bearing("ann-token"), bearing("bob-token")
 	opened := h.call("session_create", map[string]any{}, ann)
 	id := sessionID(opened)
 	if id == "" || len(id) < 20 {
-		t.Fatalf("no session, or one that can be guessed: %s", opened)
+		t.Fatalf("no session, or a short id: %s", opened)
 	}
 	h.call("lua_eval", map[string]any{"code": `secret = "of ann"`, "session_id": id}, ann)
 	if text := h.call("lua_eval", map[string]any{"code": `return secret`, "session_id": id}, ann); !strings.Contains(text, "of ann") {
-		t.Fatalf("ann herself: %s", text)
+		t.Fatalf("ann's own session: %s", text)
 	}
 	if text := h.call("lua_eval", map[string]any{"code": `return secret`, "session_id": id}, bob); strings.Contains(text, "of ann") {
 		t.Errorf("bob reads ann's session: %s", text)
@@ -118,7 +119,8 @@ keys.bob = { env = "BOB", scopes = ["mcp"] }
 	}
 }
 
-// TestAttackFileByReference has a model refer to a file in a header.
+// TestAttackFileByReference puts references to a file and a variable into headers, as a
+// model can.
 func TestAttackFileByReference(t *testing.T) {
 	t.Parallel()
 	n := newToolServer(t)
@@ -130,6 +132,6 @@ func TestAttackFileByReference(t *testing.T) {
 	h.call("mcp_connect", map[string]any{"namespace": "n", "url": n.URL + "/mcp", "headers": map[string]string{"X-A": "${file:" + file + "}", "X-B": "${env:TOKEN}"}}, nil)
 	h.await("mcp_status", map[string]any{"namespace": "n"}, `"state":"connected"`)
 	if seen := n.headers(); seen == "" || strings.Contains(seen, "s3cret") {
-		t.Errorf("the server was told: %s", seen)
+		t.Errorf("the server received %s", seen)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 )
 
-// events is what the stream of events tells those who come late: all that is
-// remembered. It never ends, so it is read until it falls silent.
+// events returns all stored events. Their stream never ends, so it is read until no more
+// events arrive for a while.
 func events(h *program, headers map[string]string) string {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()

@@ -13,14 +13,14 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// careless is a tool server that reads requests as many do: keys in any letters, and
-// of two the last. It has a tool that looks, and one that wipes, and gives everybody
-// the tasks it has.
+// careless is a tool server that reads requests as many do: the case of keys does not
+// matter, and of two equal keys the last counts. It has a tool that only reads, a tool
+// that deletes, and lists its tasks to every client.
 type careless struct {
 	*httptest.Server
 	mu     sync.Mutex
 	called []string // tools, and methods about tasks
-	tasks  int      // calls that wanted to be one
+	tasks  int      // calls that asked for a task
 }
 
 func newCareless(t *testing.T) *careless {
@@ -56,7 +56,7 @@ func (c *careless) serve(w http.ResponseWriter, r *http.Request) {
 			c.tasks++
 		}
 		c.mu.Unlock()
-		result = `{"content":[{"type":"text","text":"done: ` + ask.Params.Name + `"}],"tasks":[{"taskId":"of-somebody"}]}`
+		result = `{"content":[{"type":"text","text":"done: ` + ask.Params.Name + `"}],"tasks":[{"taskId":"of-another-user"}]}`
 	case "ping":
 		result = `{}`
 	}
@@ -74,7 +74,7 @@ func (c *careless) seen() (called []string, tasks int) {
 	return slices.Clone(c.called), c.tasks
 }
 
-// raw asks the endpoint of one server with params as they are written.
+// raw sends a request with these params, unchanged, to the endpoint of one server.
 func (h *program) raw(key, method, name, params string) string {
 	h.t.Helper()
 	_, text := h.ask(http.MethodPost, "/mcp/probe", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+
@@ -83,8 +83,9 @@ func (h *program) raw(key, method, name, params string) string {
 	return text
 }
 
-// ajar is a program before a careless server, with a policy and keys of several sizes.
-func ajar(t *testing.T) (*program, *careless) {
+// serveCareless starts the program with a careless upstream, a policy, and keys with
+// different rights.
+func serveCareless(t *testing.T) (*program, *careless) {
 	c := newCareless(t)
 	h, _ := serve(t, `
 [upstreams.probe]
@@ -109,15 +110,16 @@ tools = ["probe.look", "script_*", "lua_*"]
 	return h, c
 }
 
+// bearing returns the header of a request with that key.
 func bearing(token string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + token}
 }
 
-// TestAttackTwoNames calls a tool that is allowed in words that the server behind reads
-// as the name of one that is not.
+// TestAttackTwoNames calls an allowed tool with params in which the upstream may find the
+// name of another one.
 func TestAttackTwoNames(t *testing.T) {
 	t.Parallel()
-	h, c := ajar(t)
+	h, c := serveCareless(t)
 	for _, key := range []string{"plain-token", "narrow-token"} {
 		for _, params := range []string{
 			`"name":"wipe","arguments":{}`,
@@ -138,52 +140,52 @@ func TestAttackTwoNames(t *testing.T) {
 			}
 		}
 		if text := h.raw(key, "tools/call", "look", `"name":"look","arguments":{"Name":"a","name":"b"}`); !strings.Contains(text, "done: look") {
-			t.Errorf("%s: what a tool takes is its own affair: %s", key, text)
+			t.Errorf("%s: arguments may have any keys: %s", key, text)
 		}
 	}
 	if called, _ := c.seen(); slices.ContainsFunc(called, func(call string) bool { return call != "tools/call look" }) || len(called) != 2 {
-		t.Errorf("the server was asked to %q", called)
+		t.Errorf("the upstream received %q", called)
 	}
 }
 
-// TestAttackTasksOfOthers looks for tasks at a server that has one connection for all
-// of us.
+// TestAttackTasksOfOthers asks for tasks of an upstream whose one connection serves all
+// users.
 func TestAttackTasksOfOthers(t *testing.T) {
 	t.Parallel()
-	h, c := ajar(t)
+	h, c := serveCareless(t)
 	for _, key := range []string{"plain-token", "narrow-token"} {
 		for _, method := range []string{"tasks/list", "tasks/result"} {
-			if text := h.raw(key, method, "", `"taskId":"of-somebody"`); strings.Contains(text, "done") || strings.Contains(text, "taskId") || !strings.Contains(text, `"error"`) {
+			if text := h.raw(key, method, "", `"taskId":"of-another-user"`); strings.Contains(text, "done") || strings.Contains(text, "taskId") || !strings.Contains(text, `"error"`) {
 				t.Errorf("%s, %s: %s", key, method, text)
 			}
 		}
 		if text := h.raw(key, "tools/call", "look", `"name":"look","arguments":{},"task":{"ttl":1000}`); !strings.Contains(text, "done: look") {
-			t.Errorf("%s: a call that wants to be a task is a call: %s", key, text)
+			t.Errorf("%s: a call that asks for a task must be an ordinary call: %s", key, text)
 		}
 	}
-	if text := h.raw("narrow-token", "x/unheard", "", `"x":1`); !strings.Contains(text, "some tools only") {
-		t.Errorf("a method nobody knows, by who has one tool: %s", text)
+	if text := h.raw("narrow-token", "x/unknown", "", `"x":1`); !strings.Contains(text, "some tools only") {
+		t.Errorf("an unknown method with a key for some tools: %s", text)
 	}
 	if called, tasks := c.seen(); tasks != 0 || slices.Contains(called, "tasks/list ") || slices.Contains(called, "tasks/result ") {
-		t.Errorf("the server was asked to %q, %d as tasks", called, tasks)
+		t.Errorf("the upstream received %q, %d as tasks", called, tasks)
 	}
 }
 
-// TestAttackPublishedOver puts a script in the place of somebody else's, whom more is
-// allowed: whoever calls the tool runs it with rights of their own.
+// TestAttackPublishedOver replaces a published script of a user with more rights: callers
+// of the tool would run it with their own rights.
 func TestAttackPublishedOver(t *testing.T) {
 	t.Parallel()
-	h, _ := ajar(t)
-	publish := func(key, says string) string {
-		stored := h.call("script_store", map[string]any{"content": "function describe() return {name = 'report', description = 'Reports.', params = {}} end\nfunction main() return '" + says + "' end"}, bearing(key))
-		return h.call("script_publish", map[string]any{"script_hash": called(`"hash":"([0-9a-f]+)"`, stored)}, bearing(key))
+	h, _ := serveCareless(t)
+	publish := func(key, output string) string {
+		stored := h.call("script_store", map[string]any{"content": "function describe() return {name = 'report', description = 'Reports.', params = {}} end\nfunction main() return '" + output + "' end"}, bearing(key))
+		return h.call("script_publish", map[string]any{"script_hash": submatch(`"hash":"([0-9a-f]+)"`, stored)}, bearing(key))
 	}
 	if text := publish("root-token", "of root"); !strings.Contains(text, "is now a tool") {
 		t.Fatal(text)
 	}
 	for what, text := range map[string]string{
 		"published over it": publish("narrow-token", "evil"),
-		"took it away":      h.call("script_unpublish", map[string]any{"name": "report"}, bearing("narrow-token")),
+		"removed it":        h.call("script_unpublish", map[string]any{"name": "report"}, bearing("narrow-token")),
 		"by a script":       h.call("lua_eval", map[string]any{"code": `return mcp.script_unpublish{name = "report"}`}, bearing("plain-token")),
 	} {
 		if !strings.Contains(text, "published by another user") {
@@ -191,30 +193,29 @@ func TestAttackPublishedOver(t *testing.T) {
 		}
 	}
 	if text := h.call("report", map[string]any{}, bearing("root-token")); !strings.Contains(text, "of root") {
-		t.Errorf("it is not what it was: %s", text)
+		t.Errorf("the published script was replaced: %s", text)
 	}
 	if text := h.call("script_unpublish", map[string]any{"name": "report"}, bearing("root-token")); !strings.Contains(text, "no longer a tool") {
 		t.Fatal(text)
 	}
 	if text := publish("plain-token", "of plain"); !strings.Contains(text, "is now a tool") {
-		t.Errorf("a name that is free: %s", text)
+		t.Errorf("an unused name: %s", text)
 	}
 	if text := publish("root-token", "of root again"); !strings.Contains(text, "is now a tool") {
 		t.Errorf("an administrator: %s", text)
 	}
 }
 
-// TestAttackLooksAround has a key for some tools list what everybody has stored, and
-// leave something there.
+// TestAttackLooksAround lists and writes stored contents with a key for some tools only.
 func TestAttackLooksAround(t *testing.T) {
 	t.Parallel()
-	h, _ := ajar(t)
-	status, kept := h.ask(http.MethodPost, "/cas", "a secret of the server", bearing("plain-token"))
+	h, _ := serveCareless(t)
+	status, created := h.ask(http.MethodPost, "/cas", "a secret of the server", bearing("plain-token"))
 	if status != http.StatusCreated {
-		t.Fatalf("%d %s", status, kept)
+		t.Fatalf("%d %s", status, created)
 	}
 	var content struct{ Hash string }
-	if err := json.Unmarshal([]byte(kept), &content); err != nil {
+	if err := json.Unmarshal([]byte(created), &content); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -223,7 +224,7 @@ func TestAttackLooksAround(t *testing.T) {
 	}{
 		{http.MethodGet, "/artifacts", http.StatusForbidden},
 		{http.MethodPost, "/cas", http.StatusForbidden},
-		{http.MethodGet, "/cas/" + content.Hash, http.StatusOK}, // who knows its hash was told it
+		{http.MethodGet, "/cas/" + content.Hash, http.StatusOK}, // a hash cannot be guessed
 	} {
 		if status, text := h.ask(c.method, c.path, "x", bearing("narrow-token")); status != c.want {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, status, text, c.want)

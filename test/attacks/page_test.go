@@ -10,8 +10,8 @@ import (
 
 var link = regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`")
 
-// TestThePage holds docs/security-attacks.md to the tests: every test it names is
-// there, every row names one, and every test of this package is on it.
+// TestThePage compares docs/security-attacks.md with the tests: every test it names
+// exists, every row names one, and every test of this package is on it.
 func TestThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/security-attacks.md")

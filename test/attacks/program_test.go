@@ -1,6 +1,6 @@
-// Package attacks plays the attacks of docs/security-attacks.md against the
-// program as it really is, one test per row. Rows whose defence is a package's
-// own are played there; page_test.go holds the table to all of them.
+// Package attacks performs the attacks of docs/security-attacks.md against the whole
+// program, one test per row. Other rows have their tests in the package that protects
+// against them; page_test.go checks that the page names all of them.
 package attacks
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/luanette/luanette/internal/server"
 )
 
-// program is the whole program, serving.
+// program is a running server.
 type program struct {
 	t    *testing.T
 	url  string
@@ -34,7 +34,7 @@ type program struct {
 	log  *log
 }
 
-// log collects standard error and tells where the server is.
+// log collects standard error and finds the address of the server in it.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -63,24 +63,24 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// note adds what was told elsewhere.
+// note adds a line.
 func (l *log) note(text string) { _, _ = l.Write([]byte(text + "\n")) }
 
-// await waits until something is said.
+// await waits until the log contains a text.
 func (l *log) await(t *testing.T, what string) {
 	t.Helper()
 	late := time.After(time.Minute)
 	for {
 		l.mu.Lock()
-		said, more := bytes.Contains(l.text.Bytes(), []byte(what)), l.more
+		found, more := bytes.Contains(l.text.Bytes(), []byte(what)), l.more
 		l.mu.Unlock()
-		if said {
+		if found {
 			return
 		}
 		select {
 		case <-more:
 		case <-late:
-			t.Fatalf("%q was never said:\n%s", what, l)
+			t.Fatalf("%q was never logged:\n%s", what, l)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve starts the program with a configuration. What it returns ends it early.
+// serve starts the program with a configuration. It ends with the test, or with end.
 func serve(t *testing.T, text string, env config.Environment) (h *program, end func()) {
 	t.Helper()
 	folder := t.TempDir()
@@ -120,7 +120,7 @@ func serve(t *testing.T, text string, env config.Environment) (h *program, end f
 	select {
 	case h.url = <-h.log.at:
 	case err := <-ended:
-		t.Fatalf("it did not listen: %v\n%s", err, h.log)
+		t.Fatalf("the server did not start: %v\n%s", err, h.log)
 	}
 	return h, end
 }
@@ -136,7 +136,7 @@ func (h *program) ask(method, path, body string, headers map[string]string) (int
 	return answer.StatusCode, text
 }
 
-// call calls one of our tools as a client does, and returns all it answers.
+// call calls a tool as an MCP client does, and returns the whole answer.
 func (h *program) call(tool string, args any, headers map[string]string) string {
 	h.t.Helper()
 	raw, err := json.Marshal(args)
@@ -152,13 +152,13 @@ func (h *program) call(tool string, args any, headers map[string]string) string 
 	return text
 }
 
-// await calls a tool until its answer holds a text.
+// await calls a tool until its answer contains a text.
 func (h *program) await(tool string, args any, want string) string {
 	h.t.Helper()
 	return h.awaitAs(nil, tool, args, want)
 }
 
-// awaitAs does so with headers of its own.
+// awaitAs is await with headers.
 func (h *program) awaitAs(headers map[string]string, tool string, args any, want string) string {
 	h.t.Helper()
 	var text string
@@ -178,10 +178,10 @@ type toolServer struct {
 
 func newToolServer(t *testing.T) *toolServer {
 	tools := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
-	type said struct {
+	type input struct {
 		Text string `json:"text"`
 	}
-	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, said, error) {
+	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, input, error) {
 		return nil, in, nil
 	})
 	n := &toolServer{}
@@ -196,7 +196,7 @@ func newToolServer(t *testing.T) *toolServer {
 	return n
 }
 
-// headers is all it was sent, as text.
+// headers returns all received headers as text.
 func (n *toolServer) headers() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,24 +16,24 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// names are all that this program can look up.
+// names answers all DNS lookups of this test binary.
 var names = netguardtest.InterceptDNS()
 
-var owner = map[string]string{"Authorization": "Bearer owners-token"}
+var owner = bearing("owners-token")
 
-// withKey is a configuration in which the owner has a key.
+// withKey adds the key of the owner to a configuration.
 func withKey(text string) (string, config.Environment) {
 	return "keys.owner = { env = \"OWNER\", scopes = [\"admin\"] }\n" + text, config.Environment{"OWNER": "owners-token"}
 }
 
-// TestAttackDNSRebinding has a name that passes every check lead into a private
-// network when it is dialled, by every way on which others may have us connect.
+// TestAttackDNSRebinding uses a name that passes every check and resolves to a private
+// address when it is dialled, in every setting and call that takes an address.
 func TestAttackDNSRebinding(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
-		text  string // with %[1]s for the name and port
-		use   func(h *program, at string) (told string)
-		tells string // where it is refused
+		text string // with %[1]s for the name and port
+		use  func(h *program, at string) (output string)
+		want string // in the output or the log
 	}{
 		"mcp_connect": {`mcp.allowed_hosts = ["*"]`, func(h *program, at string) string {
 			return h.call("mcp_connect", map[string]any{"namespace": "n", "url": "https://" + at + "/mcp", "wait_ms": 0}, owner)
@@ -46,18 +46,18 @@ func TestAttackDNSRebinding(t *testing.T) {
 		}, "private network"},
 		"servers of a chat": {"", func(h *program, at string) string {
 			h.ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", `{"id":"x","name":"x","url":"http://`+at+`/mcp","enabled":true}`, owner)
-			_, told := h.ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "", owner)
-			return told
+			_, output := h.ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "", owner)
+			return output
 		}, "private network"},
 		"webhooks": {"chat.base_url = \"http://127.0.0.1:1\"\nchat.provider = \"openai\"\nchat.model = \"m\"", func(h *program, at string) string {
-			_, told := h.ask(http.MethodPost, "/api/v1/chat/callback", `{"client_id":"o","user_id":"u","message":"hello","progress_callback_url":"http://`+at+`/hook"}`, owner)
-			return told
+			_, output := h.ask(http.MethodPost, "/api/v1/chat/callback", `{"client_id":"o","user_id":"u","message":"hello","progress_callback_url":"http://`+at+`/hook"}`, owner)
+			return output
 		}, "private network"},
 		"keys of an issuer": {"[issuers.x]\nissuer = \"https://%[1]s\"\njwks = \"https://%[1]s/keys\"\naudience = \"a\"", func(h *program, at string) string {
 			part := base64.RawURLEncoding.EncodeToString
 			token := part([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + part(fmt.Appendf(nil, `{"iss":"https://%s","aud":"a","exp":%d}`, at, time.Now().Add(time.Hour).Unix())) + "." + part([]byte("signed"))
-			_, told := h.ask(http.MethodGet, "/api/v1/me", "", map[string]string{"Authorization": "Bearer " + token})
-			return told
+			_, output := h.ask(http.MethodGet, "/api/v1/me", "", map[string]string{"Authorization": "Bearer " + token})
+			return output
 		}, "private network"},
 		"the http module": {`scripts.http_hosts = ["*.rebind.example"]`, func(h *program, at string) string {
 			return h.call("lua_eval", map[string]any{"code": fmt.Sprintf(`return http.get(%q)`, "http://"+at)}, owner)
@@ -74,7 +74,7 @@ func TestAttackDNSRebinding(t *testing.T) {
 			text, env := withKey(strings.ReplaceAll(way.text, "%[1]s", at))
 			h, _ := serve(t, text, env)
 			h.log.note(way.use(h, at))
-			h.log.await(t, way.tells)
+			h.log.await(t, way.want)
 			if seen := inside.Requests(); seen != "" {
 				t.Errorf("%s was reached: %s", inside.Addr, seen)
 			}
@@ -82,16 +82,16 @@ func TestAttackDNSRebinding(t *testing.T) {
 	}
 }
 
-// TestAttackDNSRebindingOfLogins has what tool servers say of their authorization
-// servers lead into a private network, at each step of a login.
+// TestAttackDNSRebindingOfLogins uses tool servers whose metadata names authorization
+// servers in a private network, for each step of a login.
 func TestAttackDNSRebindingOfLogins(t *testing.T) {
 	t.Parallel()
 	for title, lead := range map[string]func(site *oauthtest.Site, inside string){
 		"authorization server": func(site *oauthtest.Site, inside string) {
-			site.Protected = func(said map[string]any) { said["authorization_servers"] = []string{inside} }
+			site.Protected = func(metadata map[string]any) { metadata["authorization_servers"] = []string{inside} }
 		},
 		"token endpoint": func(site *oauthtest.Site, inside string) {
-			site.Metadata = func(said map[string]any) { said["token_endpoint"] = inside + "/token" }
+			site.Metadata = func(metadata map[string]any) { metadata["token_endpoint"] = inside + "/token" }
 		},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 	}
 }
 
-// TestAttackDNSMoves has a name lead to a server that scripts may reach, until it
-// has answered once.
+// TestAttackDNSMoves uses a name that resolves to a server that scripts may reach, and
+// after its first answer to a private address.
 func TestAttackDNSMoves(t *testing.T) {
 	t.Parallel()
 	inside := netguardtest.NewPrivateServer(t)
@@ -119,7 +119,7 @@ func TestAttackDNSMoves(t *testing.T) {
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		moved.Store(true)
 		w.Header().Set("Connection", "close")
-		_, _ = w.Write([]byte("still harmless"))
+		_, _ = w.Write([]byte("public"))
 	}))
 	defer good.Close()
 	name := names.Add(func() netip.Addr {
@@ -131,7 +131,7 @@ func TestAttackDNSMoves(t *testing.T) {
 	h, _ := serve(t, fmt.Sprintf(`scripts.http_hosts = [%q, "localhost"]`, name), nil)
 	port := good.URL[strings.LastIndex(good.URL, ":"):]
 	get := map[string]any{"code": fmt.Sprintf(`return http.get(%q).body`, "http://"+name+port)}
-	if text := h.call("lua_eval", get, nil); !strings.Contains(text, "still harmless") {
+	if text := h.call("lua_eval", get, nil); !strings.Contains(text, "public") {
 		t.Fatalf("before it moved: %s", text)
 	}
 	get["code"] = fmt.Sprintf(`return http.get(%q).body`, "http://"+inside.At(name))
@@ -140,8 +140,8 @@ func TestAttackDNSMoves(t *testing.T) {
 	}
 }
 
-// TestAttackRedirectInside has servers that may be reached redirect us to where we
-// may not go, by an address and by a name.
+// TestAttackRedirectInside uses allowed servers that redirect to a private server, by
+// address and by name.
 func TestAttackRedirectInside(t *testing.T) {
 	t.Parallel()
 	inside := netguardtest.NewPrivateServer(t)
@@ -159,7 +159,7 @@ func TestAttackRedirectInside(t *testing.T) {
 			}
 			_, text := h.ask(http.MethodPost, "/api/v1/chat", `{"client_id":"o","user_id":"u","message":"hello"}`, owner)
 			if !strings.Contains(text, "redirect") {
-				t.Errorf("the model was at %s: %s", to, text)
+				t.Errorf("redirected to %s: %s", to, text)
 			}
 			h.ask(http.MethodPost, "/api/v1/chat/callback", `{"client_id":"o","user_id":"u","message":"hello","progress_callback_url":"`+trap+`"}`, owner)
 			h.log.await(t, "the callback answered 3")

@@ -14,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// planted is a secret that is given somewhere; nothing else begins so.
+// planted returns a secret for a setting; no other text begins like it.
 func planted(where string) string { return "PLANTED-" + where }
 
-// TestSecretsReachNoSink gives secrets in every place that takes one, uses the
-// program, and looks for them wherever it writes: logs, telemetry, answers over
-// HTTP, errors, events, the audit log, sessions, journals of jobs, the configuration
-// as it is shown, every table of its database, every file it keeps, and a backup.
+// TestSecretsReachNoSink sets secrets in every setting that takes one, uses the program,
+// and looks for them in everything it writes: logs, telemetry, HTTP responses, errors,
+// events, the audit log, sessions, journals of jobs, the configuration as it is shown,
+// every table of its database, every file of its data folder, and a backup.
 func TestSecretsReachNoSink(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
@@ -34,31 +34,31 @@ func TestSecretsReachNoSink(t *testing.T) {
 func reachNoSink(t *testing.T, database string) {
 	sink := otlptest.Start(t)
 	h, end := serveSecrets(t, database, sink)
-	told := use(h)
+	output := use(h)
 	end()
-	told += h.log.String() + fmt.Sprintf("%+v%+v", sink.Spans(), sink.Logs())
+	output += h.log.String() + fmt.Sprintf("%+v%+v", sink.Spans(), sink.Logs())
 	rows := tables(t, database)
-	kept := files(t, h.data)
+	stored := files(t, h.data)
 	if strings.HasPrefix(database, "sqlite:") {
-		kept += unpackedBackup(t, h, database)
+		stored += unpackedBackup(t, h, database)
 	}
-	// Who looks must be able to see: what is no secret is found in each of them.
-	for where, text := range map[string]string{"answers": told, "the database": rows} {
+	// The search works: texts that are no secrets are found.
+	for where, text := range map[string]string{"the output": output, "the database": rows} {
 		if !strings.Contains(text, "MARKED-journal") || !strings.Contains(text, "MARKED-session") {
-			t.Errorf("what a script said is not seen in %s", where)
+			t.Errorf("the output of a script is not found in %s", where)
 		}
 	}
 	if !strings.Contains(rows, "MARKED-javascript") {
-		t.Error("what a JavaScript session holds is not seen in the database")
+		t.Error("the state of a JavaScript session is not found in the database")
 	}
-	for where, text := range map[string]string{"told": told, "in the database": rows, "in a file": kept} {
+	for where, text := range map[string]string{"the output": output, "the database": rows, "a file": stored} {
 		for _, found := range leaks(text) {
-			t.Errorf("a secret is %s: %s", where, found)
+			t.Errorf("a secret is in %s: %s", where, found)
 		}
 	}
 }
 
-// serveSecrets starts the program with secrets wherever one can be given.
+// serveSecrets starts the program with a secret in every setting that takes one.
 func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *program, end func()) {
 	n := newToolServer(t)
 	login := oauthtest.New(t, http.NotFoundHandler())
@@ -103,20 +103,20 @@ oauth = { grant = "credentials", client_id = "robot", client_secret = "${env:CLI
 		h.awaitAs(keyholder, "call_tool", map[string]any{"name": name + ".echo", "arguments": map[string]string{"text": "hello"}}, "hello")
 	}
 	if seen := n.headers(); !strings.Contains(seen, planted("file")) || !strings.Contains(seen, planted("env")) || !strings.Contains(seen, planted("bearer")) {
-		t.Fatalf("the secrets did not reach the server they are for: %s", seen)
+		t.Fatalf("the upstream did not receive its secrets: %s", seen)
 	}
 	return h, end
 }
 
-var keyholder = map[string]string{"Authorization": "Bearer " + planted("api-key")}
+var keyholder = bearing(planted("api-key"))
 
-// use goes through the program, and returns all that it said.
+// use calls the program's tools and endpoints, and returns all their output.
 func use(h *program) string {
-	var told strings.Builder
-	say := func(text string) { told.WriteString(text + "\n") }
+	var output strings.Builder
+	add := func(text string) { output.WriteString(text + "\n") }
 	call := func(tool string, args map[string]any) string {
 		text := h.call(tool, args, keyholder)
-		say(text)
+		add(text)
 		return text
 	}
 	for _, name := range []string{"child", "missing", "robot", "byheader", "byquery"} {
@@ -128,14 +128,14 @@ func use(h *program) string {
 	call("lua_eval", map[string]any{"session_id": lua, "code": `kept = mcp.byheader.echo{text = "MARKED-session"} failed = {pcall(mcp.missing.echo, {})} return kept, failed`})
 	javascript := sessionID(call("session_create", map[string]any{"language": "javascript"}))
 	call("lua_eval", map[string]any{"session_id": javascript, "code": `globalThis.kept = await mcp.byquery.echo({text: "MARKED-javascript"}); kept`})
-	stored := call("script_store", map[string]any{"content": `function main() mcp.byheader.echo{text = "MARKED-journal"} pcall(mcp.child.nothing, {}) return mcp.bybearer.echo{text = "MARKED-journal"} end`})
-	job := called(`"job_id":"([^"]+)"`, call("lua_execute", map[string]any{"script_hash": called(`"hash":"([^"]+)"`, stored)}))
-	say(h.awaitAs(keyholder, "job_status", map[string]any{"job_id": job}, "completed"))
+	script := call("script_store", map[string]any{"content": `function main() mcp.byheader.echo{text = "MARKED-journal"} pcall(mcp.child.nothing, {}) return mcp.bybearer.echo{text = "MARKED-journal"} end`})
+	job := submatch(`"job_id":"([^"]+)"`, call("lua_execute", map[string]any{"script_hash": submatch(`"hash":"([^"]+)"`, script)}))
+	add(h.awaitAs(keyholder, "job_status", map[string]any{"job_id": job}, "completed"))
 	call("job_journal", map[string]any{"job_id": job})
 	call("job_logs", map[string]any{"job_id": job})
 	ask := func(method, path, body string) {
 		_, text := h.ask(method, path, body, keyholder)
-		say(text)
+		add(text)
 	}
 	ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", `{"id":"theirs","name":"theirs","url":"http://127.0.0.1:1/mcp","authToken":"`+planted("servers-token")+`"}`)
 	ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "")
@@ -146,10 +146,10 @@ func use(h *program) string {
 		ask(http.MethodGet, path, "")
 	}
 	ask(http.MethodPost, "/api/v1/chat", `{"client_id":"o","user_id":"u","message":"hello"}`)
-	return told.String() + events(h, keyholder)
+	return output.String() + events(h, keyholder)
 }
 
-// leaks are the secrets in a text, with a little of what is around them.
+// leaks returns the secrets in a text, with some text around each.
 func leaks(text string) (found []string) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], "PLANTED-")

@@ -20,8 +20,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// tables is all that a database holds, as text: every value of every table, those
-// of the engine of durable runs included.
+// tables returns every value of every table of a database as text, including the tables
+// of durable runs.
 func tables(t *testing.T, url string) string {
 	t.Helper()
 	d := dbtest.Open(t, url)
@@ -43,7 +43,7 @@ func tables(t *testing.T, url string) string {
 	return all.String()
 }
 
-// column is every value that a question answers.
+// column returns all values of a query's rows.
 func column(t *testing.T, d *db.DB, query string) (values []string) {
 	t.Helper()
 	err := d.Read(t.Context(), func(tx *db.Tx) error {
@@ -80,8 +80,8 @@ func column(t *testing.T, d *db.DB, query string) (values []string) {
 	return values
 }
 
-// opened is a value with what is wrapped in it: records of durable runs are in
-// base64, sessions of JavaScript deflated behind a head.
+// opened returns a value and its decoded forms: records of durable runs are in base64,
+// and sessions of JavaScript are deflated after a header.
 func opened(value string) string {
 	all := value
 	if raw, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(value, ".")); err == nil {
@@ -95,7 +95,7 @@ func opened(value string) string {
 	return all
 }
 
-// files is all that a folder holds, as text.
+// files returns the contents of all files of a folder.
 func files(t *testing.T, folder string) string {
 	t.Helper()
 	var all bytes.Buffer
@@ -113,8 +113,8 @@ func files(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// unpackedBackup makes a backup, and is all that it holds: as it was packed, and the
-// tables of the database in it.
+// unpackedBackup makes a backup and returns its contents: the unpacked archive, and the
+// files and tables restored from it.
 func unpackedBackup(t *testing.T, h *program, database string) string {
 	t.Helper()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": h.data, "database": database}})

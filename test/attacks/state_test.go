@@ -9,12 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/luanette/luanette/internal/config"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/luanette/luanette/internal/config"
 )
 
-// newAsker is a tool server that asks for a name, and counts how often it was told.
-func newAsker(t *testing.T) (url string, told func() int) {
+// newAsker starts a tool server that asks for a name; answered counts the answers.
+func newAsker(t *testing.T) (url string, answered func() int) {
 	var mu sync.Mutex
 	count := 0
 	tools := mcp.NewServer(&mcp.Implementation{Name: "asker", Version: "1"}, nil)
@@ -29,7 +30,7 @@ func newAsker(t *testing.T) (url string, told func() int) {
 		mu.Lock()
 		defer mu.Unlock()
 		count++
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "was told " + answer.Action}}}, nil, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "answered " + answer.Action}}}, nil, nil
 	})
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
 	t.Cleanup(server.Close)
@@ -40,7 +41,7 @@ func newAsker(t *testing.T) (url string, told func() int) {
 	}
 }
 
-// round calls the tool that asks, with what goes beside its arguments.
+// round calls the tool that asks, with more members of params after its arguments.
 func (h *program) round(who map[string]string, why, more string) string {
 	h.t.Helper()
 	headers := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "asker__ask"}
@@ -52,7 +53,8 @@ func (h *program) round(who map[string]string, why, more string) string {
 	return text
 }
 
-// question is what the first round answered: the state, and how an answer says it back.
+// question reads the answer of the first round: its state, and the members of params that
+// answer it.
 func question(t *testing.T, text string) (state string, retry func(state string) string) {
 	t.Helper()
 	var answer struct {
@@ -74,15 +76,15 @@ func question(t *testing.T, text string) (state string, retry func(state string)
 	}
 }
 
-// TestAttackRequestState says back what a call that waits for its client gave it:
-// changed in every place, with another key, for another request, at another server,
-// twice, and several times at once. Only the very request goes on, and only once.
+// TestAttackRequestState answers a call that waits for input with its requestState changed
+// at every position, with another key, for another request, at another server, twice, and
+// several times at once. Only the same request continues, and only once.
 func TestAttackRequestState(t *testing.T) {
 	t.Parallel()
-	asker, told := newAsker(t)
+	asker, answered := newAsker(t)
 	text := "mcp.mode = \"direct\"\nkeys.ann = { env = \"ANN\", scopes = [\"mcp\"] }\nkeys.bob = { env = \"BOB\", scopes = [\"mcp\"] }\n[upstreams.asker]\nurl = \"" + asker + "\"\nexpose = \"all\"\n"
 	env := config.Environment{"ANN": "ann-token", "BOB": "bob-token"}
-	ann, bob := map[string]string{"Authorization": "Bearer ann-token"}, map[string]string{"Authorization": "Bearer bob-token"}
+	ann, bob := bearing("ann-token"), bearing("bob-token")
 	h, _ := serve(t, text, env)
 	h.awaitAs(ann, "mcp_status", map[string]any{"namespace": "asker"}, `"state":"connected"`)
 	state, retry := question(t, h.round(ann, "fun", ""))
@@ -106,8 +108,8 @@ func TestAttackRequestState(t *testing.T) {
 	other, _ := serve(t, text, env)
 	other.awaitAs(ann, "mcp_status", map[string]any{"namespace": "asker"}, `"state":"connected"`)
 	refused("another server", other.round(ann, "fun", retry(state)))
-	if n := told(); n != 0 {
-		t.Fatalf("%d answers of others got through", n)
+	if n := answered(); n != 0 {
+		t.Fatalf("%d invalid answers were accepted", n)
 	}
 
 	answers := make([]string, 8)
@@ -118,7 +120,7 @@ func TestAttackRequestState(t *testing.T) {
 	all.Wait()
 	through := 0
 	for _, text := range answers {
-		if strings.Contains(text, "was told accept") {
+		if strings.Contains(text, "answered accept") {
 			through++
 		} else if !strings.Contains(text, "no longer waits") {
 			t.Errorf("at once: %s", text)
@@ -127,7 +129,7 @@ func TestAttackRequestState(t *testing.T) {
 	if again := h.round(ann, "fun", retry(state)); !strings.Contains(again, "no longer waits") {
 		t.Errorf("again: %s", again)
 	}
-	if through != 1 || told() != 1 {
-		t.Errorf("%d of the same got through, and the server was told %d times", through, told())
+	if through != 1 || answered() != 1 {
+		t.Errorf("%d of the same answers were accepted, and the server received %d", through, answered())
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// The messages of a relayed call: the question of a modern client, the answer of a
-// modern server, and one that brings much.
+// The messages of a relayed call: a request of a modern client, the answer of a modern
+// server, and a large answer.
 const (
 	question = `{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"src/main.go",` +
 		`"lines":[1,200],"follow":false,"note":"the part about \"limits\", please"},"_meta":{` +
@@ -88,7 +88,7 @@ func BenchmarkToLegacy(b *testing.B) {
 	})
 }
 
-// Members are what a request or a result is sent on with.
+// Relays append the members of a request or a result to another object.
 func BenchmarkAppendMembers(b *testing.B) {
 	out := make([]byte, 0, 1<<20)
 	each(b, func(b *testing.B, text []byte) {

@@ -1,7 +1,5 @@
 package wire
 
-import "slices"
-
 // Era is one of the two forms of MCP.
 type Era uint8
 
@@ -38,11 +36,6 @@ const (
 // Revisions lists the supported revisions, newest first.
 func Revisions() []string {
 	return []string{Revision2607, Revision2511, Revision2506, Revision2503, Revision2024}
-}
-
-// RevisionsOf lists the supported revisions of one era, newest first.
-func RevisionsOf(era Era) []string {
-	return slices.DeleteFunc(Revisions(), func(r string) bool { return EraOf(r) != era })
 }
 
 // EraOf is the era a revision belongs to; Unknown for one that is not supported.

@@ -81,12 +81,12 @@ func NameOf(method string, params json.RawMessage) (name string, ok bool) {
 	return "", false
 }
 
-// MediaType is what a Content-Type names, without its parameters; "" where it
-// names nothing.
+// MediaType is the media type of a Content-Type header, without parameters, or "" if it
+// names none.
 func MediaType(header string) string {
 	if header == ContentJSON || header == ContentEvent {
 		return header
 	}
-	kind, _, _ := mime.ParseMediaType(header) // what cannot be read names nothing
+	kind, _, _ := mime.ParseMediaType(header) // an invalid header names none
 	return kind
 }

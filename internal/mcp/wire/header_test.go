@@ -80,8 +80,8 @@ func TestRevisions(t *testing.T) {
 	if wire.Negotiate("2025-06-18") != "2025-06-18" || wire.Negotiate("2026-07-28") != "2025-11-25" || wire.Negotiate("x") != "2025-11-25" {
 		t.Error("negotiation picks another revision")
 	}
-	if got := wire.RevisionsOf(wire.Legacy); len(got) != 4 || got[0] != wire.NewestLegacy {
-		t.Errorf("legacy revisions = %v", got)
+	if got := wire.Revisions(); len(got) != 5 || got[1] != wire.NewestLegacy {
+		t.Errorf("revisions = %v", got)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("Parse(%.60s) = %v, want code %d", c.text, err, c.code)
 		}
 		if m.ID != c.id {
-			t.Errorf("Parse(%.60s) kept id %q, want %q", c.text, m.ID, c.id)
+			t.Errorf("Parse(%.60s) has the id %q, want %q", c.text, m.ID, c.id)
 		}
 	}
 }
@@ -161,8 +161,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A tools/call read, given another id and written again: what a relayed call
-// costs in this package.
+// BenchmarkRelay reads a tools/call and writes it with another id, as a relay does.
 func BenchmarkRelay(b *testing.B) {
 	text := []byte(`{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"src/main.go","lines":[1,200],"note":"` +
 		strings.Repeat("some text ", 60) + `"},"_meta":{"progressToken":7,"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}}`)

@@ -55,9 +55,9 @@ func TestToLegacy(t *testing.T) {
 	}
 }
 
-// FuzzLegacied compares the result for the older era with what encoding/json makes
-// of the same object.
-func FuzzLegacied(f *testing.F) {
+// FuzzToLegacy compares the result for the sessions era with what encoding/json makes of
+// the same object.
+func FuzzToLegacy(f *testing.F) {
 	for _, seed := range []string{
 		`{"resultType":"complete","_meta":{"io.modelcontextprotocol/a":1,"b":2}}`,
 		`{"resultType":"complete","_meta":{"io.modelcontextprotocol/a":1},"_meta":[]}`,

@@ -41,8 +41,8 @@ const (
 	NoteRootsChanged        = "notifications/roots/list_changed"
 	NoteElicitationComplete = "notifications/elicitation/complete"
 	NoteListenAcknowledged  = "notifications/subscriptions/acknowledged"
-	ResultComplete          = "complete"       // resultType of a modern result that is one
-	ResultInputRequired     = "input_required" // resultType of a modern result that asks back
+	ResultComplete          = "complete"       // resultType of a modern result that is complete
+	ResultInputRequired     = "input_required" // resultType of a modern result that asks for input
 	ResultTask              = "task"           // resultType of the tasks extension
 )
 

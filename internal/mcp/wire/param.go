@@ -36,7 +36,7 @@ func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
 const annotation = "x-mcp-header"
 
 func mentionsHeader(schema json.RawMessage) bool {
-	// The key may be written with escapes; then a backslash gives it away.
+	// If the key is written with escapes, the schema contains a backslash.
 	return bytes.Contains(schema, []byte(annotation)) || bytes.Contains(schema, []byte(`\u`))
 }
 

@@ -24,10 +24,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
-// stage is a source whose tools are functions.
-type stage map[string]func(ctx context.Context, call tool.Call) (tool.Result, error)
+// toolFuncs is a source whose tools are functions.
+type toolFuncs map[string]func(ctx context.Context, call tool.Call) (tool.Result, error)
 
-func (s stage) Tools(context.Context) ([]tool.Info, error) {
+func (s toolFuncs) Tools(context.Context) ([]tool.Info, error) {
 	var infos []tool.Info
 	for name := range s {
 		infos = append(infos, tool.Info{
@@ -39,7 +39,7 @@ func (s stage) Tools(context.Context) ([]tool.Info, error) {
 	return infos, nil
 }
 
-func (s stage) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (s toolFuncs) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return s[call.Ref.Name](ctx, call)
 }
 
@@ -93,7 +93,7 @@ func call(t *testing.T, c *hootclient.Client, name, args string) hootproto.Outco
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{})
-	b, _ := open(t, hootserver.Options{Source: stage{"echo": echo, "sing": echo}, Broadcast: "tcp://127.0.0.1:0", ToolsChanged: changed})
+	b, _ := open(t, hootserver.Options{Source: toolFuncs{"echo": echo, "sing": echo}, Broadcast: "tcp://127.0.0.1:0", ToolsChanged: changed})
 	notified := make(chan struct{}, 1)
 	c, err := hootclient.Dial(t.Context(), b.Addr(), hootclient.Options{OnToolsChanged: func() { notified <- struct{}{} }})
 	if err != nil {
@@ -119,7 +119,7 @@ func TestCatalog(t *testing.T) {
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	b, _ := open(t, hootserver.Options{Source: stage{
+	b, _ := open(t, hootserver.Options{Source: toolFuncs{
 		"echo": echo,
 		"fault": func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{}, fault.New(fault.NotFound, "no such tune").WithHint("list them").WithDetails(map[string]int{"n": 7})
@@ -133,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 		"picture": func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"a dot"},{"type":"image","mimeType":"image/png","data":"AQI="},{"type":"resource_link","uri":"a:b","name":"b"}]}`)}, nil
 		},
-		"panic": func(context.Context, tool.Call) (tool.Result, error) { panic("off the stage") },
+		"panic": func(context.Context, tool.Call) (tool.Result, error) { panic("a bug") },
 	}})
 	c := dial(t, b)
 	if got := call(t, c, "echo", `{"a":1}`); got.Err != nil || got.Output.Text != `said {"a":1}` || string(got.Output.Data) != `{"a":1}` {
@@ -196,7 +196,7 @@ func (r raw) next() hootproto.Message {
 
 func TestEveryContentType(t *testing.T) {
 	t.Parallel()
-	b, _ := open(t, hootserver.Options{Source: stage{"echo": echo}})
+	b, _ := open(t, hootserver.Options{Source: toolFuncs{"echo": echo}})
 	r := rawDial(t, b)
 	r.send(zmtp.Message{[]byte("nonsense")})
 	for _, body := range []string{
@@ -240,7 +240,7 @@ func TestProgressNamesTheRequest(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	received := make(chan hootproto.Broadcast, 16)
-	b, _ := open(t, hootserver.Options{Broadcast: "tcp://127.0.0.1:0", Events: bus, Source: stage{
+	b, _ := open(t, hootserver.Options{Broadcast: "tcp://127.0.0.1:0", Events: bus, Source: toolFuncs{
 		"climb": func(_ context.Context, call tool.Call) (tool.Result, error) {
 			call.Caller.Progress(tool.Progress{Progress: 3, Total: 4, Message: "nearly"})
 			call.Caller.Log(tool.Log{Level: "info", Logger: "climber", Data: json.RawMessage(`"windy"`)})
@@ -256,7 +256,7 @@ func TestProgressNamesTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for len(received) == 0 { // the subscription arrives later
-		bus.Publish(news{"beat.tick", `{"beat":1,"position_beats":1,"tempo_bpm":120}`})
+		bus.Publish(rawEvent{"beat.tick", `{"beat":1,"position_beats":1,"tempo_bpm":120}`})
 		select {
 		case n := <-received:
 			received <- n
@@ -267,12 +267,12 @@ func TestProgressNamesTheRequest(t *testing.T) {
 	if _, err := c.Call(t.Context(), hootclient.ToolCall{ID: id, Name: "climb"}); err != nil {
 		t.Fatal(err)
 	}
-	bus.Publish(news{"job.started", `{"job_id":"j"}`})
-	bus.Publish(news{"job.finished", `{"job_id":"j","status":"failed"}`})
-	bus.Publish(news{"job.progress", `{"job_id":"j","fraction":0.5,"message":"half"}`})
-	bus.Publish(news{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["t"],"upstream":"other"}`})
-	bus.Publish(news{"upstream.connected", `{}`})
-	bus.Publish(news{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["t"]}`})
+	bus.Publish(rawEvent{"job.started", `{"job_id":"j"}`})
+	bus.Publish(rawEvent{"job.finished", `{"job_id":"j","status":"failed"}`})
+	bus.Publish(rawEvent{"job.progress", `{"job_id":"j","fraction":0.5,"message":"half"}`})
+	bus.Publish(rawEvent{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["t"],"upstream":"other"}`})
+	bus.Publish(rawEvent{"upstream.connected", `{}`})
+	bus.Publish(rawEvent{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["t"]}`})
 	got := map[hootproto.Broadcast]bool{}
 	for {
 		n := <-received
@@ -300,11 +300,11 @@ func TestProgressNamesTheRequest(t *testing.T) {
 	}
 }
 
-// news is an event of any type.
-type news struct{ kind, data string }
+// rawEvent is an event of any type.
+type rawEvent struct{ kind, data string }
 
-func (n news) EventType() string            { return n.kind }
-func (n news) MarshalJSON() ([]byte, error) { return []byte(n.data), nil }
+func (e rawEvent) EventType() string            { return e.kind }
+func (e rawEvent) MarshalJSON() ([]byte, error) { return []byte(e.data), nil }
 
 // hold is a tool that runs until it is cancelled or released.
 func hold(began chan<- struct{}, ended chan<- error, release <-chan struct{}) func(context.Context, tool.Call) (tool.Result, error) {
@@ -315,7 +315,7 @@ func hold(began chan<- struct{}, ended chan<- error, release <-chan struct{}) fu
 			ended <- context.Cause(ctx)
 			return tool.Result{}, ctx.Err()
 		case <-release:
-			return tool.Output("let go", nil)
+			return tool.Output("released", nil)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func hold(began chan<- struct{}, ended chan<- error, release <-chan struct{}) fu
 func TestCallsAreCancelled(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
-	b, _ := open(t, hootserver.Options{Source: stage{"hold": hold(began, ended, nil)}})
+	b, _ := open(t, hootserver.Options{Source: toolFuncs{"hold": hold(began, ended, nil)}})
 	for name, end := range map[string]func(cancel context.CancelFunc, c *hootclient.Client){
 		"the client cancelled the call": func(cancel context.CancelFunc, _ *hootclient.Client) { cancel() },
 		"the client disconnected":       func(_ context.CancelFunc, c *hootclient.Client) { c.Close() },
@@ -353,7 +353,7 @@ func TestCallsAreCancelled(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
-	b, _ := open(t, hootserver.Options{MaxCalls: 2, Source: stage{"hold": hold(began, nil, release)}})
+	b, _ := open(t, hootserver.Options{MaxCalls: 2, Source: toolFuncs{"hold": hold(began, nil, release)}})
 	c := dial(t, b)
 	var calls sync.WaitGroup
 	for range 2 {
@@ -375,7 +375,7 @@ func TestTooManyCalls(t *testing.T) {
 func TestOneIDIsOneCall(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}, 2), make(chan struct{})
-	b, _ := open(t, hootserver.Options{Source: stage{"hold": hold(began, nil, release), "echo": echo}})
+	b, _ := open(t, hootserver.Options{Source: toolFuncs{"hold": hold(began, nil, release), "echo": echo}})
 	r := rawDial(t, b)
 	ask := func(id hootproto.ID, name string) {
 		f, err := hootproto.Message{Command: hootproto.Request, ID: id}.With(hootproto.JSON, hootproto.Call{Name: name})
@@ -402,7 +402,7 @@ func TestOneIDIsOneCall(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
-	b, stop := open(t, hootserver.Options{Grace: time.Minute, Broadcast: "tcp://127.0.0.1:0", Source: stage{"hold": hold(began, nil, release), "echo": echo}})
+	b, stop := open(t, hootserver.Options{Grace: time.Minute, Broadcast: "tcp://127.0.0.1:0", Source: toolFuncs{"hold": hold(began, nil, release), "echo": echo}})
 	c := dial(t, b)
 	r := rawDial(t, b)
 	r.send(hootproto.New(hootproto.Ready, "").Frames())
@@ -426,7 +426,7 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("a call during shutdown: %+v, %v", refused, err)
 	}
 	close(release)
-	if holding.Wait(); held.Err != nil || held.Output.Text != "let go" {
+	if holding.Wait(); held.Err != nil || held.Output.Text != "released" {
 		t.Errorf("the running call ended with %+v", held)
 	}
 	<-stopped

@@ -224,12 +224,12 @@ func TestLibzmqPublisher(t *testing.T) {
 	peer := start(t, "publisher", "tcp://127.0.0.1:*")
 	sub := dial(t, zmtp.Sub, peer.addr, zmtp.Options{})
 	sub.Subscribe("job")
-	if got, want := peer.waitLine(t, "wish"), "wish 01"+hex.EncodeToString([]byte("job")); got != want {
+	if got, want := peer.waitLine(t, "subscription"), "subscription 01"+hex.EncodeToString([]byte("job")); got != want {
 		t.Fatalf("libzmq received %q, want %q", got, want)
 	}
 	expect(t, sub, "job.1", "for you", string(make([]byte, 70000)))
 	sub.Unsubscribe("job")
-	if got, want := peer.waitLine(t, "wish"), "wish 00"+hex.EncodeToString([]byte("job")); got != want {
+	if got, want := peer.waitLine(t, "subscription"), "subscription 00"+hex.EncodeToString([]byte("job")); got != want {
 		t.Fatalf("libzmq received %q, want %q", got, want)
 	}
 	sub.Subscribe("log")

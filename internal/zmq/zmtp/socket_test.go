@@ -362,9 +362,9 @@ func TestOverflow(t *testing.T) {
 		want    error
 		dropped uint64
 	}{
-		"a router drops for the unknown": {func(t *testing.T) *zmtp.Socket { return router(t, zmtp.ByKind) }, nil, 1},
-		"or refuses":                     {func(t *testing.T) *zmtp.Socket { return router(t, zmtp.Refuse) }, zmtp.ErrNoPeer, 0},
-		"and does not wait":              {func(t *testing.T) *zmtp.Socket { return router(t, zmtp.Wait) }, zmtp.ErrNoPeer, 0},
+		"a router drops for an unknown peer": {func(t *testing.T) *zmtp.Socket { return router(t, zmtp.ByKind) }, nil, 1},
+		"a router refuses":                   {func(t *testing.T) *zmtp.Socket { return router(t, zmtp.Refuse) }, zmtp.ErrNoPeer, 0},
+		"a router does not wait":             {func(t *testing.T) *zmtp.Socket { return router(t, zmtp.Wait) }, zmtp.ErrNoPeer, 0},
 		"a dealer without peers drops": {func(t *testing.T) *zmtp.Socket {
 			return listen(t, zmtp.Dealer, anyPort, zmtp.Options{Overflow: zmtp.Drop})
 		}, nil, 1},
@@ -448,7 +448,7 @@ func TestClosedSockets(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	dealer, err := zmtp.Dial(ctx, zmtp.Dealer, "ipc://"+filepath.Join(t.TempDir(), "nobody"), zmtp.Options{})
+	dealer, err := zmtp.Dial(ctx, zmtp.Dealer, "ipc://"+filepath.Join(t.TempDir(), "no-listener"), zmtp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -520,7 +520,7 @@ func TestIncompatibleKinds(t *testing.T) {
 func TestNoListener(t *testing.T) {
 	t.Parallel()
 	seen := newWatch()
-	_ = dial(t, zmtp.Dealer, "ipc://"+filepath.Join(t.TempDir(), "nobody"), zmtp.Options{OnEvent: seen.on, Reconnect: backoff.Policy{First: time.Millisecond, Max: 4 * time.Millisecond}})
+	_ = dial(t, zmtp.Dealer, "ipc://"+filepath.Join(t.TempDir(), "no-listener"), zmtp.Options{OnEvent: seen.on, Reconnect: backoff.Policy{First: time.Millisecond, Max: 4 * time.Millisecond}})
 	for _, want := range []time.Duration{1, 2, 4, 4} {
 		if e := seen.next(t, zmtp.Refused); e.Retry != want*time.Millisecond || fault.CodeOf(e.Err) != fault.Unavailable {
 			t.Errorf("retry in %v after %v, want %dms", e.Retry, e.Err, want)

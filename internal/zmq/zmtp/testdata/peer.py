@@ -80,15 +80,15 @@ def dealer():
 
 
 def publisher():
-    """An XPUB: says what it is asked for, and answers each wish with two messages."""
+    """An XPUB: prints each subscription, and answers it with two messages."""
     s = socket(zmq.XPUB)
     bind(s)
     while True:
-        wish = s.recv()
-        say("wish", wish.hex())
-        if wish[:1] == b"\x01":
+        subscription = s.recv()
+        say("subscription", subscription.hex())
+        if subscription[:1] == b"\x01":
             s.send_multipart([b"other", b"not for you"])
-            s.send_multipart([wish[1:] + b".1", b"for you", bytes(70000)])
+            s.send_multipart([subscription[1:] + b".1", b"for you", bytes(70000)])
 
 
 def subscriber():

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// newRedirect is a server that sends everybody elsewhere.
+// newRedirect starts a server that redirects every request.
 func newRedirect(t *testing.T, to string, status int) string {
 	s := httptest.NewServer(http.RedirectHandler(to, status))
 	t.Cleanup(s.Close)
 	return s.URL
 }
 
-// called is what an answer calls something.
-func called(pattern, answer string) string {
+// submatch returns the first group of a pattern in an answer, or "".
+func submatch(pattern, answer string) string {
 	if m := regexp.MustCompile(pattern).FindStringSubmatch(answer); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-func sessionID(answer string) string { return called(`"session_id":"([^"]+)"`, answer) }
+func sessionID(answer string) string { return submatch(`"session_id":"([^"]+)"`, answer) }
