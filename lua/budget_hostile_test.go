@@ -40,7 +40,7 @@ repeat pcall(quietly) until false
 
 // TestHostileScripts runs every script of testdata/hostile: a budget must stop
 // it, nothing the script does may catch that, memory must stay bounded, and
-// the process must be fit for the next script. It is not parallel because it
+// the process must be able to run the next script. It is not parallel because it
 // measures the memory of the process.
 func TestHostileScripts(t *testing.T) {
 	for name, source := range hostileScripts(t) {
@@ -82,8 +82,8 @@ func TestHostileScriptsCannotCatchTheEnd(t *testing.T) {
 	}
 }
 
-// TestDeadlineAndContextStopScripts lets time run out, which no counting of
-// steps helps to notice.
+// TestDeadlineAndContextStopScripts checks limits of time, which counting steps does
+// not enforce.
 func TestDeadlineAndContextStopScripts(t *testing.T) {
 	t.Parallel()
 	for name, source := range hostileScripts(t) {

@@ -89,7 +89,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// TestForeignCodeSetsList runs a constructor whose table is none.
+// TestForeignCodeSetsList runs a table constructor whose register has no table.
 func TestForeignCodeSetsList(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})

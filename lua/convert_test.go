@@ -86,7 +86,7 @@ func nest(v Value) Value {
 	return params.Value()
 }
 
-func TestToJSONNamesWhatCannotBe(t *testing.T) {
+func TestToJSONNamesWhatCannotBeConverted(t *testing.T) {
 	t.Parallel()
 	mixed := NewTable(0, 0)
 	mixed.Append(Int(1))
@@ -146,8 +146,8 @@ func TestToJSONNamesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestSharedTablesDoNotExplode holds a value of few tables that would be a
-// text of astronomical length.
+// TestSharedTablesDoNotExplode converts a value of few tables whose text would be
+// too long for any memory.
 func TestSharedTablesDoNotExplode(t *testing.T) {
 	t.Parallel()
 	v := String("leaf")
@@ -247,7 +247,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzFromJSON holds the reader against that of the standard library.
+// FuzzFromJSON compares the reader with that of the standard library.
 func FuzzFromJSON(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5,"x\u00e9",null,true]}`))
 	f.Add([]byte(`[[[]]]`))

@@ -310,7 +310,7 @@ func (p *program) literal() string {
 	return p.pick("true", "false", "nil", "{}", "{1, 2, 3}", "{x = 1}", "new(1)", `new("x")`, "print", "g3", "global1", "global2")
 }
 
-// odd is of no type that operators like, but prints the same everywhere.
+// odd is a value that most operators refuse, and that prints the same in both engines.
 func (p *program) odd() string { return p.pick("true", "false", "nil", "new(1)") }
 
 func (p *program) exprs(n int) string {

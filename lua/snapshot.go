@@ -12,7 +12,7 @@ import (
 // can bring it back, also in another process: everything that Fork copies,
 // with the code of functions. Host functions are saved by their names,
 // untouched library tables by theirs, changed ones by what was changed.
-// Budgets, usage, Options and what State.Store keeps belong to the host and
+// Budgets, usage, Options and what State.Store keeps belong to the host and are
 // not saved.
 //
 // What cannot be saved is a userdata whose Data is neither nil nor a [Saver],

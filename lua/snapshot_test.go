@@ -60,7 +60,7 @@ func TestSnapshotIsDeterministic(t *testing.T) {
 		var snapshots [4]bytes.Buffer
 		var out bytes.Buffer
 		for i := range 2 {
-			s := worldOf(t, &out)
+			s := newPrintingState(t, &out)
 			perform(s, &out, first)
 			if err := s.Snapshot(&snapshots[i]); err != nil {
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestSnapshotIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestSnapshotNames what cannot be saved.
+// TestSnapshotNames checks that a snapshot names what cannot be saved.
 func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
 	s := sandbox(t, `x = {y = {}} function holder() return x end
@@ -150,7 +150,7 @@ func checkPath(t *testing.T, s *State, global, path string) {
 	s.Globals().SetString(global, inside.Value())
 }
 
-// TestRestoreNeedsFunctions tells which host function is missing, and finds
+// TestRestoreNeedsFunctions checks that Restore names a missing host function, and finds
 // those that are given.
 func TestRestoreNeedsFunctions(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func (n *note) Save() (string, []byte, error) {
 	return "test.note", data, err
 }
 
-// TestSnapshotUserdata saves a userdata that knows how.
+// TestSnapshotUserdata saves a userdata whose Data is a Saver.
 func TestSnapshotUserdata(t *testing.T) {
 	t.Parallel()
 	s := sandbox(t, `answer = function() return tostring(n) .. tostring(null) end`)
@@ -302,7 +302,7 @@ func TestRestoreGrownLibrary(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses what is no snapshot, or a damaged or foreign one.
+// TestRestoreRefuses checks that only an undamaged snapshot of this engine is accepted.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	data := saved(t, "x = 1")
@@ -337,7 +337,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreWithoutLibraries brings back a state that has none.
+// TestRestoreWithoutLibraries restores a state that has no libraries.
 func TestRestoreWithoutLibraries(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})
@@ -357,7 +357,7 @@ func TestRestoreWithoutLibraries(t *testing.T) {
 	}
 }
 
-// TestRestoreKeepsItsBudget limits a restored state.
+// TestRestoreKeepsItsBudget checks that the budget limits a restored state.
 func TestRestoreKeepsItsBudget(t *testing.T) {
 	t.Parallel()
 	data := saved(t, "function answer() while true do end end")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// carriers are the ways a state can go on elsewhere.
+// carriers are the ways to continue with a state elsewhere.
 var carriers = map[string]func(s *State) (*State, error){
 	"fork": (*State).Fork,
 	"fork of a fork": func(s *State) (*State, error) {
@@ -21,18 +21,18 @@ var carriers = map[string]func(s *State) (*State, error){
 		}
 		return f.Fork()
 	},
-	"snapshot": resurrect,
+	"snapshot": saveAndRestore,
 	"snapshot of a fork": func(s *State) (*State, error) {
 		f, err := s.Fork()
 		if err != nil {
 			return nil, err
 		}
-		return resurrect(f)
+		return saveAndRestore(f)
 	},
 }
 
-// resurrect saves a state and restores it.
-func resurrect(s *State) (*State, error) {
+// saveAndRestore saves a state and restores it.
+func saveAndRestore(s *State) (*State, error) {
 	var data bytes.Buffer
 	if err := s.Snapshot(&data); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func resurrect(s *State) (*State, error) {
 	return Restore(data.Bytes(), RestoreOptions{Libraries: All()})
 }
 
-// worldOf makes a state with all libraries that prints to out.
-func worldOf(t testing.TB, out *bytes.Buffer) *State {
+// newPrintingState makes a state with all libraries that prints to out.
+func newPrintingState(t testing.TB, out *bytes.Buffer) *State {
 	t.Helper()
 	s, err := newWorldOf(out)
 	if err != nil {
@@ -131,7 +131,7 @@ func compareCarried(first, second string) error {
 	return nil
 }
 
-// TestTransferAtRest refuses to copy a state while it runs.
+// TestTransferAtRest checks that a running state cannot be copied.
 func TestTransferAtRest(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})
@@ -152,7 +152,7 @@ type counter struct{ n int }
 
 func (c *counter) Fork() (any, error) { return &counter{c.n}, nil }
 
-// TestForkUserdata copies what can be copied and names what cannot.
+// TestForkUserdata checks that userdata is copied, or named if it cannot be.
 func TestForkUserdata(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})
@@ -181,7 +181,7 @@ func TestForkUserdata(t *testing.T) {
 	}
 }
 
-// TestForkBudget carries the account.
+// TestForkBudget checks that a fork has the budget and the usage of the original.
 func TestForkBudget(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})
@@ -210,7 +210,7 @@ func TestForkBudget(t *testing.T) {
 func TestForkParallel(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := worldOf(t, &out)
+	s := newPrintingState(t, &out)
 	s.opts.Stdout = nil
 	if _, err := run(s, `
 		words = {} for i = 1, 200 do words["w" .. i] = {name = "n" .. i, list = {i, i + 1}} end

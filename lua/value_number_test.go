@@ -71,7 +71,7 @@ func TestFloatToInt(t *testing.T) {
 	}
 }
 
-// FuzzParseNumber holds the reader of numerals against the writers: what is
+// FuzzParseNumber compares the reader of numerals with the writers: what is
 // read must be written in a form that reads back as the same number.
 func FuzzParseNumber(f *testing.F) {
 	for _, seed := range []string{"0", "-1", "0x1p4", "1e308", "0xffffffffffffffffff", " .5 ", "9223372036854775808", "1e", "0x"} {

@@ -1338,7 +1338,7 @@ compared:
 	if err != nil {
 		goto fail
 	}
-	if !ok { // a metamethod was called, which will say
+	if !ok { // a metamethod was called, which decides
 		goto reload
 	}
 	if i = fn.proto.code[fr.pc-1]; yes != i.negated() {

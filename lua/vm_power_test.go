@@ -22,7 +22,7 @@ func TestPowerSpecialCases(t *testing.T) {
 	}
 }
 
-// TestFractionalPowers holds powers against roots, which Go computes exactly.
+// TestFractionalPowers compares powers with roots, which Go computes exactly.
 func TestFractionalPowers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestResumeFromGo lets the host drive coroutines itself.
+// TestResumeFromGo resumes coroutines from Go.
 func TestResumeFromGo(t *testing.T) {
 	t.Parallel()
 	s := sandbox(t, `
