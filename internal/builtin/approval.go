@@ -79,7 +79,7 @@ func approvalView(a *approval.Approval) approvalData {
 	if !a.Decided.IsZero() {
 		v.DecidedAt = &a.Decided
 	}
-	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]JobLogLine{}, saidViews(a.Output)...), a.Outcome}
+	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]JobLogLine{}, logLines(a.Output)...), a.Outcome}
 }
 
 // line returns the approval as a line of a list.

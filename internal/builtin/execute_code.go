@@ -74,7 +74,7 @@ type CodeLog struct {
 
 func (t codeTools) execute(ctx context.Context, call tool.Call, in codeIn) (tool.Result, error) {
 	reportProgress(call.Caller, 0, "Running code")
-	done, err := t.scripts.take(ctx, call, in.SessionID, t.request(call, in))
+	done, err := t.scripts.runRequest(ctx, call, in.SessionID, t.request(call, in))
 	if err != nil {
 		reportProgress(call.Caller, 1, "Failed")
 		return failedCode(done, err), nil

@@ -116,7 +116,7 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool
 	if err != nil {
 		return tool.Result{}, err
 	}
-	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]JobLogLine{}, saidViews(r.Output)...)}
+	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]JobLogLine{}, logLines(r.Output)...)}
 	text := v.Text()
 	if len(r.Result) > 0 {
 		text += "\nResult: " + string(r.Result)

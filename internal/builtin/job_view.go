@@ -59,7 +59,7 @@ func jobView(j *job.Job) JobView {
 		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, Tags: append([]string{}, j.Tags...),
 		Priority: j.Priority, ScheduleID: j.Schedule,
 		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
-		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: saidViews(j.Output),
+		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: logLines(j.Output),
 	}
 	if j.Due.After(j.Created) {
 		v.DueAt = seconds(j.Due)
@@ -92,7 +92,7 @@ func jobError(f *job.Failure) *JobError {
 	return &JobError{string(f.Code), f.Message, f.Hint}
 }
 
-func saidViews(lines []host.OutputLine) []JobLogLine {
+func logLines(lines []host.OutputLine) []JobLogLine {
 	var views []JobLogLine
 	for _, line := range lines {
 		views = append(views, JobLogLine{line.Stream, line.Level, line.Text, seconds(line.Time)})
@@ -195,7 +195,7 @@ func (l JobLogs) Text() string {
 
 func (t jobTools) logs(ctx context.Context, _ tool.Call, in jobLogsIn) (JobLogs, error) {
 	lines, err := t.queue.Logs(ctx, in.JobID, in.From)
-	return JobLogs{append([]JobLogLine{}, saidViews(lines)...), in.From + len(lines)}, err
+	return JobLogs{append([]JobLogLine{}, logLines(lines)...), in.From + len(lines)}, err
 }
 
 // JobResources makes the resources that show jobs.

@@ -102,7 +102,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	}
 	data := previewData{
 		Plan: rehearsal.Plan(), Reads: rehearsal.Reads(), Complete: err == nil, Certain: rehearsal.Certain(), Mocked: rehearsal.Mocked(),
-		Output: append([]JobLogLine{}, saidViews(outcome.Output)...), Result: outcome.Result,
+		Output: append([]JobLogLine{}, logLines(outcome.Output)...), Result: outcome.Result,
 	}
 	if failed != nil {
 		f := failed.Fault()

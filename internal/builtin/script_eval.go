@@ -34,7 +34,7 @@ type OutputLine struct {
 	Text   string `json:"text"`
 }
 
-func saidLines(lines []host.OutputLine) []OutputLine {
+func outputLines(lines []host.OutputLine) []OutputLine {
 	said := make([]OutputLine, len(lines))
 	for i, line := range lines {
 		said[i] = OutputLine{line.Stream, line.Level, line.Text}
@@ -55,7 +55,7 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 		}
 		q = prepared
 	}
-	done, err := t.take(ctx, call, in.SessionID, q)
+	done, err := t.runRequest(ctx, call, in.SessionID, q)
 	var pending *script.PendingError
 	if errors.As(err, &pending) {
 		return waiting(pending, done.Outcome)
@@ -68,7 +68,7 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 	return tool.Output(evalText(done), struct {
 		Result JSON `json:"result"`
 		Evaluated
-	}{done.Result, Evaluated{DurationMS: done.Duration.Milliseconds(), Output: saidLines(done.Output), Warnings: done.Warnings}})
+	}{done.Result, Evaluated{DurationMS: done.Duration.Milliseconds(), Output: outputLines(done.Output), Warnings: done.Warnings}})
 }
 
 // waiting is the result while the code waits for approval.
@@ -78,12 +78,12 @@ func waiting(p *script.PendingError, o script.Outcome) (tool.Result, error) {
 		Result JSON `json:"result"`
 		Evaluated
 		Approval script.PendingInfo `json:"approval"`
-	}{JSON("null"), Evaluated{DurationMS: o.Duration.Milliseconds(), Output: saidLines(o.Output), Status: script.StatusWaiting}, w})
+	}{JSON("null"), Evaluated{DurationMS: o.Duration.Milliseconds(), Output: outputLines(o.Output), Status: script.StatusWaiting}, w})
 }
 
-// take runs a request in a session, or without one if id is empty. The warnings of a
+// runRequest runs a request in a session, or without one if id is empty. The warnings of a
 // turn that failed are added to the failure.
-func (t scriptTools) take(ctx context.Context, call tool.Call, id string, q script.Request) (script.Turn, error) {
+func (t scriptTools) runRequest(ctx context.Context, call tool.Call, id string, q script.Request) (script.Turn, error) {
 	if id == "" {
 		outcome, err := t.runner.Run(ctx, q)
 		return script.Turn{Outcome: outcome}, err

@@ -78,7 +78,7 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	if !errors.As(why, &asked) {
 		return why
 	}
-	run, err := q.as(ctx, j.ID)
+	run, err := q.asOwner(ctx, j.ID)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	if err != nil {
 		return err
 	}
-	if err := q.persist(ctx, func() error { return q.mark(ctx, j.ID, Waiting) }); err != nil {
+	if err := q.persist(ctx, func() error { return q.storeState(ctx, j.ID, Waiting) }); err != nil {
 		return q.withdrawQuestion(ctx, asked.Key, err)
 	}
 	q.options.Events.Publish(Paused{ID: j.ID, Name: j.Name, Creator: j.Creator, Approval: pending.ID, Subject: asked.Effect.DisplayName()})
@@ -103,7 +103,7 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 		}
 		*held = true
 	}
-	return q.persist(ctx, func() error { return q.mark(ctx, j.ID, Running) })
+	return q.persist(ctx, func() error { return q.storeState(ctx, j.ID, Running) })
 }
 
 // withdrawQuestion withdraws the question of a job that was cancelled.
@@ -117,9 +117,9 @@ func (q *Queue) withdrawQuestion(ctx context.Context, run string, err error) err
 	return err
 }
 
-// mark stores the state of an unfinished job. A job that waits has made progress, so
+// storeState stores the state of an unfinished job. A job that waits has made progress, so
 // its attempts are counted anew.
-func (q *Queue) mark(ctx context.Context, id string, s State) error {
+func (q *Queue) storeState(ctx context.Context, id string, s State) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0 AND node = $3", id, s, q.options.Node)
 		if err != nil {

@@ -201,7 +201,7 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 	defer cancel(nil)
 	defer q.options.Clock.AfterFunc(min(timeout, maxPoll), func() { cancel(errPolled) })()
 	for {
-		done, pending, err = q.sort(ctx, ids)
+		done, pending, err = q.partition(ctx, ids)
 		if err != nil || len(pending) == 0 || !all && len(done) > 0 {
 			return done, pending, err
 		}
@@ -219,8 +219,8 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 // errPolled ends a Poll whose timeout has passed.
 var errPolled = fault.New(fault.Timeout, "the jobs are not over yet")
 
-// sort separates ended jobs from unfinished ones.
-func (q *Queue) sort(ctx context.Context, ids []string) (done []Job, pending []string, err error) {
+// partition separates ended jobs from unfinished ones.
+func (q *Queue) partition(ctx context.Context, ids []string) (done []Job, pending []string, err error) {
 	var missing []string
 	for _, id := range ids {
 		if q.following(id) != nil {

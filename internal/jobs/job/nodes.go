@@ -37,7 +37,7 @@ func (q *Queue) TakeOver(ctx context.Context, dead []string) error {
 		if node == q.options.Node {
 			continue
 		}
-		ids, err := q.inherit(ctx, node)
+		ids, err := q.takeOwnership(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func (q *Queue) TakeOver(ctx context.Context, dead []string) error {
 	return errors.Join(failed...)
 }
 
-// inherit makes this node the owner of another node's jobs.
-func (q *Queue) inherit(ctx context.Context, node string) (ids []string, err error) {
+// takeOwnership makes this node the owner of another node's jobs.
+func (q *Queue) takeOwnership(ctx context.Context, node string) (ids []string, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
 			`UPDATE jobs SET node = $1, state = 'pending' WHERE node = $2 AND finished = 0 RETURNING id`, q.options.Node, node)
@@ -65,8 +65,8 @@ func (q *Queue) inherit(ctx context.Context, node string) (ids []string, err err
 	return ids, err
 }
 
-// own makes this node the owner of a job that the engine resumed here.
-func (q *Queue) own(ctx context.Context, j Job) error {
+// becomeOwner makes this node the owner of a job that the engine resumed here.
+func (q *Queue) becomeOwner(ctx context.Context, j Job) error {
 	if q.following(j.ID) == nil {
 		q.enter(j, false)
 	}
@@ -91,9 +91,9 @@ func (q *Queue) own(ctx context.Context, j Job) error {
 	return err
 }
 
-// lost returns why a job cannot start here: it has ended, or belongs to another node.
-func (q *Queue) lost(ctx context.Context, id string) error {
-	if _, over, err := q.whose(ctx, id); err != nil || !over {
+// whyNotOwned returns why a job cannot start here: it has ended, or belongs to another node.
+func (q *Queue) whyNotOwned(ctx context.Context, id string) error {
+	if _, over, err := q.ownerNode(ctx, id); err != nil || !over {
 		return durable.ErrTakenOver
 	}
 	return errCancelled
@@ -105,7 +105,7 @@ func (q *Queue) Recheck(ctx context.Context) error {
 		return err
 	}
 	for _, id := range q.engine.Active() {
-		node, over, err := q.whose(ctx, id)
+		node, over, err := q.ownerNode(ctx, id)
 		switch {
 		case err != nil:
 			return err
@@ -118,8 +118,8 @@ func (q *Queue) Recheck(ctx context.Context) error {
 	return nil
 }
 
-// whose returns the node that owns a job, and whether the job has ended.
-func (q *Queue) whose(ctx context.Context, id string) (node string, over bool, err error) {
+// ownerNode returns the node that owns a job, and whether the job has ended.
+func (q *Queue) ownerNode(ctx context.Context, id string) (node string, over bool, err error) {
 	err = q.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT node, finished > 0 FROM jobs WHERE id = $1", id).Scan(&node, &over)
 	})

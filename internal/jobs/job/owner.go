@@ -12,9 +12,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// own stores the owner of a job or schedule, in the transaction that stores the row
+// storeOwner stores the owner of a job or schedule, in the transaction that stores the row
 // itself. A job without such a row belongs to the local owner.
-func own(ctx context.Context, tx *db.Tx, id string) error {
+func storeOwner(ctx context.Context, tx *db.Tx, id string) error {
 	who := principal.Of(ctx)
 	if who.ID == principal.LocalID {
 		return nil
@@ -40,9 +40,9 @@ func askerOf(ctx context.Context, tx *db.Tx, id string) (who principal.Principal
 	return who, err
 }
 
-// as returns ctx with the principal that created a job and its current rights. The
+// asOwner returns ctx with the principal that created a job and its current rights. The
 // error says that it has none any more.
-func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
+func (q *Queue) asOwner(ctx context.Context, id string) (context.Context, error) {
 	var who principal.Principal
 	err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
 		who, err = askerOf(ctx, tx, id)

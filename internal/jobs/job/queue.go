@@ -140,7 +140,7 @@ func (q *Queue) launch(ctx context.Context) error {
 	waiting, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules must not be lost
 	rest, stop := context.WithCancel(waiting)
 	q.stop = stop
-	q.background.Go(func() { q.startRest(rest, jobs) })
+	q.background.Go(func() { q.startUnstarted(rest, jobs) })
 	q.background.Go(func() { q.tidy(rest) })
 	q.background.Go(func() { q.runSchedules(rest) })
 	if q.options.Node != "" {
@@ -159,9 +159,9 @@ func (q *Queue) writable() error {
 		WithHint("ask the server that runs them, with --server or at its address; `luanette serve` starts one")
 }
 
-// startRest starts jobs that a process stored but did not start before it died. The
+// startUnstarted starts jobs that a process stored but did not start before it died. The
 // engine ignores those that were started.
-func (q *Queue) startRest(ctx context.Context, jobs []Job) {
+func (q *Queue) startUnstarted(ctx context.Context, jobs []Job) {
 	for _, j := range jobs {
 		if ctx.Err() != nil {
 			return
@@ -260,7 +260,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	if !q.engine.Cancel(id, errCancelled) && (c == nil || c.mustPublish()) {
-		q.settle(ctx, id)
+		q.publishEnd(ctx, id)
 	}
 	return true, nil
 }
@@ -295,8 +295,9 @@ func (q *Queue) publishedElsewhere(id string) bool {
 	return q.options.Node != "" && (c == nil || !c.mustPublish())
 }
 
-// settle publishes the end of a job that does not run.
-func (q *Queue) settle(ctx context.Context, id string) {
+// publishEnd publishes the end of a job that does not run. If the job cannot be read,
+// only the event is lost.
+func (q *Queue) publishEnd(ctx context.Context, id string) {
 	if j, _, err := q.load(ctx, id); err == nil {
 		q.finished(j)
 	}

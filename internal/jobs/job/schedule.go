@@ -127,7 +127,7 @@ func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
 		return next, err
 	}
 	for _, id := range ids {
-		if _, err := q.as(ctx, id); fault.CodeOf(err) == fault.Denied {
+		if _, err := q.asOwner(ctx, id); fault.CodeOf(err) == fault.Denied {
 			if err := q.retire(ctx, id, err); err != nil {
 				return next, err
 			}

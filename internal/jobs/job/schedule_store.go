@@ -25,7 +25,7 @@ func scanSchedule(row db.Scanner) (s Schedule, err error) {
 		return s, err
 	}
 	s.Params = params
-	s.Created, s.Next, s.Last = moment(created), moment(next), moment(last)
+	s.Created, s.Next, s.Last = timeOf(created), timeOf(next), timeOf(last)
 	return s, json.Unmarshal([]byte(tags), &s.Tags)
 }
 
@@ -50,7 +50,7 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 		if n >= maxSchedules {
 			return fault.New(fault.Limit, "there are %d schedules already", n).WithHint("remove some that are not needed; schedule_list shows them")
 		}
-		if err := own(ctx, tx, s.ID); err != nil {
+		if err := storeOwner(ctx, tx, s.ID); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO job_schedules (id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused)
@@ -141,7 +141,7 @@ func (q *Queue) nextDue(ctx context.Context) (time.Time, error) {
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT coalesce(min(next), 0) FROM job_schedules WHERE next > 0").Scan(&next)
 	})
-	return moment(next), err
+	return timeOf(next), err
 }
 
 // fire stores the job of a due schedule together with the schedule's next time, in one

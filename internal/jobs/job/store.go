@@ -30,7 +30,7 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 		return j, err
 	}
 	j.Params, j.Result = params, result
-	j.Created, j.Due, j.Started, j.Finished = moment(created), moment(due), moment(started), moment(finished)
+	j.Created, j.Due, j.Started, j.Finished = timeOf(created), timeOf(due), timeOf(started), timeOf(finished)
 	if j.State == Complete {
 		j.Progress = 1
 	}
@@ -42,7 +42,7 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 	return j, json.Unmarshal([]byte(tags), &j.Tags)
 }
 
-func moment(micros int64) time.Time {
+func timeOf(micros int64) time.Time {
 	if micros == 0 {
 		return time.Time{}
 	}
@@ -58,7 +58,7 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node)
 	if err == nil {
-		err = own(ctx, tx, j.ID)
+		err = storeOwner(ctx, tx, j.ID)
 	}
 	for _, tag := range j.Tags {
 		if err == nil {

@@ -27,7 +27,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 		return err
 	}
 	if !fresh {
-		if err := q.own(ctx, j); err != nil {
+		if err := q.becomeOwner(ctx, j); err != nil {
 			return q.stopped(ctx, j, err)
 		}
 	}
@@ -51,11 +51,11 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return q.stopped(ctx, j, q.lost(ctx, j.ID))
+		return q.stopped(ctx, j, q.whyNotOwned(ctx, j.ID))
 	case err != nil:
 		return q.stopped(ctx, j, err)
 	case attempts > q.options.Attempts:
-		return q.conclude(ctx, j, Outcome{}, givenUp(attempts-1), nil)
+		return q.conclude(ctx, j, Outcome{}, errTooManyAttempts(attempts-1), nil)
 	}
 	return q.perform(ctx, run, j, steps, &held)
 }
@@ -108,7 +108,7 @@ func (q *Queue) unlimited(j Job) bool {
 	return q.options.Unlimited != nil && q.options.Unlimited(j.Spec)
 }
 
-func givenUp(attempts int) error {
+func errTooManyAttempts(attempts int) error {
 	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).
 		WithHint("the script may exhaust the machine's resources; check it before you start it again")
 }
@@ -168,7 +168,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	}
 	q.options.Events.Publish(Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
 	var outcome Outcome
-	running, err := q.as(ctx, j.ID)
+	running, err := q.asOwner(ctx, j.ID)
 	if err == nil {
 		outcome, err = q.runner.RunJob(running, q.task(j, c, replay))
 	}
@@ -277,7 +277,7 @@ func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 		if q.publishedElsewhere(j.ID) {
 			q.leave(j.ID)
 		} else {
-			q.settle(context.WithoutCancel(ctx), j.ID)
+			q.publishEnd(context.WithoutCancel(ctx), j.ID)
 		}
 		return nil
 	}

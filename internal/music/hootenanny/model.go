@@ -355,7 +355,7 @@ func (h *Backend) musicgen(ctx context.Context, t Task, in musicgenIn) (any, err
 		"prompt": in.Prompt, "duration": or(in.Duration, 10), "temperature": or(in.Temperature, 1), "top_k": or(in.TopK, 250),
 		"top_p": or(in.TopP, 0.9), "guidance_scale": or(in.Guidance, 3), "do_sample": in.DoSample == nil || *in.DoSample,
 	}
-	return h.sing(ctx, t, "musicgen", request, in.Lineage, in.Prompt)
+	return h.generateAudio(ctx, t, "musicgen", request, in.Lineage, in.Prompt)
 }
 
 type yueIn struct {
@@ -379,7 +379,7 @@ func (h *Backend) yue(ctx context.Context, t Task, in yueIn) (any, error) {
 	}
 	kin := in.Lineage
 	kin.Tags = append([]string{"has:vocals"}, kin.Tags...)
-	return h.sing(ctx, t, "yue", request, kin, in.Lyrics)
+	return h.generateAudio(ctx, t, "yue", request, kin, in.Lyrics)
 }
 
 // or returns value, or otherwise if value is zero.
@@ -391,8 +391,8 @@ func or[T comparable](value, otherwise T) T {
 	return value
 }
 
-// sing requests audio from a model and creates an artifact from it.
-func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k Lineage, words string) (any, error) {
+// generateAudio requests audio from a model and creates an artifact from it.
+func (h *Backend) generateAudio(ctx context.Context, t Task, name string, request any, k Lineage, words string) (any, error) {
 	stored, err := stepped(ctx, t, name, func(ctx context.Context) (storedContent, error) {
 		var answer struct {
 			Status string `json:"status"`

@@ -199,7 +199,7 @@ func (g *garden) arm() {
 	wait := (g.next() - g.now()) * 60 / g.tempo
 	g.alarm++
 	turn := g.alarm
-	g.stop = g.clock.AfterFunc(max(time.Duration(math.Ceil(wait*float64(time.Second))), 1), func() { g.ring(turn) })
+	g.stop = g.clock.AfterFunc(max(time.Duration(math.Ceil(wait*float64(time.Second))), 1), func() { g.onTimer(turn) })
 }
 
 func (g *garden) disarm() {
@@ -210,8 +210,8 @@ func (g *garden) disarm() {
 	g.alarm++
 }
 
-// ring is called when the timer expires.
-func (g *garden) ring(turn uint64) {
+// onTimer is called when the timer expires.
+func (g *garden) onTimer(turn uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if turn != g.alarm || g.closed {

@@ -14,9 +14,9 @@ import (
 // maxMetadata is the largest metadata of an artifact, in bytes.
 const maxMetadata = 64 << 10
 
-// note stores what the Store does not: an artifact's set of variations and its
+// storeDetails stores what the Store does not: an artifact's set of variations and its
 // metadata.
-func (h *Backend) note(ctx context.Context, ref cas.Ref, m newArtifact) error {
+func (h *Backend) storeDetails(ctx context.Context, ref cas.Ref, m newArtifact) error {
 	if len(m.metadata) > maxMetadata {
 		return invalid("the metadata has %d bytes", len(m.metadata)).WithHint("at most %d are allowed; store the rest as a content", maxMetadata)
 	}
@@ -66,7 +66,7 @@ func join(ctx context.Context, tx *db.Tx, ref cas.Ref, set string, place int) er
 	return err
 }
 
-// addDetails adds what note stored to artifacts.
+// addDetails adds what storeDetails stored to artifacts.
 func (h *Backend) addDetails(ctx context.Context, list []Artifact) error {
 	if len(list) == 0 {
 		return nil

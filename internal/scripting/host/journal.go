@@ -101,7 +101,7 @@ func (j *Journal) Handle(ctx context.Context, e Effect, live func(context.Contex
 		j.leave(e.Kind)
 		return nil, err
 	}
-	values, over, err := j.make(ctx, e, live)
+	values, over, err := j.run(ctx, e, live)
 	if over {
 		j.leave(e.Kind)
 		return nil, err // the run has ended and the outcome is unknown
@@ -171,9 +171,9 @@ func (j *Journal) before(step *Step, form *byte) error {
 	}
 }
 
-// make runs the effect so that Halt can cancel it, unless it is a write. over means that
+// run runs the effect so that Halt can cancel it, unless it is a write. over means that
 // the run ended, not the effect.
-func (j *Journal) make(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) (values []Value, over bool, err error) {
+func (j *Journal) run(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) (values []Value, over bool, err error) {
 	if e.Kind != Write {
 		nested, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

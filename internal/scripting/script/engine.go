@@ -42,8 +42,8 @@ type engine interface {
 // turn is one run in the state of a session. The engine that made it fills it while it
 // runs.
 type turn interface {
-	// lost returns why the saved state could not be restored, or nil.
-	lost() error
+	// restoreError returns why the saved state could not be restored, or nil.
+	restoreError() error
 	// stateAfter returns the state to save after a run that ended with failed. changed is
 	// false if the session stays as it was; warnings list values that could not be
 	// saved.

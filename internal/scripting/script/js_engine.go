@@ -136,7 +136,7 @@ func (t *jsTurn) eval(ctx context.Context, p js.Program, h js.Host) (js.Outcome,
 	return t.session.Eval(ctx, p, h)
 }
 
-func (t *jsTurn) lost() error { return t.failed }
+func (t *jsTurn) restoreError() error { return t.failed }
 
 func (t *jsTurn) stateAfter(ctx context.Context, _ error) ([]byte, bool, []string) {
 	if t.session == nil {

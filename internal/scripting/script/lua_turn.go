@@ -22,7 +22,7 @@ type luaTurn struct {
 
 func (e *luaEngine) turn(saved []byte) turn { return &luaTurn{engine: e, saved: saved} }
 
-func (t *luaTurn) lost() error { return t.failed }
+func (t *luaTurn) restoreError() error { return t.failed }
 
 // stateAfter returns the state after the run, without what cannot be saved.
 func (t *luaTurn) stateAfter(_ context.Context, failed error) ([]byte, bool, []string) {

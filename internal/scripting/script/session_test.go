@@ -443,7 +443,7 @@ func TestUnsavableValuesAreNamed(t *testing.T) {
 	}
 	state.Globals().SetString("x", lua.Int(7))
 	state.Globals().SetString("socket", lua.NewUserdata(new(int), nil).Value())
-	_, warnings, err := p.keep(t.Context(), row, nil, &luaTurn{state: state}, nil)
+	_, warnings, err := p.saveTurn(t.Context(), row, nil, &luaTurn{state: state}, nil)
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "socket") {
 		t.Errorf("warnings %q, %v", warnings, err)
 	}

@@ -54,7 +54,7 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 			}
 			q.Handler = handler
 			outcome, err := s.runner.run(ctx, q)
-			if lost := q.turn.lost(); lost != nil {
+			if lost := q.turn.restoreError(); lost != nil {
 				return outcome, lost
 			}
 			return outcome, err
@@ -64,7 +64,7 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 			done.Session, done.Warnings = row.Session, []string{errTurnSaved.Error()}
 			return nil
 		}
-		if q.turn == nil || q.turn.lost() != nil || a.rehearsed {
+		if q.turn == nil || q.turn.restoreError() != nil || a.rehearsed {
 			return err
 		}
 		if parent := host.ParentOf(ctx); parent != nil && host.Rehearsing(parent.Handler) {
@@ -75,7 +75,7 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 			row.run = a.key
 		}
 		var problem error
-		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, live, q.turn, err)
+		done.Session, done.Warnings, problem = s.saveTurn(context.WithoutCancel(ctx), row, live, q.turn, err)
 		s.publish("used", done.Session, err != nil)
 		if err == nil {
 			err = problem
@@ -105,7 +105,7 @@ func (s *Sessions) Preview(ctx context.Context, owner, id string, q Request) (ou
 			return err
 		}
 		outcome, err = s.runner.Run(ctx, q)
-		if lost := q.turn.lost(); lost != nil {
+		if lost := q.turn.restoreError(); lost != nil {
 			return lost
 		}
 		return err
@@ -170,9 +170,9 @@ func (l Limits) within(bound Limits) Limits {
 	return l
 }
 
-// keep saves the state after a turn, unless the turn was stopped. before is the cached
+// saveTurn saves the state after a turn, unless the turn was stopped. before is the cached
 // state it ran in, or nil.
-func (s *Sessions) keep(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
+func (s *Sessions) saveTurn(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
 	state, changed, warnings := t.stateAfter(ctx, failed)
 	if changed && int64(len(state)) > s.options.State {
 		changed = false

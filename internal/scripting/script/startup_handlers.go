@@ -55,7 +55,7 @@ func (r *Resident) Listen(ctx context.Context) {
 
 // handle passes an event to the handlers, within the limits of an ordinary run.
 func (r *Resident) handle(ctx context.Context, table host.Value) error {
-	return r.use(ctx, r.runner.options.Limits, nil, deliverName,
+	return r.call(ctx, r.runner.options.Limits, nil, deliverName,
 		func(s *lua.State) ([]lua.Value, error) {
 			value, err := toLua(s, table)
 			return []lua.Value{value}, err

@@ -85,7 +85,7 @@ var _ event.Keyed = HookFailed{}
 // changes.
 func (h *Hooks) call(ctx context.Context, hook string, handler host.Handler, args []json.RawMessage, fields []string, read func(sent []byte, results []lua.Value) error) error {
 	var sent []byte
-	return h.resident.use(ctx, h.limits, handler, hook,
+	return h.resident.call(ctx, h.limits, handler, hook,
 		func(s *lua.State) ([]lua.Value, error) {
 			given := make([]lua.Value, len(args))
 			for i, raw := range args {

@@ -68,9 +68,9 @@ type residentState struct {
 	listener *host.Listener
 }
 
-// use calls a function of the script. args makes its arguments and read reads its
+// call calls a function of the script. args makes its arguments and read reads its
 // results, both while no other call uses the state.
-func (r *Resident) use(ctx context.Context, limits Limits, handler host.Handler, function string, args func(*lua.State) ([]lua.Value, error), read func([]lua.Value) error) error {
+func (r *Resident) call(ctx context.Context, limits Limits, handler host.Handler, function string, args func(*lua.State) ([]lua.Value, error), read func([]lua.Value) error) error {
 	if err := r.enter(ctx); err != nil {
 		return err
 	}
