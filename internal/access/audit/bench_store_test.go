@@ -32,11 +32,7 @@ func call(i int) Draft {
 // openFor opens a store in a fresh database, without injected faults.
 func openFor(b *testing.B, fresh func(testing.TB) string) *Store {
 	b.Helper()
-	d, err := db.Open(b.Context(), fresh(b), db.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = d.Close() })
+	d := dbtest.OpenWith(b, fresh(b), db.Options{})
 	s, err := OpenStore(b.Context(), d)
 	if err != nil {
 		b.Fatal(err)

@@ -29,24 +29,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 // fixture is an Authenticator with a route of every kind.
 type fixture struct {
-	ring *apikey.Store
+	keys *apikey.Store
 	url  string
 }
 
 func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 	t.Helper()
-	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
+	store := dbtest.OpenWith(t, dbtest.Fresh(t), db.Options{})
+	keys, err := apikey.Open(t.Context(), store, apikey.Options{Fixed: fixed})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	ring, err := apikey.Open(t.Context(), store, apikey.Options{Fixed: fixed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Keys = ring
+	o.Keys = keys
 	g := httpauth.New(o)
-	say := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	id := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, principal.Of(r.Context()).ID)
 	})
 	stream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,19 +52,19 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 		_, _ = io.WriteString(w, "over\n")
 	})
 	server := httptest.NewServer(g.Mux(append(g.Routes(), []principal.Route{
-		{Pattern: "/open", Handler: say},
-		{Pattern: "/mcp", Scope: principal.MCP, Handler: say},
-		{Pattern: "/read", Scope: principal.Read, Handler: say},
-		{Pattern: "/chat", Scope: principal.Chat, Handler: say},
-		{Pattern: "/admin", Scope: principal.Admin, Handler: say},
-		{Pattern: "/of/{org}/{user}", Scope: principal.Org, Handler: say},
+		{Pattern: "/open", Handler: id},
+		{Pattern: "/mcp", Scope: principal.MCP, Handler: id},
+		{Pattern: "/read", Scope: principal.Read, Handler: id},
+		{Pattern: "/chat", Scope: principal.Chat, Handler: id},
+		{Pattern: "/admin", Scope: principal.Admin, Handler: id},
+		{Pattern: "/of/{org}/{user}", Scope: principal.Org, Handler: id},
 		{Pattern: "GET /stream", Scope: principal.Read, Handler: stream},
 	}...)))
 	t.Cleanup(func() {
 		server.Close()
 		g.Close()
 	})
-	return fixture{ring, server.URL}
+	return fixture{keys, server.URL}
 }
 
 func fixed(name string, rights apikey.Rights) apikey.Key {
@@ -95,25 +91,25 @@ func TestAccess(t *testing.T) {
 		status             int
 		body, challenge    string
 	}{
-		{"nothing shown", "/chat", "", 401, "Authorization header with Bearer token required", "Bearer"},
-		{"another kind", "/chat", "Basic d2Vi", 401, "Bearer token required", "Bearer"},
-		{"an empty one", "/chat", "Bearer  ", 401, "Bearer token required", "Bearer"},
-		{"wrong", "/chat", "Bearer guess", 403, "Invalid API key", `Bearer error="invalid_token"`},
+		{"no header", "/chat", "", 401, "Authorization header with Bearer token required", "Bearer"},
+		{"another scheme", "/chat", "Basic d2Vi", 401, "Bearer token required", "Bearer"},
+		{"an empty token", "/chat", "Bearer  ", 401, "Bearer token required", "Bearer"},
+		{"a wrong key", "/chat", "Bearer guess", 403, "Invalid API key", `Bearer error="invalid_token"`},
 		{"wrong at the MCP server", "/mcp", "Bearer guess", 401, "Invalid API key", `Bearer error="invalid_token"`},
-		{"expired", "/chat", "Bearer old-token", 403, "expired", `Bearer error="invalid_token"`},
-		{"right", "/chat", "Bearer web-token", 200, "key:web", ""},
-		{"in any letters", "/chat", "bearer  web-token", 200, "key:web", ""},
-		{"for something else", "/mcp", "Bearer web-token", 403, "scope mcp", `Bearer error="insufficient_scope"`},
-		{"admin is everything", "/read", "Bearer root-token", 200, "key:root", ""},
-		{"not admin", "/admin", "Bearer agent-token", 403, "scope admin", ""},
+		{"an expired key", "/chat", "Bearer old-token", 403, "expired", `Bearer error="invalid_token"`},
+		{"a valid key", "/chat", "Bearer web-token", 200, "key:web", ""},
+		{"the scheme in lower case", "/chat", "bearer  web-token", 200, "key:web", ""},
+		{"a key without the scope", "/mcp", "Bearer web-token", 403, "scope mcp", `Bearer error="insufficient_scope"`},
+		{"admin has every scope", "/read", "Bearer root-token", 200, "key:root", ""},
+		{"a key that is not admin", "/admin", "Bearer agent-token", 403, "scope admin", ""},
 		{"its own organisation", "/of/acme/bob", "Bearer acme-token", 200, "key:acme", ""},
-		{"which may chat", "/chat", "Bearer acme-token", 200, "key:acme", ""},
+		{"the scope org includes chat", "/chat", "Bearer acme-token", 200, "key:acme", ""},
 		{"another organisation", "/of/other/bob", "Bearer acme-token", 403, "of the organisation other", ""},
-		{"another person", "/of/acme/bob", "Bearer ada-token", 403, "for ada only", ""},
-		{"the person", "/of/acme/ada", "Bearer ada-token", 200, "key:ada", ""},
-		{"open to all", "/open", "", 200, "nobody", ""},
-		{"open, with a wrong key", "/open", "Bearer guess", 200, "nobody", ""},
-		{"open, with a key", "/open", "Bearer web-token", 200, "key:web", ""},
+		{"another user", "/of/acme/bob", "Bearer ada-token", 403, "for ada only", ""},
+		{"the key's own user", "/of/acme/ada", "Bearer ada-token", 200, "key:ada", ""},
+		{"an open route without a key", "/open", "", 200, "nobody", ""},
+		{"an open route with a wrong key", "/open", "Bearer guess", 200, "nobody", ""},
+		{"an open route with a key", "/open", "Bearer web-token", 200, "key:web", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +136,7 @@ func (o *otherIssuer) Principal(r *http.Request) (principal.Principal, error) {
 	o.asked.Add(1)
 	switch _, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); token {
 	case "b.a.d":
-		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token is not good").WithHint("take another")
+		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token is not valid").WithHint("get a new token")
 	case "l.at.e":
 		return principal.Anonymous(), fault.New(fault.Unavailable, "the issuer cannot be reached")
 	}
@@ -172,12 +168,12 @@ func TestTokensOfOtherIssuers(t *testing.T) {
 		{"a key", "/chat", "web-token", 200, "", "key:web", 0},
 		{"a key that looks like a token", "/chat", "d.o.ts", 200, "", "key:dots", 0},
 		{"a wrong key", "/chat", "guess", 403, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "Invalid API key", 0},
-		{"nothing", "/admin", "", 401, "Bearer " + where, "key create", 0},
+		{"no header", "/admin", "", 401, "Bearer " + where, "key create", 0},
 		{"a token", "/chat", "g.oo.d", 200, "", "oauth:x#ada", 1},
-		{"for something else", "/mcp", "g.oo.d", 403, `Bearer error="insufficient_scope", ` + where + `, scope="use:mcp"`, "the scope mcp", 1},
-		{"a wrong one, at every route", "/chat", "b.a.d", 401, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "take another", 1},
+		{"a token without the scope", "/mcp", "g.oo.d", 403, `Bearer error="insufficient_scope", ` + where + `, scope="use:mcp"`, "the scope mcp", 1},
+		{"a wrong token", "/chat", "b.a.d", 401, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "get a new token", 1},
 		{"the issuer is unreachable", "/mcp", "l.at.e", 503, "", "cannot be reached", 1},
-		{"open, with a wrong one", "/open", "b.a.d", 200, "", "nobody", 1},
+		{"an open route with a wrong token", "/open", "b.a.d", 200, "", "nobody", 1},
 	} {
 		before := tokens.asked.Load()
 		var header []string
@@ -203,17 +199,17 @@ func TestWithoutKeysLocalCallersMayDoAll(t *testing.T) {
 	if _, body := y.ask(t, http.MethodGet, "/api/v1/me", ""); !strings.Contains(body, `"open":true`) {
 		t.Error(body)
 	}
-	if _, _, err := y.ring.Create(t.Context(), apikey.Key{Name: "first", Rights: scoped(principal.Admin)}); err != nil {
+	if _, _, err := y.keys.Create(t.Context(), apikey.Key{Name: "first", Rights: scoped(principal.Admin)}); err != nil {
 		t.Fatal(err)
 	}
 	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
-		t.Errorf("a key exists and none is required: %d", answer.StatusCode)
+		t.Errorf("a request without a key after one was created: %d", answer.StatusCode)
 	}
-	if _, err := y.ring.Revoke(t.Context(), "first"); err != nil {
+	if _, err := y.keys.Revoke(t.Context(), "first"); err != nil {
 		t.Fatal(err)
 	}
 	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
-		t.Errorf("without the last one they opened: %d", answer.StatusCode)
+		t.Errorf("a request without a key after the last one was revoked: %d", answer.StatusCode)
 	}
 }
 
@@ -247,10 +243,10 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`, "Content-Type", "text/plain"); answer.StatusCode != 400 {
-		t.Errorf("a form of another page logs in: %d", answer.StatusCode)
+		t.Errorf("a login as text/plain: %d", answer.StatusCode)
 	}
 	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`, "Origin", "https://evil.example"); answer.StatusCode != 403 {
-		t.Errorf("a page of another site logs in: %d", answer.StatusCode)
+		t.Errorf("a login from a page of another origin: %d", answer.StatusCode)
 	}
 	cookie, csrf := y.login(t, "web-token")
 	tests := []struct {
@@ -259,18 +255,18 @@ func TestLogin(t *testing.T) {
 		status             int
 	}{
 		{"reading", "GET", "/read", []string{"Cookie", cookie}, 200},
-		{"changing without the token", "POST", "/mcp", []string{"Cookie", cookie}, 403},
-		{"with another's", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", strings.Repeat("0", len(csrf))}, 403},
-		{"with it", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 200},
-		{"a key needs none", "POST", "/mcp", []string{"Authorization", "Bearer web-token"}, 200},
-		{"more than the key may", "GET", "/admin", []string{"Cookie", cookie}, 403},
-		{"a guess", "GET", "/read", []string{"Cookie", "luanette_session=GUESS"}, 401},
-		{"who am I", "GET", "/api/v1/me", []string{"Cookie", cookie}, 200},
-		{"who am I, if nobody", "GET", "/api/v1/me", nil, 401},
-		{"out, without the token", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 403},
-		{"out", "POST", "/api/v1/logout", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 204},
-		{"after that", "GET", "/read", []string{"Cookie", cookie}, 401},
-		{"out again", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 204},
+		{"a change without the CSRF token", "POST", "/mcp", []string{"Cookie", cookie}, 403},
+		{"a change with a wrong CSRF token", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", strings.Repeat("0", len(csrf))}, 403},
+		{"a change with the CSRF token", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 200},
+		{"a key needs no CSRF token", "POST", "/mcp", []string{"Authorization", "Bearer web-token"}, 200},
+		{"a scope that the key lacks", "GET", "/admin", []string{"Cookie", cookie}, 403},
+		{"an unknown cookie", "GET", "/read", []string{"Cookie", "luanette_session=GUESS"}, 401},
+		{"the caller", "GET", "/api/v1/me", []string{"Cookie", cookie}, 200},
+		{"the caller without a cookie", "GET", "/api/v1/me", nil, 401},
+		{"a logout without the CSRF token", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 403},
+		{"a logout", "POST", "/api/v1/logout", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 204},
+		{"the cookie after the logout", "GET", "/read", []string{"Cookie", cookie}, 401},
+		{"a second logout", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 204},
 	}
 	for _, tt := range tests { // in this order
 		if answer, body := y.ask(t, tt.method, tt.path, "{}", tt.header...); answer.StatusCode != tt.status {
@@ -291,7 +287,7 @@ func TestWrongKeysAreRateLimited(t *testing.T) {
 			return
 		}
 	}
-	t.Error("one may guess for ever")
+	t.Error("wrong keys are never refused with 429")
 }
 
 // stream opens one and returns its lines.
@@ -319,7 +315,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{})
 	create := func(name string) string {
-		_, token, err := y.ring.Create(t.Context(), apikey.Key{Name: name, Rights: scoped(principal.Read)})
+		_, token, err := y.keys.Create(t.Context(), apikey.Key{Name: name, Rights: scoped(principal.Read)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +331,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	if !byCookie.Scan() || byCookie.Text() != "over" {
 		t.Error("a stream outlives the logout")
 	}
-	if _, err := y.ring.Revoke(t.Context(), "web"); err != nil {
+	if _, err := y.keys.Revoke(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
 	if !byKey.Scan() || byKey.Text() != "over" || !bySecond.Scan() || bySecond.Text() != "over" {
@@ -344,11 +340,11 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	if answer, _ := y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer "+other); answer.StatusCode != 200 {
 		t.Error("another key was revoked too")
 	}
-	if _, err := y.ring.Revoke(t.Context(), "other"); err != nil { // only now
+	if _, err := y.keys.Revoke(t.Context(), "other"); err != nil { // only now
 		t.Fatal(err)
 	}
 	if !byOther.Scan() || byOther.Text() != "over" {
-		t.Error("the last stream goes on")
+		t.Error("the stream of the last key goes on")
 	}
 }
 
@@ -361,15 +357,15 @@ func TestStreamsEndWhenTheirKeyExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = store.Close() }()
-		ring, err := apikey.Open(t.Context(), store, apikey.Options{})
+		keys, err := apikey.Open(t.Context(), store, apikey.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, token, err := ring.Create(t.Context(), apikey.Key{Name: "brief", Expires: time.Now().Add(time.Hour), Rights: scoped(principal.Read)})
+		_, token, err := keys.Create(t.Context(), apikey.Key{Name: "brief", Expires: time.Now().Add(time.Hour), Rights: scoped(principal.Read)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := httpauth.New(httpauth.Options{Keys: ring})
+		g := httpauth.New(httpauth.Options{Keys: keys})
 		defer g.Close()
 		began := time.Now()
 		handler := g.Mux([]principal.Route{{Pattern: "/stream", Scope: principal.Read, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -379,7 +375,7 @@ func TestStreamsEndWhenTheirKeyExpires(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+token)
 		handler.ServeHTTP(httptest.NewRecorder(), r)
 		if lasted := time.Since(began); lasted != time.Hour {
-			t.Errorf("it lasted %v", lasted)
+			t.Errorf("the stream lasted %v, want an hour", lasted)
 		}
 	})
 }
@@ -405,7 +401,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		}
 	}
 	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/keys", `{"name":"mine","scopes":["admin"]}`, "Authorization", "Bearer web-token"); answer.StatusCode != 403 {
-		t.Errorf("a key makes a greater one: %d", answer.StatusCode)
+		t.Errorf("a key without admin creates an admin key: %d", answer.StatusCode)
 	}
 	for name, want := range map[string]int{"ci": 200, "nobody": 404, "root": 409} {
 		if answer, body := y.ask(t, http.MethodDelete, "/api/v1/keys/"+name, "", root...); answer.StatusCode != want {
@@ -413,7 +409,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		}
 	}
 	if answer, _ := y.ask(t, http.MethodGet, "/mcp", "", "Authorization", "Bearer "+made.Token); answer.StatusCode != 401 {
-		t.Errorf("a revoked key opens: %d", answer.StatusCode)
+		t.Errorf("a revoked key is accepted: %d", answer.StatusCode)
 	}
 }
 
@@ -445,11 +441,11 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ring, err := apikey.Open(f.Context(), store, apikey.Options{Fixed: []apikey.Key{fixed("root", scoped(principal.Admin))}})
+	keys, err := apikey.Open(f.Context(), store, apikey.Options{Fixed: []apikey.Key{fixed("root", scoped(principal.Admin))}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	g := httpauth.New(httpauth.Options{Keys: ring})
+	g := httpauth.New(httpauth.Options{Keys: keys})
 	f.Cleanup(func() { g.Close(); _ = store.Close() })
 	handler := g.Mux(g.Routes())
 	for i, body := range []string{`{"key":"root-token"}`, `{"name":"x"}`, `{`, `null`, `[]`, `{"key":1e999}`} {

@@ -38,42 +38,42 @@ func TestTokens(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"scope": "admin", "scp": []string{"read"}}))); err != nil || p.Admin() || !p.May(principal.Read, "") || p.Name != "ada" {
-		t.Errorf("a word makes an administrator: %+v, %v", p, err)
+		t.Errorf("a token with the unmapped scope admin: %+v, %v", p, err)
 	}
 	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"aud": []string{"x", hub}}))); err != nil || p.User != "ada" {
-		t.Errorf("one audience of two: %+v, %v", p, err)
+		t.Errorf("a token with two audiences: %+v, %v", p, err)
 	}
 	for name, token := range map[string]string{
-		"another audience":   m.Token(t, "https://elsewhere.example", nil),
-		"no audience":        m.Token(t, hub, oauthtest.Claims{"aud": nil}),
-		"a longer audience":  m.Token(t, hub+"/", nil),
-		"expired":            m.Token(t, hub, oauthtest.Claims{"exp": in(-time.Hour)}),
-		"without an end":     m.Token(t, hub, oauthtest.Claims{"exp": nil}),
-		"not yet":            m.Token(t, hub, oauthtest.Claims{"nbf": in(time.Hour)}),
-		"no signature":       m.Forged(t, "none", hub, nil),
-		"None":               m.Forged(t, "None", hub, nil),
-		"a shared key":       m.Forged(t, "HS256", hub, nil),
-		"an unknown issuer":  other.Token(t, hub, nil),
-		"another's key":      other.Token(t, hub, oauthtest.Claims{"iss": m.URL}),
-		"its own key":        other.Signed(t, oauthtest.Claims{"alg": "RS256", "jku": other.Keys()}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
-		"nobody":             m.Token(t, hub, oauthtest.Claims{"sub": ""}),
-		"changed":            good[:len(good)-8] + "AAAAAAAA",
-		"no token":           "a.b.c",
-		"not even that":      "",
-		"two":                good + " " + good,
-		"claims of no kind":  m.Token(t, hub, oauthtest.Claims{"scope": 7}),
-		"an algorithm in it": m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "1", "crit": []string{"x"}, "x": 1}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
+		"another audience":           m.Token(t, "https://elsewhere.example", nil),
+		"no audience":                m.Token(t, hub, oauthtest.Claims{"aud": nil}),
+		"a longer audience":          m.Token(t, hub+"/", nil),
+		"expired":                    m.Token(t, hub, oauthtest.Claims{"exp": in(-time.Hour)}),
+		"no expiry":                  m.Token(t, hub, oauthtest.Claims{"exp": nil}),
+		"not yet":                    m.Token(t, hub, oauthtest.Claims{"nbf": in(time.Hour)}),
+		"no signature":               m.Forged(t, "none", hub, nil),
+		"None":                       m.Forged(t, "None", hub, nil),
+		"a shared key":               m.Forged(t, "HS256", hub, nil),
+		"an unknown issuer":          other.Token(t, hub, nil),
+		"signed by another issuer":   other.Token(t, hub, oauthtest.Claims{"iss": m.URL}),
+		"a key named in the header":  other.Signed(t, oauthtest.Claims{"alg": "RS256", "jku": other.Keys()}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
+		"no subject":                 m.Token(t, hub, oauthtest.Claims{"sub": ""}),
+		"a changed signature":        good[:len(good)-8] + "AAAAAAAA",
+		"not a JWT":                  "a.b.c",
+		"an empty token":             "",
+		"two tokens":                 good + " " + good,
+		"a claim of the wrong type":  m.Token(t, hub, oauthtest.Claims{"scope": 7}),
+		"an unknown critical header": m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "1", "crit": []string{"x"}, "x": 1}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
 	} {
 		p, err := s.Principal(request(t.Context(), token))
 		if fault.CodeOf(err) != fault.NeedsAuth || p.ID != "nobody" {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "elsewhere") || strings.Contains(err.Error(), "ada") || token != "" && strings.Contains(err.Error(), token)) {
-			t.Errorf("%s: the error tells of the token: %v", name, err)
+			t.Errorf("%s: the error contains part of the token: %v", name, err)
 		}
 	}
 	if p, err := s.Principal(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); fault.CodeOf(err) != fault.NeedsAuth || p.ID != "nobody" {
-		t.Errorf("nothing shown: %+v, %v", p, err)
+		t.Errorf("no header: %+v, %v", p, err)
 	}
 }
 
@@ -85,14 +85,14 @@ func TestScopesOfTokens(t *testing.T) {
 		Scopes: map[string][]principal.Scope{"hub:all": {principal.MCP, principal.Admin}, "hub:use": {principal.MCP, principal.Chat}, "hub:talk": {principal.Chat}},
 	}}, httpjsontest.Client)
 	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"scope": "hub:all"}))); err != nil || !p.Admin() {
-		t.Errorf("a word that is mapped: %+v, %v", p, err)
+		t.Errorf("a mapped scope: %+v, %v", p, err)
 	}
 	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, nil))); err != nil || p.May(principal.MCP, "") {
-		t.Errorf("a word that is not: %+v, %v", p, err)
+		t.Errorf("a scope that is not mapped: %+v, %v", p, err)
 	}
 	for scope, want := range map[principal.Scope]string{principal.MCP: "hub:use", principal.Chat: "hub:talk", principal.Read: "hub:all", principal.Admin: "hub:all"} {
 		if got := s.ScopeName(scope); got != want {
-			t.Errorf("for %s one asks for %q, want %q", scope, got, want)
+			t.Errorf("ScopeName(%s) = %q, want %q", scope, got, want)
 		}
 	}
 	usual := jwt.Issuer{URL: "https://one.example", Audience: hub}
@@ -100,8 +100,8 @@ func TestScopesOfTokens(t *testing.T) {
 	if s := jwt.New([]jwt.Issuer{usual}, httpjsontest.Client); s.ScopeName(principal.Chat) != "chat" || s.ScopeName(principal.Admin) != "" {
 		t.Errorf("%q, %q", s.ScopeName(principal.Chat), s.ScopeName(principal.Admin))
 	}
-	if word := jwt.New([]jwt.Issuer{usual, mapped}, httpjsontest.Client).ScopeName(principal.MCP); word != "" {
-		t.Errorf("one word for two issuers who have different ones: %q", word)
+	if name := jwt.New([]jwt.Issuer{usual, mapped}, httpjsontest.Client).ScopeName(principal.MCP); name != "" {
+		t.Errorf("the name of a scope that differs between issuers: %q", name)
 	}
 }
 
@@ -112,9 +112,9 @@ func TestClockSkew(t *testing.T) {
 	m := oauthtest.NewIssuer(t)
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, httpjsontest.Client)
 	for name, claims := range map[string]oauthtest.Claims{
-		"expired a moment ago":   {"exp": in(-5 * time.Second)},
-		"begins in a moment":     {"nbf": in(time.Minute)},
-		"made in a moment, even": {"iat": in(time.Minute)},
+		"expired a moment ago": {"exp": in(-5 * time.Second)},
+		"begins in a moment":   {"nbf": in(time.Minute)},
+		"issued in a moment":   {"iat": in(time.Minute)},
 	} {
 		if p, err := s.Principal(request(t.Context(), m.Token(t, hub, claims))); err != nil || !p.Expires.After(time.Now()) {
 			t.Errorf("%s: %+v, %v", name, p, err)
@@ -132,13 +132,13 @@ func TestUnreachableIssuer(t *testing.T) {
 	m := oauthtest.NewIssuer(t)
 	m.Failing.Store(true)
 	for name, issuer := range map[string]jwt.Issuer{
-		"nothing is there":    {URL: "http://127.0.0.1:1", Audience: hub},
-		"its metadata":        {URL: m.URL, Audience: hub},
-		"its keys, elsewhere": {URL: m.URL, Audience: hub, Keys: m.Keys()},
+		"a closed port": {URL: "http://127.0.0.1:1", Audience: hub},
+		"no metadata":   {URL: m.URL, Audience: hub},
+		"no keys":       {URL: m.URL, Audience: hub, Keys: m.Keys()},
 	} {
 		s := jwt.New([]jwt.Issuer{issuer}, httpjsontest.Client)
 		_, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"iss": issuer.URL})))
-		if fault.CodeOf(err) != fault.Unavailable || strings.Contains(err.Error(), "the mint is closed") {
+		if fault.CodeOf(err) != fault.Unavailable || strings.Contains(err.Error(), "the issuer fails") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -149,11 +149,11 @@ func TestUnreachableIssuer(t *testing.T) {
 	}
 	m.Failing.Store(false)
 	if _, err := s.Principal(request(t.Context(), token)); err != nil {
-		t.Errorf("when it is back: %v", err)
+		t.Errorf("when it is reachable again: %v", err)
 	}
 	m.Failing.Store(true)
 	if _, err := s.Principal(request(t.Context(), token)); err != nil {
-		t.Errorf("with keys that are known: %v", err)
+		t.Errorf("with cached keys: %v", err)
 	}
 }
 
@@ -170,8 +170,8 @@ func TestUnknownKeysAreFetchedSeldom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if requests, most := m.KeyRequests.Load(), 1+int32(time.Since(began)/(5*time.Second)); requests > most {
-		t.Errorf("its keys were requested %d times, want at most %d", requests, most)
+	if count, most := m.KeyRequests.Load(), 1+int32(time.Since(began)/(5*time.Second)); count > most {
+		t.Errorf("its keys were requested %d times, want at most %d", count, most)
 	}
 }
 
@@ -180,22 +180,22 @@ func TestUnknownKeysAreFetchedSeldom(t *testing.T) {
 func TestSlowIssuer(t *testing.T) {
 	t.Parallel()
 	m := oauthtest.NewIssuer(t)
-	var questions atomic.Int32
+	var requests atomic.Int32
 	answer := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		questions.Add(1)
+		requests.Add(1)
 		<-answer
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(slow.Close)
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}, {URL: slow.URL, Audience: hub}}, httpjsontest.Client)
 	token := m.Token(t, hub, oauthtest.Claims{"iss": slow.URL})
-	impatient, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	for range 5 {
 		waiting.Go(func() {
-			if _, err := s.Principal(request(impatient, token)); fault.CodeOf(err) != fault.Unavailable {
-				t.Errorf("while its issuer is silent: %v", err)
+			if _, err := s.Principal(request(cancelled, token)); fault.CodeOf(err) != fault.Unavailable {
+				t.Errorf("while its issuer does not answer: %v", err)
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestSlowIssuer(t *testing.T) {
 	cancel()
 	waiting.Wait()
 	close(answer)
-	if n := questions.Load(); n > 1 {
+	if n := requests.Load(); n > 1 {
 		t.Errorf("the issuer was asked %d times at once", n)
 	}
 }

@@ -34,11 +34,7 @@ type rig struct {
 func setup(t testing.TB) *rig {
 	t.Helper()
 	site := oauthtest.New(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := dbtest.OpenWith(t, dbtest.Fresh(t), db.Options{})
 	r := &rig{Site: site, store: store, clock: clock.NewVirtual(time.Now())}
 	r.server = oauth.Server{Name: "test", URL: site.URL(), Trusted: true}
 	r.logins = r.node(t)

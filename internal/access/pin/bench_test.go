@@ -79,7 +79,7 @@ func described(info tool.Info) tool.Info {
 
 // offers benchmarks the check of a list that next has changed.
 func offers(b *testing.B, tools []tool.Info, next func(tools []tool.Info, i int) []tool.Info) {
-	inner := &shop{tools: tools}
+	inner := &listFake{tools: tools}
 	g := guard(b, database(b), inner, pin.Options{Own: func() []string { return []string{"lua_eval", "search_tools"} }})
 	listed(b, g)
 	b.ReportAllocs()
@@ -96,7 +96,7 @@ func BenchmarkCheck(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		tools := realistic(n, 50)
 		b.Run(fmt.Sprintf("tools=%d/anew", n), func(b *testing.B) {
-			d, inner := database(b), &shop{tools: tools}
+			d, inner := database(b), &listFake{tools: tools}
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()

@@ -34,7 +34,7 @@ func TestPatternsNeedTheirWords(t *testing.T) {
 			}
 			matched++
 			if seen, _ := s.words(); seen&p.needs != p.needs {
-				t.Fatalf("%s matches %q, which lacks words it is said to need", p.words(), s.read)
+				t.Fatalf("%s matches %q, which lacks words that the pattern needs", p.words(), s.read)
 			}
 		}
 		if matched < 400 {
@@ -102,7 +102,7 @@ func scraps() []string {
 		"е", "о", "ｉｇｎｏｒｅ", "世界", "\ufffd", strings.Repeat("aB3/", 41), strings.Repeat("0f", 79), strings.Repeat("0f", 80))
 }
 
-// invented makes a definition of scraps.
+// invented makes a definition of random scraps.
 func invented(random *rand.Rand, scraps []string) []byte {
 	text := func(most int) string {
 		var words []string
@@ -193,11 +193,11 @@ func TestScanFindsTheSame(t *testing.T) {
 	}
 	for _, code := range []Code{HiddenText, Orders, OtherTool, SecretPath, Encoded, TooLong, Repeated, Unreadable} {
 		if codes[code] < 5 {
-			t.Errorf("%s was found %d times only: the test is not worth much", code, codes[code])
+			t.Errorf("%s was found only %d times: too few to compare", code, codes[code])
 		}
 	}
 	if full < 5 {
-		t.Errorf("only %d definitions had as much as is told: the test is not worth much", full)
+		t.Errorf("only %d definitions had the largest number of findings: too few to compare", full)
 	}
 }
 
@@ -211,11 +211,11 @@ func TestContentIsReused(t *testing.T) {
 	again := info
 	again.Stale, again.Raw = true, slices.Clone(info.Raw)
 	if last.content(&again) != first.content {
-		t.Error("the same definition was read again")
+		t.Error("an equal definition was scanned again")
 	}
 	again.Raw = json.RawMessage(`{"name":"b","title":"c"}`)
 	if got := last.content(&again); got.digest == first.digest {
-		t.Error("another definition was not read")
+		t.Error("a changed definition was not scanned")
 	}
 }
 
@@ -246,7 +246,7 @@ func TestNormalizeTheSame(t *testing.T) {
 			t.Fatalf("%U reads %q, want %q", r, got, want)
 		}
 		if plainText(text) && invisibleKind(r) != "" {
-			t.Fatalf("%U is hidden, and passes for plain", r)
+			t.Fatalf("%U is hidden, and plainText reports true", r)
 		}
 	}
 }
@@ -286,6 +286,6 @@ func TestShadowsTheSame(t *testing.T) {
 		crowded += len(want)
 	}
 	if crowded < 1000 {
-		t.Errorf("only %d shadows: the test is not worth much", crowded)
+		t.Errorf("only %d shadows: too few to compare", crowded)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// shop is a source whose list the test changes.
-type shop struct{ tools []tool.Info }
+// listFake is a source whose list the test changes.
+type listFake struct{ tools []tool.Info }
 
-func (s *shop) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
+func (s *listFake) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
 
 // offer replaces the list by definitions, each "space {json}".
-func (s *shop) offer(t testing.TB, definitions ...string) {
+func (s *listFake) offer(t testing.TB, definitions ...string) {
 	t.Helper()
 	s.tools = nil
 	for _, d := range definitions {
@@ -38,11 +38,7 @@ func (s *shop) offer(t testing.TB, definitions ...string) {
 
 func database(t testing.TB) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
+	d := dbtest.OpenWith(t, dbtest.Fresh(t), db.Options{})
 	return d
 }
 

@@ -10,7 +10,7 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestAttackToolPoisoning, TestOpenIsOnlyFlagged, TestAttackRugPull, TestAnotherServer, TestAttackShadowing, TestUnlistedIsNotCalled,
-		TestInnocent, TestTwoNodes, TestPromptsAndInstructions,
+		TestAttackToolPoisoning, TestOpenUpstreamIsOnlyFlagged, TestAttackRugPull, TestAnotherServer, TestAttackShadowing, TestUnlistedIsNotCalled,
+		TestOrdinaryDescriptionsAreNotFlagged, TestTwoNodes, TestPromptsAndInstructions,
 	)
 }

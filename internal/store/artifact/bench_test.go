@@ -3,21 +3,17 @@ package artifact
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // library returns a store with the metadata of many artifacts, without their contents.
 func library(b *testing.B, size int) *Store {
 	b.Helper()
-	database, err := db.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "bench.db"), db.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = database.Close() })
+	database := dbtest.OpenWith(b, dbtest.SQLite(b), db.Options{})
 	blobs, err := cas.OpenDir(b.TempDir(), cas.DirOptions{})
 	if err != nil {
 		b.Fatal(err)
@@ -69,16 +65,16 @@ func BenchmarkSearch100k(b *testing.B) {
 	s := library(b, 100_000)
 	for name, q := range map[string]Query{
 		"newest":          {},
-		"tag of all":      {Tags: []string{"type:lua"}},
+		"tag of every artifact":      {Tags: []string{"type:lua"}},
 		"tag of a few":    {Tags: []string{"set:500"}},
 		"creator":         {Creator: "agent3"},
 		"tag and creator": {Tags: []string{"type:lua"}, Creator: "agent3"},
 		"parent":          {Parent: cas.Sum(fmt.Append(nil, 500))},
 		"rare words":      {Vibe: "word900 word800"},
 		"usual words":     {Vibe: "word50 with word70"},
-		"word of all":     {Vibe: "script"},
+		"word of every artifact":     {Vibe: "script"},
 		"words and tag":   {Vibe: "word3", Tags: []string{"set:500"}},
-		"all and tag":     {Vibe: "script", Tags: []string{"type:lua"}, Creator: "agent3"},
+		"word of every artifact and tag":     {Vibe: "script", Tags: []string{"type:lua"}, Creator: "agent3"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -132,11 +132,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	if err := careless.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := db.Open(t.Context(), "sqlite:"+path, db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
+	d := dbtest.OpenWith(t, "sqlite:"+path, db.Options{})
 	err = d.Check(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "row 1 of c refers to nothing in p") || fault.HintOf(err) == "" {
 		t.Errorf("Check = %v, want the orphan named, with a hint", err)

@@ -49,7 +49,7 @@ func (m *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	var said any
 	switch {
 	case m.Failing.Load():
-		http.Error(w, "the mint is closed", http.StatusInternalServerError)
+		http.Error(w, "the issuer fails", http.StatusInternalServerError)
 		return
 	case r.URL.Path == "/.well-known/openid-configuration":
 		said = map[string]any{"issuer": m.URL, "jwks_uri": m.Keys(), "id_token_signing_alg_values_supported": []string{"RS256"}}
