@@ -16,7 +16,7 @@ import (
 const (
 	cookieName = "luanette_session"
 	csrfHeader = "X-CSRF-Token"
-	bodyMost   = 64 << 10
+	maxBody    = 64 << 10
 )
 
 // Routes are those for logging in and out and for managing keys.
@@ -155,9 +155,9 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return fault.New(fault.InvalidParams, "the body is not declared as JSON").WithHint("send the header Content-Type: application/json")
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMost))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
-		return fault.New(fault.InvalidParams, "the body has more than %d bytes", bodyMost)
+		return fault.New(fault.InvalidParams, "the body has more than %d bytes", maxBody)
 	}
 	if err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "read body")

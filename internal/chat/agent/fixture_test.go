@@ -50,13 +50,13 @@ func (s *toolSource) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	return do(ctx, call)
 }
 
-// answers is a tool that always says the same.
+// answers is a tool that always returns the same text.
 func answers(text string) func(context.Context, tool.Call) (tool.Result, error) {
 	return func(context.Context, tool.Call) (tool.Result, error) { return tool.Output(text, nil) }
 }
 
-// scene is an agent over a catalog and a stand-in model.
-type scene struct {
+// fixture is an agent over a catalog and a fake model.
+type fixture struct {
 	*agent.Agent
 	model   *llmtest.Server
 	catalog *catalog.Catalog
@@ -65,15 +65,15 @@ type scene struct {
 	events []agent.Event
 }
 
-// play makes a scene in which the model answers as the scenario says.
-func play(t *testing.T, source *toolSource, scenario string, change ...func(*agent.Options)) *scene {
+// play returns a fixture in which the model answers as the scenario says.
+func play(t *testing.T, source *toolSource, scenario string, change ...func(*agent.Options)) *fixture {
 	t.Helper()
 	slices.SortFunc(source.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	steps, err := llmtest.Parse(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{model: llmtest.Play(t, steps...), catalog: catalog.New(catalog.Options{Sources: []tool.Source{source}})}
+	s := &fixture{model: llmtest.Play(t, steps...), catalog: catalog.New(catalog.Options{Sources: []tool.Source{source}})}
 	model, err := llm.Open(llm.Options{
 		BaseURL: s.model.URL, Key: secret.New(llmtest.Key),
 		Retry: llm.Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
@@ -91,28 +91,28 @@ func play(t *testing.T, source *toolSource, scenario string, change ...func(*age
 	return s
 }
 
-func (s *scene) hear(e agent.Event) {
+func (s *fixture) record(e agent.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)
 }
 
 // turn answers a message of anna.
-func (s *scene) turn(t *testing.T, message string, change ...func(*agent.Request)) agent.Reply {
+func (s *fixture) turn(t *testing.T, message string, change ...func(*agent.Request)) agent.Reply {
 	t.Helper()
 	r := agent.Request{ID: "req-1", Org: "acme", User: "anna", Message: message}
 	for _, c := range change {
 		c(&r)
 	}
-	reply, err := s.Turn(t.Context(), r, s.hear)
+	reply, err := s.Turn(t.Context(), r, s.record)
 	if err != nil {
 		t.Fatalf("turn: %v", err)
 	}
 	return reply
 }
 
-// told is what happened, a line each.
-func (s *scene) told() string {
+// lines describes the events, a line each.
+func (s *fixture) lines() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lines []string

@@ -30,7 +30,7 @@ func (n *notes) String() string {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	kept := &notes{sections: []agent.Section{{Name: "work", Text: "a bakery", Updated: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}}}
+	memory := &notes{sections: []agent.Section{{Name: "work", Text: "a bakery", Updated: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}}}
 	s := play(t, newToolSource(), `
 		system ## Memory
 		system - work (8 bytes, updated 2026-01-02)
@@ -43,25 +43,25 @@ func TestMemory(t *testing.T) {
 		expect "\"updated\":[\"pets\"],\"deleted\":[\"work\"],\"evicted\":[]"
 		use update_memory {"sections":"{{\"town\":\"Bern\"}}","unpin":"pets"}
 		---
-		use update_memory {"pin":["nobody"]}
+		use update_memory {"pin":["unknown"]}
 		use update_memory {"sections":{"x":7}}
 		---
 		expect no section
 		expect read the arguments of update_memory
 		say noted
 	`)
-	reply := s.turn(t, "I have a cat", func(r *agent.Request) { r.Memory = kept })
-	if reply.Text() != "noted" || kept.String() != "pets=a cat pinned=false; town=Bern pinned=false" {
-		t.Errorf("reply %q, kept %s", reply.Text(), kept)
+	reply := s.turn(t, "I have a cat", func(r *agent.Request) { r.Memory = memory })
+	if reply.Text() != "noted" || memory.String() != "pets=a cat pinned=false; town=Bern pinned=false" {
+		t.Errorf("reply %q, stored %s", reply.Text(), memory)
 	}
 }
 
 // TestMemoryEviction checks that a full memory removes the oldest entries that are not pinned.
 func TestMemoryEviction(t *testing.T) {
 	t.Parallel()
-	kept := &notes{}
+	memory := &notes{}
 	for i, name := range []string{"pinned", "oldest", "older", "newer"} {
-		kept.sections = append(kept.sections, agent.Section{
+		memory.sections = append(memory.sections, agent.Section{
 			Name: name, Text: strings.Repeat("x", 31<<10), Pinned: name == "pinned", Updated: time.Unix(int64(1000+i), 0),
 		})
 	}
@@ -78,9 +78,9 @@ func TestMemoryEviction(t *testing.T) {
 		expect limit_exceeded: section
 		say ok
 	`)
-	s.turn(t, "remember", func(r *agent.Request) { r.Memory, r.Limits.PromptBytes = kept, 1<<20 })
-	if got := kept.String(); got != "newer=xxxxxxxx pinned=false; new=yyyyyyyy pinned=false; older=xxxxxxxx pinned=false; pinned=xxxxxxxx pinned=true" &&
+	s.turn(t, "remember", func(r *agent.Request) { r.Memory, r.Limits.PromptBytes = memory, 1<<20 })
+	if got := memory.String(); got != "newer=xxxxxxxx pinned=false; new=yyyyyyyy pinned=false; older=xxxxxxxx pinned=false; pinned=xxxxxxxx pinned=true" &&
 		got != "new=yyyyyyyy pinned=false; newer=xxxxxxxx pinned=false; older=xxxxxxxx pinned=false; pinned=xxxxxxxx pinned=true" {
-		t.Errorf("kept %s", got)
+		t.Errorf("stored %s", got)
 	}
 }

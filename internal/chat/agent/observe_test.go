@@ -22,8 +22,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// watched plays a turn with a secret in every place, and records what is told.
-func watched(t *testing.T, content bool) (logs string, spans []sdktrace.ReadOnlySpan, metrics metricdata.ResourceMetrics, s *scene) {
+// observed plays a turn with a secret in every place, and returns its logs, spans and metrics.
+func observed(t *testing.T, content bool) (logs string, spans []sdktrace.ReadOnlySpan, metrics metricdata.ResourceMetrics, s *fixture) {
 	t.Helper()
 	var log bytes.Buffer
 	recorder := tracetest.NewSpanRecorder()
@@ -58,10 +58,10 @@ func watched(t *testing.T, content bool) (logs string, spans []sdktrace.ReadOnly
 	return log.String(), recorder.Ended(), metrics, s
 }
 
-// TestLogs checks that the request's id is on all its log lines, with the names of document 004.
+// TestLogs checks that the request's id is on all its log lines, with the documented names.
 func TestLogs(t *testing.T) {
 	t.Parallel()
-	logs, _, _, _ := watched(t, false)
+	logs, _, _, _ := observed(t, false)
 	fields := map[string][]string{
 		"mcp_discovery_start":     {"server_count"},
 		"mcp_discovery_complete":  {"tools_found", "duration_ms"},
@@ -88,7 +88,7 @@ func TestLogs(t *testing.T) {
 			}
 		}
 		if record["request_id"] != "req-1" || record["user_id"] != "anna" {
-			t.Errorf("whose is it? %s", line)
+			t.Errorf("another request or user: %s", line)
 		}
 	}
 	for name := range fields {
@@ -97,10 +97,10 @@ func TestLogs(t *testing.T) {
 		}
 	}
 	if got := seen["code_execution_complete"]["console_logs_count"]; got != 2.0 {
-		t.Errorf("%v lines were said", got)
+		t.Errorf("console_logs_count is %v, want 2", got)
 	}
 	if got := seen["code_execution_error"]["line_number"]; got != 3.0 {
-		t.Errorf("failed in line %v", got)
+		t.Errorf("line_number is %v, want 3", got)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLogs(t *testing.T) {
 func TestNoContentInTelemetry(t *testing.T) {
 	t.Parallel()
 	for _, content := range []bool{false, true} {
-		logs, spans, _, _ := watched(t, content)
+		logs, spans, _, _ := observed(t, content)
 		text := logs
 		for _, span := range spans {
 			text += fmt.Sprintln(span.Name(), span.Attributes(), span.Status(), span.Events())
@@ -124,7 +124,7 @@ func TestNoContentInTelemetry(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	_, spans, _, _ := watched(t, false)
+	_, spans, _, _ := observed(t, false)
 	byID := map[string]sdktrace.ReadOnlySpan{}
 	for _, span := range spans {
 		byID[span.SpanContext().SpanID().String()] = span
@@ -173,7 +173,7 @@ func TestSpans(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	_, _, metrics, _ := watched(t, false)
+	_, _, metrics, _ := observed(t, false)
 	var names []string
 	for _, scope := range metrics.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -200,12 +200,12 @@ func TestEventsOfTurns(t *testing.T) {
 		types = append(types, e.Type)
 		if ended, ok := e.Data.(agent.TurnEnded); ok {
 			if ended.Org != "acme" || ended.User != "anna" || ended.Usage != reply.Usage || ended.Iterations != 1 {
-				t.Errorf("told %+v", ended)
+				t.Errorf("published %+v", ended)
 			}
 			break
 		}
 	}
 	if got := strings.Join(types, " "); got != "chat.turn_started chat.turn_ended" {
-		t.Errorf("told %s", got)
+		t.Errorf("published %s", got)
 	}
 }

@@ -64,11 +64,11 @@ func TestSessionOfTheConversation(t *testing.T) {
 	store := &sessions{names: map[string][]string{}}
 	source := store.toolSource()
 	for i, c := range []string{"", "", "work"} {
-		s := play(t, source, `use lua_eval {"code":"1"}`+"\n"+`use lua_eval {"code":"1","session_id":"somebody's"}`+"\n---\nsay ok")
+		s := play(t, source, `use lua_eval {"code":"1"}`+"\n"+`use lua_eval {"code":"1","session_id":"other"}`+"\n---\nsay ok")
 		s.turn(t, "go", func(r *agent.Request) { r.Conversation = c })
 		offered := string(s.model.Requests()[0].Body)
 		if i == 0 && (strings.Contains(offered, "session_id") || strings.Contains(offered, "session_list")) {
-			t.Errorf("the model knows of sessions: %s", offered)
+			t.Errorf("the model is offered sessions: %s", offered)
 		}
 	}
 	if got := fmt.Sprint(store.names); got != "map[acme/anna:[chat chat:work]]" {
@@ -80,7 +80,7 @@ func TestSessionOfTheConversation(t *testing.T) {
 	}
 	for call, n := range want {
 		if n != 0 {
-			t.Errorf("%d more or less of %s: %v", n, call, store.calls)
+			t.Errorf("%d calls too few of %s: %v", n, call, store.calls)
 		}
 	}
 }

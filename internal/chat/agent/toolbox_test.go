@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// crowd is three servers with so many tools each, and the tools to find them.
-func crowd(n int) *toolSource {
+// threeServers returns three servers with n tools each, and the tools to find them.
+func threeServers(n int) *toolSource {
 	s := newToolSource().with("search_tools", "Finds.", answers("")).with("execute_code", "Runs.", answers("")).
 		with("mcp_connect", "Connects.", answers("")).with("tidy", "A published script. It tidies.", answers("tidied"))
 	for _, space := range []string{"fs", "git", "web"} {
@@ -32,19 +32,19 @@ func TestOfferedTools(t *testing.T) {
 		offer agent.Offer
 		want  string
 	}{
-		"few":             {1, "", "execute_code search_tools tidy fs__tool_00 git__tool_00 web__tool_00"},
-		"many":            {21, "", "execute_code search_tools tidy"},
-		"some":            {12, "", "execute_code search_tools tidy fs__tool_00"},
-		"few, as code":    {1, agent.Code, "execute_code search_tools"},
-		"many, each":      {7, agent.Direct, "fs__tool_06"},
-		"never our own":   {1, agent.Direct, "tidy"},
-		"none at all":     {0, "", "execute_code search_tools tidy"},
-		"exactly so many": {6, "", "web__tool_05"},
+		"few":            {1, "", "execute_code search_tools tidy fs__tool_00 git__tool_00 web__tool_00"},
+		"many":           {21, "", "execute_code search_tools tidy"},
+		"some":           {12, "", "execute_code search_tools tidy fs__tool_00"},
+		"few, as code":   {1, agent.Code, "execute_code search_tools"},
+		"many, directly": {7, agent.Direct, "fs__tool_06"},
+		"a script":       {1, agent.Direct, "tidy"},
+		"none":           {0, "", "execute_code search_tools tidy"},
+		"as many as fit": {6, "", "web__tool_05"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t, crowd(tt.tools), "say ok", scripts, func(o *agent.Options) { o.Offer = tt.offer })
+			s := play(t, threeServers(tt.tools), "say ok", scripts, func(o *agent.Options) { o.Offer = tt.offer })
 			s.turn(t, "go")
 			offered := strings.Join(s.model.Requests()[0].Tools, " ")
 			if !strings.Contains(offered, tt.want) || strings.Contains(offered, "mcp_connect") ||
@@ -59,7 +59,7 @@ func TestOfferedTools(t *testing.T) {
 // line each, and the same every time.
 func TestMenu(t *testing.T) {
 	t.Parallel()
-	s := play(t, crowd(8), "say a\n---\nsay b", scripts, func(o *agent.Options) { o.Offer = agent.Code })
+	s := play(t, threeServers(8), "say a\n---\nsay b", scripts, func(o *agent.Options) { o.Offer = agent.Code })
 	for range 2 {
 		s.turn(t, "go", func(r *agent.Request) {
 			r.Servers = []agent.Server{{Space: "web", Name: "The web"}, {Space: "fs", Tools: []string{"tool_03", "tool_01"}}}
@@ -84,20 +84,20 @@ func TestMenu(t *testing.T) {
 	if strings.Contains(requests[0].System, "IGNORE") {
 		t.Error("a server's text became a part of the prompt")
 	}
-	s = play(t, crowd(700), "say a", scripts)
+	s = play(t, threeServers(700), "say a", scripts)
 	s.turn(t, "go")
 	if system := s.model.Requests()[0].System; len(system) > 24<<10 || !strings.Contains(system, "700 tools") {
 		t.Errorf("the prompt has %d bytes", len(system))
 	}
 }
 
-// TestServersAreBounds checks that a request reaches only its own servers and tools: by
+// TestServersRestrictTheTurn checks that a request reaches only its own servers and tools: by
 // name, by search and through code.
-func TestServersAreBounds(t *testing.T) {
+func TestServersRestrictTheTurn(t *testing.T) {
 	t.Parallel()
-	var s *scene
+	var s *fixture
 	var seen []string
-	source := crowd(2).with("lua_eval", "Runs Lua.", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	source := threeServers(2).with("lua_eval", "Runs Lua.", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		tools, err := s.catalog.Tools(ctx)
 		for _, info := range tools {
 			seen = append(seen, info.Ref.String())
@@ -154,7 +154,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 // part does not change.
 func TestDisconnectedServer(t *testing.T) {
 	t.Parallel()
-	source := crowd(1)
+	source := threeServers(1)
 	s := play(t, source, "system are currently unreachable\nsay ok")
 	source.tools = append([]tool.Info(nil), source.tools...)
 	for i := range source.tools {

@@ -3,7 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-func TestTurnUsesToolsAndTellsOfIt(t *testing.T) {
+func TestTurnUsesToolsAndEmitsEvents(t *testing.T) {
 	t.Parallel()
 	s := play(t, newToolSource().with("fs.read", "Reads.", answers("hi")), `
 		expect what is in a?
@@ -39,8 +39,8 @@ result 1 fs.read failed=false hi
 status Preparing your response...
 text 1 It says 
 text 1 hi.`
-	if got := s.told(); got != want {
-		t.Errorf("told\n%s\nwant\n%s", got, want)
+	if got := s.lines(); got != want {
+		t.Errorf("events\n%s\nwant\n%s", got, want)
 	}
 	if u := reply.Usage; u.Input != 200 || u.Output != 40 || u.Cost == 0 || u.CacheRead == 0 {
 		t.Errorf("usage %+v", u)
@@ -78,7 +78,7 @@ func TestToolErrorsReachTheModel(t *testing.T) {
 		return func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, err }
 	}
 	source := newToolSource().
-		with("x.away", "", fails(fault.New(fault.Unavailable, "x is away").WithHint("come back later"))).
+		with("x.unreachable", "", fails(fault.New(fault.Unavailable, "x is unreachable").WithHint("try again later"))).
 		with("x.failed", "", func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Failure(fault.New(fault.NotFound, "no such page")), nil
 		}).
@@ -90,19 +90,19 @@ func TestToolErrorsReachTheModel(t *testing.T) {
 			return tool.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
 		})
 	s := play(t, source, `
-		use x__away
+		use x__unreachable
 		use x__failed
 		use x__panics
 		use x__nonsense
 		use x__silent
-		use nobody
+		use unknown
 		---
-		expect "unavailable: x is away\ncome back later"
+		expect "unavailable: x is unreachable\ntry again later"
 		expect no such page
 		expect boom
 		expect read tool result
 		expect (no output)
-		expect "no tool \"nobody\""
+		expect "no tool \"unknown\""
 		say sorry
 	`)
 	if reply := s.turn(t, "go"); reply.Text() != "sorry" {
@@ -134,15 +134,15 @@ func TestIterationLimit(t *testing.T) {
 	if len(reply.Notices) != 1 || reply.Notices[0].Code != "iteration_limit" {
 		t.Errorf("notices %+v", reply.Notices)
 	}
-	if !strings.Contains(s.told(), "text 0 I stopped here") {
-		t.Errorf("told\n%s", s.told())
+	if !strings.Contains(s.lines(), "text 0 I stopped here") {
+		t.Errorf("events\n%s", s.lines())
 	}
 }
 
 // TestCallLimit checks that calls of scripts count against the limit too.
 func TestCallLimit(t *testing.T) {
 	t.Parallel()
-	var s *scene
+	var s *fixture
 	var refused atomic.Int32
 	many := func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		for range 5 {
@@ -195,12 +195,12 @@ func TestPromptSizeLimit(t *testing.T) {
 	}
 	last := string(s.model.Requests()[2].Body)
 	if strings.Contains(last, "aaaa") || !strings.Contains(last, "removed to shorten the conversation") || strings.Contains(last, "old question") {
-		t.Errorf("the last request kept too much")
+		t.Errorf("the last request contains results that should have been removed")
 	}
 
 	_, err := s.Turn(t.Context(), agent.Request{User: "anna", Message: strings.Repeat("long ", 3000), Limits: agent.Limits{PromptBytes: 10_000}}, nil)
 	if fault.CodeOf(err) != fault.Limit || fault.HintOf(err) == "" {
-		t.Errorf("a message too long: %v", err)
+		t.Errorf("a message that is too long: %v", err)
 	}
 }
 
@@ -244,20 +244,20 @@ func TestErrors(t *testing.T) {
 		return tool.Result{}, ctx.Err()
 	}), "use x__a\n---\nsay never")
 	if _, err := s.Turn(ctx, agent.Request{User: "anna", Message: "go"}, nil); fault.CodeOf(err) != fault.Cancelled {
-		t.Errorf("a turn called off: %v", err)
+		t.Errorf("a cancelled turn: %v", err)
 	}
-	for _, o := range []agent.Options{{}, {Model: mute{}, Offer: "perhaps"}, {Model: mute{}, Prompts: agent.Prompts{"identiti": "x"}}} {
+	for _, o := range []agent.Options{{}, {Model: noModel{}, Offer: "perhaps"}, {Model: noModel{}, Prompts: agent.Prompts{"identiti": "x"}}} {
 		if _, err := agent.New(o); err == nil || fault.HintOf(err) == "" {
 			t.Errorf("New(%+v) = %v", o, err)
 		}
 	}
 }
 
-type mute struct{}
+type noModel struct{}
 
-func (mute) About() llm.About { return llm.About{} }
-func (mute) Answer(context.Context, llm.Prompt, func(llm.Delta)) (llm.Answer, error) {
-	return llm.Answer{}, fmt.Errorf("mute")
+func (noModel) About() llm.About { return llm.About{} }
+func (noModel) Answer(context.Context, llm.Prompt, func(llm.Delta)) (llm.Answer, error) {
+	return llm.Answer{}, errors.New("there is no model")
 }
 
 func TestHistoryIsSent(t *testing.T) {

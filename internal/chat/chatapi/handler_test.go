@@ -40,7 +40,7 @@ func (s script) Turn(ctx context.Context, r agent.Request, emit func(agent.Event
 // assistant uses a tool and then answers, in two blocks.
 func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 	switch r.Message {
-	case "model away":
+	case "model busy":
 		return agent.Reply{}, fault.New(fault.Unavailable, "the model is overloaded")
 	case "too big":
 		return agent.Reply{}, fault.New(fault.Limit, "the prompt is too big")
@@ -61,19 +61,19 @@ func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agen
 	}, nil
 }
 
-// place is a handler with its conversation service.
-type place struct {
+// fixture is a handler with its conversation service.
+type fixture struct {
 	url     string
 	service *conversation.Service
 	logs    *bytes.Buffer
 }
 
-func open(t *testing.T, a script, o chatapi.Options, fixed ...apikey.Key) place {
+func open(t *testing.T, a script, o chatapi.Options, fixed ...apikey.Key) fixture {
 	t.Helper()
 	return openAt(t, dbtest.Fresh(t), a, o, fixed...)
 }
 
-func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apikey.Key) place {
+func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apikey.Key) fixture {
 	t.Helper()
 	database, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
@@ -88,11 +88,11 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 		o.Log = slog.New(slog.NewJSONHandler(&locked{w: logs}, nil))
 	}
 	handler := chatapi.New(service, o)
-	ring, err := apikey.Open(t.Context(), database, apikey.Options{Fixed: fixed})
+	keys, err := apikey.Open(t.Context(), database, apikey.Options{Fixed: fixed})
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := httpauth.New(httpauth.Options{Keys: ring})
+	watch := httpauth.New(httpauth.Options{Keys: keys})
 	server := httptest.NewServer(watch.Mux(handler.Routes()))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -104,7 +104,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 			t.Error(err)
 		}
 	})
-	return place{server.URL, service, logs}
+	return fixture{server.URL, service, logs}
 }
 
 type locked struct {
@@ -118,7 +118,7 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-func (p place) ask(t *testing.T, method, path, body string, header ...string) (int, string, http.Header) {
+func (p fixture) ask(t *testing.T, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	answer, text := httpjsontest.Read(t, method, p.url+path, body, header...)
 	return answer.StatusCode, text, answer.Header
@@ -149,7 +149,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("no message_id: %s", body)
 	}
 	if _, there := answer["intent_processed"]; there {
-		t.Errorf("an intent: %s", body)
+		t.Errorf("intent_processed must be absent: %s", body)
 	}
 }
 
@@ -204,17 +204,17 @@ func TestStream(t *testing.T) {
 	}
 }
 
-func TestStreamTellsOfErrors(t *testing.T) {
+func TestStreamSendsErrors(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{})
-	status, body, _ := p.ask(t, "POST", "/api/v1/chat/stream", say("model away"))
+	status, body, _ := p.ask(t, "POST", "/api/v1/chat/stream", say("model busy"))
 	list := events(t, body)
 	if last := list[len(list)-1]; status != 200 || last["type"] != "error" || last["code"] != "CLAUDE_API_ERROR" || !strings.Contains(last["error"].(string), "overloaded") {
 		t.Errorf("%d %s", status, body)
 	}
 }
 
-func TestASilentStreamLives(t *testing.T) {
+func TestSilentStreamSendsKeepalives(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	p := open(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
@@ -278,33 +278,33 @@ func TestFailures(t *testing.T) {
 		status                   int
 		code, summary            string
 	}{
-		{"no JSON", "POST", "/api/v1/chat", "{", 400, "VALIDATION_ERROR", "Invalid JSON body"},
-		{"another type", "POST", "/api/v1/chat", `{"user_id":3}`, 400, "VALIDATION_ERROR", "user_id"},
+		{"not JSON", "POST", "/api/v1/chat", "{", 400, "VALIDATION_ERROR", "Invalid JSON body"},
+		{"a field of the wrong type", "POST", "/api/v1/chat", `{"user_id":3}`, 400, "VALIDATION_ERROR", "user_id"},
 		{"no user", "POST", "/api/v1/chat", `{"client_id":"w","message":"m"}`, 400, "VALIDATION_ERROR", "user_id is required"},
 		{"no client", "POST", "/api/v1/chat", `{"user_id":"u","message":"m"}`, 400, "VALIDATION_ERROR", "client_id is required"},
 		{"no message", "POST", "/api/v1/chat", `{"user_id":"u","client_id":"w","message":" "}`, 400, "VALIDATION_ERROR", "message is required"},
-		{"an admin", "POST", "/api/v1/chat", field("is_admin", "false"), 400, "VALIDATION_ERROR", "is_admin"},
+		{"is_admin", "POST", "/api/v1/chat", field("is_admin", "false"), 400, "VALIDATION_ERROR", "is_admin"},
 		{"a group", "POST", "/api/v1/chat", field("chat_type", `"group"`), 400, "VALIDATION_ERROR", "only private"},
 		{"audio", "POST", "/api/v1/chat", field("message_type", `"audio"`), 400, "AUDIO_TRANSCRIPTION_ERROR", "send the message as text"},
-		{"another kind", "POST", "/api/v1/chat", field("message_type", `"smoke"`), 400, "VALIDATION_ERROR", "smoke"},
-		{"no language", "POST", "/api/v1/chat", field("response_language_hint", `"english"`), 400, "VALIDATION_ERROR", "ISO 639-1"},
-		{"a control", "POST", "/api/v1/chat", field("org", `"a\nb"`), 400, "VALIDATION_ERROR", "org"},
+		{"an unknown message type", "POST", "/api/v1/chat", field("message_type", `"smoke"`), 400, "VALIDATION_ERROR", "smoke"},
+		{"an invalid language", "POST", "/api/v1/chat", field("response_language_hint", `"english"`), 400, "VALIDATION_ERROR", "ISO 639-1"},
+		{"a control character", "POST", "/api/v1/chat", field("org", `"a\nb"`), 400, "VALIDATION_ERROR", "org"},
 		{"too long", "POST", "/api/v1/chat", field("x", `"`+strings.Repeat("x", 201<<10)+`"`), 413, "REQUEST_BODY_TOO_LARGE", "send less"},
-		{"nowhere to call", "POST", "/api/v1/chat/callback", field("chat_type", `"private"`), 400, "VALIDATION_ERROR", "progress_callback_url is required"},
-		{"no place to call", "POST", "/api/v1/chat/callback", field("progress_callback_url", `"file:///etc/passwd"`), 400, "VALIDATION_ERROR", "http://"},
-		{"no mode", "POST", "/api/v1/chat/callback", `{"client_id":"w","user_id":"u","message":"m","progress_callback_url":"http://x","progress_mode":"often"}`, 400, "VALIDATION_ERROR", "sentence"},
-		{"the model", "POST", "/api/v1/chat", say("model away"), 502, "CLAUDE_API_ERROR", "overloaded"},
-		{"the model's bound", "POST", "/api/v1/chat", say("too big"), 413, "CLAUDE_REQUEST_BODY_TOO_LARGE", "too big"},
-		{"the model's time", "POST", "/api/v1/chat", say("slow model"), 504, "TIMEOUT_ERROR", "in time"},
+		{"no callback URL", "POST", "/api/v1/chat/callback", field("chat_type", `"private"`), 400, "VALIDATION_ERROR", "progress_callback_url is required"},
+		{"an invalid callback URL", "POST", "/api/v1/chat/callback", field("progress_callback_url", `"file:///etc/passwd"`), 400, "VALIDATION_ERROR", "http://"},
+		{"an invalid progress mode", "POST", "/api/v1/chat/callback", `{"client_id":"w","user_id":"u","message":"m","progress_callback_url":"http://x","progress_mode":"often"}`, 400, "VALIDATION_ERROR", "sentence"},
+		{"a busy model", "POST", "/api/v1/chat", say("model busy"), 502, "CLAUDE_API_ERROR", "overloaded"},
+		{"a prompt too long for the model", "POST", "/api/v1/chat", say("too big"), 413, "CLAUDE_REQUEST_BODY_TOO_LARGE", "too big"},
+		{"a slow model", "POST", "/api/v1/chat", say("slow model"), 504, "TIMEOUT_ERROR", "in time"},
 		{"our mistake", "POST", "/api/v1/chat", say("our mistake"), 500, "INTERNAL_ERROR", "oops"},
-		{"no path", "GET", "/api/v1/nothing", "", 404, "NOT_FOUND", "openapi.json"},
+		{"an unknown path", "GET", "/api/v1/nothing", "", 404, "NOT_FOUND", "openapi.json"},
 		{"preferences", "PUT", users + "/preferences", `{"response_language":"EN"}`, 400, "VALIDATION_ERROR", "ISO 639-1"},
-		{"a page", "GET", users + "/history?limit=0", "", 400, "VALIDATION_ERROR", "limit must be"},
-		{"a setting", "PUT", admin + "/config", `{"max_history_llm":60}`, 400, "VALIDATION_ERROR", "1 to 50"},
-		{"a slot", "PUT", admin + "/prompt-overrides", `{"identiti":"x"}`, 400, "VALIDATION_ERROR", "did you mean identity"},
-		{"no server", "DELETE", admin + "/mcp-servers/x", "", 404, "NOT_FOUND", "mcp-servers"},
-		{"a server", "POST", admin + "/mcp-servers", `{"id":"x","url":"ftp://x"}`, 400, "VALIDATION_ERROR", "http://"},
-		{"no such mode", "PUT", admin + "/users/u/mode", `{"mode":"x"}`, 404, "NOT_FOUND", "modes"},
+		{"an invalid page", "GET", users + "/history?limit=0", "", 400, "VALIDATION_ERROR", "limit must be"},
+		{"an invalid setting", "PUT", admin + "/config", `{"max_history_llm":60}`, 400, "VALIDATION_ERROR", "1 to 50"},
+		{"an unknown slot", "PUT", admin + "/prompt-overrides", `{"identiti":"x"}`, 400, "VALIDATION_ERROR", "did you mean identity"},
+		{"an unknown server", "DELETE", admin + "/mcp-servers/x", "", 404, "NOT_FOUND", "mcp-servers"},
+		{"an invalid server", "POST", admin + "/mcp-servers", `{"id":"x","url":"ftp://x"}`, 400, "VALIDATION_ERROR", "http://"},
+		{"an unknown mode", "PUT", admin + "/users/u/mode", `{"mode":"x"}`, 404, "NOT_FOUND", "modes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestALineIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	began, hold := make(chan struct{}, 3), make(chan struct{})
 	p := open(t, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
@@ -378,17 +378,17 @@ func TestKeys(t *testing.T) {
 		name, method, path, body, key string
 		status                        int
 	}{
-		{"none", "POST", "/api/v1/chat", in("acme"), "", 401},
-		{"wrong", "POST", "/api/v1/chat", in("acme"), "guess", 403},
-		{"chat", "POST", "/api/v1/chat", in("acme"), "web-key", 200},
-		{"chat is not admin", "GET", "/api/v1/admin/orgs/acme/config", "", "web-key", 403},
-		{"an organisation's", "GET", "/api/v1/admin/orgs/acme/config", "", "acme-key", 200},
-		{"not another's", "GET", "/api/v1/admin/orgs/other/config", "", "acme-key", 403},
-		{"nor its chat", "POST", "/api/v1/chat", in("other"), "acme-key", 403},
-		{"but its own", "POST", "/api/v1/chat", in("acme"), "acme-key", 200},
-		{"a person's is not for another", "POST", "/api/v1/chat", in("acme"), "ada-key", 403},
-		{"nor for another's history", "GET", "/api/v1/orgs/acme/users/u/history", "", "ada-key", 403},
-		{"but for the person's own", "GET", "/api/v1/orgs/acme/users/ada/history", "", "ada-key", 200},
+		{"no key", "POST", "/api/v1/chat", in("acme"), "", 401},
+		{"a wrong key", "POST", "/api/v1/chat", in("acme"), "guess", 403},
+		{"a key for chat", "POST", "/api/v1/chat", in("acme"), "web-key", 200},
+		{"a key for chat at an admin route", "GET", "/api/v1/admin/orgs/acme/config", "", "web-key", 403},
+		{"a key of the organisation", "GET", "/api/v1/admin/orgs/acme/config", "", "acme-key", 200},
+		{"a key of another organisation", "GET", "/api/v1/admin/orgs/other/config", "", "acme-key", 403},
+		{"chat in another organisation", "POST", "/api/v1/chat", in("other"), "acme-key", 403},
+		{"chat in its own organisation", "POST", "/api/v1/chat", in("acme"), "acme-key", 200},
+		{"a key of another user", "POST", "/api/v1/chat", in("acme"), "ada-key", 403},
+		{"the history of another user", "GET", "/api/v1/orgs/acme/users/u/history", "", "ada-key", 403},
+		{"the history of its own user", "GET", "/api/v1/orgs/acme/users/ada/history", "", "ada-key", 200},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -425,7 +425,7 @@ func TestNoRouteIsOpen(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleSet(t *testing.T) {
+func TestSettings(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{})
 	const admin, ann = "/api/v1/admin/orgs/acme", "/api/v1/orgs/acme/users/ann"
@@ -471,8 +471,8 @@ func TestWhatPeopleSet(t *testing.T) {
 	}
 }
 
-// hookbox takes webhooks.
-type hookbox struct {
+// webhooks receives webhooks.
+type webhooks struct {
 	mu    sync.Mutex
 	hooks []chatapi.Webhook
 	token string
@@ -480,7 +480,7 @@ type hookbox struct {
 	fail  int           // how many it refuses
 }
 
-func (b *hookbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail > 0 {
@@ -496,11 +496,11 @@ func (b *hookbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (b *hookbox) tells() (kindError []string) {
+func (b *webhooks) lines() (lines []string) {
 	for _, h := range b.hooks {
-		kindError = append(kindError, strings.TrimSpace(h.Type+" "+h.Message+h.Text))
+		lines = append(lines, strings.TrimSpace(h.Type+" "+h.Message+h.Text))
 	}
-	return kindError
+	return lines
 }
 
 func TestCallback(t *testing.T) {
@@ -514,7 +514,7 @@ func TestCallback(t *testing.T) {
 	for mode, want := range tests {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			box := &hookbox{last: make(chan struct{})}
+			box := &webhooks{last: make(chan struct{})}
 			hooks := httptest.NewServer(box)
 			t.Cleanup(hooks.Close)
 			p := open(t, assistant, chatapi.Options{Token: secret.New("engine")})
@@ -524,7 +524,7 @@ func TestCallback(t *testing.T) {
 				t.Fatalf("%d %s", status, body)
 			}
 			<-box.last
-			if got := box.tells(); !slices.Equal(got, want) {
+			if got := box.lines(); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			if h := box.hooks[0]; h.UserID != "u" || h.MessageKey != "k" || h.Timestamp.IsZero() || box.token != "engine" {
@@ -538,7 +538,7 @@ func TestCallback(t *testing.T) {
 // model's chunks end.
 func TestCallbackBySentences(t *testing.T) {
 	t.Parallel()
-	box := &hookbox{last: make(chan struct{})}
+	box := &webhooks{last: make(chan struct{})}
 	hooks := httptest.NewServer(box)
 	t.Cleanup(hooks.Close)
 	p := open(t, func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
@@ -550,7 +550,7 @@ func TestCallbackBySentences(t *testing.T) {
 	p.ask(t, "POST", "/api/v1/chat/callback", fmt.Sprintf(`{"client_id":"w","user_id":"u","message":"m","progress_callback_url":%q,"progress_mode":"sentence"}`, hooks.URL))
 	<-box.last
 	want := []string{"progress It is 3.5.", "progress Is that all? (Yes.)", "complete It is 3.5. Is that all? (Yes.) Good"}
-	if got := box.tells(); !slices.Equal(got, want) {
+	if got := box.lines(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -559,7 +559,7 @@ func TestCallbackBySentences(t *testing.T) {
 func TestCallbackAfterARestart(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Fresh(t)
-	box := &hookbox{last: make(chan struct{}), fail: 1}
+	box := &webhooks{last: make(chan struct{}), fail: 1}
 	hooks := httptest.NewServer(box)
 	t.Cleanup(hooks.Close)
 	t.Run("before", func(t *testing.T) {
@@ -571,7 +571,7 @@ func TestCallbackAfterARestart(t *testing.T) {
 	})
 	openAt(t, url, assistant, chatapi.Options{})
 	<-box.last
-	if got := box.tells(); len(got) != 1 || !strings.HasPrefix(got[0], "complete") {
+	if got := box.lines(); len(got) != 1 || !strings.HasPrefix(got[0], "complete") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -596,14 +596,14 @@ func TestLogs(t *testing.T) {
 		t.Errorf("%v %v", ids, names)
 	}
 	if strings.Contains(p.logs.String(), "diary") || strings.Contains(p.logs.String(), "Let me look") {
-		t.Errorf("the log tells what was said: %s", p.logs)
+		t.Errorf("the log contains text of the conversation: %s", p.logs)
 	}
 }
 
-// kindError is a log whose records come out of it one by one.
-type kindError chan string
+// recordChan is a log that sends its records to a channel.
+type recordChan chan string
 
-func (t kindError) Write(p []byte) (int, error) {
+func (t recordChan) Write(p []byte) (int, error) {
 	t <- string(p)
 	return len(p), nil
 }
@@ -612,14 +612,14 @@ func (t kindError) Write(p []byte) (int, error) {
 // has disconnected.
 func TestLogsOfDisconnectedClients(t *testing.T) {
 	t.Parallel()
-	records := make(kindError, 100)
+	records := make(recordChan, 100)
 	asked, leave := make(chan struct{}), make(chan struct{})
 	p := open(t, func(context.Context, agent.Request, func(agent.Event)) (agent.Reply, error) {
 		close(asked)
 		<-leave
 		return agent.Reply{Iterations: 1}, nil
 	}, chatapi.Options{Log: slog.New(slog.NewJSONHandler(records, nil))})
-	ctx, hangUp := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/v1/chat/stream", strings.NewReader(say("hi")))
 	if err != nil {
 		t.Fatal(err)
@@ -629,7 +629,7 @@ func TestLogsOfDisconnectedClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-asked
-	hangUp()
+	disconnect()
 	_, _ = io.Copy(io.Discard, answer.Body)
 	answer.Body.Close()
 	close(leave)

@@ -6,12 +6,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one.
+// TestOnPostgres runs all tests with a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestAnswer, TestStream, TestStreamTellsOfErrors, TestASilentStreamLives, TestClientDisconnects, TestFailures,
-		TestALineIsBounded, TestRate, TestKeys, TestNoRouteIsOpen, TestWhatPeopleSet, TestCallback, TestCallbackAfterARestart,
+		TestAnswer, TestStream, TestStreamSendsErrors, TestSilentStreamSendsKeepalives, TestClientDisconnects, TestFailures,
+		TestQueueIsBounded, TestRate, TestKeys, TestNoRouteIsOpen, TestSettings, TestCallback, TestCallbackAfterARestart,
 		TestLogs,
 	)
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	bodyMost    = 200 << 10
-	messageMost = 100_000 // bytes
-	keyMost     = 256
+	maxBody    = 200 << 10
+	maxMessage = 100_000 // bytes
+	maxKey     = 256
 )
 
 // Request is a message as clients send it.
@@ -57,11 +57,11 @@ type Response struct {
 
 // readJSON reads a body of limited size.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMost))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", bodyMost).WithHint("send less at once")}
+		return kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody).WithHint("send less at once")}
 	case err != nil:
 		return fault.Wrap(fault.InvalidParams, err, "read body")
 	}
@@ -120,16 +120,16 @@ func (q Request) check(callback bool) error {
 		return bad("is_admin is not a field of a request")
 	case q.ChatType != "" && q.ChatType != "private":
 		return bad("chat_type %q is not supported, only private", q.ChatType)
-	case len(q.ChatID) > keyMost || len(q.ThreadID) > keyMost || len(q.MessageKey) > keyMost || len(q.ClientID) > keyMost:
-		return bad("client_id, chat_id, thread_id and message_key may have at most %d bytes", keyMost)
+	case len(q.ChatID) > maxKey || len(q.ThreadID) > maxKey || len(q.MessageKey) > maxKey || len(q.ClientID) > maxKey:
+		return bad("client_id, chat_id, thread_id and message_key may have at most %d bytes", maxKey)
 	case q.MessageType == "audio" || q.AudioBase64 != "":
 		return kindError{noAudio, bad("audio messages are not supported").WithHint("send the message as text")}
 	case q.MessageType != "" && q.MessageType != "text":
 		return bad("message_type must be text or audio, not %q", q.MessageType)
 	case strings.TrimSpace(q.Message) == "":
 		return bad("message is required")
-	case len(q.Message) > messageMost:
-		return bad("message has %d bytes, at most %d are allowed", len(q.Message), messageMost)
+	case len(q.Message) > maxMessage:
+		return bad("message has %d bytes, at most %d are allowed", len(q.Message), maxMessage)
 	}
 	if callback {
 		if err := q.checkCallback(); err != nil {

@@ -20,12 +20,12 @@ func cluster(t *testing.T, answer script, names ...string) map[string]*conversat
 	for _, name := range names {
 		service, _ := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 			return answer(context.WithValue(ctx, nodeKey{}, name), r, emit)
-		}, conversation.Options{Node: name, Broadcast: func(_ context.Context, word string) {
+		}, conversation.Options{Node: name, Broadcast: func(_ context.Context, notification string) {
 			mu.Lock()
 			defer mu.Unlock()
 			for other, service := range services {
 				if other != name {
-					service.Receive(word)
+					service.Receive(notification)
 				}
 			}
 		}})
@@ -82,12 +82,12 @@ func TestOrderAcrossNodes(t *testing.T) {
 // message counts, not that of a node taken for dead, also for clients waiting at the latter.
 func TestReassignedMessageIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
-	started, goOn := make(chan struct{}), make(chan struct{})
+	started, proceed := make(chan struct{}), make(chan struct{})
 	services := cluster(t, func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		node := ctx.Value(nodeKey{}).(string)
 		if node == "a" && r.Message == "first" {
 			close(started)
-			<-goOn
+			<-proceed
 		}
 		return agent.Reply{Responses: []string{node + " says " + r.Message}}, nil
 	}, "a", "b")
@@ -102,7 +102,7 @@ func TestReassignedMessageIsAnsweredOnce(t *testing.T) {
 	}
 	retried, err := services["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
 	if err != nil || retried.ID != first.ID {
-		t.Fatalf("the retry is %v (%v)", retried, err)
+		t.Fatalf("the repeated message is %v (%v)", retried, err)
 	}
 	owners, err := services["b"].Owners(t.Context())
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(owners)), []string{"a", "b"}) {
@@ -116,7 +116,7 @@ func TestReassignedMessageIsAnsweredOnce(t *testing.T) {
 			t.Errorf("answered %q (%v)", reply.Text(), err)
 		}
 	}
-	close(goOn)
+	close(proceed)
 	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "b says first" {
 		t.Errorf("the first node says %q (%v)", reply.Text(), err)
 	}
@@ -160,10 +160,10 @@ func TestRecheckCancelsReassignedTurns(t *testing.T) {
 // TestDrain checks that draining finishes the turn in progress and starts no other.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	started, goOn := make(chan struct{}, 2), make(chan struct{})
+	started, proceed := make(chan struct{}, 2), make(chan struct{})
 	service, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
 		started <- struct{}{}
-		<-goOn
+		<-proceed
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, conversation.Options{})
 	say := func(text string) *conversation.Turn {
@@ -179,20 +179,20 @@ func TestDrain(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if left := service.Drain(ended); left != 1 {
-		t.Errorf("%d left, want the one under way", left)
+		t.Errorf("%d left, want the one in progress", left)
 	}
 	if _, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: "third"}); err == nil {
 		t.Error("a message was accepted while draining")
 	}
-	close(goOn)
+	close(proceed)
 	if left := service.Drain(t.Context()); left != 0 {
-		t.Errorf("%d left at the end", left)
+		t.Errorf("%d left after the turn ended", left)
 	}
 	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "first" {
 		t.Errorf("answered %q (%v)", reply.Text(), err)
 	}
 	service.Close()
 	if len(started) != 0 {
-		t.Error("the second began")
+		t.Error("the second turn began")
 	}
 }

@@ -21,45 +21,45 @@ func TestDatabaseOutage(t *testing.T) {
 	d := dbtest.OpenWith(t, server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	var back sync.WaitGroup
 	moments := map[string]int{}
-	unreachable := func(moment, wanted string) {
+	stopDatabase := func(moment, wanted string) {
 		if moment == wanted {
 			moments[moment]++
 			server.Stop(t, "immediate")
 			back.Go(func() { server.Start(t) })
 		}
 	}
-	pollInterval := func(ctx context.Context) error {
+	query := func(ctx context.Context) error {
 		return d.Read(ctx, func(tx *db.Tx) error { _, err := tx.Now(ctx); return err })
 	}
-	standing := func(ctx context.Context, was principal.Principal) (principal.Principal, error) {
-		unreachable("who", was.User)
-		return was, pollInterval(ctx)
+	current := func(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+		stopDatabase("who", was.User)
+		return was, query(ctx)
 	}
 	answer := script(func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
-		unreachable("tool", r.User)
-		err := pollInterval(ctx) // as a tool that needs the database would
-		unreachable("end", r.User)
+		stopDatabase("tool", r.User)
+		err := query(ctx) // as a tool that needs the database would
+		stopDatabase("end", r.User)
 		return agent.Reply{Responses: []string{"re: " + r.Message}}, err
 	})
-	service, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: standing, Node: "a"})
+	service, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: current, Node: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer service.Close()
-	patient, _ := db.WaitForDatabase(t.Context()) // as a client does, which tries again
+	waits, _ := db.WaitForDatabase(t.Context()) // as a client that retries
 	for _, moment := range []string{"who", "tool", "end"} {
-		turn, err := service.Send(patient, conversation.Message{
+		turn, err := service.Send(waits, conversation.Message{
 			Person: conversation.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := answered(t, turn); got.Text() != "re: hello" || moments[moment] != 1 {
-			t.Errorf("%s: %q, shaken %d times", moment, got.Text(), moments[moment])
+			t.Errorf("%s: %q, %d outages, want 1", moment, got.Text(), moments[moment])
 		}
 		back.Wait()
-		if got, _, err := service.History(patient, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
-			t.Errorf("%s: kept %v (%v)", moment, got, err)
+		if got, _, err := service.History(waits, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
+			t.Errorf("%s: history %v (%v)", moment, got, err)
 		}
 	}
 }

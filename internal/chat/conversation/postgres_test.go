@@ -6,12 +6,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres is every test that has a database, on the other one.
+// TestOnPostgres runs all tests with a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestOrderPerPerson, TestFollowersSeeEverything, TestALineIsBounded, TestRestart, TestATurnThatNeverEnds,
-		TestTheSameKeyIsTheSameMessage, TestHistory, TestWhatHoldsForATurn, TestRefusals, TestOrderAcrossNodes,
+		TestOrderPerPerson, TestFollowersSeeEverything, TestQueueIsBounded, TestRestart, TestTurnIsGivenUpAfterItsAttempts,
+		TestTheSameKeyIsTheSameMessage, TestHistory, TestRequestOfATurn, TestRefusals, TestOrderAcrossNodes,
 		TestReassignedMessageIsAnsweredOnce, TestRecheckCancelsReassignedTurns, TestDrain,
 	)
 }

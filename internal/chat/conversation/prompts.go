@@ -12,7 +12,7 @@ import (
 const (
 	promptsKind = "prompts"
 	modesKind   = "mode"
-	modesMost   = 20
+	maxModes    = 20
 )
 
 // Prompts returns the prompts of a person or an organisation that replace the defaults.
@@ -91,7 +91,7 @@ func (r *Service) SetMode(ctx context.Context, org string, m Mode) error {
 	for _, name := range names {
 		known = known || name == m.Name
 	}
-	if !known && len(names) >= modesMost {
+	if !known && len(names) >= maxModes {
 		return fault.New(fault.Limit, "the organisation has %d modes already", len(names)).WithHint("remove one first")
 	}
 	return r.saveDocument(ctx, Person{Org: org}, modesKind, m.Name, m)

@@ -52,7 +52,7 @@ type Servers interface {
 
 const (
 	serversKind = "servers"
-	serversMost = 50
+	maxServers  = 50
 )
 
 var serverID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
@@ -115,8 +115,8 @@ func byPriority(a, b Server) int {
 
 // ReplaceServers replaces all servers of a person or an organisation.
 func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) ([]Server, error) {
-	if len(list) > serversMost {
-		return nil, fault.New(fault.Limit, "%d servers are too many", len(list)).WithHint("at most %d are allowed", serversMost)
+	if len(list) > maxServers {
+		return nil, fault.New(fault.Limit, "%d servers are too many", len(list)).WithHint("at most %d are allowed", maxServers)
 	}
 	before, err := r.Servers(ctx, p)
 	if err != nil {

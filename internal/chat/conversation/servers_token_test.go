@@ -10,12 +10,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestAttackStoredTokens reads the database for tokens of people's servers, and
-// passes one off as somebody else's.
+// TestAttackStoredTokens looks for tokens of people's servers in the database, and
+// copies one to another owner and to another URL.
 func TestAttackStoredTokens(t *testing.T) {
 	t.Parallel()
 	url := store(t)
-	service, _ := open(t, url, parrot, conversation.Options{})
+	service, _ := open(t, url, echo, conversation.Options{})
 	acme, other := conversation.Person{Org: "acme"}, conversation.Person{Org: "other"}
 	server := conversation.Server{ID: "web", URL: "https://web.example", AuthToken: "hunter2", Enabled: true}
 	if _, err := service.PutServer(t.Context(), acme, server); err != nil {
@@ -24,7 +24,7 @@ func TestAttackStoredTokens(t *testing.T) {
 	d := dbtest.Open(t, url)
 	body := document(t, d)
 	if strings.Contains(body, "hunter2") || !strings.Contains(body, "sealedToken") {
-		t.Errorf("kept is %s", body)
+		t.Errorf("stored %s", body)
 	}
 	if _, err := service.PutServer(t.Context(), other, conversation.Server{ID: "web", URL: "https://web.example", Enabled: true}); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAttackStoredTokens(t *testing.T) {
 	}
 	put(t, d, acme, `[{"id":"web","name":"","url":"https://web.example","authToken":"hunter2","enabled":false,"priority":0}]`)
 	if list, err := service.Servers(t.Context(), acme); err != nil || len(list) != 1 || list[0].AuthToken != "hunter2" || list[0].Enabled {
-		t.Errorf("of an earlier version: %+v, %v", list, err)
+		t.Errorf("a token of an earlier version: %+v, %v", list, err)
 	}
 }
 

@@ -28,8 +28,8 @@ func (s script) Turn(ctx context.Context, r agent.Request, emit func(agent.Event
 	return s(ctx, r, emit)
 }
 
-// parrot says everything again.
-func parrot(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+// echo answers with the message itself.
+func echo(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 	emit(agent.Text{Text: "re: "})
 	emit(agent.Text{Text: r.Message})
 	return agent.Reply{Responses: []string{"re: " + r.Message}, Language: r.Language, Usage: llm.Usage{Input: 10, Output: 2, Cost: 0.5}}, nil
@@ -129,7 +129,7 @@ func TestOrderPerPerson(t *testing.T) {
 				turn := say(t, service, p, text)
 				ctx, cancel := context.WithCancel(t.Context())
 				if rand.IntN(2) == 0 {
-					cancel() // a client that goes away
+					cancel() // the client disconnects
 				}
 				_, _ = turn.Wait(ctx)
 				cancel()
@@ -168,7 +168,7 @@ func TestFollowersSeeEverything(t *testing.T) {
 	}
 }
 
-func TestALineIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	began, hold := make(chan struct{}, 3), make(chan struct{})
 	service, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
@@ -177,13 +177,13 @@ func TestALineIsBounded(t *testing.T) {
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, conversation.Options{Depth: 2})
 	first := say(t, service, ann, "0")
-	<-began // it waits no longer
+	<-began // it is not queued any more
 	if second := say(t, service, ann, "1"); first.Queued || !second.Queued {
 		t.Errorf("queued: %v, %v", first.Queued, second.Queued)
 	}
 	last := say(t, service, ann, "2")
 	if _, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: "3"}); fault.CodeOf(err) != fault.Limit {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("a message beyond the limit: %v", err)
 	}
 	close(hold)
 	answered(t, last)
@@ -200,7 +200,7 @@ func TestRestart(t *testing.T) {
 	began := make(chan struct{})
 	service, leave := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		if r.Message == "first" {
-			return parrot(ctx, r, emit)
+			return echo(ctx, r, emit)
 		}
 		close(began)
 		<-ctx.Done()
@@ -212,7 +212,7 @@ func TestRestart(t *testing.T) {
 	<-began
 	leave()
 	if _, err := broken.Wait(t.Context()); fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("its waiter heard %v", err)
+		t.Errorf("the waiting client got %v", err)
 	}
 	var seen []string
 	var mu sync.Mutex
@@ -220,10 +220,10 @@ func TestRestart(t *testing.T) {
 		mu.Lock()
 		seen = append(seen, r.Message)
 		mu.Unlock()
-		return parrot(ctx, r, emit)
+		return echo(ctx, r, emit)
 	}, conversation.Options{})
 	if n := len(again.Resumed()); n != 2 {
-		t.Errorf("%d turns are made again", n)
+		t.Errorf("%d turns run again, want 2", n)
 	}
 	answered(t, say(t, again, ann, "fourth"))
 	if want := []string{"second", "third", "fourth"}; !slices.Equal(seen, want) {
@@ -234,8 +234,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestATurnThatNeverEnds checks that a turn that repeatedly ends the process is given up.
-func TestATurnThatNeverEnds(t *testing.T) {
+// TestTurnIsGivenUpAfterItsAttempts checks that a turn that repeatedly ends the process is given up.
+func TestTurnIsGivenUpAfterItsAttempts(t *testing.T) {
 	t.Parallel()
 	url := store(t)
 	for range 2 {
@@ -246,12 +246,12 @@ func TestATurnThatNeverEnds(t *testing.T) {
 			return agent.Reply{}, ctx.Err()
 		}, conversation.Options{Attempts: 2})
 		if len(service.Resumed()) == 0 {
-			say(t, service, ann, "poison")
+			say(t, service, ann, "message")
 		}
 		<-began
 		leave()
 	}
-	service, _ := open(t, url, parrot, conversation.Options{Attempts: 2})
+	service, _ := open(t, url, echo, conversation.Options{Attempts: 2})
 	answered(t, say(t, service, ann, "next"))
 	if _, err := service.Resumed()[0].Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "interrupted 2 times") {
 		t.Errorf("got %v", err)
@@ -267,7 +267,7 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 		if r.Message == "bad" {
 			return agent.Reply{}, fault.New(fault.Upstream, "no").WithHint("later")
 		}
-		return parrot(ctx, r, emit)
+		return echo(ctx, r, emit)
 	}, conversation.Options{})
 	keyed := func(service *conversation.Service, text, key string) (agent.Reply, error) {
 		turn, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: text, Key: key})
@@ -285,7 +285,7 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 		}
 	}
 	leave()
-	service, _ = open(t, url, parrot, conversation.Options{})
+	service, _ = open(t, url, echo, conversation.Options{})
 	if reply, err := keyed(service, "good", "k1"); err != nil || reply.Text() != "re: good" {
 		t.Errorf("after a restart: %+v, %v", reply, err)
 	}
@@ -302,7 +302,7 @@ func TestHistory(t *testing.T) {
 		if len(r.History) > 0 && r.History[len(r.History)-1].Assistant == "" {
 			t.Error("an exchange without answer")
 		}
-		return parrot(ctx, r, emit)
+		return echo(ctx, r, emit)
 	}, conversation.Options{})
 	if err := service.SetSettings(t.Context(), "acme", conversation.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("sent %s", got)
 	}
 	if got := fmt.Sprint(history(t, service, ann)); got != "[2 → re: 2 3 → re: 3 4 → re: 4 5 → re: 5]" {
-		t.Errorf("kept %s", got)
+		t.Errorf("stored %s", got)
 	}
 	page, total, err := service.History(t.Context(), ann, 2, 1)
 	if err != nil || total != 4 || len(page) != 2 || page[0].UserMessage != "3" {
@@ -327,17 +327,17 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d, %v", gone, err)
 	}
 	if answered(t, say(t, service, ann, "again")); sent[6] != 0 {
-		t.Error("what was forgotten is sent")
+		t.Error("deleted history was sent")
 	}
 }
 
-func TestWhatHoldsForATurn(t *testing.T) {
+func TestRequestOfATurn(t *testing.T) {
 	t.Parallel()
 	var last agent.Request
 	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6}}}
 	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		last = r
-		return parrot(ctx, r, emit)
+		return echo(ctx, r, emit)
 	}, conversation.Options{Servers: servers})
 	ctx := t.Context()
 	must := func(_ any, err error) {
@@ -382,7 +382,7 @@ func TestWhatHoldsForATurn(t *testing.T) {
 	moved.URL = "https://elsewhere.example"
 	must(service.PutServer(ctx, conversation.Person{Org: "acme"}, moved))
 	if kept, _ := service.Servers(ctx, conversation.Person{Org: "acme"}); kept[1].AuthToken != "" {
-		t.Errorf("the token went elsewhere: %+v", kept)
+		t.Errorf("the token was kept for another URL: %+v", kept)
 	}
 	spent, err := service.Usage(ctx, "acme", time.Now().Add(-time.Hour))
 	if err != nil || len(spent) != 1 || spent[0].Turns != 3 || spent[0].Input != 30 || spent[0].Cost != 1.5 {
@@ -406,21 +406,21 @@ func (s *ownServers) Discover(context.Context, conversation.Server) (int, error)
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	service, _ := open(t, store(t), parrot, conversation.Options{})
+	service, _ := open(t, store(t), echo, conversation.Options{})
 	ctx, org := t.Context(), conversation.Person{Org: "acme"}
 	long := strings.Repeat("x", 9000)
 	tests := map[string]error{
-		"no user":           second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
-		"a control":         second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
-		"settings":          service.SetSettings(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
-		"no such slot":      second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identy": nil})),
-		"a slot too long":   second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identity": &long})),
-		"a mode's name":     service.SetMode(ctx, "acme", conversation.Mode{Name: "No Good"}),
-		"a server's id":     second(service.PutServer(ctx, org, conversation.Server{ID: "a b"})),
-		"a server's scheme": second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "file:///etc/passwd"})),
-		"a password":        second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "https://u:p@host"})),
-		"twice":             second(service.ReplaceServers(ctx, org, []conversation.Server{{ID: "a"}, {ID: "a"}})),
-		"a priority":        second(service.PutServer(ctx, org, conversation.Server{ID: "a", Priority: 101})),
+		"no user":             second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
+		"a control character": second(service.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
+		"settings":            service.SetSettings(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
+		"no such slot":        second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identy": nil})),
+		"a slot too long":     second(service.SetPrompts(ctx, org, map[agent.Slot]*string{"identity": &long})),
+		"a mode's name":       service.SetMode(ctx, "acme", conversation.Mode{Name: "No Good"}),
+		"a server's id":       second(service.PutServer(ctx, org, conversation.Server{ID: "a b"})),
+		"a server's scheme":   second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "file:///etc/passwd"})),
+		"a password":          second(service.PutServer(ctx, org, conversation.Server{ID: "a", URL: "https://u:p@host"})),
+		"a repeated id":       second(service.ReplaceServers(ctx, org, []conversation.Server{{ID: "a"}, {ID: "a"}})),
+		"a priority":          second(service.PutServer(ctx, org, conversation.Server{ID: "a", Priority: 101})),
 	}
 	for name, err := range tests {
 		if fault.CodeOf(err) != fault.InvalidParams {

@@ -26,7 +26,7 @@ func TestAttackModelRedirect(t *testing.T) {
 				t.Errorf("%s, %d: %v after %d more tries", provider, status, err, len(waits.taken))
 			}
 			if visited.Load() {
-				t.Errorf("%s, %d: it was followed", provider, status)
+				t.Errorf("%s, %d: the redirect was followed", provider, status)
 			}
 			trap.Close()
 			thief.Close()

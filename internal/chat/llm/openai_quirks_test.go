@@ -49,7 +49,7 @@ func TestFormatDeviations(t *testing.T) {
 				}
 				return
 			}
-			if got := told(answer); got != tt.want {
+			if got := summary(answer); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 			for _, use := range answer.Uses() {

@@ -18,22 +18,22 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
-// naps counts how long a model would have waited.
-type naps struct {
+// sleeps records how long a model would have waited.
+type sleeps struct {
 	mu    sync.Mutex
 	taken []time.Duration
 }
 
-func (n *naps) sleep(ctx context.Context, d time.Duration) error {
+func (n *sleeps) sleep(ctx context.Context, d time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.taken = append(n.taken, d)
 	return ctx.Err()
 }
 
-func open(t *testing.T, provider, url string, change ...func(*llm.Options)) (llm.Model, *naps) {
+func open(t *testing.T, provider, url string, change ...func(*llm.Options)) (llm.Model, *sleeps) {
 	t.Helper()
-	waits := &naps{}
+	waits := &sleeps{}
 	o := llm.Options{
 		Provider: provider, Model: "claude-sonnet-5-5", BaseURL: url, Key: secret.New(llmtest.Key),
 		Retry: llm.Retry{Sleep: waits.sleep},
@@ -59,8 +59,8 @@ func TestScenarios(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		scenario string
-		want     string // text|uses|stop|attempts, or the fault's code and a part of its words
-		deltas   string // what was handed on
+		want     string // text|uses|stop|attempts, or the fault's code and a part of its message
+		deltas   string // what was emitted
 	}{
 		"text in pieces": {
 			"expect how is it?\nsystem be brief\nsystem Tuesday\noffer weather\nsay \"It is \"\nsay \"fine.\"",
@@ -73,14 +73,14 @@ func TestScenarios(t *testing.T) {
 		},
 		"a tool without arguments":     {"use weather", "|weather{}|tool_use|1", "<weather>"},
 		"refusal":                      {"say \"I will not.\"\nstop refusal", "I will not.||refusal|1", "I will not."},
-		"cut at the bound":             {"say well\nuse weather {\"city\":\"Be\"}\nstop max_tokens", "well||max_tokens|1", "well/<weather>"},
+		"cut at the limit":             {"say well\nuse weather {\"city\":\"Be\"}\nstop max_tokens", "well||max_tokens|1", "well/<weather>"},
 		"overloaded, then fine":        {"status 529 overloaded_error Overloaded\n---\nsay ok", "ok||end_turn|2", "(529)/ok"},
 		"busy inside the stream":       {"error overloaded_error Overloaded\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
-		"broken before a word":         {"break\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
+		"broken before the text":       {"break\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
 		"broken in a tool's arguments": {"use weather {\"city\":\"Bern\"}\nbreak\n---\nsay ok", "ok||end_turn|2", "<weather>/(0)/ok"},
-		"broken after a word":          {"say half\nbreak\n---\nsay never", "upstream_error the answer ended early", "half"},
-		"error after a word":           {"say half\nerror overloaded_error Overloaded\n---\nsay never", "unavailable Overloaded", "half"},
-		"busy for ever": {
+		"broken after some text":       {"say half\nbreak\n---\nsay never", "upstream_error the answer ended early", "half"},
+		"error after some text":        {"say half\nerror overloaded_error Overloaded\n---\nsay never", "unavailable Overloaded", "half"},
+		"always busy": {
 			strings.Repeat("status 503 api_error down\n---\n", 3) + "status 503 api_error down\n---\nsay never",
 			"unavailable 4 times: down", "(503)/(503)/(503)",
 		},
@@ -101,7 +101,7 @@ func TestScenarios(t *testing.T) {
 				var deltas []string
 				answer, err := m.Answer(t.Context(), question, func(d llm.Delta) { deltas = append(deltas, shown(d)) })
 				if got := strings.Join(deltas, "/"); got != tt.deltas {
-					t.Errorf("handed on %q, want %q", got, tt.deltas)
+					t.Errorf("emitted %q, want %q", got, tt.deltas)
 				}
 				if err != nil {
 					code, words, _ := strings.Cut(tt.want, " ")
@@ -110,7 +110,7 @@ func TestScenarios(t *testing.T) {
 					}
 					return
 				}
-				if got := told(answer); got != tt.want {
+				if got := summary(answer); got != tt.want {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
 			})
@@ -129,7 +129,7 @@ func shown(d llm.Delta) string {
 	}
 }
 
-func told(a llm.Answer) string {
+func summary(a llm.Answer) string {
 	var uses []string
 	for _, u := range a.Uses() {
 		uses = append(uses, u.Name+string(u.Input))
@@ -165,7 +165,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestWrongKeyNamesItsVariableAndNotItself(t *testing.T) {
+func TestWrongKeyErrorNamesTheVariableNotTheKey(t *testing.T) {
 	t.Parallel()
 	for provider, variable := range map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"} {
 		server := llmtest.Play(t)
@@ -206,7 +206,7 @@ func TestSecondQuestion(t *testing.T) {
 			t.Errorf("%s: the number was changed: %s", provider, body)
 		}
 		if provider == "anthropic" && !strings.Contains(body, `"signature":"EqQBstandin"`) {
-			t.Errorf("the thought was not handed back: %s", body)
+			t.Errorf("the thinking was not sent back: %s", body)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestSilence(t *testing.T) {
 		server := llmtest.Start(t, func(r llmtest.Request) llmtest.Step { return answers(r) })
 		synctest.Test(t, func(t *testing.T) {
 			answers = llmtest.Sequence(llmtest.Step{Hold: make(chan struct{}), Say: []string{"late"}}, llmtest.Step{Say: []string{"ok"}})
-			m, _ := open(t, provider, server.URL, func(o *llm.Options) { o.Transport = atHand{server} })
+			m, _ := open(t, provider, server.URL, func(o *llm.Options) { o.Transport = inProcess{server} })
 			answer, err := m.Answer(t.Context(), question, nil)
 			if err != nil || answer.Text() != "ok" || answer.Attempts != 2 {
 				t.Errorf("%s: %+v, %v", provider, answer, err)
@@ -258,33 +258,33 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// atHand asks a server without a network between, where no time passes unless both
-// sides wait.
-type atHand struct{ http.Handler }
+// inProcess calls a server without a network, so that in a synctest bubble time passes
+// only while both sides wait.
+type inProcess struct{ http.Handler }
 
-func (h atHand) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, says := io.Pipe()
-	context.AfterFunc(r.Context(), func() { _ = says.CloseWithError(context.Cause(r.Context())) })
+func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, pipe := io.Pipe()
+	context.AfterFunc(r.Context(), func() { _ = pipe.CloseWithError(context.Cause(r.Context())) })
 	answered := make(chan *http.Response, 1)
 	go func() {
-		h.ServeHTTP(&speaker{header: http.Header{}, says: says, answered: answered, answer: &http.Response{Body: body, Request: r}}, r)
-		_ = says.Close()
+		h.ServeHTTP(&pipeWriter{header: http.Header{}, pipe: pipe, answered: answered, answer: &http.Response{Body: body, Request: r}}, r)
+		_ = pipe.Close()
 	}()
 	return <-answered, nil
 }
 
-// speaker is the server's side: what it says is read before it goes on.
-type speaker struct {
+// pipeWriter is the server's side. A write returns when the client has read it.
+type pipeWriter struct {
 	header   http.Header
-	says     *io.PipeWriter
+	pipe     *io.PipeWriter
 	answered chan<- *http.Response
 	answer   *http.Response
 }
 
-func (s *speaker) Header() http.Header         { return s.header }
-func (s *speaker) Write(p []byte) (int, error) { return s.says.Write(p) }
+func (s *pipeWriter) Header() http.Header         { return s.header }
+func (s *pipeWriter) Write(p []byte) (int, error) { return s.pipe.Write(p) }
 
-func (s *speaker) WriteHeader(status int) {
+func (s *pipeWriter) WriteHeader(status int) {
 	s.answer.StatusCode, s.answer.Header = status, s.header
 	s.answered <- s.answer
 }
@@ -304,21 +304,21 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s: %v", provider, err)
 		}
 		if n := len(server.Requests()); n != 1 {
-			t.Errorf("%s: asked %d times", provider, n)
+			t.Errorf("%s: %d requests, want 1", provider, n)
 		}
 	}
 }
 
-func TestOpenRefusesWhatCannotWork(t *testing.T) {
+func TestOpenRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]llm.Options{
 		"no key":              {},
 		"no model":            {Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"},
 		"no key for openai":   {Provider: "openai", Model: "x"},
-		"an unknown one":      {Provider: "oracle"},
+		"an unknown provider": {Provider: "oracle"},
 		"no address":          {BaseURL: "localhost:11434", Model: "x"},
-		"nor a file":          {BaseURL: "file:///etc/passwd", Model: "x"},
-		"a half-baked scheme": {BaseURL: "://", Model: "x"},
+		"a file":              {BaseURL: "file:///etc/passwd", Model: "x"},
+		"no scheme":           {BaseURL: "://", Model: "x"},
 	} {
 		if _, err := llm.Open(o); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v", name, err)
