@@ -29,7 +29,7 @@ type approvalListCommand struct {
 
 // Run lists approvals, newest first.
 func (c *approvalListCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "approval_list", map[string]any{"status": c.Status})
+	return c.callAndPrint(ctx, proc, "approval_list", map[string]any{"status": c.Status})
 }
 
 type approvalArg struct {
@@ -41,7 +41,7 @@ type approvalShowCommand struct{ approvalArg }
 
 // Run shows the approval.
 func (c *approvalShowCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "approval_status", map[string]any{"id": c.ID})
+	return c.callAndPrint(ctx, proc, "approval_status", map[string]any{"id": c.ID})
 }
 
 type decideArg struct {
@@ -54,7 +54,7 @@ func (c *decideArg) decide(ctx context.Context, proc *process, decision string) 
 	if c.Remember != "" {
 		args["remember"] = c.Remember
 	}
-	return c.answer(ctx, proc, "approval_decide", args)
+	return c.callAndPrint(ctx, proc, "approval_decide", args)
 }
 
 type approvalAllowCommand struct{ decideArg }
@@ -76,5 +76,5 @@ type approvalForgetCommand struct{ approvalArg }
 
 // Run removes a remembered decision.
 func (c *approvalForgetCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "approval_forget", map[string]any{"id": c.ID})
+	return c.callAndPrint(ctx, proc, "approval_forget", map[string]any{"id": c.ID})
 }

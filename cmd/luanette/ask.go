@@ -14,9 +14,9 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// asks lets the server ask a person at a terminal to approve what a script wants to
+// enableQuestions lets the server ask a person at a terminal to approve what a script wants to
 // do. Other questions are cancelled.
-func (l *live) asks(c *tool.Caller) {
+func (l *live) enableQuestions(c *tool.Caller) {
 	file, ok := l.proc.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || terminalWidth(l.proc.Stderr) == 0 {
 		return
@@ -63,13 +63,13 @@ func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.Ra
 	}()
 	select {
 	case line := <-typed:
-		return answerOf(line), nil
+		return decisionOf(line), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-func answerOf(line string) json.RawMessage {
+func decisionOf(line string) json.RawMessage {
 	switch line {
 	case "y", "yes":
 		return json.RawMessage(`{"action":"accept","content":{"decision":"allow"}}`)

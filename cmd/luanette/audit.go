@@ -112,7 +112,7 @@ type auditExportCommand struct {
 
 // Run writes every chain, in order.
 func (c *auditExportCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, proc, func(api client.Client) error {
+	return c.withClient(ctx, proc, func(api client.Client) error {
 		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "export the audit log").WithHint("give a file that does not exist")
@@ -129,14 +129,14 @@ func (c *auditExportCommand) Run(ctx context.Context, proc *process) error {
 
 func exportAll(ctx context.Context, api client.Client, out *json.Encoder) (count int, err error) {
 	var chains adminapi.AuditChains
-	if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/audit/chains", nil, &chains); err != nil {
+	if _, err := adminRequest(ctx, api, http.MethodGet, "/api/v1/audit/chains", nil, &chains); err != nil {
 		return 0, err
 	}
 	for _, chain := range chains.Chains {
 		for last := chain.Cut; ; {
 			query := url.Values{"node": {chain.Node}, "after": {strconv.FormatInt(last, 10)}, "limit": {"5000"}}
 			var list adminapi.AuditList
-			if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
+			if _, err := adminRequest(ctx, api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 				return count, err
 			}
 			if len(list.Entries) == 0 {

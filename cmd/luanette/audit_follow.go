@@ -24,7 +24,7 @@ const (
 // follow prints the entries that are added to the chains of all nodes until ctx
 // ends. With --since it prints earlier ones first.
 func (c *auditListCommand) follow(ctx context.Context, proc *process) error {
-	return c.at(ctx, proc, func(api client.Client) error {
+	return c.withClient(ctx, proc, func(api client.Client) error {
 		f := follower{api: api, query: c.query(), seen: map[string]int64{}}
 		if c.Since == 0 {
 			if err := f.skip(ctx); err != nil {
@@ -40,7 +40,7 @@ func (c *auditListCommand) follow(ctx context.Context, proc *process) error {
 			print = func(e *audit.Entry) error { return out.Encode(e) }
 		}
 		for {
-			err := f.look(ctx, func(e *audit.Entry) error {
+			err := f.poll(ctx, func(e *audit.Entry) error {
 				if f.shown++; c.Limit > 0 && f.shown > c.Limit {
 					return nil
 				}
@@ -71,7 +71,7 @@ type follower struct {
 
 func (f *follower) chains(ctx context.Context) ([]audit.Chain, error) {
 	var all adminapi.AuditChains
-	_, err := askAdmin(ctx, f.api, http.MethodGet, "/api/v1/audit/chains", nil, &all)
+	_, err := adminRequest(ctx, f.api, http.MethodGet, "/api/v1/audit/chains", nil, &all)
 	return all.Chains, err
 }
 
@@ -84,8 +84,8 @@ func (f *follower) skip(ctx context.Context) error {
 	return err
 }
 
-// look prints new entries, in the order of their times.
-func (f *follower) look(ctx context.Context, print func(*audit.Entry) error) error {
+// poll prints new entries, in the order of their times.
+func (f *follower) poll(ctx context.Context, print func(*audit.Entry) error) error {
 	chains, err := f.chains(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f *follower) read(ctx context.Context, chain audit.Chain) (fresh []audit.E
 			query[name] = values
 		}
 		var list adminapi.AuditList
-		if _, err := askAdmin(ctx, f.api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
+		if _, err := adminRequest(ctx, f.api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 			return nil, err
 		}
 		fresh = append(fresh, list.Entries...)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
@@ -42,8 +41,8 @@ type backendFlags struct {
 	Wait    bool          `short:"w" help:"Wait for a backend that is not reachable yet."`
 }
 
-// at connects to the backend, runs a function and disconnects.
-func (f *backendFlags) at(ctx context.Context, do func(context.Context, *hootclient.Client) error) error {
+// withBackend connects to the backend, runs a function and disconnects.
+func (f *backendFlags) withBackend(ctx context.Context, do func(context.Context, *hootclient.Client) error) error {
 	endpoint := strings.TrimPrefix(f.URL, "zmq+")
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "tcp://" + endpoint
@@ -81,7 +80,7 @@ type backendPingCommand struct {
 
 // Run connects to the backend and sends it heartbeats.
 func (c *backendPingCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -119,17 +118,13 @@ type backendToolsCommand struct{ backendFlags }
 
 // Run lists the tools as a table, or prints the whole catalog as JSON.
 func (c *backendToolsCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			raw, err := json.Marshal(catalog)
-			if err != nil {
-				return err
-			}
-			return printJSON(proc.Stdout, raw)
+			return printValue(proc, catalog)
 		}
 		var rows [][]string
 		for _, t := range catalog.Tools {
@@ -152,136 +147,6 @@ func kindOf(t hootproto.Tool) string {
 	return "writes"
 }
 
-// backendSendCommand is `luanette backend send`.
-type backendSendCommand struct {
-	backendFlags
-	What string   `arg:"" name:"tool | body" help:"A tool's name, or the body of a Request as JSON; - reads the body from standard input."`
-	Args []string `arg:"" optional:"" name:"key=value" help:"The tool's arguments: key=value, or key:=JSON."`
-}
-
-// Help is shown by `luanette backend send --help`.
-func (backendSendCommand) Help() string {
-	return `  luanette backend send zmq+tcp://127.0.0.1:5580 greet name=Ann
-  luanette backend send zmq+tcp://127.0.0.1:5580 '{"type":"tool_call","name":"greet","arguments":{"name":"Ann"}}'
-
-The text of the reply goes to standard output; --json prints the whole reply. If
-the reply is an error, the exit code is 1.`
-}
-
-// Run sends the request.
-func (c *backendSendCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
-		catalog, _, err := client.Ready(ctx)
-		if err != nil {
-			return err
-		}
-		body, err := c.body(proc, catalog)
-		if err != nil {
-			return err
-		}
-		id := hootproto.NewID()
-		stop := showProgress(ctx, proc, client, catalog.Broadcasts, id)
-		reply, err := client.Request(ctx, id, body)
-		stop()
-		if err != nil {
-			return err
-		}
-		return c.show(proc, reply)
-	})
-}
-
-// body returns the body of the request.
-func (c *backendSendCommand) body(proc *process, catalog hootproto.Catalog) (json.RawMessage, error) {
-	text := c.What
-	if text == "-" {
-		read, err := io.ReadAll(proc.Stdin)
-		if err != nil {
-			return nil, err
-		}
-		text = strings.TrimSpace(string(read))
-	}
-	if strings.HasPrefix(text, "{") {
-		if !json.Valid([]byte(text)) {
-			return nil, fault.New(fault.InvalidParams, "the body is not JSON")
-		}
-		return json.RawMessage(text), nil
-	}
-	arguments := map[string]json.RawMessage{}
-	for _, pair := range c.Args {
-		key, value, err := readPair(pair, func(key string) string { return typeOf(catalog, text, key) })
-		if err != nil {
-			return nil, err
-		}
-		arguments[key] = value
-	}
-	raw, err := json.Marshal(arguments)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(hootproto.Call{Name: text, Arguments: raw})
-}
-
-// typeOf returns the type of an argument in a tool's schema, or "".
-func typeOf(catalog hootproto.Catalog, name, key string) string {
-	for _, t := range catalog.Tools {
-		var schema struct {
-			Properties map[string]struct{ Type any }
-		}
-		if t.Name != name || json.Unmarshal(t.InputSchema, &schema) != nil {
-			continue
-		}
-		kind, _ := schema.Properties[key].Type.(string)
-		return kind
-	}
-	return ""
-}
-
-// show prints a reply, or returns the error that it carries.
-func (c *backendSendCommand) show(proc *process, reply json.RawMessage) error {
-	var outcome hootproto.Outcome
-	if err := json.Unmarshal(reply, &outcome); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read reply")
-	}
-	failed := outcome.Err != nil
-	switch {
-	case c.JSON:
-		if err := printJSON(proc.Stdout, reply); err != nil || !failed {
-			return err
-		}
-		return exitStatus(exitFailure)
-	case failed:
-		return fault.New(fault.Code(outcome.Err.Code), "%s: %s", outcome.Err.Code, outcome.Err.Message).WithHint("%s", outcome.Err.Hint)
-	case outcome.Output.Text != "":
-		_, err := fmt.Fprintln(proc.Stdout, outcome.Output.Text)
-		return err
-	case outcome.Output.Data == nil:
-		return nil
-	}
-	return printJSON(proc.Stdout, outcome.Output.Data)
-}
-
-// showProgress draws a progress bar if standard error is a terminal.
-func showProgress(ctx context.Context, proc *process, client *hootclient.Client, broadcasts string, id hootproto.ID) (stop func()) {
-	if broadcasts == "" || terminalWidth(proc.Stderr) == 0 {
-		return func() {}
-	}
-	shown := newLive(proc)
-	err := client.Subscribe(ctx, broadcasts, func(o hootproto.RawBroadcast) {
-		if o.Type != "progress" {
-			return
-		}
-		if known, err := o.Decode(); err == nil {
-			if p, ok := known.(hootproto.Progress); ok && p.JobID == id.String() {
-				shown.progress(tool.Progress{Progress: p.Percent, Total: 1, Message: p.Message})
-			}
-		}
-	})
-	if err != nil {
-		return func() {} // the reply comes without a bar
-	}
-	return shown.end
-}
-
 // backendListenCommand is `luanette backend listen`.
 type backendListenCommand struct {
 	backendFlags
@@ -290,7 +155,7 @@ type backendListenCommand struct {
 
 // Run prints broadcasts, one JSON object per line.
 func (c *backendListenCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func (c *backupCommand) Run(ctx context.Context, proc *process) (err error) {
 	if err != nil {
 		return err
 	}
-	shown := newBytesShown(proc, "packed")
+	shown := newByteProgress(proc, "packed")
 	defer shown.end()
 	from, err := server.BackupLocation(loaded, proc.Env)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *restoreCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	shown := newBytesShown(proc, "restored")
+	shown := newByteProgress(proc, "restored")
 	defer shown.end()
 	to, err := server.BackupLocation(loaded, proc.Env)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *restoreCommand) Run(ctx context.Context, proc *process) error {
 			return fault.Wrap(fault.Config, err, "read backup")
 		}
 		defer func() { _ = file.Close() }()
-		in = &counted{from: file, progress: shown.progress, total: sizeOf(file)}
+		in = &countingReader{from: file, progress: shown.progress, total: sizeOf(file)}
 	}
 	restored, err := backup.Restore(ctx, to, bufio.NewReaderSize(in, 1<<16), options)
 	shown.end()
@@ -123,14 +123,14 @@ func (c *restoreCommand) Run(ctx context.Context, proc *process) error {
 	return nil
 }
 
-// counted counts the bytes that were read from a file.
-type counted struct {
+// countingReader counts the bytes that were read from a file.
+type countingReader struct {
 	from        io.Reader
 	progress    backup.Progress
 	done, total int64
 }
 
-func (c *counted) Read(into []byte) (int, error) {
+func (c *countingReader) Read(into []byte) (int, error) {
 	n, err := c.from.Read(into)
 	c.done += int64(n)
 	c.progress(c.done, c.total)
@@ -146,23 +146,23 @@ func sizeOf(file *os.File) int64 {
 	return info.Size()
 }
 
-// bytesShown shows on a terminal how many bytes were copied.
-type bytesShown struct {
+// byteProgress shows on a terminal how many bytes were copied.
+type byteProgress struct {
 	out   io.Writer // nil if it is not a terminal
-	word  string
+	verb  string
 	last  time.Time
 	shown bool
 }
 
-func newBytesShown(proc *process, word string) *bytesShown {
-	s := &bytesShown{word: word}
+func newByteProgress(proc *process, word string) *byteProgress {
+	s := &byteProgress{verb: word}
 	if terminalWidth(proc.Stderr) > 0 {
 		s.out = proc.Stderr
 	}
 	return s
 }
 
-func (s *bytesShown) progress(done, total int64) {
+func (s *byteProgress) progress(done, total int64) {
 	if s.out == nil || time.Since(s.last) < 100*time.Millisecond {
 		return
 	}
@@ -171,14 +171,14 @@ func (s *bytesShown) progress(done, total int64) {
 	if total > 0 {
 		of = fmt.Sprintf(" of %.1f", float64(total)/1e6)
 	}
-	fmt.Fprintf(s.out, "\r\x1b[K%s %.1f%s MB", s.word, float64(done)/1e6, of)
+	fmt.Fprintf(s.out, "\r\x1b[K%s %.1f%s MB", s.verb, float64(done)/1e6, of)
 }
 
-func (s *bytesShown) end() {
+func (s *byteProgress) end() {
 	if s.shown {
 		fmt.Fprint(s.out, "\r\x1b[K")
 		s.shown = false
 	}
 }
 
-var _ backup.Progress = (*bytesShown)(nil).progress
+var _ backup.Progress = (*byteProgress)(nil).progress

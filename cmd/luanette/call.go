@@ -30,7 +30,7 @@ tags:='["a","b"]'.`
 // Run calls the tool and prints its result.
 func (c *callCommand) Run(ctx context.Context, proc *process) error {
 	var view tool.View
-	err := c.at(ctx, proc, func(api client.Client) error {
+	err := c.withClient(ctx, proc, func(api client.Client) error {
 		arguments, err := c.arguments(ctx, proc, api)
 		if err != nil {
 			return err

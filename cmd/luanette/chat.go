@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,11 +45,11 @@ func (c *chatCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	t := &talker{flags: c, proc: proc, chat: conversation}
+	t := &chatLoop{flags: c, proc: proc, chat: conversation}
 	if c.Once != "" {
 		err = t.say(ctx, c.Once)
 	} else {
-		err = t.loop(ctx)
+		err = t.run(ctx)
 	}
 	return errors.Join(err, conversation.Close(ctx))
 }
@@ -79,16 +78,16 @@ func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, er
 	return conversation, nil
 }
 
-// talker runs one conversation with a person at a terminal, or a pipe.
-type talker struct {
+// chatLoop runs one conversation.
+type chatLoop struct {
 	flags *chatCommand
 	proc  *process
 	chat  client.Chat
 }
 
-// loop reads messages until the input ends. It prints the error of a failed answer
+// run reads messages until the input ends. It prints the error of a failed answer
 // and continues.
-func (t *talker) loop(ctx context.Context) error {
+func (t *chatLoop) run(ctx context.Context) error {
 	lines := openLines(t.proc, func(string) []string { return nil })
 	defer lines.Close()
 	if terminalWidth(t.proc.Stdout) > 0 {
@@ -97,7 +96,7 @@ func (t *talker) loop(ctx context.Context) error {
 	for {
 		line, err := lines.Prompt("you> ")
 		switch {
-		case errors.Is(err, errDropped):
+		case errors.Is(err, errInterrupted):
 			continue
 		case errors.Is(err, io.EOF):
 			return nil
@@ -108,16 +107,16 @@ func (t *talker) loop(ctx context.Context) error {
 			continue
 		}
 		lines.Remember(line)
-		if err := t.take(ctx, line); errors.Is(err, errQuit) {
+		if err := t.handle(ctx, line); errors.Is(err, errQuit) {
 			return nil
 		} else if err != nil {
-			t.complain(err)
+			printError(t.proc, err)
 		}
 	}
 }
 
-// take runs a command, or sends a message.
-func (t *talker) take(ctx context.Context, line string) error {
+// handle runs a command, or sends a message.
+func (t *chatLoop) handle(ctx context.Context, line string) error {
 	switch word, _, _ := strings.Cut(line, " "); {
 	case word == "/reset":
 		if err := t.chat.Reset(ctx); err != nil {
@@ -138,10 +137,10 @@ func (t *talker) take(ctx context.Context, line string) error {
 }
 
 // say sends a message and shows the answer as it arrives.
-func (t *talker) say(ctx context.Context, message string) error {
+func (t *chatLoop) say(ctx context.Context, message string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	shown := &shownAnswer{proc: t.proc, quiet: t.flags.JSON}
+	shown := &answerPrinter{proc: t.proc, quiet: t.flags.JSON}
 	reply, err := t.chat.Say(ctx, message, shown.event)
 	shown.end()
 	if err != nil {
@@ -150,25 +149,14 @@ func (t *talker) say(ctx context.Context, message string) error {
 	if !t.flags.JSON {
 		return nil
 	}
-	raw, err := json.Marshal(map[string]any{
+	return printValue(t.proc, map[string]any{
 		"responses": reply.Responses, "model": reply.Model, "usage": reply.Usage, "notices": reply.Notices, "message_id": reply.RequestID,
 	})
-	if err != nil {
-		return err
-	}
-	return printJSON(t.proc.Stdout, raw)
 }
 
-func (t *talker) complain(err error) {
-	fmt.Fprintln(t.proc.Stderr, err)
-	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintln(t.proc.Stderr, " ", hint)
-	}
-}
-
-// shownAnswer shows one answer: its text on standard output, its tool calls on
+// answerPrinter shows one answer: its text on standard output, its tool calls on
 // standard error.
-type shownAnswer struct {
+type answerPrinter struct {
 	proc   *process
 	quiet  bool // text and tools are not shown
 	block  int
@@ -176,7 +164,7 @@ type shownAnswer struct {
 	status bool // the terminal's last line shows a status
 }
 
-func (s *shownAnswer) event(e agent.Event) {
+func (s *answerPrinter) event(e agent.Event) {
 	if s.quiet {
 		return
 	}
@@ -205,7 +193,7 @@ func (s *shownAnswer) event(e agent.Event) {
 }
 
 // showStatus shows the current activity on a terminal.
-func (s *shownAnswer) showStatus(text string) {
+func (s *answerPrinter) showStatus(text string) {
 	if terminalWidth(s.proc.Stderr) == 0 || s.inLine {
 		return
 	}
@@ -214,7 +202,7 @@ func (s *shownAnswer) showStatus(text string) {
 	s.status = true
 }
 
-func (s *shownAnswer) clear() {
+func (s *answerPrinter) clear() {
 	if s.status {
 		fmt.Fprint(s.proc.Stderr, "\r\x1b[K")
 		s.status = false
@@ -222,7 +210,7 @@ func (s *shownAnswer) clear() {
 }
 
 // remark prints a line to standard error.
-func (s *shownAnswer) remark(format string, args ...any) {
+func (s *answerPrinter) remark(format string, args ...any) {
 	s.clear()
 	s.endLine()
 	text := plainText(fmt.Sprintf(format, args...))
@@ -232,34 +220,14 @@ func (s *shownAnswer) remark(format string, args ...any) {
 	fmt.Fprintln(s.proc.Stderr, text)
 }
 
-func (s *shownAnswer) endLine() {
+func (s *answerPrinter) endLine() {
 	if s.inLine {
 		fmt.Fprintln(s.proc.Stdout)
 		s.inLine = false
 	}
 }
 
-func (s *shownAnswer) end() {
+func (s *answerPrinter) end() {
 	s.clear()
 	s.endLine()
-}
-
-// short returns the beginning of a text, as one line.
-func short(text string, limit int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit]) + "…"
-	}
-	return text
-}
-
-// plainText removes control characters, so that a text of another program cannot
-// control the terminal.
-func plainText(text string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\t' || c >= ' ' && c != 0x7f && (c < 0x80 || c > 0x9f) {
-			return c
-		}
-		return -1
-	}, text)
 }

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
@@ -68,8 +65,8 @@ func (f *clientFlags) open(ctx context.Context, proc *process) (client.Client, e
 	return client.Local(ctx, srv, f.Wait), nil
 }
 
-// at opens a client, passes it to do and closes it.
-func (f *clientFlags) at(ctx context.Context, proc *process, do func(client.Client) error) error {
+// withClient opens a client, passes it to do and closes it.
+func (f *clientFlags) withClient(ctx context.Context, proc *process, do func(client.Client) error) error {
 	api, err := f.open(ctx, proc)
 	if err != nil {
 		return err
@@ -77,9 +74,9 @@ func (f *clientFlags) at(ctx context.Context, proc *process, do func(client.Clie
 	return errors.Join(do(api.With(f.Notes)), api.Close(ctx))
 }
 
-// ask calls one of our tools and returns an error if the tool failed.
-func (f *clientFlags) ask(ctx context.Context, proc *process, name string, args any) (view tool.View, err error) {
-	err = f.at(ctx, proc, func(api client.Client) error {
+// call calls one of our tools and returns an error if the tool failed.
+func (f *clientFlags) call(ctx context.Context, proc *process, name string, args any) (view tool.View, err error) {
+	err = f.withClient(ctx, proc, func(api client.Client) error {
 		view, err = callTool(ctx, proc, api, name, args)
 		return err
 	})
@@ -97,6 +94,55 @@ func callTool(ctx context.Context, proc *process, api client.Client, name string
 		return view, fault.New(fault.Upstream, "%s", view.Text())
 	}
 	return view, nil
+}
+
+// callAndPrint calls one of our tools and prints its result.
+func (f *clientFlags) callAndPrint(ctx context.Context, proc *process, name string, args map[string]any) error {
+	view, err := f.call(ctx, proc, name, args)
+	if err != nil {
+		return err
+	}
+	return f.print(proc, view)
+}
+
+// callAndPrintID calls one of our tools that creates something. On a terminal it prints the
+// result; otherwise only the id, which is the first of the fields that is present.
+func (f *clientFlags) callAndPrintID(ctx context.Context, proc *process, name string, args map[string]any, ids ...string) error {
+	view, err := f.call(ctx, proc, name, args)
+	if err != nil {
+		return err
+	}
+	if f.JSON || terminalWidth(proc.Stdout) > 0 {
+		return f.print(proc, view)
+	}
+	fmt.Fprintln(proc.Stderr, view.Text())
+	for _, id := range ids {
+		if text, ok := rawjson.GetText(view.Structured, id); ok {
+			_, err = fmt.Fprintln(proc.Stdout, text)
+			return err
+		}
+	}
+	return fault.New(fault.Upstream, "the server's result has no id").WithHint("the server may have another version; --json prints the whole result")
+}
+
+// admin sends a request to the admin API and decodes the response.
+func (f *clientFlags) admin(ctx context.Context, proc *process, method, path string, body, into any) (raw json.RawMessage, err error) {
+	err = f.withClient(ctx, proc, func(api client.Client) error {
+		raw, err = adminRequest(ctx, api, method, path, body, into)
+		return err
+	})
+	return raw, err
+}
+
+func adminRequest(ctx context.Context, api client.Client, method, path string, body, into any) (json.RawMessage, error) {
+	raw, err := api.Admin(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read the server's response")
+	}
+	return raw, nil
 }
 
 // print writes a result as text, or as JSON with --json.
@@ -120,60 +166,11 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return err
 }
 
-// table prints rows in columns, cut to the terminal's width.
-func table(proc *process, head []string, rows [][]string) error {
-	width := terminalWidth(proc.Stdout)
-	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, strings.Join(head, "\t"))
-	for _, row := range rows {
-		fmt.Fprintln(columns, strings.Join(row, "\t"))
-	}
-	if err := columns.Flush(); err != nil {
+// printValue prints a value as indented JSON.
+func printValue(proc *process, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if r := []rune(line); width > 0 && len(r) > width {
-			line = string(r[:width-1]) + "…"
-		}
-		fmt.Fprintln(proc.Stdout, line)
-	}
-	return nil
-}
-
-// terminalWidth returns 0 if w is not a terminal.
-func terminalWidth(w io.Writer) int {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return 0
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil || width == 0 { // the terminal does not report it
-		return 80
-	}
-	return width
-}
-
-// spin shows a spinner on standard error, if it is a terminal, until stop is called.
-func spin(proc *process, doing string) (stop func()) {
-	if terminalWidth(proc.Stderr) == 0 {
-		return func() {}
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for i := 0; ; i++ {
-			select {
-			case <-tick.C:
-				fmt.Fprintf(proc.Stderr, "\r%c %s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], doing)
-			case <-done:
-				fmt.Fprintf(proc.Stderr, "\r%*s\r", len(doing)+2, "")
-				return
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
+	return printJSON(proc.Stdout, raw)
 }

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-
-	"golang.org/x/term"
 
 	dashboard "github.com/luanette/luanette/internal/ui/terminal"
 )
@@ -46,9 +43,4 @@ func (c *hudCommand) Run(ctx context.Context, proc *process) error {
 		}
 	}
 	return dashboard.Run(ctx, o)
-}
-
-func isTerminal(from any) bool {
-	file, ok := from.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -38,12 +38,12 @@ func (f *jobFlags) api(proc *process) (*clientFlags, error) {
 	return &clientFlags{Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
 }
 
-func (f *jobFlags) answer(ctx context.Context, proc *process, name string, args map[string]any) error {
+func (f *jobFlags) callAndPrint(ctx context.Context, proc *process, name string, args map[string]any) error {
 	api, err := f.api(proc)
 	if err != nil {
 		return err
 	}
-	return api.answer(ctx, proc, name, args)
+	return api.callAndPrint(ctx, proc, name, args)
 }
 
 type jobStartCommand struct {
@@ -92,7 +92,7 @@ func (c *jobStartCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	return api.handOut(ctx, proc, "lua_execute", args, "job_id", "schedule_id")
+	return api.callAndPrintID(ctx, proc, "lua_execute", args, "job_id", "schedule_id")
 }
 
 type jobListCommand struct {
@@ -112,7 +112,7 @@ func (c *jobListCommand) Run(ctx context.Context, proc *process) error {
 			args[key] = value
 		}
 	}
-	return c.answer(ctx, proc, "job_list", args)
+	return c.callAndPrint(ctx, proc, "job_list", args)
 }
 
 type jobArg struct {
@@ -124,7 +124,7 @@ type jobStatusCommand struct{ jobArg }
 
 // Run shows the job.
 func (c *jobStatusCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "job_status", map[string]any{"job_id": c.ID})
+	return c.callAndPrint(ctx, proc, "job_status", map[string]any{"job_id": c.ID})
 }
 
 type jobPollCommand struct {
@@ -143,33 +143,33 @@ func (c *jobPollCommand) Run(ctx context.Context, proc *process) error {
 	if c.Any {
 		mode = "any"
 	}
-	return c.answer(ctx, proc, "job_poll", map[string]any{"job_ids": c.IDs, "timeout_ms": c.Timeout, "mode": mode})
+	return c.callAndPrint(ctx, proc, "job_poll", map[string]any{"job_ids": c.IDs, "timeout_ms": c.Timeout, "mode": mode})
 }
 
 type jobCancelCommand struct{ jobArg }
 
 // Run stops the job.
 func (c *jobCancelCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "job_cancel", map[string]any{"job_id": c.ID})
+	return c.callAndPrint(ctx, proc, "job_cancel", map[string]any{"job_id": c.ID})
 }
 
 type jobLogsCommand struct{ jobArg }
 
 // Run shows the job's output.
 func (c *jobLogsCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "job_logs", map[string]any{"job_id": c.ID})
+	return c.callAndPrint(ctx, proc, "job_logs", map[string]any{"job_id": c.ID})
 }
 
 type jobJournalCommand struct{ jobArg }
 
 // Run shows the job's journal.
 func (c *jobJournalCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "job_journal", map[string]any{"job_id": c.ID})
+	return c.callAndPrint(ctx, proc, "job_journal", map[string]any{"job_id": c.ID})
 }
 
 type jobStatsCommand struct{ jobFlags }
 
 // Run counts jobs.
 func (c *jobStatsCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "job_stats", nil)
+	return c.callAndPrint(ctx, proc, "job_stats", nil)
 }

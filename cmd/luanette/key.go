@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,8 +56,8 @@ func (f *keyFlags) open(ctx context.Context, proc *process) (client.Keys, error)
 	return client.OpenKeys(ctx, loaded, proc.Env)
 }
 
-// at opens the keys, passes them to a function and closes them.
-func (f *keyFlags) at(ctx context.Context, proc *process, do func(client.Keys) error) error {
+// withKeys opens the keys, passes them to a function and closes them.
+func (f *keyFlags) withKeys(ctx context.Context, proc *process, do func(client.Keys) error) error {
 	keys, err := f.open(ctx, proc)
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func (c *keyCreateCommand) Run(ctx context.Context, proc *process) error {
 	for _, s := range c.Scope {
 		want.Scopes = append(want.Scopes, principal.Scope(s))
 	}
-	return c.at(ctx, proc, func(keys client.Keys) error {
+	return c.withKeys(ctx, proc, func(keys client.Keys) error {
 		made, err := keys.Create(ctx, want)
 		if err != nil {
 			return err
@@ -98,20 +97,20 @@ func (c *keyCreateCommand) Run(ctx context.Context, proc *process) error {
 		if c.JSON {
 			return printValue(proc, made)
 		}
-		fmt.Fprintf(proc.Stderr, "key %s has the scopes %s%s. Its token is shown only once:\n", made.Name, words(made.Scopes), until(made.Expires))
+		fmt.Fprintf(proc.Stderr, "key %s has the scopes %s%s. Its token is shown only once:\n", made.Name, joinStrings(made.Scopes), untilText(made.Expires))
 		_, err = fmt.Fprintln(proc.Stdout, made.Token)
 		return err
 	})
 }
 
-func until(t *time.Time) string {
+func untilText(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
 	return " until " + t.Format(time.RFC3339)
 }
 
-func words[T ~string](list []T) string {
+func joinStrings[T ~string](list []T) string {
 	var all []string
 	for _, w := range list {
 		all = append(all, string(w))
@@ -126,7 +125,7 @@ type keyListCommand struct {
 
 // Run lists the keys.
 func (c *keyListCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, proc, func(keys client.Keys) error {
+	return c.withKeys(ctx, proc, func(keys client.Keys) error {
 		list, err := keys.List(ctx)
 		if err != nil {
 			return err
@@ -143,14 +142,14 @@ func (c *keyListCommand) Run(ctx context.Context, proc *process) error {
 		}
 		var rows [][]string
 		for _, k := range list {
-			rows = append(rows, []string{k.Name, k.State, words(k.Scopes), narrowed(k), day(k.Expires, "never"), day(k.Used, "never")})
+			rows = append(rows, []string{k.Name, k.State, joinStrings(k.Scopes), restrictions(k), day(k.Expires, "never"), day(k.Used, "never")})
 		}
 		return table(proc, []string{"NAME", "STATE", "SCOPES", "ONLY", "EXPIRES", "USED"}, rows)
 	})
 }
 
-// narrowed returns the restrictions of a key.
-func narrowed(k httpauth.KeyView) string {
+// restrictions returns the restrictions of a key.
+func restrictions(k httpauth.KeyView) string {
 	var parts []string
 	add := func(what, value string) {
 		if value != "" && value != "0" {
@@ -159,8 +158,8 @@ func narrowed(k httpauth.KeyView) string {
 	}
 	add("org", k.Org)
 	add("user", k.User)
-	add("namespaces", words(k.Namespaces))
-	add("tools", words(k.Tools))
+	add("namespaces", joinStrings(k.Namespaces))
+	add("tools", joinStrings(k.Tools))
 	add("rate", strconv.Itoa(k.Rate))
 	add("concurrent", strconv.Itoa(k.Concurrent))
 	add("budget", strconv.Itoa(k.Budget))
@@ -184,7 +183,7 @@ type keyRevokeCommand struct {
 
 // Run revokes the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, proc, func(keys client.Keys) error {
+	return c.withKeys(ctx, proc, func(keys client.Keys) error {
 		revoked, err := keys.Revoke(ctx, c.Name)
 		if err != nil {
 			return err
@@ -195,12 +194,4 @@ func (c *keyRevokeCommand) Run(ctx context.Context, proc *process) error {
 		_, err = fmt.Fprintf(proc.Stdout, "key %s is revoked\n", revoked.Name)
 		return err
 	})
-}
-
-func printValue(proc *process, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return printJSON(proc.Stdout, raw)
 }

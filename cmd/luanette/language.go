@@ -46,9 +46,9 @@ func openJavaScript(code string) bool {
 			}
 			i += end + 3
 		case c == '"' || c == '\'':
-			i += quoted(rest, c)
+			i += quotedLength(rest, c)
 		case c == '`':
-			end := quoted(rest, c)
+			end := quotedLength(rest, c)
 			if end >= len(rest)-1 && !strings.HasSuffix(rest[1:], "`") {
 				return true
 			}
@@ -62,8 +62,8 @@ func openJavaScript(code string) bool {
 	return len(open) > 0
 }
 
-// quoted returns the distance to the closing quote, or to the end of the line or text.
-func quoted(text string, quote byte) int {
+// quotedLength returns the distance to the closing quote, or to the end of the line or text.
+func quotedLength(text string, quote byte) int {
 	for i := 1; i < len(text); i++ {
 		switch {
 		case text[i] == '\\':

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
@@ -32,34 +33,34 @@ func (l *live) caller() *tool.Caller {
 	if terminalWidth(l.proc.Stderr) > 0 {
 		c.Progress = l.progress
 	}
-	l.asks(c)
+	l.enableQuestions(c)
 	return c
 }
 
 // log receives the lines that a script logs.
 func (l *live) log(entry tool.Log) {
-	var said script.LogMessage
-	if entry.Logger != "script" || json.Unmarshal(entry.Data, &said) != nil || said.Number == 0 {
-		return // a tool's, not the script's
+	var message script.LogMessage
+	if entry.Logger != "script" || json.Unmarshal(entry.Data, &message) != nil || message.Number == 0 {
+		return // a message of a tool, not of the script
 	}
-	l.line(said)
+	l.line(message)
 }
 
 // line prints a line once.
-func (l *live) line(said script.LogMessage) {
+func (l *live) line(message script.LogMessage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shown[said.Number] {
+	if l.shown[message.Number] {
 		return
 	}
-	l.shown[said.Number] = true
+	l.shown[message.Number] = true
 	bar := l.bar
 	l.draw("")
 	out := l.proc.Stderr
-	if said.Stream == "stdout" {
+	if message.Stream == "stdout" {
 		out = l.proc.Stdout
 	}
-	fmt.Fprintln(out, said.Text)
+	fmt.Fprintln(out, message.Text)
 	l.draw(bar)
 }
 
@@ -97,4 +98,62 @@ func progressBar(p tool.Progress, width int) string {
 		bar = string(r[:width-1])
 	}
 	return bar
+}
+
+// printResult prints the lines that were not printed yet, and the result.
+func (l *live) printResult(structured json.RawMessage) error {
+	lines, result, err := readAnswer(structured)
+	if err != nil {
+		return err
+	}
+	l.lines(lines)
+	if result == nil {
+		return nil
+	}
+	return printJSON(l.proc.Stdout, result)
+}
+
+// errorText returns the error text of a script. The text ends with the script's output,
+// of which failure prints the lines that were not printed yet.
+func (l *live) errorText(view tool.View) string {
+	var meta map[string]json.RawMessage
+	var output []script.LogMessage
+	if json.Unmarshal(view.Meta, &meta) != nil || json.Unmarshal(meta[script.OutputKey], &output) != nil {
+		return view.Text()
+	}
+	for i := range output {
+		output[i].Number = int64(i) + 1
+	}
+	l.lines(output)
+	text := view.Text()
+	if at := strings.LastIndex(text, script.OutputHeading); at >= 0 {
+		text = text[:at]
+	}
+	return text
+}
+
+// readAnswer returns the output of a script and its result from the result of a tool.
+// The script's result is nil if there is none.
+func readAnswer(structured json.RawMessage) (lines []script.LogMessage, result json.RawMessage, err error) {
+	var answer struct {
+		Result json.RawMessage
+		Output []struct{ Stream, Text string }
+	}
+	if err := json.Unmarshal(structured, &answer); err != nil {
+		return nil, nil, fault.Wrap(fault.Upstream, err, "read result")
+	}
+	for i, line := range answer.Output {
+		lines = append(lines, script.LogMessage{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
+	}
+	if string(answer.Result) == "null" {
+		answer.Result = nil
+	}
+	return lines, answer.Result, nil
+}
+
+// lines prints the lines that were not printed yet.
+func (l *live) lines(lines []script.LogMessage) {
+	for _, line := range lines {
+		l.line(line)
+	}
 }

@@ -19,7 +19,7 @@ func TestOutputIsShownOnce(t *testing.T) {
 	shown.progress(tool.Progress{Progress: 1, Total: 4, Message: "a quarter"})
 	shown.log(tool.Log{Logger: "script", Data: json.RawMessage(`{"number":2,"stream":"log","text":"two"}`)})
 	shown.end()
-	err := shown.answer(json.RawMessage(`{"result":{"n":1},"output":[{"stream":"stdout","text":"one"},{"stream":"log","text":"two"},{"stream":"stdout","text":"three"}]}`))
+	err := shown.printResult(json.RawMessage(`{"result":{"n":1},"output":[{"stream":"stdout","text":"one"},{"stream":"log","text":"two"},{"stream":"stdout","text":"three"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type loginFlags struct {
 	Server string `short:"s" placeholder:"URL" help:"Use the running server at this URL, such as http://127.0.0.1:8081."`
 }
 
-func (f *loginFlags) at(ctx context.Context, proc *process, do func(client.Logins) error) error {
+func (f *loginFlags) withLogins(ctx context.Context, proc *process, do func(client.Logins) error) error {
 	api, err := f.open(ctx, proc)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ to this upstream. A running server on the same database uses them at once.`
 
 // Run logs in.
 func (c *upstreamLoginCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, proc, func(api client.Logins) error {
+	return c.withLogins(ctx, proc, func(api client.Logins) error {
 		err := api.Login(ctx, c.Name, c.Device, func(begun oauth.Begun) {
 			fmt.Fprintf(proc.Stdout, "log in to %s at %s\n\n  %s\n\n", begun.Upstream, begun.Issuer, begun.URL)
 			if begun.Code != "" {
@@ -74,7 +74,7 @@ type upstreamLogoutCommand struct{ loginFlags }
 
 // Run removes the stored tokens.
 func (c *upstreamLogoutCommand) Run(ctx context.Context, proc *process) error {
-	return c.at(ctx, proc, func(api client.Logins) error {
+	return c.withLogins(ctx, proc, func(api client.Logins) error {
 		was, err := api.Logout(ctx, c.Name)
 		switch {
 		case err != nil:

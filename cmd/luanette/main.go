@@ -91,7 +91,7 @@ func main() {
 // run parses the arguments, runs the command and returns the exit code.
 func run(ctx context.Context, proc *process, args []string) int {
 	finished := -1
-	args = spelt(args)
+	args = expandHelp(args)
 	parser := kong.Must(branch(args),
 		kong.Name("luanette"),
 		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
@@ -107,7 +107,7 @@ func run(ctx context.Context, proc *process, args []string) int {
 	}
 	if err != nil {
 		command := commandOf(err)
-		fmt.Fprintf(proc.Stderr, "%s: %s\n", command, mistake(err))
+		fmt.Fprintf(proc.Stderr, "%s: %s\n", command, usageMessage(err))
 		if len(args) > 1 && strings.HasPrefix(args[0], "-") {
 			fmt.Fprintln(proc.Stderr, "flags must come after their command")
 		}
@@ -117,8 +117,8 @@ func run(ctx context.Context, proc *process, args []string) int {
 	return exitCode(proc, parsed.Run())
 }
 
-// spelt rewrites the usual ways to ask for help into those that the parser knows.
-func spelt(args []string) []string {
+// expandHelp rewrites the usual ways to ask for help into those that the parser knows.
+func expandHelp(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
@@ -128,9 +128,9 @@ func spelt(args []string) []string {
 	return args
 }
 
-// mistake returns what is wrong with a command line. It rewords the parser's error
+// usageMessage returns what is wrong with a command line. It rewords the parser's error
 // about a missing value.
-func mistake(err error) string {
+func usageMessage(err error) string {
 	flag, _, early := strings.Cut(err.Error(), ": expected ")
 	if early && strings.HasSuffix(err.Error(), "(<EOL>)") {
 		return flag + " needs a value after it"

@@ -34,9 +34,7 @@ func (c *nodesCommand) Run(ctx context.Context, proc *process) error {
 		return err
 	}
 	if c.JSON {
-		encoder := json.NewEncoder(proc.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(list)
+		return printValue(proc, list)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(proc.Stdout, "no server is running on this database")

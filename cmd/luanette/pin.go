@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/access/pin"
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
@@ -57,13 +56,13 @@ func (c *pinListCommand) Run(ctx context.Context, proc *process) error {
 	}
 	var rows [][]string
 	for _, p := range list.Pins {
-		rows = append(rows, []string{p.ID, string(p.State), pinned(p), p.Digest[:12], strings.Join(codes(p.Flags), ", ")})
+		rows = append(rows, []string{p.ID, string(p.State), pinName(p), p.Digest[:12], strings.Join(flagCodes(p.Flags), ", ")})
 	}
 	return table(proc, strings.Fields("PIN STATE WHAT DIGEST FLAGS"), rows)
 }
 
-// pinned returns the name of the tool, prompt or resource of a pin.
-func pinned(p adminapi.Pin) string {
+// pinName returns the name of the tool, prompt or resource of a pin.
+func pinName(p adminapi.Pin) string {
 	name := pin.Visible(p.Name)
 	switch p.Kind {
 	case pin.Tool:
@@ -75,7 +74,7 @@ func pinned(p adminapi.Pin) string {
 	}
 }
 
-func codes(flags []pin.Finding) (list []string) {
+func flagCodes(flags []pin.Finding) (list []string) {
 	for _, f := range flags {
 		list = append(list, string(f.Code))
 	}
@@ -108,7 +107,7 @@ func (c *pinArg) find(ctx context.Context, proc *process) (p adminapi.PinDetail,
 
 func showPin(proc *process, p adminapi.PinDetail) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s\n", p.ID, p.State, pinned(p.Pin))
+	fmt.Fprintf(&b, "%s  %s  %s\n", p.ID, p.State, pinName(p.Pin))
 	if p.Server != "" {
 		fmt.Fprintf(&b, "server  %s\n", p.Server)
 	}
@@ -150,7 +149,7 @@ func (c *pinApproveCommand) Run(ctx context.Context, proc *process) error {
 	}
 	fmt.Fprintf(proc.Stdout, "approved %d\n", len(done.Approved))
 	for _, p := range done.Left {
-		fmt.Fprintf(proc.Stdout, "left: %s  %s  %s\n", p.ID, pinned(p), strings.Join(codes(p.Flags), ", "))
+		fmt.Fprintf(proc.Stdout, "left: %s  %s  %s\n", p.ID, pinName(p), strings.Join(flagCodes(p.Flags), ", "))
 	}
 	if len(done.Left) > 0 {
 		fmt.Fprintln(proc.Stdout, "read them with `luanette pin show` and approve them one by one, or all with --flagged")
@@ -167,9 +166,9 @@ func (c *pinRefuseCommand) Run(ctx context.Context, proc *process) error {
 
 // decide shows the definition and decides about exactly that version.
 func (c *pinArg) decide(ctx context.Context, proc *process, decision string) error {
-	return c.at(ctx, proc, func(api client.Client) error {
+	return c.withClient(ctx, proc, func(api client.Client) error {
 		var p adminapi.PinDetail
-		if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
+		if _, err := adminRequest(ctx, api, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
 			return err
 		}
 		if !c.JSON {
@@ -177,34 +176,14 @@ func (c *pinArg) decide(ctx context.Context, proc *process, decision string) err
 				return err
 			}
 		}
-		raw, err := askAdmin(ctx, api, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.DecideRequest{Decision: decision, Digest: p.Digest}, &p)
+		raw, err := adminRequest(ctx, api, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.DecideRequest{Decision: decision, Digest: p.Digest}, &p)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
 			return printJSON(proc.Stdout, raw)
 		}
-		_, err = fmt.Fprintf(proc.Stdout, "\n%s is %s\n", pinned(p.Pin), p.State)
+		_, err = fmt.Fprintf(proc.Stdout, "\n%s is %s\n", pinName(p.Pin), p.State)
 		return err
 	})
-}
-
-// admin sends a request to the admin API and decodes the response.
-func (f *clientFlags) admin(ctx context.Context, proc *process, method, path string, body, into any) (raw json.RawMessage, err error) {
-	err = f.at(ctx, proc, func(api client.Client) error {
-		raw, err = askAdmin(ctx, api, method, path, body, into)
-		return err
-	})
-	return raw, err
-}
-
-func askAdmin(ctx context.Context, api client.Client, method, path string, body, into any) (json.RawMessage, error) {
-	raw, err := api.Admin(ctx, method, path, body)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return nil, fault.Wrap(fault.Upstream, err, "read the server's response")
-	}
-	return raw, nil
 }

@@ -42,7 +42,7 @@ func (c *previewCommand) Run(ctx context.Context, proc *process) error {
 			return err
 		}
 	}
-	view, err := c.ask(ctx, proc, "lua_preview", args)
+	view, err := c.call(ctx, proc, "lua_preview", args)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ Ctrl-C stops running code, or discards the typed line.`
 // Run reads, runs and prints until the input ends.
 func (c *replCommand) Run(ctx context.Context, proc *process) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the command
-	return c.at(ctx, proc, func(api client.Client) error {
+	return c.withClient(ctx, proc, func(api client.Client) error {
 		r := &repl{flags: &c.clientFlags, proc: proc, api: api, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
 		if err := r.begin(ctx); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (c *replCommand) Run(ctx context.Context, proc *process) error {
 		lines := openLines(proc, func(word string) []string { return r.complete(ctx, word) })
 		defer lines.Close()
 		r.lines = lines
-		r.greet()
+		r.printBanner()
 		if err := r.loop(ctx, lines); err != nil {
 			return err
 		}
@@ -80,15 +80,15 @@ type repl struct {
 // begin creates a session unless --session names one.
 func (r *repl) begin(ctx context.Context) error {
 	if r.session != "" {
-		return r.goOn(ctx)
+		return r.findSession(ctx)
 	}
 	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": "repl", "language": r.language})
 	r.session, r.fresh = id, true
 	return err
 }
 
-// goOn finds the session that --session names, and its language.
-func (r *repl) goOn(ctx context.Context) error {
+// findSession finds the session that --session names, and its language.
+func (r *repl) findSession(ctx context.Context) error {
 	view, err := callTool(ctx, r.proc, r.api, "session_list", map[string]any{})
 	if err != nil {
 		return err
@@ -127,9 +127,9 @@ func (r *repl) sessionFrom(ctx context.Context, name string, args map[string]any
 	return made.ID, nil
 }
 
-func (r *repl) greet() {
+func (r *repl) printBanner() {
 	if terminalWidth(r.proc.Stdout) > 0 {
-		fmt.Fprintf(r.proc.Stderr, "Luanette %s, %s. /help lists commands, Ctrl-D exits.\n", version, tongues[r.language])
+		fmt.Fprintf(r.proc.Stderr, "Luanette %s, %s. /help lists commands, Ctrl-D exits.\n", version, languageNames[r.language])
 	}
 }
 
@@ -163,11 +163,11 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 		}
 		line, err := lines.Prompt(ask)
 		switch {
-		case errors.Is(err, errDropped):
+		case errors.Is(err, errInterrupted):
 			code = ""
 			continue
 		case errors.Is(err, io.EOF) && code != "":
-			return r.take(ctx, code) // its error says what is missing
+			return r.run(ctx, code) // its error says what is missing
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -175,7 +175,7 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 		}
 		if code == "" && r.isCommand(line) {
 			lines.Remember(line)
-			if r.obey(ctx, line) {
+			if r.runCommand(ctx, line) {
 				return nil
 			}
 			continue
@@ -185,19 +185,19 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 			continue
 		}
 		lines.Remember(code)
-		if err := r.answer(ctx, code); err != nil {
+		if err := r.runOrPreview(ctx, code); err != nil {
 			return err
 		}
 		code = ""
 	}
 }
 
-// obey runs a command and reports whether it was /quit.
-func (r *repl) obey(ctx context.Context, line string) (quit bool) {
+// runCommand runs a command and reports whether it was /quit.
+func (r *repl) runCommand(ctx context.Context, line string) (quit bool) {
 	err := r.command(ctx, line)
 	quit = errors.Is(err, errQuit)
 	if err != nil && !quit {
-		r.complain(err)
+		printError(r.proc, err)
 	}
 	return quit
 }
@@ -213,7 +213,7 @@ func (r *repl) isCommand(line string) bool {
 	return strings.HasPrefix(line, "/")
 }
 
-var tongues = map[string]string{script.Lua: "Lua 5.4", script.JavaScript: "JavaScript"}
+var languageNames = map[string]string{script.Lua: "Lua 5.4", script.JavaScript: "JavaScript"}
 
 // incomplete reports whether code may be completed by another line.
 func (r *repl) incomplete(code string) bool {
@@ -233,21 +233,21 @@ func incompleteLua(code string) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "<eof>") && !strings.Contains(err.Error(), "unfinished string")
 }
 
-// answer runs code, or previews it after /preview.
-func (r *repl) answer(ctx context.Context, code string) error {
+// runOrPreview runs code, or previews it after /preview.
+func (r *repl) runOrPreview(ctx context.Context, code string) error {
 	if !r.previewing {
-		return r.take(ctx, code)
+		return r.run(ctx, code)
 	}
 	r.previewing = false
 	if err := r.preview(ctx, code); err != nil {
-		r.complain(err)
+		printError(r.proc, err)
 	}
 	return nil
 }
 
-// take runs code in the session and shows its output and result. It prints the error
+// run runs code in the session and shows its output and result. It prints the error
 // of failed code and returns nil.
-func (r *repl) take(ctx context.Context, code string) error {
+func (r *repl) run(ctx context.Context, code string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	shown := newLive(r.proc)
@@ -262,16 +262,16 @@ func (r *repl) take(ctx context.Context, code string) error {
 	shown.end()
 	switch {
 	case err != nil:
-		r.complain(err)
+		printError(r.proc, err)
 		return nil
 	case view.IsError:
-		fmt.Fprintln(r.proc.Stderr, shown.failure(view))
+		fmt.Fprintln(r.proc.Stderr, shown.errorText(view))
 		return nil
 	case r.flags.JSON:
 		return printJSON(r.proc.Stdout, view.Structured)
 	}
 	r.warn(view)
-	if err := shown.answer(view.Structured); err != nil {
+	if err := shown.printResult(view.Structured); err != nil {
 		return err
 	}
 	if waits(view) {
@@ -296,65 +296,5 @@ func (r *repl) warn(view tool.View) {
 	}
 }
 
-func (r *repl) complain(err error) {
-	fmt.Fprintln(r.proc.Stderr, err)
-	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintln(r.proc.Stderr, " ", hint)
-	}
-}
-
 // errQuit ends the loop.
 var errQuit = errors.New("quit")
-
-// command runs a line that begins with a slash.
-func (r *repl) command(ctx context.Context, line string) error {
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	switch word {
-	case "/reset":
-		_, err := r.sessionFrom(ctx, "session_reset", map[string]any{"session_id": r.session})
-		return err
-	case "/fork":
-		id, err := r.sessionFrom(ctx, "session_fork", map[string]any{"session_id": r.session})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(r.proc.Stderr, "now in %s, a copy of %s\n", id, r.session)
-		r.session, r.fresh = id, false
-		return nil
-	case "/preview":
-		if strings.TrimSpace(rest) == "" {
-			r.previewing = true
-			fmt.Fprintln(r.proc.Stderr, "the next code is previewed")
-			return nil
-		}
-		return r.preview(ctx, rest)
-	case "/save":
-		return r.save(ctx, strings.TrimSpace(rest))
-	case "/tools":
-		return r.listTools(ctx, strings.TrimSpace(rest))
-	case "/help":
-		_, err := fmt.Fprintln(r.proc.Stdout, replHelp)
-		return err
-	case "/quit", "/exit":
-		return errQuit
-	default:
-		return fault.New(fault.InvalidParams, "no command %s", word).WithHint("/help lists them")
-	}
-}
-
-// listTools shows all tools, or the results of a search.
-func (r *repl) listTools(ctx context.Context, words string) error {
-	if words != "" {
-		view, err := callTool(ctx, r.proc, r.api, "search_tools", map[string]any{"query": words})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(r.proc.Stdout, view.Text())
-		return err
-	}
-	paths, err := r.toolPaths(ctx)
-	for _, path := range paths {
-		fmt.Fprintln(r.proc.Stdout, path)
-	}
-	return err
-}

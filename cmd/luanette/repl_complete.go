@@ -19,7 +19,7 @@ func (r *repl) complete(ctx context.Context, word string) []string {
 		if err != nil {
 			return nil
 		}
-		return continuing(paths, word)
+		return pathsWithPrefix(paths, word)
 	}
 	at := strings.LastIndexAny(word, ".:") + 1
 	question := namesBeginning
@@ -65,9 +65,9 @@ const propertiesBeginning = `((path, start) => {
   return Object.getOwnPropertyNames(t).filter((name) => name.startsWith(start) && /^[A-Za-z_$][\w$]*$/.test(name)).sort();
 })(%q, %q)`
 
-// continuing returns the paths that begin with word, each up to its next dot, so
+// pathsWithPrefix returns the paths that begin with word, each up to its next dot, so
 // that a namespace is offered before its tools.
-func continuing(paths []string, word string) []string {
+func pathsWithPrefix(paths []string, word string) []string {
 	var found []string
 	for _, path := range paths {
 		if !strings.HasPrefix(path, word) {

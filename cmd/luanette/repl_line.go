@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/peterh/liner"
-	"golang.org/x/term"
 )
 
 // lineReader reads the lines that a person types, or those of a pipe.
@@ -24,12 +23,12 @@ type lineReader interface {
 	io.Closer
 }
 
-var errDropped = errors.New("dropped")
+var errInterrupted = errors.New("interrupted")
 
 // openLines reads from a terminal, with editing, history and completion, or from a
 // pipe. The caller closes it.
 func openLines(proc *process, complete func(word string) []string) lineReader {
-	if file, ok := proc.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) && terminalWidth(proc.Stdout) > 0 {
+	if isTerminal(proc.Stdin) && terminalWidth(proc.Stdout) > 0 {
 		return newTerminal(historyFile(proc), complete)
 	}
 	return piped{bufio.NewReader(proc.Stdin)}
@@ -79,7 +78,7 @@ var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func (t *terminal) Prompt(prompt string) (string, error) {
 	line, err := t.State.Prompt(prompt)
 	if errors.Is(err, liner.ErrPromptAborted) {
-		return "", errDropped
+		return "", errInterrupted
 	}
 	return line, err
 }

@@ -45,7 +45,7 @@ func TestContinuing(t *testing.T) {
 		"mcp.fs.rem":   {"mcp.fs.remove"},
 		"mcp.nowhere.": nil,
 	} {
-		if got := continuing(paths, word); !slices.Equal(got, want) {
+		if got := pathsWithPrefix(paths, word); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
@@ -76,7 +76,7 @@ func startREPL(t *testing.T) (*repl, *strings.Builder) {
 func TestCompletionInASession(t *testing.T) {
 	t.Parallel()
 	r, _ := startREPL(t)
-	if err := r.take(t.Context(), "melody = {notes = {}, name = 'a', ['not a name'] = 1} melt = 1"); err != nil {
+	if err := r.run(t.Context(), "melody = {notes = {}, name = 'a', ['not a name'] = 1} melt = 1"); err != nil {
 		t.Fatal(err)
 	}
 	for word, want := range map[string][]string{
@@ -108,7 +108,7 @@ func (s *scriptedInput) Prompt(string) (string, error) {
 	line := s.lines[0]
 	s.lines = s.lines[1:]
 	if line == "^C" {
-		return "", errDropped
+		return "", errInterrupted
 	}
 	return line, nil
 }

@@ -39,7 +39,7 @@ func (c *replayCommand) Run(ctx context.Context, proc *process) error {
 		}
 	}
 	c.Archive, c.Wait = true, 0 // no upstream is called
-	view, err := c.ask(ctx, proc, "job_replay", args)
+	view, err := c.call(ctx, proc, "job_replay", args)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *replayCommand) Run(ctx context.Context, proc *process) error {
 		if err := printJSON(proc.Stdout, view.Structured); err != nil {
 			return err
 		}
-	} else if err := newLive(proc).answer(view.Structured); err != nil {
+	} else if err := newLive(proc).printResult(view.Structured); err != nil {
 		return err
 	}
 	switch {

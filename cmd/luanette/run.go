@@ -137,7 +137,7 @@ func (c *evalCommand) Run(ctx context.Context, proc *process) error {
 func (f *clientFlags) evaluate(ctx context.Context, proc *process, args map[string]any) error {
 	var view tool.View
 	shown := newLive(proc)
-	err := f.at(ctx, proc, func(api client.Client) (err error) {
+	err := f.withClient(ctx, proc, func(api client.Client) (err error) {
 		caller := shown.caller()
 		if !f.JSON {
 			caller.Log = shown.log
@@ -150,13 +150,13 @@ func (f *clientFlags) evaluate(ctx context.Context, proc *process, args map[stri
 		return err
 	}
 	if view.IsError {
-		fmt.Fprintln(proc.Stderr, shown.failure(view))
+		fmt.Fprintln(proc.Stderr, shown.errorText(view))
 		return exitStatus(exitFailure)
 	}
 	if f.JSON {
 		return printJSON(proc.Stdout, view.Structured)
 	}
-	if err := shown.answer(view.Structured); err != nil {
+	if err := shown.printResult(view.Structured); err != nil {
 		return err
 	}
 	if waits(view) {
@@ -170,62 +170,4 @@ func (f *clientFlags) evaluate(ctx context.Context, proc *process, args map[stri
 func waits(view tool.View) bool {
 	var answer struct{ Status string }
 	return json.Unmarshal(view.Structured, &answer) == nil && answer.Status == script.StatusWaiting
-}
-
-// answer prints the lines that were not printed yet, and the result.
-func (l *live) answer(structured json.RawMessage) error {
-	lines, result, err := readAnswer(structured)
-	if err != nil {
-		return err
-	}
-	l.lines(lines)
-	if result == nil {
-		return nil
-	}
-	return printJSON(l.proc.Stdout, result)
-}
-
-// failure returns the error text of a script. The text ends with the script's output,
-// of which failure prints the lines that were not printed yet.
-func (l *live) failure(view tool.View) string {
-	var meta map[string]json.RawMessage
-	var said []script.LogMessage
-	if json.Unmarshal(view.Meta, &meta) != nil || json.Unmarshal(meta[script.OutputKey], &said) != nil {
-		return view.Text()
-	}
-	for i := range said {
-		said[i].Number = int64(i) + 1
-	}
-	l.lines(said)
-	text := view.Text()
-	if at := strings.LastIndex(text, script.OutputHeading); at >= 0 {
-		text = text[:at]
-	}
-	return text
-}
-
-// readAnswer returns the output of a script and its result from the result of a tool.
-// The script's result is nil if there is none.
-func readAnswer(structured json.RawMessage) (lines []script.LogMessage, result json.RawMessage, err error) {
-	var answer struct {
-		Result json.RawMessage
-		Output []struct{ Stream, Text string }
-	}
-	if err := json.Unmarshal(structured, &answer); err != nil {
-		return nil, nil, fault.Wrap(fault.Upstream, err, "read result")
-	}
-	for i, line := range answer.Output {
-		lines = append(lines, script.LogMessage{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
-	}
-	if string(answer.Result) == "null" {
-		answer.Result = nil
-	}
-	return lines, answer.Result, nil
-}
-
-// lines prints the lines that were not printed yet.
-func (l *live) lines(lines []script.LogMessage) {
-	for _, line := range lines {
-		l.line(line)
-	}
 }

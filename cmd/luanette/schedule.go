@@ -14,7 +14,7 @@ type scheduleListCommand struct{ jobFlags }
 
 // Run lists schedules.
 func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "schedule_list", nil)
+	return c.callAndPrint(ctx, proc, "schedule_list", nil)
 }
 
 type scheduleArg struct {
@@ -23,7 +23,7 @@ type scheduleArg struct {
 }
 
 func (c *scheduleArg) change(ctx context.Context, proc *process, name string) error {
-	return c.answer(ctx, proc, name, map[string]any{"schedule_id": c.ID})
+	return c.callAndPrint(ctx, proc, name, map[string]any{"schedule_id": c.ID})
 }
 
 type schedulePauseCommand struct{ scheduleArg }

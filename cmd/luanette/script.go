@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/rawjson"
+	"strings"
 )
 
 // scriptCommand is `luanette script`.
@@ -17,35 +14,6 @@ type scriptCommand struct {
 	Publish   scriptPublishCommand   `cmd:"" help:"Publish a stored script as a tool."`
 	Unpublish scriptUnpublishCommand `cmd:"" help:"Remove a published tool."`
 	History   scriptHistoryCommand   `cmd:"" help:"Show the versions of a published tool."`
-}
-
-// answer calls one of our tools and prints its result.
-func (f *clientFlags) answer(ctx context.Context, proc *process, name string, args map[string]any) error {
-	view, err := f.ask(ctx, proc, name, args)
-	if err != nil {
-		return err
-	}
-	return f.print(proc, view)
-}
-
-// handOut calls one of our tools that creates something. On a terminal it prints the
-// result; otherwise only the id, which is the first of the fields that is present.
-func (f *clientFlags) handOut(ctx context.Context, proc *process, name string, args map[string]any, ids ...string) error {
-	view, err := f.ask(ctx, proc, name, args)
-	if err != nil {
-		return err
-	}
-	if f.JSON || terminalWidth(proc.Stdout) > 0 {
-		return f.print(proc, view)
-	}
-	fmt.Fprintln(proc.Stderr, view.Text())
-	for _, id := range ids {
-		if text, ok := rawjson.GetText(view.Structured, id); ok {
-			_, err = fmt.Fprintln(proc.Stdout, text)
-			return err
-		}
-	}
-	return fault.New(fault.Upstream, "the server's result has no id").WithHint("the server may have another version; --json prints the whole result")
 }
 
 type scriptStoreCommand struct {
@@ -81,7 +49,7 @@ func (c *scriptStoreCommand) Run(ctx context.Context, proc *process) error {
 	if len(c.Tag) > 0 {
 		args["tags"] = c.Tag
 	}
-	return c.handOut(ctx, proc, "script_store", args, "hash")
+	return c.callAndPrintID(ctx, proc, "script_store", args, "hash")
 }
 
 type scriptSearchCommand struct {
@@ -95,12 +63,12 @@ type scriptSearchCommand struct {
 // Run finds scripts.
 func (c *scriptSearchCommand) Run(ctx context.Context, proc *process) error {
 	args := map[string]any{"limit": c.Limit}
-	for key, value := range map[string]string{"tag": c.Tag, "creator": c.Creator, "vibe": joined(c.Words)} {
+	for key, value := range map[string]string{"tag": c.Tag, "creator": c.Creator, "vibe": strings.Join(c.Words, " ")} {
 		if value != "" {
 			args[key] = value
 		}
 	}
-	return c.answer(ctx, proc, "script_search", args)
+	return c.callAndPrint(ctx, proc, "script_search", args)
 }
 
 type hashArg struct {
@@ -112,14 +80,14 @@ type scriptGetCommand struct{ hashArg }
 
 // Run prints the script.
 func (c *scriptGetCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "script_get", map[string]any{"script_hash": c.Hash})
+	return c.callAndPrint(ctx, proc, "script_get", map[string]any{"script_hash": c.Hash})
 }
 
 type scriptDescribeCommand struct{ hashArg }
 
 // Run shows its description.
 func (c *scriptDescribeCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "lua_describe", map[string]any{"script_hash": c.Hash})
+	return c.callAndPrint(ctx, proc, "lua_describe", map[string]any{"script_hash": c.Hash})
 }
 
 type scriptPublishCommand struct {
@@ -133,7 +101,7 @@ func (c *scriptPublishCommand) Run(ctx context.Context, proc *process) error {
 	if c.Name != "" {
 		args["name"] = c.Name
 	}
-	return c.answer(ctx, proc, "script_publish", args)
+	return c.callAndPrint(ctx, proc, "script_publish", args)
 }
 
 type toolArg struct {
@@ -145,12 +113,12 @@ type scriptUnpublishCommand struct{ toolArg }
 
 // Run removes the tool.
 func (c *scriptUnpublishCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "script_unpublish", map[string]any{"name": c.Name})
+	return c.callAndPrint(ctx, proc, "script_unpublish", map[string]any{"name": c.Name})
 }
 
 type scriptHistoryCommand struct{ toolArg }
 
 // Run shows its versions.
 func (c *scriptHistoryCommand) Run(ctx context.Context, proc *process) error {
-	return c.answer(ctx, proc, "script_history", map[string]any{"name": c.Name})
+	return c.callAndPrint(ctx, proc, "script_history", map[string]any{"name": c.Name})
 }

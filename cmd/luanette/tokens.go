@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
@@ -28,7 +29,7 @@ numbers are estimates; for common tokenizers they are off by about 10 percent.`
 // Run prints the costs.
 func (c *tokensCommand) Run(ctx context.Context, proc *process) error {
 	var text string
-	err := c.at(ctx, proc, func(api client.Client) (err error) {
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
 		text, err = api.Read(ctx, "lua://tokens")
 		return err
 	})
@@ -66,11 +67,7 @@ func (c *tokensCommand) tools(proc *process, costs *builtin.TokenCosts) error {
 			continue
 		}
 		if c.JSON {
-			raw, err := json.Marshal(u)
-			if err != nil {
-				return err
-			}
-			return printJSON(proc.Stdout, raw)
+			return printValue(proc, u)
 		}
 		var rows [][]string
 		for _, t := range u.Tools {
@@ -80,7 +77,7 @@ func (c *tokensCommand) tools(proc *process, costs *builtin.TokenCosts) error {
 	}
 	err := fault.New(fault.NotFound, "no upstream %q", c.Namespace)
 	if close := suggest.Names(c.Namespace, known, 3); len(close) > 0 {
-		return err.WithHint("did you mean %s?", joined(close))
+		return err.WithHint("did you mean %s?", strings.Join(close, " "))
 	}
 	return err.WithHint("`luanette upstream list` shows them")
 }

@@ -26,11 +26,11 @@ func (c *toolsCommand) Run(ctx context.Context, proc *process) error {
 }
 
 func (c *toolsCommand) search(ctx context.Context, proc *process) error {
-	args := map[string]any{"query": joined(c.Query), "limit": c.Limit}
+	args := map[string]any{"query": strings.Join(c.Query, " "), "limit": c.Limit}
 	if c.Namespace != "" {
 		args["namespace"] = c.Namespace
 	}
-	view, err := c.ask(ctx, proc, "search_tools", args)
+	view, err := c.call(ctx, proc, "search_tools", args)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *toolsCommand) search(ctx context.Context, proc *process) error {
 // list shows every tool. It reads the resource, which has no limit.
 func (c *toolsCommand) list(ctx context.Context, proc *process) error {
 	var text string
-	err := c.at(ctx, proc, func(api client.Client) (err error) {
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
 		text, err = api.Read(ctx, "lua://tools")
 		return err
 	})
@@ -62,14 +62,14 @@ func (c *toolsCommand) list(ctx context.Context, proc *process) error {
 	var rows [][]string
 	for _, t := range listed.Tools {
 		if t.Namespace != "" && (c.Namespace == "" || c.Namespace == t.Namespace) {
-			rows = append(rows, []string{t.Namespace + "." + t.Name, warned(t.Flags) + firstLine(t.Description)})
+			rows = append(rows, []string{t.Namespace + "." + t.Name, flagsText(t.Flags) + firstLine(t.Description)})
 		}
 	}
 	return table(proc, []string{"TOOL", "DESCRIPTION"}, rows)
 }
 
-// warned returns the warnings of the scanner about a definition, in brackets.
-func warned(flags []string) string {
+// flagsText returns the flags of a definition in brackets.
+func flagsText(flags []string) string {
 	if len(flags) == 0 {
 		return ""
 	}
@@ -80,5 +80,3 @@ func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
 }
-
-func joined(words []string) string { return strings.Join(words, " ") }

@@ -60,7 +60,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 			return fault.New(fault.Denied, "an upstream with a command cannot be added to a running server").
 				WithHint("omit --server: the command goes into the configuration file, which the server watches")
 		}
-		view, err := c.ask(ctx, proc, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header})
+		view, err := c.call(ctx, proc, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header})
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	return c.edited(proc, "added %s to %s\n", c.Name, file)
+	return c.printEdited(proc, "added %s to %s\n", c.Name, file)
 }
 
 // upstreamRemoveCommand is `luanette upstream remove`.
@@ -92,7 +92,7 @@ type upstreamRemoveCommand struct {
 // Run removes the upstream from the file, or from a running server.
 func (c *upstreamRemoveCommand) Run(ctx context.Context, proc *process) error {
 	if c.Server != "" {
-		view, err := c.ask(ctx, proc, "mcp_disconnect", map[string]any{"namespace": c.Name})
+		view, err := c.call(ctx, proc, "mcp_disconnect", map[string]any{"namespace": c.Name})
 		if err != nil {
 			return err
 		}
@@ -102,20 +102,16 @@ func (c *upstreamRemoveCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	return c.edited(proc, "removed %s from %s\n", c.Name, file)
+	return c.printEdited(proc, "removed %s from %s\n", c.Name, file)
 }
 
-// edited prints how the configuration file was changed.
-func (f *clientFlags) edited(proc *process, words, name, file string) error {
+// printEdited prints how the configuration file was changed.
+func (f *clientFlags) printEdited(proc *process, words, name, file string) error {
 	if !f.JSON {
 		_, err := fmt.Fprintf(proc.Stdout, words, name, file)
 		return err
 	}
-	raw, err := json.Marshal(map[string]string{"namespace": name, "file": file})
-	if err != nil {
-		return err
-	}
-	return printJSON(proc.Stdout, raw)
+	return printValue(proc, map[string]string{"namespace": name, "file": file})
 }
 
 // upstreamListCommand is `luanette upstream list`.
@@ -123,7 +119,7 @@ type upstreamListCommand struct{ clientFlags }
 
 // Run lists the upstreams, one per row.
 func (c *upstreamListCommand) Run(ctx context.Context, proc *process) error {
-	view, err := c.ask(ctx, proc, "mcp_list_upstreams", struct{}{})
+	view, err := c.call(ctx, proc, "mcp_list_upstreams", struct{}{})
 	if err != nil {
 		return err
 	}
@@ -143,17 +139,17 @@ func (c *upstreamListCommand) Run(ctx context.Context, proc *process) error {
 	}
 	var rows [][]string
 	for _, u := range listed.Upstreams {
-		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, trouble(u.Error, u.Hint, u.Warnings)})
+		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, problemOf(u.Error, u.Hint, u.Warnings)})
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(proc.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`")
 		return nil
 	}
-	return table(proc, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT TROUBLE"), rows)
+	return table(proc, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT PROBLEM"), rows)
 }
 
-// trouble returns the problem of an upstream, as one line.
-func trouble(problem, hint string, warnings []string) string {
+// problemOf returns the problem of an upstream, as one line.
+func problemOf(problem, hint string, warnings []string) string {
 	switch {
 	case problem != "" && hint != "":
 		return firstLine(problem) + ": " + hint
@@ -174,7 +170,7 @@ type upstreamStatusCommand struct {
 
 // Run shows one upstream.
 func (c *upstreamStatusCommand) Run(ctx context.Context, proc *process) error {
-	view, err := c.ask(ctx, proc, "mcp_status", map[string]any{"namespace": c.Name})
+	view, err := c.call(ctx, proc, "mcp_status", map[string]any{"namespace": c.Name})
 	if err != nil {
 		return err
 	}

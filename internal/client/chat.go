@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,67 +72,20 @@ func (c *localChat) Close(ctx context.Context) error { return c.server.Close(ctx
 
 // ConnectChat starts a conversation with the server at address.
 func ConnectChat(address, user string, key secret.Text) (Chat, error) {
-	base, err := serverURL(address)
+	api, err := connectHTTP(address, key)
 	if err != nil {
 		return nil, err
 	}
-	return &remoteChat{base: base, user: user, key: key}, nil
+	return &remoteChat{api, user}, nil
 }
 
 type remoteChat struct {
-	base *url.URL
+	api  httpAPI
 	user string
-	key  secret.Text
-}
-
-func (c *remoteChat) do(ctx context.Context, method string, path []string, body any) (*http.Response, error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "create request")
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), bytes.NewReader(raw))
-	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "create request")
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if !c.key.IsZero() {
-		req.Header.Set("Authorization", "Bearer "+c.key.Reveal())
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "connect to the server").
-			WithHint("start it with `luanette serve`, or omit --server to chat without one")
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		defer resp.Body.Close()
-		return nil, chatFault(resp)
-	}
-	return resp, nil
-}
-
-// chatFault reads the error of a response.
-func chatFault(resp *http.Response) error {
-	var body struct{ Error, Code, Message string }
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil || json.Unmarshal(raw, &body) != nil || body.Error == "" {
-		return fault.New(fault.Upstream, "the server responded with %s", resp.Status)
-	}
-	text := body.Message
-	if text == "" {
-		text = body.Error
-	}
-	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return fault.New(fault.NeedsAuth, "%s", text).WithHint("set LUANETTE_KEY to a key of the server")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway:
-		return fault.New(fault.Unavailable, "%s", text)
-	default:
-		return fault.New(fault.Upstream, "%s", text)
-	}
 }
 
 func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
-	resp, err := c.do(ctx, http.MethodPost, []string{"/api/v1/chat/stream"}, map[string]string{
+	resp, err := c.api.open(ctx, http.MethodPost, "/api/v1/chat/stream", map[string]string{
 		"client_id": "terminal", "user_id": c.user, "message": message, "message_type": "text",
 	})
 	if err != nil {
@@ -199,11 +151,8 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 }
 
 func (c *remoteChat) Reset(ctx context.Context) error {
-	resp, err := c.do(ctx, http.MethodDelete, []string{"/api/v1/orgs", conversation.DefaultOrg, "users", c.user, "history"}, nil)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	_, err := c.api.send(ctx, http.MethodDelete, "/api/v1/orgs/"+conversation.DefaultOrg+"/users/"+url.PathEscape(c.user)+"/history", nil)
+	return err
 }
 
 func (c *remoteChat) Close(context.Context) error { return nil }

@@ -49,13 +49,16 @@ func (c *local) Read(ctx context.Context, uri string) (string, error) {
 }
 
 func (c *local) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
-	request, err := adminRequest(ctx, method, path, body)
+	request, err := newRequest(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	c.server.AdminHandler().ServeHTTP(w, request)
-	return adminResponse(w.status, w.body.Bytes())
+	if w.status >= http.StatusBadRequest {
+		return nil, responseError(w.status, w.body.Bytes())
+	}
+	return w.body.Bytes(), nil
 }
 
 func (c *local) Close(ctx context.Context) error { return c.server.Close(ctx) }

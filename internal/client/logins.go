@@ -1,12 +1,9 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -102,6 +99,9 @@ func (l *localLogins) record(ctx context.Context, action, name string, err error
 	return recordAudit(ctx, l.store, l.config, action, name)
 }
 
+// closeTimeout bounds the wait for the response to the browser.
+const closeTimeout = 500 * time.Millisecond
+
 // awaitBrowser serves the OAuth callback until the browser was redirected to it.
 // Requests that belong to another login do not end the wait, since any program on
 // this machine can send them.
@@ -151,62 +151,27 @@ var errNoConsent = fault.New(fault.Timeout, "the login was not completed in time
 
 // ConnectLogins uses the logins of the server at address.
 func ConnectLogins(address string, key secret.Text) (Logins, error) {
-	u, err := serverURL(address)
-	if err != nil {
-		return nil, err
-	}
-	return &remoteLogins{u.Scheme + "://" + u.Host, key}, nil
+	api, err := connectHTTP(address, key)
+	return &remoteLogins{api}, err
 }
 
-// closeTimeout bounds the wait for the response to the browser.
-const closeTimeout = 500 * time.Millisecond
+type remoteLogins struct{ api httpAPI }
 
-type remoteLogins struct {
-	base string
-	key  secret.Text
-}
-
-func (l *remoteLogins) do(ctx context.Context, method, name, body string, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, method, l.base+"/api/v1/upstreams/"+url.PathEscape(name)+"/login", bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if !l.key.IsZero() {
-		request.Header.Set("Authorization", "Bearer "+l.key.Reveal())
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "connect to the server").WithHint("start it with `luanette serve`, or omit --server")
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		var problem struct {
-			Error struct{ Code, Message, Hint string } `json:"error"`
-		}
-		if json.Unmarshal(text, &problem) != nil || problem.Error.Message == "" {
-			return fault.New(fault.Upstream, "the server responded with %s", response.Status)
-		}
-		return fault.New(fault.Code(problem.Error.Code), "%s", problem.Error.Message).WithHint("%s", problem.Error.Hint)
-	}
-	return json.Unmarshal(text, answer)
+func loginPath(upstream string) string {
+	return "/api/v1/upstreams/" + url.PathEscape(upstream) + "/login"
 }
 
 func (l *remoteLogins) Login(ctx context.Context, name string, device bool, show func(oauth.Begun)) error {
 	var before, now oauth.Status
-	if err := l.do(ctx, http.MethodGet, name, "", &before); err != nil {
+	if err := l.api.sendInto(ctx, http.MethodGet, loginPath(name), nil, &before); err != nil {
 		return err
 	}
-	body := `{"method":"browser"}`
+	method := "browser"
 	if device {
-		body = `{"method":"device"}`
+		method = "device"
 	}
 	var begun oauth.Begun
-	if err := l.do(ctx, http.MethodPost, name, body, &begun); err != nil {
+	if err := l.api.sendInto(ctx, http.MethodPost, loginPath(name), map[string]string{"method": method}, &begun); err != nil {
 		return err
 	}
 	show(begun)
@@ -214,7 +179,7 @@ func (l *remoteLogins) Login(ctx context.Context, name string, device bool, show
 		if err := clock.Real().Sleep(ctx, time.Second); err != nil {
 			return err
 		}
-		if err := l.do(ctx, http.MethodGet, name, "", &now); err != nil {
+		if err := l.api.sendInto(ctx, http.MethodGet, loginPath(name), nil, &now); err != nil {
 			return err
 		}
 		if now.LoggedIn && now.Changed != before.Changed {
@@ -225,11 +190,11 @@ func (l *remoteLogins) Login(ctx context.Context, name string, device bool, show
 }
 
 func (l *remoteLogins) Logout(ctx context.Context, name string) (bool, error) {
-	var answer struct {
+	var response struct {
 		Was bool `json:"logged_out"`
 	}
-	err := l.do(ctx, http.MethodDelete, name, "", &answer)
-	return answer.Was, err
+	err := l.api.sendInto(ctx, http.MethodDelete, loginPath(name), nil, &response)
+	return response.Was, err
 }
 
 func (l *remoteLogins) Close() error { return nil }

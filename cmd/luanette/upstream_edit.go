@@ -52,7 +52,7 @@ func (c *upstreamEditCommand) Run(ctx context.Context, proc *process) error {
 		change.Expose = &adminapi.Expose{Names: c.Expose}
 	}
 	change.ReadOnly = c.ReadOnly
-	return c.manage(ctx, proc, http.MethodPatch, c.Name, "", change)
+	return c.changeUpstream(ctx, proc, http.MethodPatch, c.Name, "", change)
 }
 
 // upstreamRestoreCommand is `luanette upstream restore`.
@@ -69,14 +69,14 @@ All nodes connect to it again.`
 
 // Run restores the upstream on a running server.
 func (c *upstreamRestoreCommand) Run(ctx context.Context, proc *process) error {
-	return c.manage(ctx, proc, http.MethodPost, c.Name, "/restore", nil)
+	return c.changeUpstream(ctx, proc, http.MethodPost, c.Name, "/restore", nil)
 }
 
-// manage asks a running server to change an upstream, and prints the result.
-func (f *clientFlags) manage(ctx context.Context, proc *process, method, name, verb string, body any) error {
+// changeUpstream asks a running server to change an upstream, and prints the result.
+func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method, name, verb string, body any) error {
 	if f.Server == "" {
 		return fault.New(fault.InvalidParams, "this command needs a running server").
-			WithHint("name it with --server or LUANETTE_SERVER; change upstreams of the configuration file in that file")
+			WithHint("name it with --server; change upstreams of the configuration file in that file")
 	}
 	var u adminapi.Upstream
 	raw, err := f.admin(ctx, proc, method, "/api/v1/upstreams/"+url.PathEscape(name)+verb, body, &u)
