@@ -18,15 +18,15 @@ func TestDelay(t *testing.T) {
 		{"first", Policy{}, 1, 100 * ms},
 		{"second doubles", Policy{}, 2, 200 * ms},
 		{"fifth", Policy{}, 5, 1600 * ms},
-		{"sixth meets the bound", Policy{}, 6, 3 * time.Second},
-		{"stays at the bound", Policy{}, 7, 3 * time.Second},
+		{"sixth reaches the limit", Policy{}, 6, 3 * time.Second},
+		{"stays at the limit", Policy{}, 7, 3 * time.Second},
 		{"saturates", Policy{}, math.MaxInt, 3 * time.Second},
 		{"zero counts as one", Policy{}, 0, 100 * ms},
 		{"negative counts as one", Policy{}, math.MinInt, 100 * ms},
 		{"own first", Policy{First: 5 * ms}, 3, 20 * ms},
 		{"own bound", Policy{Max: 250 * ms}, 3, 250 * ms},
-		{"first above the default bound", Policy{First: time.Minute}, 4, time.Minute},
-		{"first above its own bound", Policy{First: time.Minute, Max: time.Second}, 1, time.Second},
+		{"first above the default limit", Policy{First: time.Minute}, 4, time.Minute},
+		{"first above its own limit", Policy{First: time.Minute, Max: time.Second}, 1, time.Second},
 		{"longest duration does not overflow", Policy{First: 1, Max: math.MaxInt64}, 1000, math.MaxInt64},
 		{"negative fields mean defaults", Policy{First: -1, Max: -1, Jitter: -1}, 1, 100 * ms},
 	}
@@ -48,7 +48,7 @@ func TestJitterSpread(t *testing.T) {
 		want         time.Duration
 	}{
 		{"no jitter ignores chance", 0, 0.9, time.Second},
-		{"lucky draw keeps the delay", 0.5, 0, time.Second},
+		{"chance 0 keeps the delay", 0.5, 0, time.Second},
 		{"half of half", 0.5, 0.5, 750 * time.Millisecond},
 		{"jitter above one counts as one", 7, 0.5, 500 * time.Millisecond},
 		{"never zero", 1, 1, 1},

@@ -67,7 +67,7 @@ func TestSleepLastsAsLongAsAsked(t *testing.T) {
 func TestSleepEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c clock.Clock, pass func(time.Duration)) {
-		reason := errors.New("called off")
+		reason := errors.New("cancelled")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Sleep(ctx, time.Hour) }()

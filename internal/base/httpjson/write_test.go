@@ -22,7 +22,7 @@ func TestError(t *testing.T) {
 		w := httptest.NewRecorder()
 		httpjson.Error(w, http.StatusNotFound, tt.err)
 		if got := w.Body.String(); got != tt.want+"\n" || w.Code != http.StatusNotFound || w.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("%v is answered %d %s", tt.err, w.Code, got)
+			t.Errorf("response to %v: %d %s", tt.err, w.Code, got)
 		}
 	}
 }

@@ -24,14 +24,14 @@ func TestBrowsers(t *testing.T) {
 		{"our own page", netguard.Browsers{}, loopback, "127.0.0.1:8081", "http://127.0.0.1:8081", true, true},
 		{"another port of this machine", netguard.Browsers{}, loopback, "localhost:8081", "http://localhost:3000", true, true},
 		{"IPv6", netguard.Browsers{}, loopback, "[::1]:8081", "http://[::1]:8081", true, true},
-		{"a name made to point here", netguard.Browsers{}, loopback, "evil.example:8081", "http://evil.example:8081", false, true},
-		{"a page from elsewhere", netguard.Browsers{}, loopback, "127.0.0.1:8081", "https://evil.example", true, false},
+		{"a name that resolves to this machine", netguard.Browsers{}, loopback, "evil.example:8081", "http://evil.example:8081", false, true},
+		{"a page of another site", netguard.Browsers{}, loopback, "127.0.0.1:8081", "https://evil.example", true, false},
 		{"a file or sandbox", netguard.Browsers{}, loopback, "127.0.0.1:8081", "null", true, false},
 		{"no URL", netguard.Browsers{}, loopback, "127.0.0.1:8081", "http://%zz", true, false},
-		{"on the network any name is ours", netguard.Browsers{}, lan, "box.local", "http://box.local", true, true},
-		{"on the network loopback pages are strangers", netguard.Browsers{}, lan, "box.local", "http://localhost:3000", true, false},
-		{"what is allowed", allowing, loopback, "my.box:8081", "https://APP.example", true, true},
-		{"all are allowed", netguard.Browsers{Origins: []string{"*"}}, loopback, "127.0.0.1", "https://any.example", true, true},
+		{"any name when listening on the network", netguard.Browsers{}, lan, "box.local", "http://box.local", true, true},
+		{"a loopback page when listening on the network", netguard.Browsers{}, lan, "box.local", "http://localhost:3000", true, false},
+		{"an allowed origin", allowing, loopback, "my.box:8081", "https://APP.example", true, true},
+		{"all origins are allowed", netguard.Browsers{Origins: []string{"*"}}, loopback, "127.0.0.1", "https://any.example", true, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

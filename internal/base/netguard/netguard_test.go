@@ -49,6 +49,6 @@ func TestPublic(t *testing.T) {
 		}
 	}
 	if netguard.Public(netip.Addr{}) {
-		t.Error("no address at all is public")
+		t.Error("the zero address is public")
 	}
 }

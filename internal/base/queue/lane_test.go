@@ -76,7 +76,7 @@ func TestOneAtATimeInOrder(t *testing.T) {
 		}
 		l.all.Wait()
 		if len(l.busy) != 0 || l.Len("user") != 0 {
-			t.Errorf("idle lanes left behind: %v", l.busy)
+			t.Errorf("idle lanes remain: %v", l.busy)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestCancelledWaiterLeavesTheOrderAlone(t *testing.T) {
+func TestCancelledWaiterKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, LaneOptions{})
@@ -115,7 +115,7 @@ func TestCancelledWaiterLeavesTheOrderAlone(t *testing.T) {
 			t.Errorf("ran %q, want %q", l.ran, want)
 		}
 		if len(l.busy) != 0 {
-			t.Errorf("idle lanes left behind: %v", l.busy)
+			t.Errorf("idle lanes remain: %v", l.busy)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 		want  fault.Code
 	}{
 		{"plain cause", errors.New("shutting down"), fault.Cancelled},
-		{"cause with a code of its own", fault.New(fault.Unavailable, "node is leaving"), fault.Unavailable},
+		{"cause with a code of its own", fault.New(fault.Unavailable, "node is stopping"), fault.Unavailable},
 		{"deadline", context.DeadlineExceeded, fault.Timeout},
 	}
 	for _, tt := range tests {
@@ -180,7 +180,7 @@ func TestPanicReleasesTheLane(t *testing.T) {
 		t.Errorf("Do after a panic: %v", err)
 	}
 	if len(l.busy) != 0 {
-		t.Errorf("idle lanes left behind: %v", l.busy)
+		t.Errorf("idle lanes remain: %v", l.busy)
 	}
 }
 
@@ -200,9 +200,9 @@ func TestNothingExpires(t *testing.T) {
 	})
 }
 
-// TestTurnThatComesTooLateIsHandedOn checks that a caller that gives up just as it
+// TestLaneIsPassedOnByACallerThatGivesUp checks that a caller that gives up just as it
 // gets the lane passes it on.
-func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
+func TestLaneIsPassedOnByACallerThatGivesUp(t *testing.T) {
 	t.Parallel()
 	for range 50 { // the waiter takes either branch at random
 		synctest.Test(t, func(t *testing.T) {
@@ -249,6 +249,6 @@ func TestStorm(t *testing.T) {
 	}
 	all.Wait()
 	if len(l.busy) != 0 {
-		t.Errorf("idle lanes left behind: %v", l.busy)
+		t.Errorf("idle lanes remain: %v", l.busy)
 	}
 }

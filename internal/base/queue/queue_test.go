@@ -12,9 +12,9 @@ import (
 	"github.com/luanette/luanette/internal/base/queue"
 )
 
-// TestTurnsAreFair checks that a name with few waiting callers is served between those
+// TestSlotsAreSharedFairly checks that a name with few waiting callers is served between those
 // of a name with many.
-func TestTurnsAreFair(t *testing.T) {
+func TestSlotsAreSharedFairly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := queue.NewFairSemaphore(1, 100)
@@ -47,7 +47,7 @@ func TestTurnsAreFair(t *testing.T) {
 	})
 }
 
-func TestTurnsGiveUp(t *testing.T) {
+func TestWaitingCallersGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := queue.NewFairSemaphore(1, 1)
@@ -59,7 +59,7 @@ func TestTurnsGiveUp(t *testing.T) {
 		go func() { gaveUp <- turns.Acquire(ctx, "b") }()
 		synctest.Wait()
 		if err := turns.Acquire(t.Context(), "c"); !errors.Is(err, queue.ErrFull) {
-			t.Errorf("past the queue: %v", err)
+			t.Errorf("beyond the queue: %v", err)
 		}
 		cancel()
 		if err := <-gaveUp; !errors.Is(err, context.Canceled) || turns.Waiting() != 0 {
@@ -67,7 +67,7 @@ func TestTurnsGiveUp(t *testing.T) {
 		}
 		turns.Release()
 		if !turns.Idle() {
-			t.Error("the place is lost")
+			t.Error("the slot is lost")
 		}
 	})
 }
@@ -78,26 +78,26 @@ func TestRates(t *testing.T) {
 	now := time.Unix(0, 0)
 	for i := range 60 {
 		if _, ok := rates.Allow("a", 60, now); !ok {
-			t.Fatalf("the %d. of 60 was refused", i+1)
+			t.Fatalf("request %d of 60 was refused", i+1)
 		}
 	}
 	if after, ok := rates.Allow("a", 60, now); ok || after != time.Second {
-		t.Errorf("the 61st: %v, %v", after, ok)
+		t.Errorf("request 61: %v, %v", after, ok)
 	}
 	if _, ok := rates.Allow("b", 60, now); !ok {
-		t.Error("another has to wait too")
+		t.Error("another name is refused too")
 	}
 	if _, ok := rates.Allow("a", 60, now.Add(time.Second)); !ok {
-		t.Error("a second later there is none again")
+		t.Error("a second later no request is allowed")
 	}
 	if _, ok := rates.Allow("a", 0, now); !ok {
-		t.Error("without a bound there is one")
+		t.Error("a request without a limit is refused")
 	}
 }
 
-// TestTurnsOfAnotherLimit raises the limit while callers wait, and lowers it while
+// TestLimitChanges raises the limit while callers wait, and lowers it while
 // slots are in use.
-func TestTurnsOfAnotherLimit(t *testing.T) {
+func TestLimitChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := queue.NewFairSemaphore(1, 10)
@@ -113,7 +113,7 @@ func TestTurnsOfAnotherLimit(t *testing.T) {
 		turns.SetLimit(3)
 		synctest.Wait()
 		if len(in) != 3 || turns.Waiting() != 1 {
-			t.Fatalf("%d are inside, %d wait", len(in), turns.Waiting())
+			t.Fatalf("%d have a slot, %d wait", len(in), turns.Waiting())
 		}
 		turns.SetLimit(1)
 		turns.Release()
@@ -125,7 +125,7 @@ func TestTurnsOfAnotherLimit(t *testing.T) {
 		turns.Release()
 		synctest.Wait()
 		if len(in) != 4 {
-			t.Error("the last is still waiting")
+			t.Error("the last caller still waits")
 		}
 		turns.Release()
 		if !turns.Idle() {

@@ -8,19 +8,19 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-func TestEditsKeepWhatTheyDoNotTouch(t *testing.T) {
+func TestEditsKeepTheRest(t *testing.T) {
 	t.Parallel()
 	object := json.RawMessage(`{ "z": 9007199254740993, "a" : {"b":1.0}, "z2":[ ] }`)
 	for _, c := range []struct{ what, got, want string }{
 		{"set in place", string(rawjson.Set(object, "a", json.RawMessage(`true`))), `{ "z": 9007199254740993, "a" : true, "z2":[ ] }`},
 		{"set at the end", string(rawjson.Set(object, "n", json.RawMessage(`null`))), `{ "z": 9007199254740993, "a" : {"b":1.0}, "z2":[ ] ,"n":null}`},
-		{"set in nothing", string(rawjson.Set(nil, "n", json.RawMessage(`1`))), `{"n":1}`},
-		{"set in empty", string(rawjson.Set(json.RawMessage(`{}`), "n", json.RawMessage(`1`))), `{"n":1}`},
+		{"set in empty text", string(rawjson.Set(nil, "n", json.RawMessage(`1`))), `{"n":1}`},
+		{"set in an empty object", string(rawjson.Set(json.RawMessage(`{}`), "n", json.RawMessage(`1`))), `{"n":1}`},
 		{"set in an array", string(rawjson.Set(json.RawMessage(`[]`), "n", json.RawMessage(`1`))), `{"n":1}`},
 		{"set of a repeated key", string(rawjson.Set(json.RawMessage(`{"n":1,"m":2,"n":3}`), "n", json.RawMessage(`4`))), `{"m":2,"n":4}`},
 		{"delete", string(rawjson.Delete(object, "a")), `{"z": 9007199254740993,"z2":[ ]}`},
-		{"delete what is not there", string(rawjson.Delete(object, "b")), string(object)},
-		{"delete the only one", string(rawjson.Delete(json.RawMessage(`{"a":1}`), "a")), `{}`},
+		{"delete a missing key", string(rawjson.Delete(object, "b")), string(object)},
+		{"delete the only key", string(rawjson.Delete(json.RawMessage(`{"a":1}`), "a")), `{}`},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s = %s\nwant %s", c.what, c.got, c.want)
@@ -38,10 +38,10 @@ func TestReads(t *testing.T) {
 		t.Errorf("repeated key gave %s, want the last", n)
 	}
 	if _, ok := rawjson.GetText(object, "n"); ok {
-		t.Error("a number passed for a text")
+		t.Error("a number was read as text")
 	}
 	if !rawjson.GetBool(object, "b") || rawjson.GetBool(object, "n") {
-		t.Error("booleans are misread")
+		t.Error("booleans are read wrong")
 	}
 	if s, _ := rawjson.GetText(object, "st"); s != "x" {
 		t.Error("an escaped key was not found")
@@ -51,7 +51,7 @@ func TestReads(t *testing.T) {
 		t.Errorf("items = %s, %v", items, ok)
 	}
 	if _, ok := rawjson.Number(json.RawMessage(`1e400`)); ok {
-		t.Error("1e400 passed for a float64")
+		t.Error("1e400 was read as a float64")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestLacks(t *testing.T) {
 			t.Errorf("Lacks(%s) = %v", object, got)
 		}
 		if _, there := rawjson.Get([]byte(object), "a"); there && lacks {
-			t.Errorf("%s has what it is said to lack", object)
+			t.Errorf("Lacks reported that %s lacks a key that it has", object)
 		}
 	}
 	for object, lacks := range map[string]bool{`{"a/b":1}`: false, `{"a\/b":1}`: false, `{"a":"/"}`: true} {
@@ -108,7 +108,7 @@ func same(t *testing.T, got json.RawMessage, want map[string]json.RawMessage) {
 	t.Helper()
 	var have map[string]json.RawMessage
 	if err := json.Unmarshal(got, &have); err != nil {
-		t.Fatalf("edit left invalid JSON %q: %v", got, err)
+		t.Fatalf("edit returned invalid JSON %q: %v", got, err)
 	}
 	if len(have) != len(want) {
 		t.Fatalf("edit gave %s, want %v", got, want)

@@ -33,7 +33,7 @@ func TestSecretService(t *testing.T) { //nolint:paralleltest // it sets the envi
 		t.Errorf("found %q, %v", found.Reveal(), err)
 	}
 	if _, err := finder.Find("${keyring:luanette-test/bob}"); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "secret-tool store") {
-		t.Errorf("what is not there: %v (%s)", err, fault.HintOf(err))
+		t.Errorf("a missing secret: %v (%s)", err, fault.HintOf(err))
 	}
 }
 
@@ -42,7 +42,7 @@ func startKeyring(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"dbus-daemon", "gnome-keyring-daemon", "secret-tool"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (apt-get install dbus gnome-keyring libsecret-tools): no real keyring was asked", program)
+			t.Skipf("%s is not installed (apt-get install dbus gnome-keyring libsecret-tools): not tested with a real keyring", program)
 		}
 	}
 	folder, err := os.MkdirTemp("", "keyring-") //nolint:usetesting // a socket's path must be short

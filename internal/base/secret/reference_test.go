@@ -56,7 +56,7 @@ func TestReferences(t *testing.T) {
 		}
 	}
 	if _, err := (secret.Finder{}).Find("${keyring:a/b}"); err == nil {
-		t.Error("a secret came from no keyring")
+		t.Error("a secret was found without a keyring")
 	}
 }
 

@@ -35,7 +35,7 @@ func TestDistanceGivesUpPastTheLimit(t *testing.T) {
 		t.Errorf("distance = %d, want limit+1", got)
 	}
 	if got := distance("aaaa", "bbbbb", 2); got != 3 {
-		t.Errorf("distance = %d past the limit, want limit+1 whichever way it is found out", got)
+		t.Errorf("distance = %d past the limit, want limit+1 in both directions", got)
 	}
 	if got := distance("ab", "ba", 2); got != 1 {
 		t.Errorf("a swap of neighbours costs %d, want 1", got)

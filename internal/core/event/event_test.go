@@ -49,21 +49,21 @@ func TestModes(t *testing.T) {
 		want    []string
 	}{
 		{"every keeps order", event.Options{}, beats[:3], []string{"1 {1}", "2 {2}", "3 {3}"}},
-		{"every tells what it dropped, in its place", event.Options{Buffer: 2}, beats,
+		{"every replaces dropped events by Missed", event.Options{Buffer: 2}, beats,
 			[]string{"3 {3}", "4 {4}", "5 {5}"}},
-		{"every at the bound drops nothing", event.Options{Buffer: 5}, beats,
+		{"every at the limit drops nothing", event.Options{Buffer: 5}, beats,
 			[]string{"1 {1}", "2 {2}", "3 {3}", "4 {4}", "5 {5}"}},
 		{"latest keeps the newest", event.Options{Mode: event.Latest}, beats, []string{"5 {5}"}},
 		{"latest keeps one per key, in order of the newest", event.Options{Mode: event.Latest},
 			script{connected{"a"}, beat{1}, connected{"b"}, connected{"a"}},
 			[]string{"2 {1}", "3 {b}", "4 {a}"}},
-		{"latest is bounded too", event.Options{Mode: event.Latest, Buffer: 1},
+		{"latest has a limit too", event.Options{Mode: event.Latest, Buffer: 1},
 			script{connected{"a"}, connected{"b"}, connected{"c"}}, []string{"2 {2}", "3 {c}"}},
 		{"exact type", event.Options{Types: []string{"clock.beat"}},
 			script{connected{"a"}, beat{1}}, []string{"2 {1}"}},
 		{"prefix", event.Options{Types: []string{"upstream.*"}},
 			script{connected{"a"}, beat{1}}, []string{"1 {a}"}},
-		{"several", event.Options{Types: []string{"nobody", "up*", "clock.beat"}},
+		{"several", event.Options{Types: []string{"unknown", "up*", "clock.beat"}},
 			script{connected{"a"}, beat{1}}, []string{"1 {a}", "2 {1}"}},
 		{"a type is not its own prefix", event.Options{Types: []string{"clock"}}, beats, nil},
 	}
@@ -198,7 +198,7 @@ func TestReadersShareASubscription(t *testing.T) {
 
 func TestNextEnds(t *testing.T) {
 	t.Parallel()
-	called := errors.New("called off")
+	called := errors.New("cancelled")
 	ends := map[string]struct {
 		end  func(*event.Bus, *event.Subscription, context.CancelCauseFunc)
 		want error
@@ -238,7 +238,7 @@ func TestClosing(t *testing.T) {
 	bus.Publish(beat{1})
 	leaver.Close()
 	if got := drain(leaver); got != nil {
-		t.Errorf("a closed subscription still gives %q", got)
+		t.Errorf("a closed subscription delivers %q", got)
 	}
 	bus.Close()
 	bus.Publish(beat{2})
@@ -302,10 +302,10 @@ func TestEventJSON(t *testing.T) {
 	}
 }
 
-// TestCrowd has many publishers, readers that keep up, readers that come and go, and
+// TestManyPublishersAndReaders has many publishers, readers that keep up, readers that come and go, and
 // one that never reads. Every reader sees increasing numbers, and every event is
 // accounted for.
-func TestCrowd(t *testing.T) {
+func TestManyPublishersAndReaders(t *testing.T) {
 	t.Parallel()
 	const publishers, each = 8, 500
 	bus := event.New(event.BusOptions{})
@@ -371,9 +371,9 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkWanted measures HasSubscriber for a type without subscriptions, while there
+// BenchmarkHasSubscriber measures HasSubscriber for a type without subscriptions, while there
 // are others.
-func BenchmarkWanted(b *testing.B) {
+func BenchmarkHasSubscriber(b *testing.B) {
 	bus := event.New(event.BusOptions{})
 	for range 10 {
 		bus.Subscribe(event.Options{Types: []string{"upstream.connected", "upstream.removed", "job.*"}})
@@ -399,7 +399,7 @@ func BenchmarkPublishAndRead(b *testing.B) {
 	}
 }
 
-func TestWantingMore(t *testing.T) {
+func TestWant(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	some := bus.Subscribe(event.Options{Types: []string{"clock.beat"}})
@@ -415,7 +415,7 @@ func TestWantingMore(t *testing.T) {
 		t.Errorf("some: %q", got)
 	}
 	if got := drain(all); len(got) != 3 {
-		t.Errorf("who asked for none still sees all: %q", got)
+		t.Errorf("a subscription without types receives %q, want all", got)
 	}
 }
 
@@ -427,37 +427,37 @@ func TestHasSubscriberFollowsSubscriptions(t *testing.T) {
 	check := func(when string, want bool) {
 		t.Helper()
 		if got := bus.HasSubscriber("clock.beat"); got != want {
-			t.Errorf("%s: wanted %v", when, got)
+			t.Errorf("%s: HasSubscriber = %v", when, got)
 		}
 	}
 	check("at first", false)
 	sub := bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
-	check("with one who wants something else", false)
+	check("with a subscription to another type", false)
 	sub.Want("clock.*")
-	check("when it wants more", true)
+	check("after Want added the type", true)
 	other := bus.Subscribe(event.Options{Types: []string{"clock.beat"}})
 	bus.Publish(beat{1})
 	sub.Close()
 	check("with another", true)
 	bus.Publish(beat{2})
 	if got := drain(other); !slices.Equal(got, []string{"1 {1}", "2 {2}"}) {
-		t.Errorf("the other saw %q", got)
+		t.Errorf("the other subscription received %q", got)
 	}
 	bus.Close()
-	check("after the end", false)
+	check("after Close", false)
 }
 
-func TestWanted(t *testing.T) {
+func TestHasSubscriberUsesWants(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
 	if bus.HasSubscriber("clock.beat") || (*event.Bus)(nil).HasSubscriber("clock.beat") {
-		t.Error("it has no subscriber")
+		t.Error("a subscribed type has no subscriber")
 	}
 	loud := false
 	picky := bus.Subscribe(event.Options{Wants: func(kind string) bool { return loud || kind != "clock.beat" }})
 	defer picky.Close()
 	if bus.HasSubscriber("clock.beat") || !bus.HasSubscriber("upstream.connected") {
-		t.Error("a filter is not heeded")
+		t.Error("Options.Wants is ignored")
 	}
 	bus.Publish(beat{1})
 	loud = true

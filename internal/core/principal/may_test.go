@@ -17,7 +17,7 @@ func TestMay(t *testing.T) {
 		"acme":       {Scopes: []principal.Scope{principal.Org}, Org: "acme"},
 		"acme chat":  {Scopes: []principal.Scope{principal.Chat}, Org: "acme"},
 		"acme admin": {Scopes: []principal.Scope{principal.Admin}, Org: "acme"},
-		"nobody's":   {Scopes: []principal.Scope{principal.Org}},
+		"no org":     {Scopes: []principal.Scope{principal.Org}},
 		"nobody":     principal.Anonymous(),
 	}
 	tests := []struct {
@@ -46,7 +46,7 @@ func TestMay(t *testing.T) {
 		{"acme admin", principal.Org, "acme", true},
 		{"acme admin", principal.Org, "other", false},
 		{"acme admin", principal.Admin, "acme", false},
-		{"nobody's", principal.Org, "", false},
+		{"no org", principal.Org, "", false},
 		{"nobody", principal.Read, "", false},
 	}
 	for _, tt := range tests {
@@ -65,7 +65,7 @@ func TestOwns(t *testing.T) {
 	t.Parallel()
 	web, root := principal.Principal{ID: "key:web"}, principal.Principal{ID: "key:root", Scopes: []principal.Scope{principal.Admin}}
 	if !web.Owns("key:web") || web.Owns("key:other") || web.Owns("") || !root.Owns("key:web") || !principal.Local().Owns("") {
-		t.Error("things belong to others than their makers")
+		t.Error("a principal owns what another one created, or does not own what it created")
 	}
 }
 
@@ -80,6 +80,6 @@ func TestExceeded(t *testing.T) {
 		t.Errorf("retry after %v, %v", after, ok)
 	}
 	if _, ok := principal.RetryAfter(fault.New(fault.Limit, "too big")); ok {
-		t.Error("a limit without a time has one")
+		t.Error("a limit without a retry time has one")
 	}
 }

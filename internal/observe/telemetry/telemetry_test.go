@@ -64,7 +64,7 @@ func request(t *testing.T, tel *telemetry.Telemetry) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /tea/{kind}", func(w http.ResponseWriter, r *http.Request) {
-		tel.Logger().InfoContext(r.Context(), "tea is served", telemetry.KeyTool, "pot")
+		tel.Logger().InfoContext(r.Context(), "request served", telemetry.KeyTool, "pot")
 		counter.Add(r.Context(), 3)
 	})
 	server := httptest.NewServer(tel.Handler(mux))
@@ -95,10 +95,10 @@ func wantAll(t *testing.T, sink *otlptest.Sink) {
 	if served.Kind != "server" || called.Kind != "client" || served.TraceID != called.TraceID || served.ParentID != called.SpanID {
 		t.Errorf("the server's span %+v is not the child of the client's %+v", served, called)
 	}
-	if served.Resource["service.name"] != "tearoom" || served.Resource["service.version"] != "1.2.3" {
-		t.Errorf("resource %v, want tearoom 1.2.3", served.Resource)
+	if served.Resource["service.name"] != "service" || served.Resource["service.version"] != "1.2.3" {
+		t.Errorf("resource %v, want service 1.2.3", served.Resource)
 	}
-	line := sink.AwaitLog(t, "tea is served")
+	line := sink.AwaitLog(t, "request served")
 	if line.TraceID != served.TraceID || line.SpanID != served.SpanID || line.Attributes["tool"] != "pot" {
 		t.Errorf("log record %+v does not belong to the server's span %+v", line, served)
 	}
@@ -117,7 +117,7 @@ func TestRequestReachesTheCollector(t *testing.T) {
 			endpoint := map[string]string{
 				"http": sink.HTTP, "grpc": sink.GRPC, "bare address": strings.TrimPrefix(sink.GRPC, "grpc://"),
 			}[protocol]
-			tel := setup(t, telemetry.Options{Service: "tearoom", Version: "1.2.3", Endpoint: endpoint})
+			tel := setup(t, telemetry.Options{Service: "service", Version: "1.2.3", Endpoint: endpoint})
 			if !tel.Exporting() {
 				t.Error("Exporting = false with an endpoint")
 			}
@@ -137,7 +137,7 @@ func TestStandardVariables(t *testing.T) { // not parallel: it sets the environm
 			}
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
-			t.Setenv("OTEL_SERVICE_NAME", "tearoom")
+			t.Setenv("OTEL_SERVICE_NAME", "service")
 			request(t, setup(t, telemetry.Options{Service: "overridden", Version: "1.2.3"}))
 			wantAll(t, sink)
 		})
@@ -151,11 +151,11 @@ func TestOneSignalCanBeOff(t *testing.T) {
 	request(t, setup(t, telemetry.Options{Endpoint: sink.HTTP}))
 	sink.AwaitSpan(t, "GET /tea/{kind}")
 	if logs, metrics := sink.Logs(), sink.Metrics(); len(logs)+len(metrics) != 0 {
-		t.Errorf("logs %v and metrics %v arrived all the same", logs, metrics)
+		t.Errorf("logs %v and metrics %v arrived although they are off", logs, metrics)
 	}
 }
 
-func TestNothingIsExportedUnasked(t *testing.T) {
+func TestNothingIsExportedByDefault(t *testing.T) {
 	tests := map[string]map[string]string{
 		"nothing set": {},
 		"disabled":    {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
@@ -178,9 +178,9 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 	}
 }
 
-// TestTraceIsPassedOnUnasked checks that a trace is propagated even when nothing is
+// TestTraceIsPropagatedByDefault checks that a trace is propagated even when nothing is
 // exported.
-func TestTraceIsPassedOnUnasked(t *testing.T) {
+func TestTraceIsPropagatedByDefault(t *testing.T) {
 	t.Parallel()
 	tel := setup(t, telemetry.Options{})
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -234,7 +234,7 @@ func TestSetupRefuses(t *testing.T) {
 func TestUnreachableCollector(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"http://", "grpc://"} {
-		for kind, listen := range map[string]func(*testing.T) string{"gone": gone, "hung": hung} {
+		for kind, listen := range map[string]func(*testing.T) string{"closed port": closedPort, "hanging server": hangingServer} {
 			t.Run(protocol+kind, func(t *testing.T) {
 				t.Parallel()
 				var stderr console
@@ -255,21 +255,21 @@ func TestUnreachableCollector(t *testing.T) {
 					t.Errorf("Shutdown: %v", err)
 				}
 				if n := strings.Count(stderr.String(), "telemetry is not delivered"); n != 1 {
-					t.Errorf("%d complaints on standard error, want one", n)
+					t.Errorf("%d warnings on standard error, want one", n)
 				}
 				if n := strings.Count(stderr.String(), "\n"); n != 10_001 {
-					t.Errorf("%d lines on standard error, want the program's own and the complaint", n)
+					t.Errorf("%d lines on standard error, want the program's own and the warning", n)
 				}
 			})
 		}
 	}
 }
 
-// gone is the address of a closed port.
-func gone(*testing.T) string { return netguardtest.ReservedAddress() }
+// closedPort is the address of a closed port.
+func closedPort(*testing.T) string { return netguardtest.ReservedAddress() }
 
-// hung returns an address that accepts connections and sends nothing.
-func hung(t *testing.T) string {
+// hangingServer returns an address that accepts connections and sends nothing.
+func hangingServer(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connections
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestWarningsAreRare(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 5 {
-		t.Errorf("%d complaints in five minutes, want 5", len(lines))
+		t.Errorf("%d warnings in five minutes, want 5", len(lines))
 	}
 	if !strings.Contains(lines[0], "unmentioned=0") || !strings.Contains(lines[1], "unmentioned=59") {
 		t.Errorf("complaints:\n%s", out.String())

@@ -64,17 +64,17 @@ func detailsOf(random *rand.Rand, i int) Details {
 func BenchmarkSearch100k(b *testing.B) {
 	s := library(b, 100_000)
 	for name, q := range map[string]Query{
-		"newest":          {},
-		"tag of every artifact":      {Tags: []string{"type:lua"}},
-		"tag of a few":    {Tags: []string{"set:500"}},
-		"creator":         {Creator: "agent3"},
-		"tag and creator": {Tags: []string{"type:lua"}, Creator: "agent3"},
-		"parent":          {Parent: cas.Sum(fmt.Append(nil, 500))},
-		"rare words":      {Vibe: "word900 word800"},
-		"usual words":     {Vibe: "word50 with word70"},
-		"word of every artifact":     {Vibe: "script"},
-		"words and tag":   {Vibe: "word3", Tags: []string{"set:500"}},
-		"word of every artifact and tag":     {Vibe: "script", Tags: []string{"type:lua"}, Creator: "agent3"},
+		"newest":                         {},
+		"tag of every artifact":          {Tags: []string{"type:lua"}},
+		"tag of a few":                   {Tags: []string{"set:500"}},
+		"creator":                        {Creator: "agent3"},
+		"tag and creator":                {Tags: []string{"type:lua"}, Creator: "agent3"},
+		"parent":                         {Parent: cas.Sum(fmt.Append(nil, 500))},
+		"rare words":                     {Vibe: "word900 word800"},
+		"usual words":                    {Vibe: "word50 with word70"},
+		"word of every artifact":         {Vibe: "script"},
+		"words and tag":                  {Vibe: "word3", Tags: []string{"set:500"}},
+		"word of every artifact and tag": {Vibe: "script", Tags: []string{"type:lua"}, Creator: "agent3"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

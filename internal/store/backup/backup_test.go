@@ -184,23 +184,23 @@ func TestDamage(t *testing.T) {
 	for at := 20; at < len(whole)-8; at += len(whole)/60 + 1 {
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0x40
-		check(fmt.Sprintf("another bit at %d of %d", at, len(whole)), broken)
+		check(fmt.Sprintf("changed bit at %d of %d", at, len(whole)), broken)
 	}
 	for name, entries := range map[string][]string{
-		"outside":         {"files/../evil", "x"},
-		"above":           {"files/a/../../evil", "x"},
-		"absolute":        {"files//etc/evil", "x"},
-		"elsewhere":       {"evil", "x"},
-		"twice":           {"files/a", "x", "files/a", "y"},
-		"unlisted":        {"files/a", "x", "luanette-files.json", "[]"},
-		"missing":         {"luanette-files.json", `[{"name":"files/a","size":1,"sha256":"00"}]`},
-		"no end":          {"files/a", "x"},
-		"unknown table":   {"tables/evil/0", "n"},
-		"half a row":      {"tables/t/0", "n"},
-		"odd value":       {"tables/t/0", "nx"},
-		"too long":        {"tables/t/0", "ns\xff\xff\xff\xff\xff\xff\x7f"},
-		"shorter":         {"tables/t/0", "ns\x05abc"},
-		"endless integer": {"tables/t/0", "ni\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"},
+		"outside":           {"files/../evil", "x"},
+		"above":             {"files/a/../../evil", "x"},
+		"absolute":          {"files//etc/evil", "x"},
+		"elsewhere":         {"evil", "x"},
+		"twice":             {"files/a", "x", "files/a", "y"},
+		"unlisted":          {"files/a", "x", "luanette-files.json", "[]"},
+		"missing":           {"luanette-files.json", `[{"name":"files/a","size":1,"sha256":"00"}]`},
+		"no end":            {"files/a", "x"},
+		"unknown table":     {"tables/evil/0", "n"},
+		"an incomplete row": {"tables/t/0", "n"},
+		"odd value":         {"tables/t/0", "nx"},
+		"too long":          {"tables/t/0", "ns\xff\xff\xff\xff\xff\xff\x7f"},
+		"shorter":           {"tables/t/0", "ns\x05abc"},
+		"endless integer":   {"tables/t/0", "ni\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"},
 	} {
 		check(name, archive(t, entries...))
 	}
@@ -208,7 +208,7 @@ func TestDamage(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := read(ended, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
-		t.Errorf("with an ended context: %v", err)
+		t.Errorf("with a cancelled context: %v", err)
 	}
 }
 

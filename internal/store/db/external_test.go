@@ -31,7 +31,7 @@ func pooled(t testing.TB) (*db.DB, *sql.DB) {
 			t.Error(err)
 		}
 	})
-	if _, err := pool.ExecContext(t.Context(), "CREATE TABLE kept (name TEXT PRIMARY KEY, body BYTEA); CREATE INDEX kept_body ON kept (body)"); err != nil {
+	if _, err := pool.ExecContext(t.Context(), "CREATE TABLE items (name TEXT PRIMARY KEY, body BYTEA); CREATE INDEX items_body ON items (body)"); err != nil {
 		t.Fatal(err)
 	}
 	return d, pool
@@ -39,7 +39,7 @@ func pooled(t testing.TB) (*db.DB, *sql.DB) {
 
 func count(t testing.TB, pool *sql.DB) (n int) {
 	t.Helper()
-	if err := pool.QueryRowContext(t.Context(), "SELECT count(*) FROM kept").Scan(&n); err != nil {
+	if err := pool.QueryRowContext(t.Context(), "SELECT count(*) FROM items").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -54,7 +54,7 @@ func TestPoolCommitsAndRollsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		var name string
-		err = tx.QueryRowContext(t.Context(), "INSERT INTO kept VALUES ($1, $2) RETURNING name", map[bool]string{true: "yes", false: "no"}[keep], []byte{0, 255}).Scan(&name)
+		err = tx.QueryRowContext(t.Context(), "INSERT INTO items VALUES ($1, $2) RETURNING name", map[bool]string{true: "yes", false: "no"}[keep], []byte{0, 255}).Scan(&name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +69,8 @@ func TestPoolCommitsAndRollsBack(t *testing.T) {
 	var name string
 	var body []byte
 	var none *string
-	if err := pool.QueryRowContext(t.Context(), "SELECT name, body, NULL FROM kept").Scan(&name, &body, &none); err != nil || name != "yes" || string(body) != "\x00\xff" || none != nil {
-		t.Errorf("kept %q %q (%v), want only what was committed", name, body, err)
+	if err := pool.QueryRowContext(t.Context(), "SELECT name, body, NULL FROM items").Scan(&name, &body, &none); err != nil || name != "yes" || string(body) != "\x00\xff" || none != nil {
+		t.Errorf("stored %q %q (%v), want only what was committed", name, body, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestPoolSharesTurns(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, err = tx.ExecContext(t.Context(), "INSERT INTO kept (name) VALUES ('pool ' || $1)", i)
+			_, err = tx.ExecContext(t.Context(), "INSERT INTO items (name) VALUES ('pool ' || $1)", i)
 			if err != nil {
 				t.Error(err)
 			}
@@ -97,7 +97,7 @@ func TestPoolSharesTurns(t *testing.T) {
 		})
 		writers.Go(func() {
 			err := d.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(t.Context(), "INSERT INTO kept (name) VALUES ('ours ' || $1)", i)
+				_, err := tx.Exec(t.Context(), "INSERT INTO items (name) VALUES ('ours ' || $1)", i)
 				return err
 			})
 			if err != nil {
@@ -120,15 +120,15 @@ func TestPoolReleasesCancelledTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO kept (name) VALUES ('half')"); err != nil {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO items (name) VALUES ('half')"); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := pool.ExecContext(t.Context(), "INSERT INTO kept (name) VALUES ('next')"); err != nil {
+	if _, err := pool.ExecContext(t.Context(), "INSERT INTO items (name) VALUES ('next')"); err != nil {
 		t.Fatal(err)
 	}
 	if got := count(t, pool); got != 1 {
-		t.Errorf("%d rows, want 1: what was cancelled is undone", got)
+		t.Errorf("%d rows, want 1: the cancelled transaction is rolled back", got)
 	}
 	if err := tx.Commit(); err == nil {
 		t.Error("a cancelled transaction was committed")

@@ -196,7 +196,7 @@ func TestCloseRefusesQueuedWrites(t *testing.T) {
 			t.Errorf("close: %v", err)
 		}
 		if err := <-late; err == nil || !strings.Contains(err.Error(), "closed") {
-			t.Errorf("a write after close = %v, want to hear that it is closed", err)
+			t.Errorf("a write after close = %v, want the error of a closed database", err)
 		}
 		if err := d.Close(); err != nil {
 			t.Errorf("Close: %v", err)

@@ -41,7 +41,7 @@ func TestCancelOnServer(t *testing.T) {
 		})
 	})
 	if asked != 1 {
-		t.Errorf("the server was asked %d times to call off a statement", asked)
+		t.Errorf("%d requests to cancel a statement", asked)
 	}
 	if _, err := conn.Exec(t.Context(), "LISTEN nothing"); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestCancelOnServer(t *testing.T) {
 	}
 	listening := func() { clocktest.Await(t, func() bool { return line.reading.Load() > 0 }) }
 	if asked := line.until(t, conn, wait, listening); asked != 0 {
-		t.Errorf("the server was asked %d times to end what it does not do", asked)
+		t.Errorf("%d requests to cancel, although no statement ran", asked)
 	}
 }
 
@@ -106,11 +106,11 @@ func (l *line) until(t *testing.T, conn *pgx.Conn, wait func(context.Context) er
 	begun()
 	cancel()
 	if err := <-ended; err == nil {
-		t.Error("it was not called off")
+		t.Error("the wait was not cancelled")
 	}
 	asked = l.dialled.Load() - before
 	if _, err := conn.Exec(t.Context(), "SELECT 1"); err != nil {
-		t.Errorf("the connection after that: %v", err)
+		t.Errorf("the connection after the cancellation: %v", err)
 	}
 	return asked
 }

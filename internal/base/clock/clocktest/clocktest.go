@@ -49,7 +49,7 @@ func Await(t testing.TB, holds func() bool, state ...func() string) {
 	if Poll(ctx, holds) {
 		return
 	}
-	t.Fatalf("it never came true: %s", append(state, stacks)[0]())
+	t.Fatalf("the condition did not become true: %s", append(state, stacks)[0]())
 }
 
 func stacks() string {

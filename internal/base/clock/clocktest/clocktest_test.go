@@ -15,12 +15,12 @@ func TestPoll(t *testing.T) {
 		began, looks := time.Now(), 0
 		clocktest.Await(t, func() bool { looks++; return time.Since(began) > time.Second })
 		if looks < 100 {
-			t.Errorf("it looked %d times in a second", looks)
+			t.Errorf("%d polls in a second", looks)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if clocktest.Poll(ctx, func() bool { return false }) || ctx.Err() == nil {
-			t.Error("what never holds was seen to")
+			t.Error("a condition that never holds was reported as true")
 		}
 	})
 }

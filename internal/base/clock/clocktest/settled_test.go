@@ -21,7 +21,7 @@ func TestSettledWaitsForLateGoroutines(t *testing.T) {
 			return nil
 		}
 		if got := (settled{code, left}).Run(); got != int(code) || looks != want {
-			t.Errorf("tests that ended with %d: %d after %d looks, want %d", code, got, looks, want)
+			t.Errorf("tests that ended with %d: %d after %d checks, want %d", code, got, looks, want)
 		}
 	}
 }

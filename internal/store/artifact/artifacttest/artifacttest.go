@@ -89,7 +89,7 @@ func returnsStored(t *testing.T, s *artifact.Store, _ *event.Bus) {
 		t.Errorf("Get = %+v", got)
 	}
 	if first.MIME != "application/octet-stream" {
-		t.Errorf("a content of no kind is %s", first.MIME)
+		t.Errorf("the default MIME type is %s", first.MIME)
 	}
 	content, err := s.Read(t.Context(), a.Hash, 100)
 	if err != nil || string(content) != "content" {
@@ -146,7 +146,7 @@ func resolves(t *testing.T, s *artifact.Store, _ *event.Bus) {
 		}
 	}
 	for text, code := range map[string]fault.Code{
-		"000000000000": fault.NotFound, "abc": fault.InvalidParams, "no hash at all": fault.InvalidParams, cas.Sum([]byte("y")).String(): fault.NotFound,
+		"000000000000": fault.NotFound, "abc": fault.InvalidParams, "not a hash": fault.InvalidParams, cas.Sum([]byte("y")).String(): fault.NotFound,
 	} {
 		if _, err := s.Resolve(t.Context(), text); fault.CodeOf(err) != code || fault.HintOf(err) == "" {
 			t.Errorf("Resolve %s: %v", text, err)
@@ -163,7 +163,7 @@ func refuses(t *testing.T, s *artifact.Store, _ *event.Bus) {
 		"long tag":       {Tags: []string{strings.Repeat("x", 200)}},
 		"many tags":      {Tags: many},
 		"long name":      {Name: strings.Repeat("x", 300)},
-		"unknown parent": {Parent: cas.Sum([]byte("nobody"))},
+		"unknown parent": {Parent: cas.Sum([]byte("unknown"))},
 	} {
 		if _, _, err := s.Put(t.Context(), strings.NewReader(name), d); err == nil || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v", name, err)
@@ -172,7 +172,7 @@ func refuses(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	if _, err := s.Search(t.Context(), artifact.Query{Cursor: "nonsense"}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("cursor: %v", err)
 	}
-	if _, err := s.Get(t.Context(), cas.Sum([]byte("nobody"))); fault.CodeOf(err) != fault.NotFound {
+	if _, err := s.Get(t.Context(), cas.Sum([]byte("unknown"))); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("Get: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func noCycle(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	for _, parent := range []cas.Ref{a.Hash, b.Hash} {
 		_, _, err := s.Put(t.Context(), strings.NewReader("a"), artifact.Details{Parent: parent})
 		if fault.CodeOf(err) != fault.Conflict {
-			t.Errorf("a made from %s: %v", parent.Short(), err)
+			t.Errorf("an artifact with the parent %s: %v", parent.Short(), err)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func annotations(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	expect(t, s, artifact.Query{Vibe: "wistful bridge"}, "pad")
 	expect(t, s, artifact.Query{Vibe: "wistful", Creator: "nobody"}, "")
 	if _, err := s.Annotate(t.Context(), cas.Sum([]byte("zzz")), artifact.Annotation{Message: "x"}); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("Annotate of nothing: %v", err)
+		t.Errorf("Annotate of an unknown artifact: %v", err)
 	}
 }
 

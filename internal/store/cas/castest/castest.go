@@ -101,7 +101,7 @@ func tooLarge(t *testing.T, s cas.Store) {
 }
 
 func brokenReader(t *testing.T, s cas.Store) {
-	broken := errors.New("line is dead")
+	broken := errors.New("connection lost")
 	begun := "the beginning"
 	_, _, err := s.Put(t.Context(), io.MultiReader(strings.NewReader(begun), iotest.ErrReader(broken)))
 	if !errors.Is(err, broken) {
@@ -111,7 +111,7 @@ func brokenReader(t *testing.T, s cas.Store) {
 }
 
 func cancelled(t *testing.T, s cas.Store) {
-	content := []byte("called off")
+	content := []byte("cancelled")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := s.Put(ctx, bytes.NewReader(content)); !errors.Is(err, context.Canceled) {

@@ -84,7 +84,7 @@ func crash(t *testing.T, url string) {
 		}
 	}
 	if want := 2 * len(stored); parts != want {
-		t.Errorf("%d parts of %d things, want %d: a write is there by half", parts, len(stored), want)
+		t.Errorf("%d parts of %d things, want %d: a write is stored in part", parts, len(stored), want)
 	}
 	if err := addWhole(t.Context(), d, "after the crash"); err != nil {
 		t.Errorf("write after the crash: %v", err)

@@ -56,7 +56,7 @@ func migrationSets(t *testing.T, url string) {
 		}
 	}
 	if err := d.Migrate(t.Context(), "Not a name; DROP TABLE jobs", schema.fs()); err == nil {
-		t.Error("a set name that is no name was taken")
+		t.Error("an invalid set name was accepted")
 	}
 }
 
@@ -71,7 +71,7 @@ func migrationFails(t *testing.T, url string) {
 		t.Errorf("Migrate = %v, want a fault with a hint that names the file", err)
 	}
 	if got := logged(t, d); got != "" {
-		t.Errorf("half a migration is left: %q", got)
+		t.Errorf("a part of the migration is left: %q", got)
 	}
 	steps["00002_half"] = `INSERT INTO log (step) VALUES (2);`
 	if err := d.Migrate(t.Context(), "steps", steps.fs()); err != nil {

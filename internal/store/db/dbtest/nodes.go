@@ -95,15 +95,15 @@ func claims(t *testing.T, url string) {
 func news(t *testing.T, url string) {
 	d := openMigrated(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
-	heard := make(chan db.Notification, 100)
+	received := make(chan db.Notification, 100)
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.Listen(ctx, "things", func(n db.Notification) { heard <- n }) })
+	all.Go(func() { _ = d.Listen(ctx, "things", func(n db.Notification) { received <- n }) })
 	defer all.Wait()
 	defer cancel()
-	if first := <-heard; !first.Missed {
+	if first := <-received; !first.Missed {
 		t.Errorf("first notification %+v, want Missed", first)
 	}
-	long := strings.Repeat("lang und länger ", 3000)
+	long := strings.Repeat("long, with an umlaut: ä ", 3000)
 	want := []string{"", "plain", "zero\x00 and \xff", long, "with a write", "last"}
 	for _, payload := range want[:4] {
 		if err := d.Notify(ctx, "things", payload); err != nil {
@@ -113,7 +113,7 @@ func news(t *testing.T, url string) {
 	if err := d.Notify(ctx, "others", "not for us"); err != nil {
 		t.Error(err)
 	}
-	tell := func(payload string, end error) {
+	notify := func(payload string, end error) {
 		err := d.Write(ctx, func(tx *db.Tx) error {
 			if err := tx.Notify("things", payload); err != nil {
 				return err
@@ -124,12 +124,12 @@ func news(t *testing.T, url string) {
 			t.Error(err)
 		}
 	}
-	tell("never", fault.New(fault.Conflict, "no"))
-	tell("with a write", nil)
-	tell("last", nil)
+	notify("never", fault.New(fault.Conflict, "no"))
+	notify("with a write", nil)
+	notify("last", nil)
 	var got []string
 	for range want {
-		got = append(got, (<-heard).Payload)
+		got = append(got, (<-received).Payload)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("received %.200q, want %.200q", got, want)
@@ -143,14 +143,14 @@ func news(t *testing.T, url string) {
 func slowListener(t *testing.T, url string) {
 	d := open(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
-	heard, again, hold := make(chan db.Notification), make(chan struct{}), make(chan struct{})
+	received, again, hold := make(chan db.Notification), make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
 		first := true
 		_ = d.Listen(ctx, "things", func(n db.Notification) {
 			if first {
 				first = false
-				heard <- n
+				received <- n
 				<-hold
 				return
 			}
@@ -160,7 +160,7 @@ func slowListener(t *testing.T, url string) {
 			}
 		})
 	})
-	<-heard
+	<-received
 	for range 3 {
 		for range 4000 {
 			if err := d.Notify(ctx, "things", "more"); err != nil {

@@ -24,7 +24,7 @@ func constraints(t *testing.T, url string) {
 	}{
 		"unique":      {"INSERT INTO things (name, size) VALUES ('taken', 2)", db.ErrUnique, fault.Conflict},
 		"returning":   {"INSERT INTO things (name, size) VALUES ('taken', 2) RETURNING name", db.ErrUnique, fault.Conflict},
-		"foreign key": {"INSERT INTO parts (thing, label) VALUES ('nobody', 'x')", db.ErrForeignKey, fault.Conflict},
+		"foreign key": {"INSERT INTO parts (thing, label) VALUES ('missing', 'x')", db.ErrForeignKey, fault.Conflict},
 		"check":       {"INSERT INTO things (name, size) VALUES ('negative', -1)", db.ErrConstraint, fault.InvalidParams},
 		"not null":    {"INSERT INTO things (name, size) VALUES ('none', NULL)", db.ErrConstraint, fault.InvalidParams},
 	}
@@ -165,7 +165,7 @@ func failingWriters(t *testing.T, url string) {
 
 func cancelledWrite(t *testing.T, url string) {
 	d := openMigrated(t, url)
-	why := errors.New("called off")
+	why := errors.New("cancelled")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	err := d.Write(ctx, func(tx *db.Tx) error {
 		if err := insertThing(ctx, tx, "first", 1); err != nil {
@@ -202,7 +202,7 @@ func cancelledWait(t *testing.T, url string) {
 	})
 	<-entered
 	waiting := make(chan error, 1)
-	go func() { waiting <- addThing(ctx, d, "impatient", 1) }()
+	go func() { waiting <- addThing(ctx, d, "cancelled", 1) }()
 	cancel()
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting write = %v, want cancelled", err)
