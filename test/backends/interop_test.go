@@ -13,11 +13,11 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
-// A front end on libzmq, in both encodings, with broadcasts and calling off.
-func TestPythonFrontEnd(t *testing.T) {
+// A client on libzmq uses both encodings, broadcasts and cancellation.
+func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	needPython(t)
-	source := newOrchestra()
+	source := newAnswers()
 	source["wait"] = func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		for n := 1.0; ; n++ {
 			call.Caller.Progress(tool.Progress{Progress: n, Total: 1000, Message: "waiting"})
@@ -29,13 +29,13 @@ func TestPythonFrontEnd(t *testing.T) {
 		}
 	}
 	b := serveSource(t, hootserver.Options{Source: withWait{source}})
-	cmd := exec.CommandContext(t.Context(), python, "python/frontend.py", b.Addr())
+	cmd := exec.CommandContext(t.Context(), python, "python/client.py", b.Addr())
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var heard struct {
+	var received struct {
 		Ready          hootproto.Catalog
 		Heartbeat      int
 		JSON, Msgpack  json.RawMessage
@@ -45,37 +45,37 @@ func TestPythonFrontEnd(t *testing.T) {
 		Cancel         hootproto.Outcome
 		Cancelled      hootproto.Outcome
 	}
-	if err := json.Unmarshal(out, &heard); err != nil {
+	if err := json.Unmarshal(out, &received); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if heard.Ready.Protocol != hootproto.Magic || len(heard.Ready.Tools) != 8 || !heard.Ready.AcceptsCancel || heard.Heartbeat != int(hootproto.Heartbeat) {
-		t.Errorf("ready %+v, heartbeat %d", heard.Ready, heard.Heartbeat)
+	if received.Ready.Protocol != hootproto.Magic || len(received.Ready.Tools) != 8 || !received.Ready.AcceptsCancel || received.Heartbeat != int(hootproto.Heartbeat) {
+		t.Errorf("ready %+v, heartbeat %d", received.Ready, received.Heartbeat)
 	}
 	const want = `{"type":"success","result":{"text":"the arguments","data":{"text":"grüß dich","big":9007199254740993}}}`
-	for _, got := range []json.RawMessage{heard.JSON, heard.Msgpack} {
+	for _, got := range []json.RawMessage{received.JSON, received.Msgpack} {
 		if !strings.Contains(string(got), "9007199254740993") || !strings.Contains(string(got), `"the arguments"`) {
 			t.Errorf("echoed %s, want %s", got, want)
 		}
 	}
-	if e := heard.Fault.Err; e == nil || e.Code != "model_busy" || e.Hint != "in a minute" || !sameJSON(e.Details, json.RawMessage(`{"seconds":60}`)) {
+	if e := received.Fault.Err; e == nil || e.Code != "model_busy" || e.Hint != "in a minute" || !sameJSON(e.Details, json.RawMessage(`{"seconds":60}`)) {
 		t.Errorf("fault %+v", e)
 	}
-	if e := heard.Missing.Err; e == nil || e.Code != hootproto.CodeToolNotFound {
+	if e := received.Missing.Err; e == nil || e.Code != hootproto.CodeToolNotFound {
 		t.Errorf("missing %+v", e)
 	}
-	if !heard.Ours || heard.Progress.Message != "waiting" || heard.Progress.Total != 1000 {
-		t.Errorf("progress %+v", heard.Progress)
+	if !received.Ours || received.Progress.Message != "waiting" || received.Progress.Total != 1000 {
+		t.Errorf("progress %+v", received.Progress)
 	}
-	if heard.Cancel.Err != nil || heard.Cancelled.Err == nil || heard.Cancelled.Err.Code != "cancelled" {
-		t.Errorf("cancelling answered %+v, the call %+v", heard.Cancel, heard.Cancelled)
+	if received.Cancel.Err != nil || received.Cancelled.Err == nil || received.Cancelled.Err.Code != "cancelled" {
+		t.Errorf("cancelling answered %+v, the call %+v", received.Cancel, received.Cancelled)
 	}
 }
 
 // withWait lists the tool wait as well.
-type withWait struct{ orchestra }
+type withWait struct{ answers }
 
 func (w withWait) Tools(ctx context.Context) ([]tool.Info, error) {
-	infos, err := w.orchestra.Tools(ctx)
+	infos, err := w.answers.Tools(ctx)
 	wait := infos[0]
 	wait.Name = "wait"
 	return append(infos, wait), err
@@ -88,7 +88,7 @@ func TestPythonBackendThroughTheHub(t *testing.T) {
 	s := newStack(t, startPython(t), traced{})
 	progress := make(chan tool.Progress, 1000)
 	caller := &tool.Caller{Progress: func(p tool.Progress) { progress <- p }}
-	for range 100_000 { // until the publisher knows our subscription, its broadcasts pass us by
+	for range 100_000 { // broadcasts before the publisher has the subscription are lost
 		view, err := s.call("greet", json.RawMessage(`{"name":"Ann"}`), caller)
 		if err != nil || view.Text() != "Hello, Ann!" || !sameJSON(view.Structured, json.RawMessage(`{"length":3}`)) {
 			t.Fatalf("greet: %+v, %v", view, err)
@@ -97,7 +97,7 @@ func TestPythonBackendThroughTheHub(t *testing.T) {
 			break
 		}
 	}
-	if p := <-progress; p.Progress != 0.5 || p.Total != 1 || p.Message != "clearing my throat" {
+	if p := <-progress; p.Progress != 0.5 || p.Total != 1 || p.Message != "half done" {
 		t.Errorf("progress %+v", p)
 	}
 	view, err := s.call("divide", json.RawMessage(`{"a":1,"b":0}`), nil)

@@ -26,10 +26,10 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
-// The test binary is also a backend that leaves marks in a file.
+// The test binary is also a backend that writes numbers to a file.
 func TestMain(m *testing.M) {
-	if folder := os.Getenv("LUANETTE_TEST_MARKS"); folder != "" {
-		if err := serveMarks(folder, os.Getenv("LUANETTE_TEST_LISTEN")); err != nil {
+	if folder := os.Getenv("LUANETTE_TEST_NUMBERS"); folder != "" {
+		if err := serveNumbers(folder, os.Getenv("LUANETTE_TEST_LISTEN")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,23 +38,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// marks has a tool that changes the world and one that only looks.
-type marks struct{ file *os.File }
+// numbers has a tool that appends a number to a file, and one that only reads.
+type numbers struct{ file *os.File }
 
-func (s marks) Tools(context.Context) ([]tool.Info, error) {
+func (s numbers) Tools(context.Context) ([]tool.Info, error) {
 	input := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
 	return []tool.Info{
-		{Ref: tool.Ref{Name: "look"}, Input: input, Hints: tool.Hints{ReadOnly: true}},
-		{Ref: tool.Ref{Name: "mark"}, Input: input},
+		{Ref: tool.Ref{Name: "read"}, Input: input, Hints: tool.Hints{ReadOnly: true}},
+		{Ref: tool.Ref{Name: "append"}, Input: input},
 	}, nil
 }
 
-func (s marks) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (s numbers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	var in struct{ N int }
 	if err := json.Unmarshal(call.Args, &in); err != nil {
 		return tool.Result{}, err
 	}
-	if call.Ref.Name == "mark" {
+	if call.Ref.Name == "append" {
 		if _, err := fmt.Fprintln(s.file, in.N); err != nil { // one write of a file opened to append
 			return tool.Result{}, err
 		}
@@ -62,15 +62,15 @@ func (s marks) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Output(strconv.Itoa(in.N), in)
 }
 
-func serveMarks(folder, listen string) error {
+func serveNumbers(folder, listen string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	file, err := os.OpenFile(filepath.Join(folder, "marks"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(filepath.Join(folder, "numbers"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	b, err := hootserver.Listen(ctx, hootserver.Options{
-		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Timeout, DisconnectWait: clocktest.Timeout,
+		Name: "numbers", Listen: listen, Source: numbers{file}, Grace: clocktest.Timeout, DisconnectWait: clocktest.Timeout,
 	})
 	if err != nil {
 		return err
@@ -79,22 +79,22 @@ func serveMarks(folder, listen string) error {
 	return b.Serve(ctx)
 }
 
-// scribe is a marks backend as a process of its own, which can be ended and
+// backendProcess is the backend numbers as a process of its own, which can be ended and
 // started again at the same address.
-type scribe struct {
+type backendProcess struct {
 	*testing.T
 	folder, listen string
 	cmd            *exec.Cmd
 }
 
-func (s *scribe) start() {
+func (s *backendProcess) start() {
 	s.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.cmd = exec.Command(self)
-	s.cmd.Env = append(os.Environ(), "LUANETTE_TEST_MARKS="+s.folder, "LUANETTE_TEST_LISTEN="+s.listen)
+	s.cmd.Env = append(os.Environ(), "LUANETTE_TEST_NUMBERS="+s.folder, "LUANETTE_TEST_LISTEN="+s.listen)
 	s.cmd.Stderr = s.Output()
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -110,15 +110,15 @@ func (s *scribe) start() {
 	s.listen = strings.TrimSpace(line)
 }
 
-func (s *scribe) end(sig syscall.Signal) {
-	_ = s.cmd.Process.Signal(sig) // it may be gone already
-	_ = s.cmd.Wait()              // killed is how it ends
+func (s *backendProcess) end(sig syscall.Signal) {
+	_ = s.cmd.Process.Signal(sig) // it may have ended already
+	_ = s.cmd.Wait()              // the error says that it was killed
 }
 
-// left counts the marks by number.
-func (s *scribe) left() map[int]int {
+// written counts how often each number is in the file.
+func (s *backendProcess) written() map[int]int {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.folder, "marks"))
+	text, err := os.ReadFile(filepath.Join(s.folder, "numbers"))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -126,14 +126,14 @@ func (s *scribe) left() map[int]int {
 	for word := range strings.FieldsSeq(string(text)) {
 		n, err := strconv.Atoi(word)
 		if err != nil {
-			s.Fatalf("a mark that is none: %q", word)
+			s.Fatalf("not a number: %q", word)
 		}
 		count[n]++
 	}
 	return count
 }
 
-// kills is how often a backend is killed; LUANETTE_TEST_KILLS says otherwise.
+// kills is how often a backend is killed: 50 times, or as often as LUANETTE_TEST_KILLS says.
 func kills(t *testing.T) int {
 	n := 50
 	if text := os.Getenv("LUANETTE_TEST_KILLS"); text != "" {
@@ -145,18 +145,18 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// load calls the backend without pause until told to stop, and accounts for every
-// call: what was answered, what was not made, and what nobody can know.
+// load calls the backend without pause until it is stopped, and records the outcome of
+// every call that appends.
 type load struct {
 	*testing.T
 	manager *upstream.Manager
 	next    atomic.Int64
-	good    chan struct{} // an answer, for who waits for one
+	good    chan struct{} // receives a value for an answer if until waits for one
 
 	mu      sync.Mutex
-	done    []int // marks that were answered
-	undone  []int // that were said not to have been made
-	unknown []int
+	done    []int // answered
+	undone  []int // failed with ErrNotSent, so not executed
+	unknown []int // failed otherwise
 }
 
 func (l *load) run(ctx context.Context) {
@@ -164,20 +164,19 @@ func (l *load) run(ctx context.Context) {
 	for range 8 {
 		work.Go(func() {
 			for ctx.Err() == nil {
-				l.call("mark")
-				l.call("look")
+				l.call("append")
+				l.call("read")
 			}
 		})
 	}
 	work.Wait()
 }
 
-// call makes one call, which must have the answer to itself or an error that says
-// how things stand.
+// call makes one call. An answer must be that to this call.
 func (l *load) call(name string) {
 	n := int(l.next.Add(1))
 	result, err := l.manager.Call(l.Context(), tool.Call{
-		Ref: tool.Ref{Space: "marks", Name: name}, Args: json.RawMessage(`{"n":` + strconv.Itoa(n) + `}`),
+		Ref: tool.Ref{Space: "numbers", Name: name}, Args: json.RawMessage(`{"n":` + strconv.Itoa(n) + `}`),
 	})
 	view, _ := result.View()
 	if err == nil && (view.IsError || view.Text() != strconv.Itoa(n) || string(view.Structured) != fmt.Sprintf(`{"N":%d}`, n)) {
@@ -189,9 +188,9 @@ func (l *load) call(name string) {
 		default:
 		}
 	}
-	if name == "look" {
+	if name == "read" {
 		if err != nil {
-			l.Errorf("look %d only looks, and may be tried again: %v", n, err)
+			l.Errorf("read %d may be repeated, but failed: %v", n, err)
 		}
 		return
 	}
@@ -207,43 +206,43 @@ func (l *load) call(name string) {
 	}
 }
 
-// until waits for so many more answers.
+// until waits for that many more answers.
 func (l *load) until(more int) {
 	l.Helper()
-	enough := time.After(time.Minute)
+	timeout := time.After(time.Minute)
 	for range more {
 		select {
 		case <-l.good:
-		case <-enough:
-			l.Fatal("no more answers come")
+		case <-timeout:
+			l.Fatal("no more answers arrived")
 		}
 	}
 }
 
-// check holds what was said against what was done.
-func (l *load) check(left map[int]int) {
+// check compares the outcomes with the numbers that were written.
+func (l *load) check(written map[int]int) {
 	l.Helper()
-	for n, times := range left {
+	for n, times := range written {
 		if times > 1 {
-			l.Errorf("mark %d was made %d times", n, times)
+			l.Errorf("%d was written %d times", n, times)
 		}
 	}
 	for _, n := range l.done {
-		if left[n] != 1 {
-			l.Errorf("mark %d was answered and made %d times", n, left[n])
+		if written[n] != 1 {
+			l.Errorf("%d was answered and written %d times", n, written[n])
 		}
 	}
 	for _, n := range l.undone {
-		if left[n] != 0 {
-			l.Errorf("mark %d was said not to be made, and was", n)
+		if written[n] != 0 {
+			l.Errorf("%d failed with ErrNotSent, and was written", n)
 		}
 	}
-	l.Logf("%d marks answered, %d not made, %d unknown", len(l.done), len(l.undone), len(l.unknown))
+	l.Logf("%d answered, %d not executed, %d unknown", len(l.done), len(l.undone), len(l.unknown))
 }
 
-func newLoad(t *testing.T) (*load, *scribe) {
+func newLoad(t *testing.T) (*load, *backendProcess) {
 	t.Helper()
-	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://" + netguardtest.ReservedAddress()}
+	s := &backendProcess{T: t, folder: t.TempDir(), listen: "tcp://" + netguardtest.ReservedAddress()}
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	bus := event.New(event.BusOptions{})
@@ -251,7 +250,7 @@ func newLoad(t *testing.T) (*load, *scribe) {
 	defer sub.Close()
 	l := &load{T: t, good: make(chan struct{}), manager: upstream.New(upstream.Options{Events: bus})}
 	t.Cleanup(l.manager.Close)
-	if err := l.manager.Add(upstream.Spec{Name: "marks", URL: "zmq+" + s.listen, Wait: time.Minute}); err != nil {
+	if err := l.manager.Add(upstream.Spec{Name: "numbers", URL: "zmq+" + s.listen, Wait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sub.Next(t.Context()); err != nil {
@@ -260,9 +259,9 @@ func newLoad(t *testing.T) (*load, *scribe) {
 	return l, s
 }
 
-// A backend is killed again and again while calls are made of it. No answer is
-// lost or goes to another call; what only looks always succeeds; what changes the
-// world is done once, or not at all, or nobody claims to know.
+// A backend is killed again and again under load. No answer is lost or goes to another
+// call, and calls that only read always succeed. Other calls are executed at most once,
+// and those that fail with ErrNotSent never.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	l, s := newLoad(t)
@@ -277,14 +276,14 @@ func TestKilledUnderLoad(t *testing.T) {
 	l.until(50)
 	stop()
 	calling.Wait()
-	l.check(s.left())
+	l.check(s.written())
 	if len(l.unknown) == 0 {
-		t.Error("no call was under way at any of the kills: the test shows nothing")
+		t.Error("no call was running at any of the kills, so the test checked nothing")
 	}
 }
 
-// One that is told to end and started again costs nobody anything: every call is
-// made once and answered.
+// A backend that is terminated and started again under load answers every call, and
+// executes it once.
 func TestRestartedUnderLoad(t *testing.T) {
 	t.Parallel()
 	l, s := newLoad(t)
@@ -299,7 +298,7 @@ func TestRestartedUnderLoad(t *testing.T) {
 	l.until(50)
 	stop()
 	calling.Wait()
-	l.check(s.left())
+	l.check(s.written())
 	if n := len(l.undone) + len(l.unknown); n > 0 {
 		t.Errorf("%d calls were not answered", n)
 	}

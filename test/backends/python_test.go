@@ -1,5 +1,5 @@
-// Package backends_test runs backends in other languages, written by the book
-// of docs/backends.md, against our sockets.
+// Package backends_test tests backends and clients in other languages, written after
+// docs/backends.md, with ours.
 package backends_test
 
 import (
@@ -17,10 +17,10 @@ import (
 const (
 	python  = "/usr/bin/python3" // the one Debian's python3-zmq belongs to
 	program = "python/backend.py"
-	book    = "../../docs/backends.md"
+	page    = "../../docs/backends.md"
 )
 
-// needPython skips where the Debian packages are missing.
+// needPython skips the test if the Debian packages are missing.
 func needPython(t *testing.T) {
 	t.Helper()
 	if out, err := exec.Command(python, "-c", "import zmq, msgpack").CombinedOutput(); err != nil {
@@ -52,7 +52,7 @@ func startPython(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// client is a front end reduced to what a test needs.
+// client is a minimal client.
 type client struct {
 	*testing.T
 	socket *zmtp.Socket
@@ -105,7 +105,7 @@ func (c client) call(name, arguments string) (hootproto.Outcome, hootproto.ID) {
 	return outcome, f.ID
 }
 
-// catalog asks what the backend can do.
+// catalog returns the backend's catalog.
 func (c client) catalog() (catalog hootproto.Catalog) {
 	c.Helper()
 	answer := c.ask(hootproto.New(hootproto.Ready, ""))
@@ -160,25 +160,25 @@ func TestPythonBroadcasts(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := map[string]bool{}
-	heard := make(chan zmtp.Message)
+	received := make(chan zmtp.Message)
 	go func() {
-		defer close(heard)
+		defer close(received)
 		if m, err := sub.Recv(t.Context()); err == nil {
-			heard <- m
+			received <- m
 		}
 	}()
-	for { // until the publisher knows our subscription, its broadcasts pass us by
+	for { // broadcasts before the publisher has the subscription are lost
 		_, id := c.call("greet", `{"name":"Ann"}`)
 		asked[id.String()] = true
 		select {
-		case m, ok := <-heard:
+		case m, ok := <-received:
 			if !ok {
 				t.Fatal("no broadcast")
 			}
 			b, err := hootproto.DecodeBroadcast(m[0])
 			p, isProgress := b.(hootproto.Progress)
 			if err != nil || !isProgress || !asked[p.JobID] || p.Percent != 0.5 || p.Message == "" {
-				t.Errorf("heard %+v, %v", b, err)
+				t.Errorf("received %+v, %v", b, err)
 			}
 			return
 		default:
@@ -186,21 +186,21 @@ func TestPythonBroadcasts(t *testing.T) {
 	}
 }
 
-// The program printed in the book is the one that runs here, and is short.
-func TestTheBookIsRight(t *testing.T) {
+// docs/backends.md shows the program that runs here, which has at most 60 lines.
+func TestThePageShowsTheProgram(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Count(string(source), "\n"); lines > 60 {
-		t.Errorf("%s has %d lines; it promises sixty", program, lines)
+		t.Errorf("%s has %d lines; the page promises 60", program, lines)
 	}
-	page, err := os.ReadFile(book)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(page), "```python\n")
+	before, rest, found := strings.Cut(string(text), "```python\n")
 	printed, after, closed := strings.Cut(rest, "```\n")
 	if !found || !closed {
 		t.Fatal("docs/backends.md shows no Python")
@@ -211,7 +211,7 @@ func TestTheBookIsRight(t *testing.T) {
 	if os.Getenv("UPDATE") == "" {
 		t.Fatal("docs/backends.md shows another program; run make golden")
 	}
-	if err := os.WriteFile(book, []byte(before+"```python\n"+string(source)+"```\n"+after), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(before+"```python\n"+string(source)+"```\n"+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

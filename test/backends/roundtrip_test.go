@@ -20,10 +20,10 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
-// orchestra has a tool for each way a tool may answer.
-type orchestra map[string]func(context.Context, tool.Call) (tool.Result, error)
+// answers has a tool for each kind of answer.
+type answers map[string]func(context.Context, tool.Call) (tool.Result, error)
 
-func (o orchestra) Tools(context.Context) ([]tool.Info, error) {
+func (o answers) Tools(context.Context) ([]tool.Info, error) {
 	var infos []tool.Info
 	for _, name := range []string{"blocks", "code", "fault", "nothing", "object", "text", "trace"} {
 		infos = append(infos, tool.Info{
@@ -34,17 +34,17 @@ func (o orchestra) Tools(context.Context) ([]tool.Info, error) {
 	return infos, nil
 }
 
-func (o orchestra) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (o answers) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return o[call.Ref.Name](ctx, call)
 }
 
-func newOrchestra() orchestra {
+func newAnswers() answers {
 	raw := func(text string) func(context.Context, tool.Call) (tool.Result, error) {
 		return func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Raw: json.RawMessage(text)}, nil
 		}
 	}
-	return orchestra{
+	return answers{
 		"text": func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Output("grüß dich\x00\u2028", nil)
 		},
@@ -63,15 +63,15 @@ func newOrchestra() orchestra {
 	}
 }
 
-// Every tool of a source answers an MCP client over ZeroMQ as it answers us.
+// An MCP client gets the same answers over ZeroMQ as a direct caller.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	source := newOrchestra()
+	source := newAnswers()
 	everyTool(t, source, serveSource(t, hootserver.Options{Source: source}))
 }
 
-// everyTool calls each tool of a source directly and by way of MCP, hub and
-// ZeroMQ, with arguments made by its schema, and wants the same answer.
+// everyTool calls each tool of a source directly and through MCP, hub and ZeroMQ, with
+// arguments made from its schema, and compares the answers.
 func everyTool(t *testing.T, source tool.Source, b *hootserver.Server) {
 	t.Helper()
 	s := newStack(t, b.Addr(), traced{})
@@ -79,9 +79,9 @@ func everyTool(t *testing.T, source tool.Source, b *hootserver.Server) {
 	if err != nil || len(infos) == 0 {
 		t.Fatalf("%d tools, %v", len(infos), err)
 	}
-	shown := s.definitions()
+	listed := s.definitions()
 	for _, info := range infos {
-		if raw := shown[info.Name]; raw == nil {
+		if raw := listed[info.Name]; raw == nil {
 			t.Errorf("%s is not listed", info.Name)
 		} else if schema, _ := rawjson.Get(raw, "inputSchema"); !sameJSON(schema, info.Input) {
 			t.Errorf("%s: its schema arrived as %s, not %s", info.Name, schema, info.Input)
@@ -121,7 +121,7 @@ func (s *stack) definitions() map[string]json.RawMessage {
 	return found
 }
 
-// sample is arguments that fit a schema: what is required, and little of it.
+// sample returns arguments that fit a schema: the required ones, with small values.
 func sample(schema json.RawMessage) json.RawMessage {
 	var s struct {
 		Properties map[string]struct {
@@ -142,7 +142,7 @@ func sample(schema json.RawMessage) json.RawMessage {
 		case len(p.Enum) > 0:
 			value = string(p.Enum[0])
 		case value == "":
-			value = `"nothing of that name"`
+			value = `"text"`
 		}
 		args = rawjson.Set(args, key, json.RawMessage(value))
 	}
@@ -152,7 +152,7 @@ func sample(schema json.RawMessage) json.RawMessage {
 	return args
 }
 
-// compare wants two answers to say the same: text, data, blocks, or the error.
+// compare checks that two answers have the same text, data and blocks, or the same error.
 func compare(t *testing.T, name string, got, want tool.View) {
 	t.Helper()
 	if got.IsError != want.IsError {
@@ -174,8 +174,8 @@ func compare(t *testing.T, name string, got, want tool.View) {
 	}
 }
 
-// faultOf is the code and hint a failure carries; a tool that gives no code has
-// one of the bridge's.
+// faultOf returns the code and the hint of a failure. A tool without a code gets one from
+// hootserver.
 func faultOf(v tool.View) (code, hint string) {
 	raw, ok := rawjson.Get(v.Meta, tool.ErrorKey)
 	if !ok {
@@ -194,13 +194,13 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && x.String() == y.String()
 }
 
-// The trace an MCP client is in goes on in the backend's tool, over every hop.
+// The trace of an MCP client continues over every hop, up to the backend's tool.
 func TestOneTrace(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("test")
 	how := traced{tracer, propagation.TraceContext{}}
-	b := serveSource(t, hootserver.Options{Source: newOrchestra(), Tracer: tracer, Propagator: how.propagator})
+	b := serveSource(t, hootserver.Options{Source: newAnswers(), Tracer: tracer, Propagator: how.propagator})
 	s := newStack(t, b.Addr(), how)
 	spans.Reset()
 	view, err := s.call("trace", json.RawMessage(`{"text":"x"}`), nil)
@@ -218,13 +218,13 @@ func TestOneTrace(t *testing.T) {
 			at = span
 		}
 	}
-	var way []string
+	var names []string
 	for found := at.Name != ""; found; at, found = byID[at.Parent.SpanID()] {
-		way = append(way, at.Name)
+		names = append(names, at.Name)
 	}
 	// The backend, the connection to it, the catalog, the hub, the client.
 	want := "tool_call trace < tools/call trace < luanette.mcp.back.trace < tools/call trace < tools/call trace"
-	if got := strings.Join(way, " < "); got != want {
+	if got := strings.Join(names, " < "); got != want {
 		t.Errorf("the spans above the tool are %s, want %s", got, want)
 	}
 }

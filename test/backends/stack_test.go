@@ -24,17 +24,17 @@ import (
 // hub, the catalog, the connection, ZeroMQ.
 type stack struct {
 	*testing.T
-	bus    *event.Bus // of the front end
+	bus    *event.Bus // of the hub
 	client *upstream.Peer
 }
 
-// traced is how a stack tells of its spans; both may be nil.
+// traced is how a stack records and passes on traces; both may be nil.
 type traced struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-// newStack puts a front end with an MCP client before the backend at address.
+// newStack connects an MCP client, through a hub, to the backend at address.
 func newStack(t *testing.T, address string, how traced) *stack {
 	t.Helper()
 	bus := event.New(event.BusOptions{Keep: 4096})

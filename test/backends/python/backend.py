@@ -18,14 +18,14 @@ def tool(name, description, properties):
 
 
 CATALOG = {"protocol": "HOOT01", "accepts_binary": False, "broadcasts": pub.last_endpoint.decode(), "tools": [
-    tool("greet", "Greet somebody", {"name": {"type": "string"}}),
+    tool("greet", "Greet a person", {"name": {"type": "string"}}),
     tool("divide", "Divide a by b", {"a": {"type": "number"}, "b": {"type": "number"}}),
 ]}
 
 
 def call(name, arguments, request_id):
     if name == "greet":
-        pub.send_json({"type": "progress", "job_id": request_id, "percent": 0.5, "message": "clearing my throat"})
+        pub.send_json({"type": "progress", "job_id": request_id, "percent": 0.5, "message": "half done"})
         return f"Hello, {arguments['name']}!", {"length": len(arguments["name"])}
     if name == "divide":
         quotient = arguments["a"] / arguments["b"]
@@ -47,7 +47,7 @@ print(router.last_endpoint.decode(), flush=True)
 while True:
     frames = router.recv_multipart()
     if len(frames) < 7 or frames[-7] != b"HOOT01":
-        continue  # not for us; before HOOT01 stands whom to answer
+        continue  # not HOOT01; the frames before it are the address to reply to
     command, request_id, trace = int.from_bytes(frames[-6], "big"), frames[-4], frames[-2]
     if command == REQUEST:
         command, answer = REPLY, reply(frames[-1], str(uuid.UUID(bytes=request_id)))

@@ -1,4 +1,4 @@
-"""A front end with pyzmq alone: it asks a backend of ours everything, and prints what it heard as JSON."""
+"""A client with pyzmq alone: it sends every kind of message to a hootserver, and prints the answers as JSON."""
 import json
 import sys
 import uuid
@@ -32,7 +32,7 @@ def receive():
 def ask(command, content=EMPTY, body=b""):
     request_id = send(command, content, body)
     answered, answered_id, answered_content, value = receive()
-    assert answered_id == request_id, "an answer to another question"
+    assert answered_id == request_id, "an answer to another request"
     return answered, answered_content, value
 
 
@@ -43,18 +43,18 @@ def call(name, arguments, content=JSON):
     return value
 
 
-heard = {"ready": ask(READY)[2], "heartbeat": ask(HEARTBEAT)[0]}
-heard["json"] = call("object", {"text": "grüß dich", "big": 2**53 + 1})
-heard["msgpack"] = call("object", {"text": "grüß dich", "big": 2**53 + 1}, MSGPACK)
-heard["fault"] = call("fault", {"text": "x"})
-heard["missing"] = call("no such tool", {})
+received = {"ready": ask(READY)[2], "heartbeat": ask(HEARTBEAT)[0]}
+received["json"] = call("object", {"text": "grüß dich", "big": 2**53 + 1})
+received["msgpack"] = call("object", {"text": "grüß dich", "big": 2**53 + 1}, MSGPACK)
+received["fault"] = call("fault", {"text": "x"})
+received["missing"] = call("no such tool", {})
 
 sub = context.socket(zmq.SUB)
 sub.rcvtimeo = 100
-sub.connect(heard["ready"]["broadcasts"])
+sub.connect(received["ready"]["broadcasts"])
 sub.subscribe(b"")
 progress, asked = None, []
-while progress is None:  # until the publisher knows our subscription, its broadcasts pass us by
+while progress is None:  # broadcasts before the publisher has the subscription are lost
     slow = send(REQUEST, JSON, json.dumps({"type": "tool_call", "name": "wait", "arguments": {"text": "x"}}).encode())
     asked.append(str(slow))
     try:
@@ -66,7 +66,7 @@ while progress is None:  # until the publisher knows our subscription, its broad
     for _ in range(2):
         _, answered_id, _, value = receive()
         answers[answered_id] = value
-heard["progress"], heard["progress_is_ours"] = progress, progress["job_id"] in asked  # of one before, when it came late
-heard["cancel"], heard["cancelled"] = answers[cancel], answers[slow]
+received["progress"], received["progress_is_ours"] = progress, progress["job_id"] in asked  # it may belong to an earlier call
+received["cancel"], received["cancelled"] = answers[cancel], answers[slow]
 send(DISCONNECT)
-print(json.dumps(heard))
+print(json.dumps(received))
