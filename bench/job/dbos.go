@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
-	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // teaches DBOS to read SQLite's errors
+	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // lets DBOS recognize SQLite's errors
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite"
 )
 
-// alone runs f with DBOS as anybody would set it up, with our promise: every
-// commit is on disk. steps is how many steps its one workflow has.
+// alone runs f with DBOS in its usual setup, except that every commit is on disk as with
+// us. steps is the number of steps of its workflow.
 func (b bench) alone(ctx context.Context, folder string, steps int, f func(dbos.Context, dbos.Workflow[string, string]) error) (err error) {
 	config := dbos.Config{AppName: "alone", ApplicationVersion: "1", Logger: slog.New(slog.DiscardHandler)}
 	if b.postgres != "" {
@@ -50,7 +50,7 @@ func (b bench) alone(ctx context.Context, folder string, steps int, f func(dbos.
 	return f(inner, workflow)
 }
 
-// dbosRuns are workflows that do nothing.
+// dbosRuns runs workflows that do nothing.
 func (b bench) dbosRuns(ctx context.Context, folder string, r round) error {
 	return b.alone(ctx, folder, 0, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
 		return r.timed(func() error {
@@ -59,7 +59,7 @@ func (b bench) dbosRuns(ctx context.Context, folder string, r round) error {
 	})
 }
 
-// dbosSteps are steps of one workflow.
+// dbosSteps runs the steps of one workflow.
 func (b bench) dbosSteps(ctx context.Context, folder string, r round) error {
 	return b.alone(ctx, folder, r.times, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
 		return r.timed(func() error { return runWorkflow(inner, workflow, 0) })

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// commits are rows that our database stores one by one, each on disk before the
-// next: what nothing that is durable can be cheaper than.
+// commits stores rows one by one, each on disk before the next: the lower bound for
+// anything durable.
 func (b bench) commits(ctx context.Context, folder string, r round) error {
 	return b.store(ctx, folder, func(d *db.DB) error {
 		write := func(statement string, args ...any) error {
@@ -34,7 +34,7 @@ func (b bench) commits(ctx context.Context, folder string, r round) error {
 	})
 }
 
-// syncs is what the disk needs.
+// syncs writes and syncs pages to the disk.
 func syncs(_ context.Context, folder string, r round) (err error) {
 	f, err := os.Create(filepath.Join(folder, "page"))
 	if err != nil {

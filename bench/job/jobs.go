@@ -23,7 +23,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// atOnce does something so many times, several at once.
+// atOnce calls do that many times, at most limit at once.
 func atOnce(limit, times int, do func(i int) error) error {
 	var all sync.WaitGroup
 	slots, failed := make(chan struct{}, limit), make(chan error, times)
@@ -54,12 +54,12 @@ func (b bench) store(ctx context.Context, folder string, f func(*db.DB) error) e
 	return errors.Join(f(d), d.Close())
 }
 
-// schema is where a round keeps its tables on Postgres.
+// schema is the schema of a round's tables on Postgres.
 func schema(folder string) string {
 	return "b_" + strings.ReplaceAll(filepath.Base(folder), "-", "_")
 }
 
-// engineRuns are runs of our engine that do nothing.
+// engineRuns runs empty functions with our engine.
 func (b bench) engineRuns(ctx context.Context, folder string, r round) error {
 	return b.store(ctx, folder, func(d *db.DB) error {
 		var all sync.WaitGroup
@@ -82,12 +82,12 @@ func (b bench) engineRuns(ctx context.Context, folder string, r round) error {
 	})
 }
 
-// runner makes a runner of a function.
+// runner is a function as a job.Runner.
 type runner func(ctx context.Context, task job.Task) (job.Outcome, error)
 
 func (r runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) { return r(ctx, task) }
 
-// runJobs runs jobs with a runner, from being submitted to their stored end.
+// runJobs runs jobs with a runner, from being submitted until their end is stored.
 func (b bench) runJobs(ctx context.Context, folder, source string, r round, does job.Runner) error {
 	return b.store(ctx, folder, func(d *db.DB) error {
 		q, err := job.Open(ctx, d, does, job.Options{Workers: b.atOnce, KeepComplete: time.Hour})
@@ -128,8 +128,8 @@ func (b bench) luaJobs(ctx context.Context, folder string, r round) error {
 	}))
 }
 
-// effectsOf is one job with so many effects of a kind, one after the other, which
-// do nothing.
+// effectsOf runs one job with that many effects of a kind, one after the other, which do
+// nothing.
 func (b bench) effectsOf(kind string) func(context.Context, string, round) error {
 	kinds := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write}
 	return func(ctx context.Context, folder string, r round) error {

@@ -1,17 +1,16 @@
-// Command job measures what durable jobs cost on SQLite, and on a Postgres server
-// of its own where one is installed, with every commit on disk: jobs from being
-// submitted to their stored end, and what the journal adds to one effect. Beside
-// them stand, from the same run, DBOS alone and what a bare commit and the disk
-// itself need. Opening and closing the database is not counted; the processor
-// time is this process's, and beside it the Postgres server's.
+// Command job measures what durable jobs cost on SQLite and, if it is installed, on a
+// Postgres server of its own, with every commit on disk: jobs from being submitted until
+// their end is stored, and what the journal adds to one effect. The same run measures DBOS
+// alone, a bare commit, and a sync of the disk. Opening and closing the database is not
+// counted. CPU times are those of this process and of the Postgres server.
 //
 //	go run ./bench/job [-jobs 2000] [-effects 2000] [-at-once 64] [-rounds 3] [-only WORDS] [-profile FILE]
 //
-// With -only it measures the rows whose name contains the words, and -profile
-// writes what their processor time was spent on.
+// With -only it measures the rows whose name contains the words; -profile writes a CPU
+// profile of them.
 //
-// Other users of a machine make it slower, never faster, so of several rounds the
-// best counts. Ratios tell more than times.
+// Other load on the machine only adds to the times, so the best of several rounds counts.
+// Compare ratios rather than times.
 package main
 
 import (
@@ -23,7 +22,6 @@ import (
 	"os/signal"
 	"runtime/pprof"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/bench/proc"
@@ -34,10 +32,10 @@ func main() {
 	var b bench
 	flag.IntVar(&b.jobs, "jobs", 2000, "jobs per round")
 	flag.IntVar(&b.effects, "effects", 2000, "effects per round")
-	flag.IntVar(&b.atOnce, "at-once", 64, "jobs submitted at once")
-	flag.IntVar(&b.rounds, "rounds", 3, "rounds, of which the best counts")
+	flag.IntVar(&b.atOnce, "at-once", 64, "number of concurrent jobs")
+	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds; the best counts")
 	flag.StringVar(&b.only, "only", "", "measure only rows whose name contains this")
-	flag.StringVar(&b.profile, "profile", "", "write a profile of the measured parts on Postgres here")
+	flag.StringVar(&b.profile, "profile", "", "write a CPU profile of the measured parts on Postgres to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -50,12 +48,12 @@ func main() {
 type bench struct {
 	jobs, effects, atOnce, rounds int
 	only, profile                 string
-	postgres                      string           // where it is; "" means SQLite
+	postgres                      string           // URL; "" means SQLite
 	server                        int              // its process
-	sqlite                        map[string]spent // what subjects took there
+	sqlite                        map[string]spent // results on SQLite, by subject
 }
 
-// everywhere measures on SQLite and, where it is installed, on Postgres.
+// everywhere measures on SQLite and, if it is installed, on Postgres.
 func (b bench) everywhere(ctx context.Context) error {
 	b.sqlite = map[string]spent{}
 	if err := b.report(ctx); err != nil {
@@ -75,7 +73,7 @@ func (b bench) everywhere(ctx context.Context) error {
 	return errors.Join(b.profiled(func() error { return b.report(ctx) }), stop())
 }
 
-// profiled writes what f's processor time is spent on, if that is wanted.
+// profiled calls f and, with -profile, writes a CPU profile of it.
 func (b bench) profiled(f func() error) error {
 	if b.profile == "" {
 		return f()
@@ -92,22 +90,21 @@ func (b bench) profiled(f func() error) error {
 	return errors.Join(err, file.Close())
 }
 
-// subject is a row: run does something so many times in a fresh folder, and has
-// the part timed that counts.
+// subject is a row: run does something that many times in a new folder, and calls
+// round.time for the part that counts.
 type subject struct {
 	name  string
 	times int
 	run   func(ctx context.Context, folder string, r round) error
 }
 
-// round is one measurement: what is done so many times, without what it takes to
-// set it up.
+// round is one measurement: what is done that many times, without the setup.
 type round struct {
 	times int
 	timed func(func() error) error
 }
 
-// spent is what one time takes.
+// spent is the time of one execution.
 type spent struct{ wall, cpu, server time.Duration }
 
 func (b bench) report(ctx context.Context) error {
@@ -133,7 +130,7 @@ func (b bench) report(ctx context.Context) error {
 	)
 }
 
-// rows measures subjects and prints each beside the first.
+// rows measures subjects and prints each with its ratio to the first.
 func (b bench) rows(ctx context.Context, ratio func(first, s spent) string, figure func(spent) string, subjects ...subject) error {
 	var first spent
 	for i, s := range subjects {
@@ -152,7 +149,7 @@ func (b bench) rows(ctx context.Context, ratio func(first, s spent) string, figu
 	return nil
 }
 
-// beside compares with SQLite.
+// beside returns the ratio to SQLite.
 func (b bench) beside(name string, s spent, ratio func(first, s spent) string) string {
 	if b.postgres == "" {
 		b.sqlite[name] = s
@@ -161,7 +158,7 @@ func (b bench) beside(name string, s spent, ratio func(first, s spent) string) s
 	return ratio(b.sqlite[name], s)
 }
 
-// measure is the best round.
+// measure returns the best round.
 func (b bench) measure(ctx context.Context, s subject) (best spent, err error) {
 	for i := range b.rounds {
 		folder, err := os.MkdirTemp("", "bench-job")
@@ -170,10 +167,10 @@ func (b bench) measure(ctx context.Context, s subject) (best spent, err error) {
 		}
 		var took spent
 		err = s.run(ctx, folder, round{s.times, func(f func() error) error {
-			server, began, busy := b.serverTime(), time.Now(), processorTime()
+			server, began, busy := b.serverTime(), time.Now(), proc.Self()
 			err := f()
 			n := time.Duration(s.times)
-			took = spent{time.Since(began) / n, (processorTime() - busy) / n, (b.serverTime() - server) / n}
+			took = spent{time.Since(began) / n, (proc.Self() - busy) / n, (b.serverTime() - server) / n}
 			return err
 		}})
 		_ = os.RemoveAll(folder)
@@ -187,19 +184,13 @@ func (b bench) measure(ctx context.Context, s subject) (best spent, err error) {
 	return best, nil
 }
 
-// serverTime is what Postgres has spent, if that is where we are.
+// serverTime is the CPU time of Postgres so far; 0 on SQLite.
 func (b bench) serverTime() time.Duration {
 	if b.server == 0 {
 		return 0
 	}
 	s, _ := proc.Tree(b.server) // it runs as long as we do
 	return s.CPU
-}
-
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for oneself
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func head(columns ...string) {

@@ -7,9 +7,8 @@ import (
 	"github.com/dop251/goja"
 )
 
-// other runs scripts with goja, the host's side written as its documentation has
-// it: promises are kept on the goroutine of the script, to which answers come
-// through a channel.
+// other runs scripts with goja as its documentation recommends: promises are resolved on
+// the goroutine of the script, which receives answers through a channel.
 type other struct{}
 
 func (other) run(ctx context.Context, source string) (string, error) {
@@ -50,8 +49,8 @@ func (r *realm) later(call goja.FunctionCall) goja.Value {
 
 func (r *realm) rows(goja.FunctionCall) goja.Value { return r.value(string(megabyte)) }
 
-// text and value convert to JSON and back. A panic with an exception is how a
-// function of goja's host throws.
+// text and value convert to JSON and back. Functions of the host throw by a panic with an
+// exception.
 func (r *realm) text(v goja.Value) string {
 	text, err := r.stringify(goja.Undefined(), v)
 	if err != nil {
@@ -85,7 +84,7 @@ func (r *realm) run(ctx context.Context, source string) (string, error) {
 	return r.text(v), nil
 }
 
-// settle keeps promises until the script's own is settled.
+// settle resolves promises until the script's own is settled.
 func (r *realm) settle(ctx context.Context, promise *goja.Promise) error {
 	for promise.State() == goja.PromiseStatePending {
 		select {

@@ -15,20 +15,21 @@ import (
 	"github.com/luanette/luanette/internal/scripting/js"
 )
 
-// idle is how many are held at once.
+// idle is the number of idle instances, sessions or runtimes.
 const idle = 1000
 
-// small is what each has run before it is idle.
+// small is the script that each has run before.
 const small = "var count = 0; function next(x) { count += x; return count } next(1)"
 
-// holders fill memory with n idle ones and return what keeps them there.
+// holders create n idle instances, sessions or runtimes and return a value that keeps them
+// reachable.
 var holders = map[string]func(ctx context.Context, own ours, n int) (any, error){
 	"instances": holdInstances,
 	"sessions":  holdSessions,
 	"goja":      holdGoja,
 }
 
-// printIdle measures each kind in a process of its own, which holds nothing else.
+// printIdle measures each kind in a process of its own.
 func printIdle(ctx context.Context) error {
 	held := map[string]float64{}
 	for role := range holders {
@@ -48,7 +49,7 @@ func printIdle(ctx context.Context) error {
 		}
 		held[role] = bytes
 	}
-	for _, row := range [][2]string{{"idle instance", "instances"}, {"session at rest", "sessions"}} {
+	for _, row := range [][2]string{{"idle instance", "instances"}, {"idle session", "sessions"}} {
 		own, goja := held[row[1]], held["goja"]
 		fmt.Printf(rowFormat, row[0], kibibytes(own), kibibytes(goja), ratio(own, goja))
 	}
@@ -57,8 +58,7 @@ func printIdle(ctx context.Context) error {
 
 func kibibytes(bytes float64) string { return fmt.Sprintf("%.0f KiB", bytes/1024) }
 
-// measureIdle writes the bytes that one idle instance, session or runtime keeps
-// resident.
+// measureIdle writes the resident bytes of one idle instance, session or runtime.
 func measureIdle(ctx context.Context, w io.Writer, role string) error {
 	hold, ok := holders[role]
 	if !ok {
@@ -68,7 +68,7 @@ func measureIdle(ctx context.Context, w io.Writer, role string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := hold(ctx, own, 1); err != nil { // what all share is made here
+	if _, err := hold(ctx, own, 1); err != nil { // creates what all share
 		return err
 	}
 	before, err := resident()
@@ -88,14 +88,14 @@ func measureIdle(ctx context.Context, w io.Writer, role string) error {
 	return err
 }
 
-// holdInstances runs scripts twice, so that its instances are as a pool has them
-// after a while: used before, and filled anew.
+// holdInstances runs scripts twice, so that its instances are like those of a pool after a
+// while: used and reset.
 func holdInstances(ctx context.Context, own ours, n int) (any, error) {
 	return own, errors.Join(occupy(ctx, own, n), occupy(ctx, own, n))
 }
 
-// occupy runs n scripts that wait until all are there, so that each has an
-// instance, which the pool then keeps.
+// occupy runs n scripts that wait until all run, so that each has an instance, which
+// stays in the pool.
 func occupy(ctx context.Context, own ours, n int) error {
 	var all, done sync.WaitGroup
 	all.Add(n)
@@ -137,12 +137,12 @@ func holdGoja(ctx context.Context, _ ours, n int) (any, error) {
 	return realms, nil
 }
 
-// resident is the memory that this process has, garbage given back.
+// resident is the resident memory of this process after garbage collection.
 func resident() (float64, error) {
 	debug.FreeOSMemory()
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0, fmt.Errorf("read what is resident, which needs Linux: %w", err)
+		return 0, fmt.Errorf("read the resident memory, which needs Linux: %w", err)
 	}
 	var size, pages float64
 	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {

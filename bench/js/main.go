@@ -1,19 +1,17 @@
-// Command js tells what our JavaScript engine costs, side by side with goja: to
-// start a run, to call the host, to take and give a megabyte of JSON, and to sit
-// idle a thousand times over. Both engines run the same scripts by turns; what
-// counts is the processor time of the best turn.
+// Command js compares our JavaScript engine with goja: the start of a run, calls of the
+// host, a megabyte of JSON in and out, and the memory of a thousand idle instances. Both
+// engines run the same scripts alternately; the CPU time of the best turn counts.
 //
 //	cd bench/js && go run . [-turns 5]
 //
-// The two differ in what they give. Ours holds the script in a memory of its own
-// and can stop it anywhere; goja shares the heap of the program and bounds
-// nothing. On a busy machine of two processors a start cost 15 times goja's (a third
+// The two differ in their guarantees. Ours runs the script in a memory of its own and can
+// stop it anywhere; goja shares the heap of the program and has no limits. On a busy machine of two processors a start cost 15 times goja's (a third
 // of a millisecond, of which a script waits for half: used instances are wiped beside
 // the scripts), a synchronous call of the host 3.8 times, an asynchronous one 4.5, a
-// megabyte of JSON 0.9 times. An idle instance held 640 KiB, a session at rest 125 KiB,
+// megabyte of JSON 0.9 times. An idle instance held 640 KiB, an idle session 125 KiB,
 // a goja runtime 15 KiB.
 //
-// A script for which they have different results ends it with status 1.
+// If the two have different results for a script, it exits with status 1.
 package main
 
 import (
@@ -27,8 +25,8 @@ import (
 
 func main() {
 	var (
-		role  = flag.String("role", "", "what to hold idle instead; used by the program itself")
-		turns = flag.Int("turns", 5, "how often each engine does each work")
+		role  = flag.String("role", "", "what to create and leave idle; used by the program itself")
+		turns = flag.Int("turns", 5, "number of turns of each engine")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -47,7 +45,7 @@ func main() {
 
 const rowFormat = "| %-28s | %12s | %12s | %9s |\n"
 
-// compare prints a row for each work, then what idle ones hold.
+// compare prints a row for each work, then the memory of idle instances.
 func compare(ctx context.Context, turns int) error {
 	own, err := newOurs()
 	if err != nil {
@@ -56,7 +54,7 @@ func compare(ctx context.Context, turns int) error {
 	if err := own.engine.Warm(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("Processor time, user and system, best of %d; memory resident, of %d idle ones.\n\n", turns, idle)
+	fmt.Printf("CPU time, user and system, best of %d turns; resident memory of %d idle ones.\n\n", turns, idle)
 	fmt.Printf(rowFormat, "", "ours", "goja", "ours/goja")
 	fmt.Println("|---|--:|--:|--:|")
 	for _, w := range works {

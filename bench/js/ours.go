@@ -11,7 +11,7 @@ import (
 // ours runs scripts with the engine of Luanette.
 type ours struct{ engine *js.Engine }
 
-// newOurs makes an engine that keeps every instance.
+// newOurs makes an engine whose pool keeps every instance.
 func newOurs() (ours, error) {
 	e, err := js.NewEngine(js.Options{PoolSize: idle})
 	return ours{e}, err
@@ -22,7 +22,7 @@ func (o ours) run(ctx context.Context, source string) (string, error) {
 	return string(outcome.Result), err
 }
 
-// program raises the limits that the works would meet.
+// program raises the limits that the scripts would exceed.
 func program(source string) js.Program {
 	return js.Program{
 		Source: source,
@@ -31,7 +31,7 @@ func program(source string) js.Program {
 	}
 }
 
-// answer serves all three functions. Arguments come as an array.
+// answer implements all three functions of the host. Arguments come as an array.
 func answer(_ context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	if name == "rows" {
 		return megabyte, nil

@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// engine runs a script in a fresh realm and returns its result as JSON. A promise
-// is waited for. The script finds three functions of the host: echo answers with
-// its argument, later does so by a promise kept on another goroutine, and rows
-// gives a megabyte. Arguments and answers cross as JSON, which is what tools take
-// and give.
+// engine runs a script in a new realm and returns its result, or that of its promise, as
+// JSON. The host has three functions: echo returns its argument, later returns a promise
+// that another goroutine resolves with it, and rows returns a megabyte. Arguments and
+// results are passed as JSON, as those of tools are.
 type engine interface {
 	run(ctx context.Context, source string) (string, error)
 }
 
-// work is a script, and how much of it makes a turn.
+// work is a script, and how often it runs in a turn.
 type work struct {
 	name   string
 	source string
 	runs   int // in a turn
-	units  int // of what the row is about, in a run
+	units  int // measured operations in a run
 }
 
 var works = []work{
@@ -35,7 +34,7 @@ var works = []work{
 	{"1 MB of JSON in and out", "rows()", 2, 1},
 }
 
-// megabyte is a table of small records as tools answer with.
+// megabyte is a table of small records, like the results of tools.
 var megabyte = func() json.RawMessage {
 	var b strings.Builder
 	for i := 0; b.Len() < 1_000_000; i++ {
@@ -68,7 +67,7 @@ func (w work) race(ctx context.Context, engines [2]engine, turns int) (best [2]t
 	return best, nil
 }
 
-// processorTime is what this process has used so far, user and system.
+// processorTime is the CPU time of this process so far, user and system.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail with these arguments

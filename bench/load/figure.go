@@ -16,8 +16,7 @@ import (
 	"github.com/luanette/luanette/bench/proc"
 )
 
-// figure is what one row of the table says; times are microseconds of processor
-// time for one of what was done.
+// figure is one row of the table; CPU times are in microseconds per operation.
 type figure struct {
 	Load        string
 	Nodes       int
@@ -28,12 +27,12 @@ type figure struct {
 	OtherCPU    float64 // clients, upstream and model
 	NodeMB      float64 // each
 	PostgresMB  float64
-	WAL         float64 // bytes for one
-	Rows        float64 // that stay
+	WAL         float64 // bytes per operation
+	Rows        float64 // stored
 	News        float64 // notifications between nodes
 }
 
-const head = "| what | nodes | per second | p50 | p99 | node CPU | Postgres CPU | clients', upstream's CPU | MB per node | MB Postgres | WAL bytes | rows kept | notices |"
+const head = "| what | nodes | per second | p50 | p99 | node CPU | Postgres CPU | CPU of clients and upstream | MB per node | MB Postgres | WAL bytes | rows stored | notifications |"
 
 func (f figure) row() string {
 	return fmt.Sprintf("| %s | %d | %.0f | %v | %v | %.0f µs | %.0f µs | %.0f µs | %.0f | %.0f | %.0f | %.1f | %.2f |",
@@ -50,7 +49,7 @@ func write(file string, all []figure) error {
 	return os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// once measures a load for a while, after a moment to get warm.
+// once measures a load for a while, after a warm-up.
 func (b bench) once(ctx context.Context, f *fleet, n *nodes, l load) (figure, error) {
 	clients := make([]func() error, b.clients)
 	for i := range clients {
@@ -63,7 +62,7 @@ func (b bench) once(ctx context.Context, f *fleet, n *nodes, l load) (figure, er
 	if _, err := calls.During(b.length/4, b.clients, do); err != nil {
 		return figure{}, err
 	}
-	news, stop, err := n.overhear(ctx)
+	news, stop, err := n.countNotifications(ctx)
 	if err != nil {
 		return figure{}, err
 	}
@@ -90,13 +89,13 @@ func (b bench) once(ctx context.Context, f *fleet, n *nodes, l load) (figure, er
 	}, nil
 }
 
-// reading is what everybody has spent so far.
+// reading is what all processes have spent so far.
 type reading struct {
 	nodes, postgres, others proc.Spent
 	wal, rows               float64
 }
 
-// reading is taken when what is written later, as the audit log, has been.
+// reading waits until what is written later, such as the audit log, has been written.
 func (n *nodes) reading(ctx context.Context, f *fleet) (r reading, err error) {
 	for before, try := -1.0, 0; before != r.rows && try < 50; try++ {
 		before = r.rows
@@ -127,7 +126,7 @@ func (n *nodes) reading(ctx context.Context, f *fleet) (r reading, err error) {
 	return r, err
 }
 
-// rows counts those of all tables.
+// rows counts the rows of all tables.
 func (n *nodes) rows(ctx context.Context, conn *pgx.Conn) (sum float64, err error) {
 	found, err := conn.Query(ctx, "SELECT format('(SELECT count(*) FROM %I.%I)', schemaname, tablename) FROM pg_tables WHERE schemaname IN ($1, $2)", n.schema, n.schema+"_dbos")
 	if err != nil {
@@ -141,8 +140,8 @@ func (n *nodes) rows(ctx context.Context, conn *pgx.Conn) (sum float64, err erro
 	return sum, err
 }
 
-// overhear counts what nodes tell each other.
-func (n *nodes) overhear(ctx context.Context) (*atomic.Int64, func(), error) {
+// countNotifications counts the notifications between nodes.
+func (n *nodes) countNotifications(ctx context.Context) (*atomic.Int64, func(), error) {
 	var channel string
 	err := n.fleet.watch.QueryRow(ctx, "SELECT substr(query, 8) FROM pg_stat_activity WHERE query LIKE 'LISTEN luanette_%' ORDER BY backend_start DESC LIMIT 1").Scan(&channel)
 	if err != nil {

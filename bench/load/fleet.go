@@ -28,7 +28,7 @@ const (
 end`
 )
 
-// fleet is what nodes stand on: the program, a Postgres, an upstream and a model.
+// fleet is what nodes need: the program, a Postgres, an upstream and a model.
 type fleet struct {
 	folder, program string
 	postgres        string
@@ -73,7 +73,7 @@ func newFleet(ctx context.Context, program string) (_ *fleet, err error) {
 	return f, f.startUpstream(ctx)
 }
 
-// build builds the program, unless there is one.
+// build builds the program, unless -program names one.
 func (f *fleet) build(ctx context.Context) error {
 	if f.program != "" {
 		return nil
@@ -134,13 +134,13 @@ func (n *nodes) stop() {
 	}
 }
 
-// start starts nodes on a schema of their own and waits until they serve.
-func (f *fleet) start(ctx context.Context, count int, guards string) (*nodes, error) {
+// start starts nodes on a schema of their own and waits until they listen.
+func (f *fleet) start(ctx context.Context, count int, checks string) (*nodes, error) {
 	f.made++
 	n := &nodes{fleet: f, schema: fmt.Sprintf("load_%d", f.made)}
 	file := filepath.Join(f.folder, n.schema+".toml")
 	config := fmt.Sprintf("database = %q\n%s[log]\nlevel = \"error\"\n[upstreams.%s]\nurl = %q\nprotocol = \"modern\"\nexpose = \"all\"\n[chat]\nbase_url = %q\nrate = 1000000\n",
-		f.postgres+"&search_path="+n.schema, calls.Guards[guards], upstreamName, "http://"+f.address+"/mcp", f.model.URL)
+		f.postgres+"&search_path="+n.schema, calls.Checks[checks], upstreamName, "http://"+f.address+"/mcp", f.model.URL)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (f *fleet) startNode(ctx context.Context, config, address, name string) (*e
 
 var hashIn = regexp.MustCompile(`"hash":\s*"([0-9a-f]{64})"`)
 
-// store keeps a script and returns its hash.
+// store stores a script and returns its hash.
 func (n *nodes) store(ctx context.Context, source string) (string, error) {
 	c, err := calls.New(ctx, n.url(0)+"/mcp", calls.Modern, "echo")
 	if err != nil {

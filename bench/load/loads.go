@@ -12,10 +12,10 @@ import (
 	"github.com/luanette/luanette/bench/calls"
 )
 
-// load is what a client does, again and again.
+// load is what a client does repeatedly.
 type load struct {
 	name string
-	// prepare makes client i of a node ready, and returns what it does each time.
+	// prepare prepares client i of a node, and returns what it does each time.
 	prepare prepare
 }
 
@@ -24,15 +24,15 @@ func loads(script string) []load {
 	return []load{
 		{"a relayed call", relayed},
 		{"a job with three calls", jobs},
-		{"a turn of chat", chat},
-		{"mixed: of ten 8 calls, 1 job, 1 turn", mixed(relayed, relayed, relayed, relayed, jobs, relayed, relayed, relayed, relayed, chat)},
+		{"a chat turn", chat},
+		{"mixed: 8 calls, 1 job, 1 turn of ten", mixed(relayed, relayed, relayed, relayed, jobs, relayed, relayed, relayed, relayed, chat)},
 	}
 }
 
-// prepare is load.prepare.
+// prepare is the type of load.prepare.
 type prepare func(ctx context.Context, url string, i int) (func() error, error)
 
-// mixed does one after the other; clients begin at different ones.
+// mixed alternates between several kinds; clients begin with different ones.
 func mixed(kinds ...prepare) prepare {
 	return func(ctx context.Context, url string, i int) (func() error, error) {
 		var all []func() error
@@ -62,7 +62,7 @@ func relayed(ctx context.Context, url string, _ int) (func() error, error) {
 
 var jobIn = regexp.MustCompile(`"job_id":\s*"([^"]+)"`)
 
-// jobsOf are jobs from being submitted to their stored end.
+// jobsOf submits a job and waits until its end is stored.
 func jobsOf(script string) prepare {
 	return func(ctx context.Context, url string, i int) (func() error, error) {
 		c, err := calls.New(ctx, url+"/mcp", calls.Modern, "echo")
@@ -84,7 +84,7 @@ func jobsOf(script string) prepare {
 	}
 }
 
-// chat is a turn of one person who has said something before.
+// chat is a chat turn of a user with a history.
 func chat(ctx context.Context, url string, i int) (func() error, error) {
 	client, said := &http.Client{Transport: &http.Transport{}}, 0
 	return func() error {

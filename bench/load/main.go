@@ -1,18 +1,15 @@
-// Command load measures what nodes on one Postgres carry: the real program, one to
-// three processes of it, against a real Postgres whose commits are on disk, called
-// by clients of this process. Loads are calls that are relayed to an upstream,
-// jobs that call it three times, from being submitted to their stored end, turns
-// of chat with a stand-in model, and all of them mixed. Beside them stands what
-// policy, pins and the audit log add to a relayed call: on against off, in turns.
+// Command load measures nodes on one Postgres: one to three processes of the real program
+// on a real Postgres that commits to disk, called by clients of this process. The loads
+// are calls that are relayed to an upstream, jobs that call it three times, chat turns with
+// a fake model, and all of them mixed. It also measures what policy, pins and the audit log
+// add to a relayed call.
 //
 //	go run ./bench/load [-for 4s] [-clients 32] [-nodes 1,2,3] [-rounds 2] [-only WORDS] [-program FILE] [-json FILE]
 //
-// On a small machine clients, upstream, nodes and Postgres share its processors,
-// and what is done per second says more about the machine than about us: the
-// processor time that each of them takes for one call is what counts. Other users
-// of a machine make it slower, never faster, so of several rounds the one counts
-// in which nodes and Postgres took the least. -json writes the figures as
-// bench/scale reads them.
+// On a small machine clients, upstream, nodes and Postgres share its CPUs, so the rate per
+// second depends on the machine; compare the CPU time per operation. Other load on the
+// machine only adds to it, so the round counts in which nodes and Postgres took the least.
+// -json writes the figures for bench/scale.
 package main
 
 import (
@@ -35,13 +32,13 @@ func main() {
 		b      = bench{nodes: calls.Counts{1, 2, 3}}
 		listen = flag.String("upstream", "", "serve as the upstream here; used by the program itself")
 	)
-	flag.Var(&b.nodes, "nodes", "how many nodes at a time")
+	flag.Var(&b.nodes, "nodes", "numbers of nodes")
 	flag.DurationVar(&b.length, "for", 4*time.Second, "how long to measure each row in a round")
-	flag.IntVar(&b.clients, "clients", 32, "clients at once")
-	flag.IntVar(&b.rounds, "rounds", 2, "rounds, of which the best counts")
+	flag.IntVar(&b.clients, "clients", 32, "number of concurrent clients")
+	flag.IntVar(&b.rounds, "rounds", 2, "number of rounds; the best counts")
 	flag.StringVar(&b.only, "only", "", "measure only loads whose name contains this")
 	flag.StringVar(&b.program, "program", "", "measure this build of luanette; by default it is built from this module")
-	flag.StringVar(&b.file, "json", "", "write the figures here")
+	flag.StringVar(&b.file, "json", "", "write the figures to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -61,11 +58,11 @@ type bench struct {
 	length          time.Duration
 	clients, rounds int
 	nodes           calls.Counts
-	only            string // words of a load's name
+	only            string // part of a load's name
 	file, program   string
 }
 
-// serveUpstream is the server behind the nodes.
+// serveUpstream serves the upstream of the nodes.
 func serveUpstream(ctx context.Context, address string) error {
 	server := &http.Server{Addr: address, Handler: calls.Echo().Handler(), ReadHeaderTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -95,13 +92,13 @@ func (b bench) measure(ctx context.Context, f *fleet) error {
 		}
 		all = append(all, found...)
 	}
-	if strings.Contains("guards", b.only) {
+	if strings.Contains("checks", b.only) {
 		print("")
-		guarded, err := b.guards(ctx, f)
+		checked, err := b.checks(ctx, f)
 		if err != nil {
 			return err
 		}
-		all = append(all, guarded...)
+		all = append(all, checked...)
 	}
 	if b.file == "" {
 		return nil
@@ -109,7 +106,7 @@ func (b bench) measure(ctx context.Context, f *fleet) error {
 	return write(b.file, all)
 }
 
-// withNodes measures every load on so many nodes.
+// withNodes measures every load on n nodes.
 func (b bench) withNodes(ctx context.Context, f *fleet, n int) ([]figure, error) {
 	nodes, err := f.start(ctx, n, "")
 	if err != nil {
@@ -141,8 +138,8 @@ func (b bench) withNodes(ctx context.Context, f *fleet, n int) ([]figure, error)
 	return best, nil
 }
 
-// guards puts a node with all guards on beside one with all off.
-func (b bench) guards(ctx context.Context, f *fleet) ([]figure, error) {
+// checks compares a node with all checks on with one with all off.
+func (b bench) checks(ctx context.Context, f *fleet) ([]figure, error) {
 	sides := map[string]*nodes{}
 	for _, side := range []string{"off", "on"} {
 		started, err := f.start(ctx, 1, side)
@@ -158,7 +155,7 @@ func (b bench) guards(ctx context.Context, f *fleet) ([]figure, error) {
 	best := map[string]figure{}
 	for round := range max(3, b.rounds) {
 		for _, side := range []string{"off", "on"} {
-			found, err := b.once(ctx, f, sides[side], load{"guards " + side + ": a relayed call", relayed})
+			found, err := b.once(ctx, f, sides[side], load{"checks " + side + ": a relayed call", relayed})
 			if err != nil {
 				return nil, err
 			}
@@ -168,7 +165,7 @@ func (b bench) guards(ctx context.Context, f *fleet) ([]figure, error) {
 		}
 	}
 	print(head, strings.Repeat("|---", strings.Count(head, "|")-1)+"|", best["off"].row(), best["on"].row(), "",
-		fmt.Sprintf("Policy, pins, labels and the audit log add %.0f µs of the node's processor time to a relayed call, %.2f times what it takes without.",
+		fmt.Sprintf("Policy, pins, labels and the audit log add %.0f µs of CPU time of the node to a relayed call, %.2f times the time without them.",
 			best["on"].NodeCPU-best["off"].NodeCPU, best["on"].NodeCPU/best["off"].NodeCPU))
 	return []figure{best["off"], best["on"]}, nil
 }

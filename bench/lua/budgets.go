@@ -15,11 +15,11 @@ import (
 
 const (
 	// budgetTurns is how often a program runs with and without budgets. The
-	// difference sought is smaller than what a busy machine adds to a run, so
-	// that it takes many to meet a quiet one of each.
+	// difference is smaller than the noise of a busy machine, so it takes many
+	// runs to have an undisturbed one of each.
 	budgetTurns = 15
-	// scriptMemory is what Luanette gives a script by default: programs that
-	// allocate more than this pay for the walks that measure what is alive.
+	// scriptMemory is the default memory limit of a script: programs that
+	// allocate more pay for the walks that measure the live memory.
 	scriptMemory = 128 << 20
 )
 
@@ -41,10 +41,10 @@ func budgetCost(ctx context.Context, program string) (float64, error) {
 	return cost, err
 }
 
-// measureBudgets runs a program by turns without and with budgets and writes
-// the ratio of the best times. On one processor: with more, the garbage
-// collector also works where the program leaves one idle, and that time, which
-// moves by 10 % from run to run, would be all one saw.
+// measureBudgets runs a program alternately without and with budgets and writes the
+// ratio of the best times. It uses one CPU: with more, the garbage collector also runs on
+// idle CPUs, and that time, which varies by 10 % from run to run, would hide the
+// difference.
 func measureBudgets(w io.Writer, program string) error {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(gcPercent)
@@ -64,7 +64,7 @@ func measureBudgets(w io.Writer, program string) error {
 	return err
 }
 
-// best runs a program within limits and keeps the shortest time.
+// best runs a program within limits and updates the shortest time.
 func best(ctx context.Context, shortest *time.Duration, program string, limits lua.Budget) error {
 	s, chunk, err := load(program, io.Discard)
 	if err != nil {

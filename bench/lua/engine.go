@@ -46,16 +46,15 @@ func allEngines(ctx context.Context) ([columns]engine, error) {
 	return engines, nil
 }
 
-// result is what an engine made of a program.
+// result is the result of running a program with an engine.
 type result struct {
-	best time.Duration // processor time, user and system
+	best time.Duration // CPU time, user and system
 	// failed says why there is no time, or nothing.
 	failed string
 }
 
-// race runs a program turns times with each engine, one after the other. That
-// the output is not the reference's is an error for our engine and a failure
-// for others.
+// race runs a program turns times with each engine, one after the other. An output that
+// differs from the reference's is an error for our engine and a failure for others.
 func race(ctx context.Context, engines [columns]engine, program string, turns int) ([columns]result, error) {
 	var row [columns]result
 	var want []byte
@@ -87,7 +86,7 @@ func race(ctx context.Context, engines [columns]engine, program string, turns in
 	return row, nil
 }
 
-// run returns the output of a program and the processor time it took.
+// run returns the output of a program and its CPU time.
 func (e engine) run(ctx context.Context, program string) ([]byte, time.Duration, error) {
 	command := exec.CommandContext(ctx, e.command[0], append(e.command[1:len(e.command):len(e.command)], program)...)
 	var output, complaint bytes.Buffer

@@ -1,12 +1,11 @@
-// Command lua times our Lua engine side by side with the reference
-// implementation, lua5.4, and with gopher-lua, on the programs of lua/bench. All
-// engines run each program as a process of its own, by turns; what counts is
-// the processor time of the best turn. It also tells what budgets cost and what
-// a fresh state holds.
+// Command lua compares our Lua engine with the reference implementation, lua5.4, and with
+// gopher-lua, on the programs of lua/bench. All engines run each program as a process of
+// its own, alternately; the CPU time of the best turn counts. It also measures what budgets
+// cost and how much memory a new state takes.
 //
 //	cd bench/lua && go run . [-turns 3] [-programs ../../lua/bench] [NAME…]
 //
-// A program whose output differs from that of lua5.4 ends it with status 1.
+// If the output of a program differs from that of lua5.4, it exits with status 1.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 
 func main() {
 	var (
-		role     = flag.String("role", "", "what to be instead; used by the program itself")
+		role     = flag.String("role", "", "engine to run; used by the program itself")
 		turns    = flag.Int("turns", 3, "how often each engine runs each program")
 		programs = flag.String("programs", "../../lua/bench", "the folder of Lua programs")
 	)

@@ -13,11 +13,10 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
-// idleStates is how many states are held at once.
+// idleStates is the number of idle states.
 const idleStates = 10_000
 
-// printStates measures states in a process of their own, whose heap holds
-// nothing else.
+// printStates measures states in a process of its own.
 func printStates(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -28,8 +27,8 @@ func printStates(ctx context.Context) error {
 	return command.Run()
 }
 
-// measureStates tells what fresh states cost, what one costs that has run a
-// small script, and what many idle ones hold.
+// measureStates measures new states, states that have run a small script, and the memory
+// of many idle ones.
 func measureStates(w io.Writer) error {
 	const script = "local function f(x) return x + 1 end count = f(count or 0) return count"
 	for _, c := range []fresh{
@@ -45,7 +44,7 @@ func measureStates(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s: %.1f µs of processor time, %d bytes in %d allocations; %d idle ones hold %.1f MiB.\n",
+		fmt.Fprintf(w, "%s: %.1f µs of CPU time, %d bytes in %d allocations; %d idle ones hold %.1f MiB.\n",
 			c.what, cost.time.Seconds()*1e6, cost.bytes, cost.allocations, idleStates, held)
 	}
 	return nil
@@ -71,13 +70,13 @@ func (f fresh) make(s **lua.State) error {
 	return err
 }
 
-// cost is what one state takes to make, garbage collection included.
+// cost is the cost of making one state, including garbage collection.
 type cost struct {
 	time               time.Duration
 	bytes, allocations uint64
 }
 
-// measure makes many states, each garbage when the next is made.
+// measure makes many states, one after the other.
 func (f fresh) measure() (cost, error) {
 	const rounds = 50_000
 	var s *lua.State
@@ -97,7 +96,7 @@ func (f fresh) measure() (cost, error) {
 	}, nil
 }
 
-// processorTime is what this process has used so far, user and system.
+// processorTime is the CPU time of this process so far, user and system.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail with these arguments

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// table prints the rows as they come and keeps the ratios for the means.
+// table prints rows and collects the ratios for the means.
 type table struct {
 	turns    int
 	toRef    []float64 // ours to the reference
@@ -18,7 +18,7 @@ type table struct {
 const rowFormat = "| %-10s | %8s | %8s | %6s | %7s | %10s | %11s |\n"
 
 func (t *table) head(engines [columns]engine) {
-	fmt.Printf("Milliseconds of processor time, user and system, best of %d; the reference is %s.\n\n", t.turns, engines[reference].name)
+	fmt.Printf("Milliseconds of CPU time, user and system, best of %d turns; the reference is %s.\n\n", t.turns, engines[reference].name)
 	fmt.Printf(rowFormat, "program", "lua5.4", "ours", "ratio", "budgets", "gopher-lua", "gopher/ours")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|")
 }
@@ -52,7 +52,7 @@ func ratio(a, b result) float64 { return float64(a.best) / float64(b.best) }
 
 func milliseconds(r result) string { return fmt.Sprint(r.best.Round(time.Millisecond).Milliseconds()) }
 
-// percent shows a ratio as what it adds.
+// percent is the difference of a ratio from 1, in percent.
 func percent(ratio float64) string { return fmt.Sprintf("%+.1f %%", 100*(ratio-1)) }
 
 // mean is the geometric mean.

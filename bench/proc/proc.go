@@ -1,4 +1,4 @@
-// Package proc reads the CPU time and memory of other processes from /proc.
+// Package proc reads the CPU time and memory of processes.
 package proc
 
 import (
@@ -11,19 +11,27 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Spent is what processes have taken so far, and hold now.
+// Spent is the CPU time of processes so far, and their memory now.
 type Spent struct {
 	CPU    time.Duration // user and system; the kernel counts in steps of 10 ms
-	Memory int64         // bytes; what several share counts in parts
+	Memory int64         // bytes; shared pages count in parts
 }
 
 // tick is the kernel's unit in /proc/PID/stat, 100 a second on every Linux.
 const tick = 10 * time.Millisecond
+
+// Self is the CPU time of this process so far, user and system.
+func Self() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail with these arguments
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
 
 // Of is what one process has spent, without its children.
 func Of(pid int) (Spent, error) {
@@ -34,8 +42,7 @@ func Of(pid int) (Spent, error) {
 	return Spent{s.own, memory(pid)}, nil
 }
 
-// Tree is what a process and those it has started have spent, those that have
-// ended included.
+// Tree is what a process and its children have spent, including children that have ended.
 func Tree(pid int) (Spent, error) {
 	root, err := readStat(pid)
 	if err != nil {
@@ -60,10 +67,10 @@ func Tree(pid int) (Spent, error) {
 	return sum, nil
 }
 
-// Sub is what was spent since before; memory is what is held now.
+// Sub is the CPU time since before, and the memory now.
 func (s Spent) Sub(before Spent) Spent { return Spent{s.CPU - before.CPU, s.Memory} }
 
-// Postgres is the process of the server at url, which must run on this machine.
+// Postgres returns the process of the server at url, which must run on this machine.
 func Postgres(ctx context.Context, url string) (pid int, err error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -88,7 +95,7 @@ func readStat(pid int) (s stat, err error) {
 	if err != nil {
 		return s, err
 	}
-	// The name stands in brackets and may hold anything.
+	// The name is in parentheses and may contain any character.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 15 {
 		return s, fmt.Errorf("/proc/%d/stat: %w", pid, fs.ErrInvalid)
@@ -102,7 +109,7 @@ func readStat(pid int) (s stat, err error) {
 	return stat{int(numbers[0]), time.Duration(numbers[1]+numbers[2]) * tick, time.Duration(numbers[3]+numbers[4]) * tick}, nil
 }
 
-// memory is 0 for what has ended meanwhile, or may not be looked at.
+// memory is 0 for a process that has ended or may not be read.
 func memory(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	for line := range strings.Lines(string(text)) {

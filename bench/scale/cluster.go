@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// work is what one of what clients do takes, as measured by bench/load.
+// work is what one operation of clients costs, as measured by bench/load.
 type work struct {
 	name        string
 	nodeCPU     float64 // seconds
 	postgresCPU float64
 	wal         float64 // bytes
-	trips       float64 // round trips in its node's line of Writes
-	notices     float64 // said to all nodes
+	trips       float64 // round trips in its node's write queue
+	notices     float64 // notifications to all nodes
 	later       bool    // the answer does not wait for the database
 }
 
-// plant is what there is to do it with. What is not measured is assumed, and said.
+// plant is the machines and their load. What is not measured is assumed, and printed.
 type plant struct {
 	nodes, cores   int     // nodes, and processors of each
 	postgresCores  int     // of each Postgres
@@ -27,21 +27,21 @@ type plant struct {
 	trip           float64 // seconds to Postgres and back
 	sync           float64 // seconds for a commit to be on disk
 	disk           float64 // bytes a second of its log
-	notice         float64 // seconds of processor time for each node that hears one, and of Postgres to tell it
-	hot            float64 // share of what is done that changes one and the same row
-	blobs          float64 // bytes of contents stored with each
+	notice         float64 // seconds of processor time of each node that receives a notification, and of Postgres for each
+	hot            float64 // share of operations that change one and the same row
+	blobs          float64 // bytes of contents stored with each operation
 	objects        bool    // contents go to object storage, not to Postgres
-	connections    int     // a Postgres takes
+	connections    int     // that a Postgres accepts
 	perNode        int     // connections of a node
 	fullPages      float64 // bytes of log per byte of contents
 	postgresPerMiB float64 // seconds of its processor for a MiB of contents
 }
 
-// share is the part of all work that the busiest partition has: the others'
-// organizations spread evenly, the largest cannot be divided.
+// share is the part of all work that the busiest partition has. Organizations are spread
+// evenly, but the largest cannot be divided.
 func (p plant) share() float64 { return max(1/float64(p.partitions), p.largest) }
 
-// stored is w with its contents, in Postgres or outside of it.
+// stored adds the cost of contents to w, unless they are outside of Postgres.
 func (p plant) stored(w work) work {
 	if !p.objects {
 		w.wal += p.blobs * p.fullPages
@@ -50,23 +50,23 @@ func (p plant) stored(w work) work {
 	return w
 }
 
-// limit is what something can carry, in all of what is done per second.
+// limit is the most operations per second that one part of the plant allows.
 type limit struct {
 	what string
 	rate float64
 }
 
-// limits are the closed form: what each part can carry if it did nothing but work.
-// The least of them is what the whole can.
+// limits computes the limit of each part if it were always busy, the lowest first, which
+// is the limit of the whole.
 func (p plant) limits(w work) []limit {
 	w = p.stored(w)
 	nodes := float64(p.nodes) / float64(p.partitions)
 	busiest := p.share()
 	all := []limit{
-		{"nodes' processors", nodes * float64(p.cores) / (w.nodeCPU + w.notices*nodes*p.notice)},
-		{"Postgres's processors", float64(p.postgresCores) / (p.primary(w) + w.notices*nodes*p.notice)},
-		{"the log's disk", p.disk / w.wal},
-		{"a node's line of Writes", nodes / (w.trips*p.trip + p.sync/maxGroup + w.postgresCPU/2)},
+		{"nodes' CPU", nodes * float64(p.cores) / (w.nodeCPU + w.notices*nodes*p.notice)},
+		{"Postgres's CPU", float64(p.postgresCores) / (p.primary(w) + w.notices*nodes*p.notice)},
+		{"the WAL disk", p.disk / w.wal},
+		{"a node's write queue", nodes / (w.trips*p.trip + p.sync/maxGroup + w.postgresCPU/2)},
 	}
 	if p.hot > 0 {
 		all = append(all, limit{"one hot row", 1 / (p.hot * (p.sync + 3*p.trip))})
@@ -78,7 +78,8 @@ func (p plant) limits(w work) []limit {
 	return all
 }
 
-// primary is Postgres's processor time for w that replicas do not take away.
+// primary is the processor time for w of the primary Postgres, without reads that replicas
+// serve.
 func (p plant) primary(w work) float64 {
 	if p.replicas > 0 {
 		return w.postgresCPU * (1 - p.reads)
@@ -86,21 +87,21 @@ func (p plant) primary(w work) float64 {
 	return w.postgresCPU
 }
 
-// maxNodes is how many nodes have the connections they need.
+// maxNodes is how many nodes get the connections they need.
 func (p plant) maxNodes() int { return p.connections / p.perNode * p.partitions }
 
 const maxGroup = 60 // Writes that share a transaction
 
-// outcome is what a simulation found.
+// outcome is the result of a simulation.
 type outcome struct {
 	done             float64 // per second
 	p50, p99         float64 // seconds
-	nodes, postgres  float64 // share of the time they worked
-	disk, line       float64
-	inside, meanTime float64 // how many were under way on the average, and for how long
+	nodes, postgres  float64 // share of the time they were busy
+	disk, writes     float64
+	inside, meanTime float64 // operations in progress and their duration, on average
 }
 
-// simulate lets work arrive at the busiest partition for a while.
+// simulate lets operations arrive at the busiest partition for that many seconds.
 func (p plant) simulate(seed uint64, w work, rate, seconds float64) outcome {
 	w = p.stored(w)
 	s := newSim(seed)
@@ -108,7 +109,7 @@ func (p plant) simulate(seed uint64, w work, rate, seconds float64) outcome {
 	c.log = &group{sim: s, most: math.MaxInt, serve: c.flush}
 	for range max(1, p.nodes/p.partitions) {
 		n := &member{processors: s.station(p.cores)}
-		n.line = &group{sim: s, most: maxGroup, serve: c.transact}
+		n.writes = &group{sim: s, most: maxGroup, serve: c.transact}
 		c.members = append(c.members, n)
 	}
 	next := 0
@@ -120,7 +121,7 @@ func (p plant) simulate(seed uint64, w work, rate, seconds float64) outcome {
 	return c.outcome(seconds)
 }
 
-// cluster is a simulation under way.
+// cluster is a running simulation.
 type cluster struct {
 	plant
 	sim      *sim
@@ -132,15 +133,15 @@ type cluster struct {
 	times    []float64
 	inside   int
 	area     float64 // under the curve of inside
-	moved    float64 // when inside changed
+	moved    float64 // when inside last changed
 }
 
 type member struct {
 	processors *station
-	line       *group
+	writes     *group
 }
 
-// begin is one of what is done, at a node.
+// begin starts an operation at a node.
 func (c *cluster) begin(n *member) {
 	began := c.sim.now
 	c.move(1)
@@ -150,7 +151,7 @@ func (c *cluster) begin(n *member) {
 	}
 	n.processors.serve(c.sim.exponential(c.work.nodeCPU), func() {
 		write := request{trips: c.work.trips, cpu: c.sim.exponential(c.primary(c.work)), bytes: c.work.wal, then: func() {
-			c.tell()
+			c.notify()
 			if !c.work.later {
 				end()
 			}
@@ -159,15 +160,15 @@ func (c *cluster) begin(n *member) {
 			end()
 		}
 		if c.plant.hot > 0 && c.sim.random.Float64() < c.plant.hot {
-			c.hot.serve(c.sync+3*c.trip, func() { n.line.join(write) })
+			c.hot.serve(c.sync+3*c.trip, func() { n.writes.join(write) })
 			return
 		}
-		n.line.join(write)
+		n.writes.join(write)
 	})
 }
 
-// transact is a transaction that Writes share: half of Postgres's work is for what
-// goes through other connections beside it.
+// transact is a transaction that several Writes share. Half of Postgres's work is done for
+// other connections, in parallel.
 func (c *cluster) transact(all []request, then func()) {
 	var trips, cpu, bytes float64
 	for _, r := range all {
@@ -188,8 +189,8 @@ func (c *cluster) flush(all []request, then func()) {
 	c.sim.after(takes, then)
 }
 
-// tell tells all nodes, which costs each of them, and Postgres for each.
-func (c *cluster) tell() {
+// notify notifies all nodes, which costs each of them and, for each, Postgres.
+func (c *cluster) notify() {
 	if c.work.notices == 0 {
 		return
 	}
@@ -216,7 +217,7 @@ func (c *cluster) outcome(seconds float64) (o outcome) {
 	}
 	for _, n := range c.members {
 		o.nodes += n.processors.use() / float64(len(c.members))
-		o.line = max(o.line, n.line.use())
+		o.writes = max(o.writes, n.writes.use())
 	}
 	o.done, o.inside = float64(len(c.times))/seconds/c.share(), c.area/seconds
 	o.postgres, o.disk = c.postgres.use(), c.log.use()

@@ -10,8 +10,8 @@ func small(nodes int) plant {
 	return p
 }
 
-// Below what the closed form allows all that arrives is done, and above it only
-// what it allows.
+// Below the computed limit all arriving operations are done, and above it as many as the
+// limit.
 func TestSimulationMeetsItsLimit(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 4, 12} {
@@ -27,10 +27,10 @@ func TestSimulationMeetsItsLimit(t *testing.T) {
 
 func TestNodesThenPostgresAreTheLimit(t *testing.T) {
 	t.Parallel()
-	if got := small(1).limits(sample)[0].what; got != "nodes' processors" {
+	if got := small(1).limits(sample)[0].what; got != "nodes' CPU" {
 		t.Errorf("one node is limited by %s", got)
 	}
-	if got := small(40).limits(sample)[0].what; got != "Postgres's processors" {
+	if got := small(40).limits(sample)[0].what; got != "Postgres's CPU" {
 		t.Errorf("40 nodes are limited by %s", got)
 	}
 }
@@ -47,8 +47,8 @@ func TestPartitionsHelpUntilOneIsTooLarge(t *testing.T) {
 	near(t, "8 partitions, of which one has half", rate(8, 0.5), 2*rate(1, 0.5), 0.001)
 }
 
-// What moves off Postgres moves its limit, and nothing else's.
-func TestReplicasAndObjectsUnburdenPostgres(t *testing.T) {
+// Work that moves off Postgres raises the limit of Postgres, and no other.
+func TestReplicasAndObjectStorageRelievePostgres(t *testing.T) {
 	t.Parallel()
 	find := func(p plant, what string) float64 {
 		for _, l := range p.limits(sample) {
@@ -62,12 +62,12 @@ func TestReplicasAndObjectsUnburdenPostgres(t *testing.T) {
 	p.blobs = 100_000
 	q := p
 	q.objects = true
-	if before, after := find(p, "the log's disk"), find(q, "the log's disk"); after < 10*before {
-		t.Errorf("the log carries %g with contents and %g without", before, after)
+	if before, after := find(p, "the WAL disk"), find(q, "the WAL disk"); after < 10*before {
+		t.Errorf("the WAL disk allows %g with contents and %g without", before, after)
 	}
 	q, p.blobs = small(8), 0
 	q.replicas, q.reads = 1, 0.5
 	p.notice, q.notice = 0, 0
-	near(t, "Postgres with replicas", find(q, "Postgres's processors"), 2*find(p, "Postgres's processors"), 0.001)
-	near(t, "nodes", find(q, "nodes' processors"), find(p, "nodes' processors"), 0.001)
+	near(t, "Postgres with replicas", find(q, "Postgres's CPU"), 2*find(p, "Postgres's CPU"), 0.001)
+	near(t, "nodes", find(q, "nodes' CPU"), find(p, "nodes' CPU"), 0.001)
 }

@@ -1,9 +1,8 @@
-// Command scale answers what bench/load cannot measure on one machine: how many
-// nodes one Postgres carries, what breaks first, and what partitions by
-// organization, read replicas and object storage for contents would change. It is
-// a simulation of discrete events with a seed, fed by figures that bench/load
-// measured (-json); nothing in it depends on how fast it runs. What was not
-// measured is assumed, and printed.
+// Command scale computes what bench/load cannot measure on one machine: how many nodes one
+// Postgres can serve, what limits them first, and what partitions by organization, read
+// replicas and object storage for contents would change. It simulates discrete events with
+// a seed, from figures that bench/load measured (-json); the speed of the machine does not
+// matter. What was not measured is assumed, and printed.
 //
 //	go run ./bench/scale [-figures FILE] [-load WORDS] [-seed 1] [-arrivals 20000]
 package main
@@ -22,10 +21,10 @@ var measured []byte
 
 func main() {
 	var (
-		file  = flag.String("figures", "", "what bench/load -json wrote; by default those of docs/scale.md")
-		words = flag.String("load", "mixed", "which load, by words of its name")
-		seed  = flag.Uint64("seed", 1, "another seed gives another story")
-		many  = flag.Float64("arrivals", 20_000, "at the busiest partition, for each row")
+		file  = flag.String("figures", "", "file that bench/load -json wrote; by default the figures of docs/scale.md")
+		words = flag.String("load", "mixed", "part of the name of the load")
+		seed  = flag.Uint64("seed", 1, "seed of the random numbers")
+		many  = flag.Float64("arrivals", 20_000, "number of arriving operations at the busiest partition, for each row")
 	)
 	flag.Parse()
 	if err := run(*file, *words, *seed, *many); err != nil {
@@ -46,7 +45,7 @@ func run(file, words string, seed uint64, many float64) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("One of %q takes a node %.0f µs and Postgres %.0f µs of processor time, %.0f bytes of log, %.1f round trips in the node's line of Writes, %.2f notices to all nodes.\n",
+	fmt.Printf("One operation of %q takes %.0f µs of CPU time of a node and %.0f µs of Postgres, %.0f bytes of WAL, %.1f round trips in the node's write queue, %.2f notifications to all nodes.\n",
 		w.name, w.nodeCPU*1e6, w.postgresCPU*1e6, w.wal, w.trips, w.notices)
 	fmt.Println(assumed().assumptions())
 	fmt.Println()
@@ -56,23 +55,23 @@ func run(file, words string, seed uint64, many float64) error {
 	return nil
 }
 
-// figure is what is read of what bench/load wrote; times are microseconds.
+// figure is the part of a figure of bench/load that is used; times are in microseconds.
 type figure struct {
 	Load                                  string
 	Nodes                                 int
 	NodeCPU, PostgresCPU, WAL, Rows, News float64
 }
 
-// workOf is the load of that name on the fewest nodes. Each row that stays is taken
-// for a round trip in the line of Writes; those of the journal go beside it, so
-// that is more than there are.
+// workOf returns the load of that name on the fewest nodes. Each stored row counts as a
+// round trip in the write queue, although rows of the journal do not pass it, so the
+// result is an upper bound.
 func workOf(text []byte, words string) (work, error) {
 	var all []figure
 	if err := json.Unmarshal(text, &all); err != nil {
 		return work{}, err
 	}
 	for _, f := range all {
-		if strings.Contains(f.Load, words) && !strings.Contains(f.Load, "guards") {
+		if strings.Contains(f.Load, words) && !strings.Contains(f.Load, "checks") {
 			return work{
 				name: f.Load, nodeCPU: f.NodeCPU / 1e6, postgresCPU: f.PostgresCPU / 1e6, wal: f.WAL, trips: f.Rows, notices: f.News,
 				later: strings.Contains(f.Load, "relayed"),
@@ -82,7 +81,7 @@ func workOf(text []byte, words string) (work, error) {
 	return work{}, fmt.Errorf("no load named %q was measured", words)
 }
 
-// assumed is a plant of ordinary machines.
+// assumed returns a plant of ordinary machines.
 func assumed() plant {
 	return plant{
 		nodes: 1, cores: 4, postgresCores: 16, partitions: 1, largest: 0.05, reads: 0.3,
@@ -92,15 +91,15 @@ func assumed() plant {
 }
 
 func (p plant) assumptions() string {
-	return fmt.Sprintf("Assumed: nodes of %d processors, a Postgres of %d; %.1f ms to it and back, %.1f ms for a commit on its disk, which takes %.0f MB of log a second; "+
-		"%.0f µs for a node to hear a notice and for Postgres to tell it; %.1f%% of what is done changes one and the same row; %.0f bytes of contents with each; "+
-		"%.0f%% of Postgres's time goes into reads that may be a moment old; the largest organization has %.0f%% of the work; %d connections, %d of a node.",
+	return fmt.Sprintf("Assumed: nodes with %d CPUs, a Postgres with %d; %.1f ms round trip, %.1f ms for a commit to its disk, which writes %.0f MB of WAL a second; "+
+		"%.0f µs for a node to receive a notification and for Postgres to send it; %.1f%% of operations change the same row; %.0f bytes of contents per operation; "+
+		"%.0f%% of Postgres's time is spent on reads that may be slightly old; the largest organization has %.0f%% of the work; %d connections, %d per node.",
 		p.cores, p.postgresCores, p.trip*1e3, p.sync*1e3, p.disk/1e6, p.notice*1e6, p.hot*100, p.blobs, p.reads*100, p.largest*100, p.connections, p.perNode)
 }
 
-// growth is one Postgres with more and more nodes.
+// growth prints one Postgres with more and more nodes.
 func growth(w work, seed uint64, many float64) {
-	fmt.Println("| nodes | carries per second | limited by | next | at 80 %: p50 | p99 | nodes busy | Postgres busy | log busy | line busy | connections |")
+	fmt.Println("| nodes | throughput per second | limited by | next | at 80 %: p50 | p99 | nodes busy | Postgres busy | WAL busy | write queue busy | connections |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, nodes := range []int{1, 2, 3, 5, 8, 12, 16, 24, 32, 64} {
 		p := assumed()
@@ -111,13 +110,13 @@ func growth(w work, seed uint64, many float64) {
 		}
 		o := p.simulate(seed, w, 0.8*limits[0].rate, many/(0.8*limits[0].rate*p.share()))
 		fmt.Printf("| %d | %.0f | %s | %s at %.0f | %s | %s | %.0f%% | %.0f%% | %.0f%% | %.0f%% | %d of %d%s |\n", nodes, limits[0].rate, limits[0].what, limits[1].what, limits[1].rate,
-			millis(o.p50), millis(o.p99), o.nodes*100, o.postgres*100, o.disk*100, o.line*100, nodes*p.perNode, p.connections, tooMany)
+			millis(o.p50), millis(o.p99), o.nodes*100, o.postgres*100, o.disk*100, o.writes*100, nodes*p.perNode, p.connections, tooMany)
 	}
 }
 
-// ways are what one would do past that.
+// ways prints what helps beyond that.
 func ways(w work, seed uint64, many float64) {
-	fmt.Println("| 24 nodes per Postgres, and | carries per second | of the first | limited by | at 80 %: p99 |")
+	fmt.Println("| 24 nodes per Postgres, and | throughput per second | factor | limited by | at 80 %: p99 |")
 	fmt.Println("|---|---|---|---|---|")
 	first := 0.0
 	for _, way := range []struct {
@@ -148,8 +147,8 @@ func ways(w work, seed uint64, many float64) {
 	}
 }
 
-// divide puts organizations on several Postgres servers, each with as many nodes
-// as there were. A hot row is one organization's.
+// divide distributes the organizations over several Postgres servers, each with as many
+// nodes as there were. A hot row belongs to one organization.
 func (p *plant) divide(partitions int) { p.nodes, p.partitions = p.nodes*partitions, partitions }
 
 func millis(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1e3) }

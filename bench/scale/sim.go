@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// sim is a simulation of discrete events: seconds pass from one to the next, and
+// sim is a simulation of discrete events: time advances from one event to the next, and
 // the same seed gives the same events.
 type sim struct {
 	now    float64
@@ -18,7 +18,7 @@ func newSim(seed uint64) *sim { return &sim{random: rand.New(rand.NewPCG(seed, 1
 
 type event struct {
 	at    float64
-	order uint64 // of events at the same time the first comes first
+	order uint64 // order of events at the same time
 	do    func()
 }
 
@@ -36,13 +36,13 @@ func (e *events) Pop() any {
 	return last
 }
 
-// after has something happen in so many seconds.
+// after calls do in that many seconds.
 func (s *sim) after(seconds float64, do func()) {
 	s.count++
 	heap.Push(&s.events, event{s.now + seconds, s.count, do})
 }
 
-// run lets happen what happens until then.
+// run simulates all events until that time.
 func (s *sim) run(until float64) {
 	for len(s.events) > 0 && s.events[0].at <= until {
 		e := heap.Pop(&s.events).(event)
@@ -52,11 +52,10 @@ func (s *sim) run(until float64) {
 	s.now = until
 }
 
-// exponential is a time that lasts mean on the average, whatever has passed of it.
+// exponential returns an exponentially distributed time with that mean.
 func (s *sim) exponential(mean float64) float64 { return s.random.ExpFloat64() * mean }
 
-// arrivals have something happen again and again, so often a second, independent
-// of what happened before.
+// arrivals calls do at random times, rate times per second on average.
 func (s *sim) arrivals(rate float64, do func()) {
 	s.after(s.exponential(1/rate), func() {
 		do()
@@ -64,76 +63,76 @@ func (s *sim) arrivals(rate float64, do func()) {
 	})
 }
 
-// station has servers and one line before them.
+// station is a number of servers with one queue.
 type station struct {
 	sim     *sim
 	servers int
 	busy    int
-	line    []visit
+	queue   []job
 	worked  float64 // seconds, of all servers together
 }
 
-type visit struct {
+type job struct {
 	takes float64
 	then  func()
 }
 
 func (s *sim) station(servers int) *station { return &station{sim: s, servers: servers} }
 
-// serve has a server take its time as soon as one is free.
+// serve occupies a server for that time as soon as one is free, and then calls then.
 func (s *station) serve(takes float64, then func()) {
 	if s.busy == s.servers {
-		s.line = append(s.line, visit{takes, then})
+		s.queue = append(s.queue, job{takes, then})
 		return
 	}
 	s.busy++
 	s.worked += takes
 	s.sim.after(takes, func() {
 		s.busy--
-		if len(s.line) > 0 {
-			next := s.line[0]
-			s.line = s.line[1:]
+		if len(s.queue) > 0 {
+			next := s.queue[0]
+			s.queue = s.queue[1:]
 			s.serve(next.takes, next.then)
 		}
 		then()
 	})
 }
 
-// use is the share of its time that the station worked.
+// use is the share of the time that the station was busy.
 func (s *station) use() float64 { return s.worked / s.sim.now / float64(s.servers) }
 
-// group serves all who wait at once, as commits share their wait for the disk.
+// group serves all waiting requests at once, as commits share their wait for the disk.
 type group struct {
 	sim     *sim
 	most    int
 	serve   func(all []request, then func())
-	line    []request
+	queue   []request
 	serving bool
 	since   float64
 	worked  float64
 	groups  int
 }
 
-// request is what one who waits wants of a group.
+// request is one request to a group.
 type request struct {
 	trips, cpu, bytes float64
 	then              func()
 }
 
 func (g *group) join(r request) {
-	g.line = append(g.line, r)
+	g.queue = append(g.queue, r)
 	if !g.serving {
 		g.next()
 	}
 }
 
 func (g *group) next() {
-	n := min(len(g.line), g.most)
+	n := min(len(g.queue), g.most)
 	if g.serving = n > 0; !g.serving {
 		return
 	}
-	all := g.line[:n:n]
-	g.line = g.line[n:]
+	all := g.queue[:n:n]
+	g.queue = g.queue[n:]
 	g.since, g.groups = g.sim.now, g.groups+1
 	g.serve(all, func() {
 		g.worked += g.sim.now - g.since

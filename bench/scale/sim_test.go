@@ -6,7 +6,7 @@ import (
 )
 
 // queue simulates arrivals at a station whose servers take exponential times, and
-// returns the mean time in the line and how many were there on the average.
+// returns the mean time in the queue, the mean number of jobs there, and the use.
 func queue(seed uint64, rate, mean float64, servers int, seconds float64) (wait, inside, use float64) {
 	s := newSim(seed)
 	st := s.station(servers)
@@ -29,7 +29,7 @@ func queue(seed uint64, rate, mean float64, servers int, seconds float64) (wait,
 	return total / float64(n), area / seconds, st.use()
 }
 
-// erlangC is the chance to wait with c servers that are offered a.
+// erlangC is the probability to wait with c servers and an offered load of a.
 func erlangC(c int, a float64) float64 {
 	sum, term := 0.0, 1.0
 	for k := range c {
@@ -50,7 +50,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// What is known of queues in closed form comes out of the simulation.
+// The simulation agrees with the closed formulas for queues.
 func TestStationsAreQueues(t *testing.T) {
 	t.Parallel()
 	const mean = 0.01

@@ -1,9 +1,8 @@
-// Command script measures what a script costs: a fresh run of an empty one with
-// ten thousand tools bound, a call from Lua to a tool of the same process, and
-// the memory of ten thousand scripts that wait for a slow tool at once. Beside
-// each stands a floor: the same without us. Times are processor time of the
-// whole process, garbage collection included, since the clock on the wall tells
-// more about who else is using the machine.
+// Command script measures what a script costs: a run of an empty script with ten thousand
+// tools bound, a call from Lua to a tool of the same process, and the memory of ten thousand
+// scripts that wait for a slow tool at once. Rows that begin with "floor" are the same
+// without our runner. Times are CPU time of the whole process including garbage collection,
+// because the elapsed time depends on other load on the machine.
 //
 //	go run ./bench/script [-for 1s] [-tools 10000] [-waiting 10000]
 package main
@@ -24,9 +23,9 @@ import (
 
 func main() {
 	var (
-		length  = flag.Duration("for", time.Second, "how much processor time each row is given")
-		tools   = flag.Int("tools", 10_000, "how many tools there are")
-		waiting = flag.Int("waiting", 10_000, "how many scripts wait at once")
+		length  = flag.Duration("for", time.Second, "CPU time to measure each row")
+		tools   = flag.Int("tools", 10_000, "number of tools")
+		waiting = flag.Int("waiting", 10_000, "number of scripts that wait at once")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -39,10 +38,10 @@ func main() {
 
 func report(ctx context.Context, length time.Duration, tools, waiting int) error {
 	box := newToolbox(tools)
-	shelves := shelve(ctx, box)
+	all := newCatalog(ctx, box)
 	few := newToolbox(2)
-	bare, full := newRunner(few), newRunner(shelves)
-	rows := append(starts(bare, full, tools), calls(few, shelves, bare, full)...)
+	bare, full := newRunner(few), newRunner(all)
+	rows := append(starts(bare, full, tools), calls(few, all, bare, full)...)
 	row("what", "CPU", "allocations", "bytes")
 	row("---", "---", "---", "---")
 	for _, r := range rows {
@@ -56,27 +55,27 @@ func report(ctx context.Context, length time.Duration, tools, waiting int) error
 	return wait(ctx, full, box, waiting)
 }
 
-// subject is one row: what is measured, and how many times one run does it.
+// subject is one row: what is measured, and how often one run does it.
 type subject struct {
 	name  string
 	times int
 	run   func(context.Context) error
 }
 
-// starts are fresh runs, from the bare engine to a script that does something.
+// starts are runs of scripts, from the bare engine to a script that calls a tool.
 func starts(bare, full *script.Runner, tools int) []subject {
 	return []subject{
 		{"floor: a Lua state with its own libraries runs `return 1`", 1, bareState},
 		{"empty run, few tools to choose from", 1, runs(bare, "return 1")},
 		{fmt.Sprintf("empty run, %d tools bound", tools), 1, runs(full, "return 1")},
-		{"the same with a source never seen before", 1, runsAnew(full, "return 1")},
+		{"the same with a source that is not compiled yet", 1, runsAnew(full, "return 1")},
 		{"run that prints, maps a list and calls one tool", 1, runs(full, `print(map({1, 2}, tostring)) return mcp.calc.double{n = 1}`)},
-		{"run that touches every module", 1, runs(full, `local names = 0 for name in pairs(_G) do names = names + 1 end return names`)},
+		{"run that reads every global", 1, runs(full, `local names = 0 for name in pairs(_G) do names = names + 1 end return names`)},
 	}
 }
 
-// calls are one call of a tool each.
-func calls(box *toolbox, shelves tool.Source, bare, full *script.Runner) []subject {
+// calls are rows about one call of a tool.
+func calls(box *toolbox, all tool.Source, bare, full *script.Runner) []subject {
 	const loop = `for i = 1, 1000 do mcp.calc.double{n = i} end`
 	made := tool.Call{Ref: tool.Ref{Space: "calc", Name: "double"}, Args: []byte(`{"n":1}`)}
 	called := func(source tool.Source) func(context.Context) error {
@@ -91,7 +90,7 @@ func calls(box *toolbox, shelves tool.Source, bare, full *script.Runner) []subje
 	}
 	return []subject{
 		{"floor: tool called from Go", 1000, called(box)},
-		{"floor: tool called from Go through the catalog", 1000, called(shelves)},
+		{"floor: tool called from Go through the catalog", 1000, called(all)},
 		{"tool called from Lua", 1000, runs(bare, loop)},
 		{"tool called from Lua through the catalog", 1000, runs(full, loop)},
 	}
@@ -117,7 +116,7 @@ func runs(runner *script.Runner, source string) func(context.Context) error {
 	}
 }
 
-// runsAnew gives each run a source of its own, so that none is found compiled.
+// runsAnew gives each run a source of its own, so that each is compiled.
 func runsAnew(runner *script.Runner, source string) func(context.Context) error {
 	count := 0
 	return func(ctx context.Context) error {

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/luanette/luanette/bench/proc"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
@@ -21,8 +21,8 @@ type spent struct {
 	objects, bytes float64
 }
 
-// measure runs a subject for the given processor time in rounds and returns the
-// cheapest round's average: neighbours make a machine slower, never faster.
+// measure runs a subject for that CPU time in rounds and returns the average of the
+// cheapest round, since other load on the machine only adds to the time.
 func measure(ctx context.Context, length time.Duration, run func(context.Context) error) (spent, error) {
 	const rounds = 5
 	var best spent
@@ -42,8 +42,8 @@ func average(ctx context.Context, length time.Duration, run func(context.Context
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start, count := processorTime(), 0
-	for processorTime()-start < length {
+	start, count := proc.Self(), 0
+	for proc.Self()-start < length {
 		for range 10 {
 			if err := errors.Join(run(ctx), ctx.Err()); err != nil {
 				return spent{}, err
@@ -51,7 +51,7 @@ func average(ctx context.Context, length time.Duration, run func(context.Context
 			count++
 		}
 	}
-	took := processorTime() - start
+	took := proc.Self() - start
 	runtime.ReadMemStats(&after)
 	each := func(total uint64) float64 { return float64(total) / float64(count) }
 	return spent{
@@ -61,15 +61,9 @@ func average(ctx context.Context, length time.Duration, run func(context.Context
 	}, nil
 }
 
-func processorTime() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // cannot fail for oneself
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
-// wait has many scripts wait for a slow tool at once and tells what they hold.
+// wait prints the memory of many scripts that wait for a slow tool at once.
 func wait(ctx context.Context, runner *script.Runner, box *toolbox, count int) error {
-	before := weigh()
+	before := measureMemory()
 	errs := make([]error, count)
 	var all sync.WaitGroup
 	for i := range count {
@@ -83,7 +77,7 @@ func wait(ctx context.Context, runner *script.Runner, box *toolbox, count int) e
 		}
 	}
 	grown := resident()
-	after := weigh()
+	after := measureMemory()
 	close(box.released)
 	all.Wait()
 	fmt.Printf("\n%d scripts wait at once: heap %d MiB, stacks %d MiB, resident %d MiB (%d MiB before them); %.1f KiB each\n",
@@ -92,18 +86,17 @@ func wait(ctx context.Context, runner *script.Runner, box *toolbox, count int) e
 	return errors.Join(errs...)
 }
 
-// weight is what the process holds, garbage left out.
-type weight struct{ heap, stacks, resident uint64 }
+// memory is the memory of the process, without garbage.
+type memory struct{ heap, stacks, resident uint64 }
 
-func weigh() weight {
+func measureMemory() memory {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return weight{m.HeapAlloc, m.StackInuse, resident()}
+	return memory{m.HeapAlloc, m.StackInuse, resident()}
 }
 
-// resident is the process's resident memory as the system counts it; 0 where
-// that cannot be told.
+// resident is the resident memory of the process, or 0 where that is unknown.
 func resident() uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 )
 
 // toolbox is a source with many tools: calc.double, which answers at once, slow.wait, which
-// answers when released is closed, and others before them in the alphabet that are never
-// called.
+// answers when released is closed, and tools that are never called and come before them
+// in the list.
 type toolbox struct {
 	infos    []tool.Info
 	answer   tool.Result
@@ -61,8 +61,8 @@ func (b *toolbox) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	}
 }
 
-// shelve puts the tools into a catalog that sets no limits of its own.
-func shelve(ctx context.Context, box *toolbox) *catalog.Catalog {
+// newCatalog returns a catalog of the tools without limits.
+func newCatalog(ctx context.Context, box *toolbox) *catalog.Catalog {
 	c := catalog.New(catalog.Options{
 		Sources: []tool.Source{box},
 		Bus:     event.New(event.BusOptions{}),

@@ -48,7 +48,7 @@ var toolLine = regexp.MustCompile(`^([\w-]+)\(([^)]*)\) (.+)$`)
 func readTool(space, line string, meanings map[string]string) (tool.Info, error) {
 	m := toolLine.FindStringSubmatch(line)
 	if m == nil {
-		return tool.Info{}, fmt.Errorf("%q is no tool", line)
+		return tool.Info{}, fmt.Errorf("%q is not a tool", line)
 	}
 	properties, required := json.RawMessage("{}"), []string{}
 	for _, name := range strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -69,13 +69,13 @@ func readTool(space, line string, meanings map[string]string) (tool.Info, error)
 	return tool.Info{Ref: tool.Ref{Space: space, Name: m[1]}, Description: m[3], Input: input}, nil
 }
 
-// question is what somebody types, with the tools that would do.
+// question is a query of a user, with the tools that answer it.
 type question struct {
 	text string
 	want []string
 }
 
-// questions reads a set: "what somebody types => server.tool server.tool".
+// questions reads a set of lines "query => server.tool server.tool".
 func questions(name string) ([]question, error) {
 	text, err := testdata.ReadFile("testdata/" + name + ".txt")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// TestToolsAreFound holds what make bench-search prints.
+// TestToolsAreFound checks the figures that make bench-search prints.
 func TestToolsAreFound(t *testing.T) {
 	t.Parallel()
 	tools, err := corpus()

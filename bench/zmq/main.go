@@ -1,8 +1,7 @@
-// Command zmq measures what a call of a tool in another process costs over ZeroMQ,
-// side by side with the same call over HTTP. The same source of tools is served by
-// the bridge and by the hub, each in a process of its own, and called through the
-// connection manager, by one caller and by many. Turns alternate, so that what
-// else the machine does meets both alike.
+// Command zmq compares the cost of a tool call over ZeroMQ with the same call over HTTP.
+// hootserver and the hub serve the same tools, each in a process of its own. One or more
+// callers call them through the connection manager. Turns alternate, so that other load on
+// the machine affects both alike.
 //
 //	go run ./bench/zmq [-for 2s] [-turns 3] [-callers 1,16,64] [-bytes 100]
 package main
@@ -24,10 +23,10 @@ import (
 func main() {
 	var (
 		role    = flag.String("role", "", "serve as zmq or http; used by the program itself")
-		length  = flag.Duration("for", 2*time.Second, "how long one turn of a row is measured")
-		turns   = flag.Int("turns", 3, "how many turns each row has; the best counts")
-		callers = flag.String("callers", "1,16,64", "how many calls at a time")
-		bytes   = flag.Int("bytes", 100, "how long the text is that goes there and back")
+		length  = flag.Duration("for", 2*time.Second, "how long to measure each turn")
+		turns   = flag.Int("turns", 3, "number of turns; the best counts")
+		callers = flag.String("callers", "1,16,64", "numbers of concurrent callers")
+		bytes   = flag.Int("bytes", 100, "length of the text that is echoed")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -61,13 +60,13 @@ func run(ctx context.Context, role string, length time.Duration, turns int, call
 	return measure(ctx, counts, turns, length, args)
 }
 
-// echo is the source that both serve.
+// echo is the source of tools that both serve.
 type echo struct{}
 
 func (echo) Tools(context.Context) ([]tool.Info, error) {
 	schema := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`)
-	raw := json.RawMessage(`{"name":"echo","description":"Says it again","inputSchema":` + string(schema) + `,"annotations":{"readOnlyHint":true}}`)
-	return []tool.Info{{Ref: tool.Ref{Name: "echo"}, Description: "Says it again", Input: schema, Hints: tool.Hints{ReadOnly: true}, Raw: raw}}, nil
+	raw := json.RawMessage(`{"name":"echo","description":"Returns its arguments","inputSchema":` + string(schema) + `,"annotations":{"readOnlyHint":true}}`)
+	return []tool.Info{{Ref: tool.Ref{Name: "echo"}, Description: "Returns its arguments", Input: schema, Hints: tool.Hints{ReadOnly: true}, Raw: raw}}, nil
 }
 
 func (echo) Call(_ context.Context, call tool.Call) (tool.Result, error) {

@@ -11,17 +11,18 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/luanette/luanette/bench/proc"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
-// figures are what one turn found out.
+// figures are the results of one turn.
 type figures struct {
 	p50, p99 time.Duration
 	perSec   float64
-	client   time.Duration // processor time of ours a call
-	server   time.Duration // and of the server's
+	client   time.Duration // CPU time per call of this process
+	server   time.Duration // CPU time per call of the server
 }
 
 func measure(ctx context.Context, counts []int, turns int, length time.Duration, args json.RawMessage) error {
@@ -47,7 +48,7 @@ func measure(ctx context.Context, counts []int, turns int, length time.Duration,
 		}
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "callers\tway\tp50\tp99\tcalls/s\tour CPU/call\tits CPU/call\t")
+	fmt.Fprintln(out, "callers\tway\tp50\tp99\tcalls/s\tclient CPU/call\tserver CPU/call\t")
 	for _, callers := range counts {
 		best := map[string]figures{}
 		for range turns {
@@ -82,7 +83,11 @@ func turn(ctx context.Context, manager *upstream.Manager, s *server, callers int
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error
-	ours, its := processor(os.Getpid()), processor(s.cmd.Process.Pid)
+	client := proc.Self()
+	server, err := proc.Of(s.cmd.Process.Pid)
+	if err != nil {
+		return figures{}, err
+	}
 	began := time.Now()
 	var work sync.WaitGroup
 	for range callers {
@@ -98,12 +103,16 @@ func turn(ctx context.Context, manager *upstream.Manager, s *server, callers int
 	if failed != nil || len(all) == 0 {
 		return figures{}, errors.Join(failed, ctx.Err())
 	}
-	ours, its = processor(os.Getpid())-ours, processor(s.cmd.Process.Pid)-its
+	client = proc.Self() - client
+	after, err := proc.Of(s.cmd.Process.Pid)
+	if err != nil {
+		return figures{}, err
+	}
 	slices.Sort(all)
 	n := time.Duration(len(all))
 	return figures{
 		p50: all[len(all)/2], p99: all[len(all)*99/100], perSec: float64(len(all)) / elapsed.Seconds(),
-		client: ours / n, server: its / n,
+		client: client / n, server: after.Sub(server).CPU / n,
 	}, nil
 }
 
@@ -114,7 +123,7 @@ func calls(ctx context.Context, manager *upstream.Manager, space string, args js
 		began := time.Now()
 		result, err := manager.Call(ctx, tool.Call{Ref: tool.Ref{Space: space, Name: "echo"}, Args: args})
 		switch {
-		case ctx.Err() != nil: // the turn is over
+		case ctx.Err() != nil: // the turn has ended
 		case err != nil:
 			return nil, err
 		case len(result.Raw) < len(args):

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func serveHTTP(ctx context.Context) error {
 	return nil
 }
 
-// server is one of the two, running.
+// server is a process that serves the tools over ZeroMQ or HTTP.
 type server struct {
 	role string
 	url  string
@@ -68,24 +67,6 @@ func start(ctx context.Context, role string) (*server, error) {
 }
 
 func (s *server) stop() {
-	_ = s.cmd.Process.Kill() // it has nothing to lose
+	_ = s.cmd.Process.Kill() // it has no state
 	_ = s.cmd.Wait()
-}
-
-// processor is how much processor time a process has used. Linux counts it in
-// hundredths of a second.
-func processor(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	const user, system = 11, 12
-	if len(fields) <= system {
-		return 0
-	}
-	u, _ := strconv.Atoi(fields[user])
-	k, _ := strconv.Atoi(fields[system])
-	return time.Duration(u+k) * 10 * time.Millisecond
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// clientScore is how our client side did in one scenario.
+// clientScore is the result of our client in one scenario.
 type clientScore struct {
 	scenario string
 	passed   bool
@@ -25,9 +25,9 @@ var unsupported = []string{
 	"sep-2640-client-no-prefetch", "sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter",
 }
 
-// judgeClient runs every scenario for clients against the client that the tests
-// of internal/mcp/upstream can be: the connection manager and logins as the server
-// assembles them, with a person who agrees to every login.
+// judgeClient runs every scenario for clients with the test binary of
+// internal/mcp/upstream as the client: the connection manager and logins as the server
+// uses them, with a user who agrees to every login.
 func (s suite) judgeClient(ctx context.Context) ([]clientScore, error) {
 	folder, err := os.MkdirTemp("", "conformance-client")
 	if err != nil {
@@ -73,7 +73,7 @@ func (s suite) command(ctx context.Context, args ...string) *exec.Cmd {
 
 var listed = regexp.MustCompile(`^\s+- (\S+) \[`)
 
-// clientScenarios asks the suite which there are.
+// clientScenarios returns the suite's scenarios for clients.
 func (s suite) clientScenarios(ctx context.Context) ([]string, error) {
 	text, err := s.command(ctx, "list").Output()
 	if err != nil {
@@ -93,7 +93,7 @@ func (s suite) clientScenarios(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// clientReport is the part of the page about our client side.
+// clientReport is the part of the page about our client.
 func clientReport(scores []clientScore) []byte {
 	var b bytes.Buffer
 	passed, auth, missing := 0, 0, []string{}
@@ -108,15 +108,15 @@ func clientReport(scores []clientScore) []byte {
 			missing = append(missing, s.scenario)
 		}
 	}
-	fmt.Fprintf(&b, "\n## Our client side\n\nTowards upstreams the hub is a client. Of the suite's %d scenarios for clients, of every revision and extension, %d pass, %d of them about logging in.", len(scores), passed, auth)
+	fmt.Fprintf(&b, "\n## The client\n\nThe hub is a client of its upstreams. Of the suite's %d scenarios for clients, of every revision and extension, %d pass, %d of them about logging in.", len(scores), passed, auth)
 	if len(missing) > 0 {
-		fmt.Fprintf(&b, " Extensions that it does not have: %s.", strings.Join(missing, ", "))
+		fmt.Fprintf(&b, " Not supported: %s.", strings.Join(missing, ", "))
 	}
 	b.WriteByte('\n')
 	return b.Bytes()
 }
 
-// failedClient is an error when a scenario failed that we mean to pass.
+// failedClient returns an error if a scenario failed that should pass.
 func failedClient(scores []clientScore) error {
 	var failed []error
 	for _, s := range scores {

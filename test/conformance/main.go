@@ -1,9 +1,8 @@
-// Command conformance lets the official MCP conformance suite judge the hub: its
-// own server directly, and, through the hub, a reference server of either era.
-// It writes what came out to docs/conformance.md.
+// Command conformance runs the official MCP conformance suite against the hub: its own
+// server directly, and through the hub a reference server of either era. It writes the
+// results to docs/conformance.md.
 //
-// The suite is a Node program; it is installed with npm into -suite when it is
-// not there.
+// The suite is a Node program; npm installs it into -suite if it is missing.
 package main
 
 import (
@@ -19,9 +18,9 @@ import (
 
 func main() {
 	var (
-		out = flag.String("out", "docs/conformance.md", "where to write the table")
-		dir = flag.String("suite", filepath.Join(".cache", "conformance"), "where the suite is, or is installed")
-		log = flag.Bool("v", false, "log what the servers do")
+		out = flag.String("out", "docs/conformance.md", "file to write the results to")
+		dir = flag.String("suite", filepath.Join(".cache", "conformance"), "folder of the suite")
+		log = flag.Bool("v", false, "log the servers' output")
 	)
 	flag.Parse()
 	level := slog.LevelError
@@ -59,7 +58,7 @@ func run(ctx context.Context, dir, out string, log *slog.Logger) error {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%d passed, %d failed of what is scored\n", got.passed, got.failed)
+			fmt.Printf("%d passed, %d failed of the required checks\n", got.passed, got.failed)
 			scores = append(scores, got)
 		}
 	}
@@ -73,7 +72,7 @@ func run(ctx context.Context, dir, out string, log *slog.Logger) error {
 	return errors.Join(verdict(scores), failedClient(client))
 }
 
-// verdict is an error when our own server failed something that is scored.
+// verdict returns an error if our own server failed a required check.
 func verdict(scores []score) error {
 	var failed []error
 	for _, s := range scores {
@@ -87,8 +86,8 @@ func verdict(scores []score) error {
 	return errors.Join(failed...)
 }
 
-// tasksOf is the score that counts for the tasks extension: our own server's by
-// the revision that has it.
+// tasksOf returns the score of the tasks extension: that of our own server and of the
+// revision that has it.
 func tasksOf(scores []score) (score, bool) {
 	for _, s := range scores {
 		if s.subject.kind == own && s.revision == "2026-07-28" {

@@ -14,14 +14,13 @@ func report(scores []score) []byte {
 
 Made by `+"`make conformance`"+`: the official suite (%s)
 against the hub's own server, against the reference server of the Go SDK, and
-against that same server **through** the hub at `+"`/mcp/{namespace}`"+`, with both eras on
-both sides. Counted are the checks of the scenarios that a revision requires; in
-brackets those of scenarios that are not required yet. The tasks extension is
-counted by itself below; through the hub an upstream's own tasks are not relayed.
+against the same server **through** the hub at `+"`/mcp/{namespace}`"+`, with both eras on
+both sides. The numbers are checks of the scenarios that a revision requires; those of
+scenarios that are not required yet are in parentheses. The tasks extension is counted
+separately below; the hub does not relay tasks of upstreams.
 
-The reference server without the hub stands here for comparison: it serves one
-era at a time. Its legacy form fails 2026-07-28 as it does not speak it; through
-the hub it does.
+The reference server without the hub is included for comparison. It serves one era at a
+time: its legacy form does not support 2026-07-28 and fails it, except through the hub.
 
 `, strings.TrimPrefix(suitePackage, "@modelcontextprotocol/"))
 	table(&b, scores)
@@ -61,20 +60,19 @@ func details(b *bytes.Buffer, s score, all []score) {
 	}
 }
 
-// causes explain what fails only because a server of the older era stands behind
-// the hub.
+// causes explain the failures that are due to an upstream of the sessions era.
 var causes = map[string]string{
-	"sep-2322-elicitation-incomplete": "an older server asks by a request that has no name, so the hub has to make one up; the suite wants the one from the tool's source",
-	"sep-2322-ignore-unexpected-params": "an older server's question has no name, so an answer sent before it is asked cannot be known to belong to it; " +
-		"the hub asks",
-	"sep-2322-multi-round-r2": "the reference server asks an older client only once; its second question comes out as a finished result, and the hub passes that on",
-	"sep-2575-server-rejects-undeclared-capability": "an older server learns capabilities once per session, and the hub's session declares all it relays; " +
-		"the tool looks at the declaration and does not ask. Had it asked, the hub had refused",
-	"sep-2575-missing-capability-http-400": "follows from the one before",
+	"sep-2322-elicitation-incomplete": "a legacy server asks with a request that has no key, so the hub makes one up; the suite expects the key of the tool's source",
+	"sep-2322-ignore-unexpected-params": "a question of a legacy server has no key, so the hub cannot assign an answer that is sent before the question; " +
+		"it asks the client",
+	"sep-2322-multi-round-r2": "the reference server asks a legacy client only once; it returns the second question as a finished result, which the hub passes on",
+	"sep-2575-server-rejects-undeclared-capability": "a legacy server learns the capabilities once per session, and the hub's session declares all that it relays; " +
+		"the tool checks the declaration and does not ask. If it asked, the hub would refuse",
+	"sep-2575-missing-capability-http-400": "follows from the failure before",
 }
 
-// cause is what is known about a failure: our explanation, that it is the same
-// without the hub, or else what the suite said.
+// cause is the cause of a failure: our explanation, that it fails without the hub too, or
+// the message of the suite.
 func cause(s score, f failure, all []score) string {
 	if known, ok := causes[f.check]; ok && s.subject.kind == through && s.subject.era == legacy {
 		return known

@@ -19,7 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
-// subject is a server the suite is pointed at.
+// subject is a server that the suite tests.
 type subject struct {
 	name  string
 	kind  kind
@@ -28,13 +28,13 @@ type subject struct {
 	close func() error
 }
 
-// kind is what stands between the suite and the tools.
+// kind is what the suite connects to.
 type kind int
 
 const (
-	own     kind = iota // the hub; all of it is ours, so nothing may fail
+	own     kind = iota // the hub with its own tools; nothing may fail
 	alone               // the reference server
-	through             // the hub, with the reference server behind it
+	through             // the hub with the reference server as upstream
 )
 
 // Eras of the reference server.
@@ -43,15 +43,15 @@ const (
 	legacy = "legacy"
 )
 
-// The programs that are judged: the fixture on our own server, and the
-// everything-server of the Go SDK.
+// The tested programs: the fixture on our own server, and the everything-server of the Go
+// SDK.
 const (
 	fixture   = "github.com/luanette/luanette/test/conformance/fixture"
 	reference = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
 )
 
-// startAll starts every subject: our own server, the reference as it is, and the
-// reference behind the hub, both in either era.
+// startAll starts every subject: our own server, the reference server, and the hub with
+// the reference server as upstream, both in either era.
 func startAll(ctx context.Context, log *slog.Logger) ([]subject, error) {
 	var all []subject
 	binary, err := build(ctx, fixture)
@@ -80,7 +80,7 @@ func startAll(ctx context.Context, log *slog.Logger) ([]subject, error) {
 	return append(all, behind...), err
 }
 
-// startThrough serves the reference servers behind a hub.
+// startThrough serves the reference servers through a hub.
 func startThrough(upstreams map[string]string, log *slog.Logger) ([]subject, error) {
 	manager := upstream.New(upstream.Options{Log: log, ClientName: "luanette", ClientVersion: "conformance"})
 	for era, url := range upstreams {
@@ -100,7 +100,7 @@ func startThrough(upstreams map[string]string, log *slog.Logger) ([]subject, err
 	}, err
 }
 
-// peers shows a manager's upstreams to the hub.
+// peers adapts a manager's upstreams to the hub.
 type peers struct{ *upstream.Manager }
 
 func (p peers) Peer(namespace string) (hub.Peer, bool) { return p.Manager.Peer(namespace) }
@@ -120,7 +120,7 @@ func listen(address string, h *hub.Hub) (url string, stop func() error, err erro
 	return "http://" + listener.Addr().String(), func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		_ = h.Close(ctx) // what still runs then is called off
+		_ = h.Close(ctx) // ctx ends, which cancels what still runs
 		err := server.Close()
 		<-done
 		return err
@@ -164,7 +164,7 @@ func start(ctx context.Context, s subject, binary string, args ...string) (subje
 	return s, ctx.Err()
 }
 
-// noTools is a hub's own tools when only its upstreams are looked at.
+// noTools is the source of a hub that serves only upstreams.
 type noTools struct{}
 
 func (noTools) Tools(context.Context) ([]tool.Info, error) { return nil, nil }

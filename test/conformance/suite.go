@@ -16,19 +16,19 @@ import (
 	"strings"
 )
 
-// Versions the scores are comparable for.
+// The versions of the suite and of Node.
 const (
 	suitePackage = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 	nodePackage  = "node@22.23.3" // the suite needs Node 22
 )
 
-// revisions are the requirements to be judged by.
+// revisions are the tested revisions of the protocol.
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
 // suite is the installed conformance suite.
 type suite struct{ bin string }
 
-// findSuite installs the suite in dir unless it is there.
+// findSuite installs the suite in dir if it is missing.
 func findSuite(ctx context.Context, dir string) (suite, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -48,16 +48,16 @@ func findSuite(ctx context.Context, dir string) (suite, error) {
 	return s, nil
 }
 
-// score is how one subject did by one revision's requirements.
+// score is the result of one subject for one revision.
 type score struct {
 	subject  subject
 	revision string
-	passed   int // checks of scored scenarios
+	passed   int // checks of required scenarios
 	failed   int
-	warnings []failure // what should be otherwise, but need not
-	failures []failure // of scored scenarios
+	warnings []failure // recommendations that are not met
+	failures []failure // of required scenarios
 
-	extraPassed, extraFailed int // checks of scenarios that do not count, but for tasks
+	extraPassed, extraFailed int // checks of scenarios that are not required, without tasks
 	tasksPassed, tasksFailed int // checks of the tasks extension
 }
 
@@ -91,8 +91,7 @@ var (
 	unscoredLine = regexp.MustCompile(`^\s+[✓✗] (\S+) \(`)
 )
 
-// read takes the counts from what the suite printed, and the reasons from the
-// files it wrote.
+// read reads the counts from the suite's output, and the reasons from its files.
 func (s *score) read(text []byte, results string) error {
 	counts := map[string][2]int{}
 	var unscored []string

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Guards are settings of policy, pins, labels and audit log, all "on" or all "off". The
+// Checks are settings of policy, pins, labels and audit log, all "on" or all "off". The
 // empty key is the default configuration.
-var Guards = map[string]string{
+var Checks = map[string]string{
 	"off": "[audit]\nenabled = false\n",
 	"on": `trust = "pin"
 [[policy]]
