@@ -86,6 +86,9 @@ type limitedConn struct {
 	listener *limitedListener
 }
 
+// NetConn returns the connection itself.
+func (c *limitedConn) NetConn() net.Conn { return c.Conn }
+
 // writePiece is how many bytes the client has to read within the write limit.
 const writePiece = 64 << 10
 

@@ -20,6 +20,9 @@ type Browsers struct {
 	// Hosts are the names of this server in addition to loopback ones when it listens
 	// on loopback.
 	Hosts []string
+	// Proxies are trusted reverse proxies. Requests through them may have any Host, since
+	// it is the proxy that is reached under it.
+	Proxies Proxies
 }
 
 // Served reports whether the request's Host is one of ours.
@@ -28,7 +31,7 @@ func (b Browsers) Served(r *http.Request) bool {
 		return true
 	}
 	name := hostOf(r.Host)
-	return IsLoopback(name) || slices.ContainsFunc(b.Hosts, func(allowed string) bool {
+	return IsLoopback(name) || b.Proxies.Trusts(r) && Forwarded(r) != "" || slices.ContainsFunc(b.Hosts, func(allowed string) bool {
 		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, r.Host)
 	})
 }
@@ -48,12 +51,30 @@ func (b Browsers) Allowed(r *http.Request, origin string) bool {
 // Refusal returns why a request must be refused, or nil: its Host is not one of ours,
 // or it comes from a page that may not use this server.
 func (b Browsers) Refusal(r *http.Request) error {
-	origin := r.Header.Get("Origin")
-	if b.Served(r) && (origin == "" || b.Allowed(r, origin)) {
-		return nil
+	_, err := b.Origin(r)
+	return err
+}
+
+// Origin returns the origin of the page that made a browser send the request; empty if
+// none did. It is an error if the request must be refused.
+func (b Browsers) Origin(r *http.Request) (string, error) {
+	if !b.Served(r) {
+		return "", fault.New(fault.Denied, "the Host %q is not this server", r.Host).
+			WithHint("use the address on which it listens, such as localhost; behind a reverse proxy, name the proxy in trusted_proxies")
 	}
-	return fault.New(fault.Denied, "requests for %q from %q are refused", r.Host, origin).
-		WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
+	sent := r.Header["Origin"]
+	switch {
+	case len(sent) == 0:
+		return "", nil
+	case len(sent) > 1:
+		return "", fault.New(fault.Denied, "the request has %d Origin headers", len(sent)).WithHint("send one or none")
+	case sent[0] == "":
+		return "", fault.New(fault.Denied, "the Origin header is empty").WithHint("leave it out, or send the page's origin")
+	case !b.Allowed(r, sent[0]):
+		return "", fault.New(fault.Denied, "the Origin %q is not allowed", sent[0]).
+			WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
+	}
+	return sent[0], nil
 }
 
 // isLocal reports whether an address can be reached from this machine only.

@@ -101,3 +101,7 @@ func (m *Members) skip(i int) (int, error) {
 
 // Name returns the decoded key.
 func (m *Members) Name() []byte { return Unquote(m.Key) }
+
+// Span returns where the member is in the object: from its key's quote to the end of
+// its value.
+func (m *Members) Span() (start, end int) { return m.start, m.end }

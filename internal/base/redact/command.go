@@ -95,3 +95,31 @@ func quoted(word string) string {
 	}
 	return word
 }
+
+// Text hides what looks secret in a line of text: the values of settings with secret
+// names, credentials in URLs, and words that look like keys.
+func Text(line string) string {
+	line = assignment.ReplaceAllStringFunc(line, func(found string) string {
+		m := assignment.FindStringSubmatch(found)
+		if !Secret(m[1]) || strings.HasSuffix(m[2], ": ") && plainWord.MatchString(m[3]) {
+			return found // "API_TOKEN: not set" is a sentence
+		}
+		return m[1] + m[2] + Hidden
+	})
+	return wordOf.ReplaceAllStringFunc(line, func(found string) string {
+		if u, err := url.Parse(found); err == nil && u.Scheme != "" && u.Host != "" && (u.User != nil || u.RawQuery != "") {
+			return address(u)
+		}
+		if looksLikeKey(found) {
+			return Hidden
+		}
+		return found
+	})
+}
+
+var (
+	// assignment matches "name=value", "name: value" and their JSON form.
+	assignment = regexp.MustCompile(`([A-Za-z][\w.-]*)("?\s*[=:]\s*"?(?:(?i:bearer|basic)\s+)?)([^\s"',;&]+)`)
+	plainWord  = regexp.MustCompile(`^[A-Za-z]{1,15}\.?$`)
+	wordOf     = regexp.MustCompile(`[^\s"'(),;<>]+`)
+)

@@ -36,3 +36,22 @@ func TestCommand(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 }
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"listening on port 3000":                        "listening on port 3000",
+		"GITHUB_TOKEN: not set":                         "GITHUB_TOKEN: not set",
+		"GITHUB_TOKEN=abc is wrong":                     "GITHUB_TOKEN=[redacted] is wrong",
+		`{"apiKey": "k1","mode":"fast"}`:                `{"apiKey": "[redacted]","mode":"fast"}`,
+		"Authorization: Bearer abc1":                    "Authorization: Bearer [redacted]",
+		"cannot reach https://u:p@h.example/x?key=1":    "cannot reach https://u:xxxxx@h.example/x?…",
+		"see https://h.example/x":                       "see https://h.example/x",
+		"bad key sk-0123456789abcdef.":                  "bad key [redacted]",
+		"Error: Cannot find module '/a/b/c-d/index.js'": "Error: Cannot find module '/a/b/c-d/index.js'",
+	} {
+		if got := Text(line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}

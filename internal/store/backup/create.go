@@ -122,7 +122,7 @@ const (
 // temporary files, compiled scripts, and cached tool lists of upstreams.
 func isTemporary(name string, isFolder bool) bool {
 	if isFolder {
-		return slices.Contains([]string{"temp", "tmp", "upstreams", "cache", "cas/unfinished"}, name)
+		return slices.Contains([]string{"temp", "tmp", "upstreams", "cache", "cas/unfinished", Folder}, name)
 	}
 	return strings.HasSuffix(name, ".lock")
 }

@@ -65,7 +65,11 @@ func (d *Dir) Put(ctx context.Context, r io.Reader) (_ Ref, _ int64, err error) 
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	ref, size, err := d.fill(f, ctxReader{ctx, r})
+	source := &sourceReader{r: ctxReader{ctx, r}}
+	ref, size, err := d.fill(f, source)
+	if source.err != nil {
+		return Ref{}, 0, source.err
+	}
 	if err != nil {
 		return Ref{}, 0, fmt.Errorf("store content: %w", err)
 	}
@@ -73,6 +77,21 @@ func (d *Dir) Put(ctx context.Context, r io.Reader) (_ Ref, _ int64, err error) 
 		return Ref{}, 0, fmt.Errorf("store content %s: %w", ref.Short(), err)
 	}
 	return ref, size, nil
+}
+
+// sourceReader remembers why the source of a content ended early. That is an error of
+// whoever produces the content, who words it; storing did not fail.
+type sourceReader struct {
+	r   io.Reader
+	err error
+}
+
+func (s *sourceReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
 // fill copies r to f and computes its hash.

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -152,5 +154,14 @@ func BenchmarkPut(b *testing.B) {
 		if _, _, err := d.Put(b.Context(), bytes.NewReader(content)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestAnErrorOfTheSourceIsReturnedAsItIs(t *testing.T) {
+	t.Parallel()
+	d := openDir(t, t.TempDir(), cas.DirOptions{})
+	cause := fault.New(fault.Limit, "the music lasts 180000 seconds")
+	if _, _, err := d.Put(t.Context(), io.MultiReader(strings.NewReader("begin"), iotest.ErrReader(cause))); err == nil || err.Error() != cause.Error() {
+		t.Errorf("got %v, want %v", err, cause)
 	}
 }

@@ -56,6 +56,8 @@ type DB struct {
 	faults  bool
 	closed  atomic.Bool
 	sets    sync.Map // files of the migrated sets, by name
+
+	unwritable atomic.Bool // a write failed because of the disk, and CheckWritable found no space since
 }
 
 // Open opens the database that url names: "sqlite:PATH", a file that is created with
@@ -139,8 +141,11 @@ func (d *DB) Write(ctx context.Context, f func(tx *Tx) error) error {
 		return err
 	})
 	if err != nil {
-		return d.dialect.explain(err)
+		err = d.dialect.explain(err)
+		d.noteWrite(err)
+		return err
 	}
+	d.noteWrite(nil)
 	d.broker.publish(notes...)
 	return nil
 }

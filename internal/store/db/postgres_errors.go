@@ -85,7 +85,7 @@ func (p *postgres) explain(err error) error {
 		return fault.Wrap(fault.InvalidParams, err, "text that Postgres cannot store").
 			WithHint("remove zero bytes and invalid UTF-8")
 	case "53100":
-		return fault.Wrap(fault.Unavailable, err, "the disk of the database is full").
+		return fault.Wrap(fault.Unavailable, unwritable{err}, "the disk of the database is full").
 			WithHint("free disk space at %s, then try again", p.where)
 	case "XX001", "XX002":
 		return fault.Wrap(fault.Internal, err, "the database is damaged").

@@ -55,6 +55,9 @@ func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers 
 	if readers, err = s.pool(ctx, o.Readers, o, "_query_only=1"); err != nil {
 		return nil, readers, s.cannotOpen(err)
 	}
+	if err := s.damaged(readSchema(ctx, readers), fault.Config); err != nil {
+		return nil, readers, err
+	}
 	s.writers = writers
 	return newGroupWriter(writers, s), readers, nil
 }
@@ -93,6 +96,9 @@ func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string)
 }
 
 func (s *sqliteFile) cannotOpen(err error) error {
+	if err := s.damaged(err, fault.Config); err != nil {
+		return err
+	}
 	return fault.Wrap(fault.Config, err, "open database sqlite:%s", s.path).
 		WithHint("give a writable path, to a new file or to one that Luanette created")
 }
@@ -115,11 +121,16 @@ func (s *sqliteFile) explain(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "the database is busy").
 			WithHint("another program holds %s; try again when it is done", s.path)
 	case sqlite3.SQLITE_FULL:
-		return fault.Wrap(fault.Unavailable, err, "the disk is full").
+		return fault.Wrap(fault.Unavailable, unwritable{err}, "the disk is full").
 			WithHint("free space on the disk of %s, then try again", s.path)
+	case sqlite3.SQLITE_READONLY:
+		return fault.Wrap(fault.Unavailable, unwritable{err}, "the database is read-only").
+			WithHint("make %s and its folder writable for the user of the server", s.path)
+	case sqlite3.SQLITE_IOERR:
+		return fault.Wrap(fault.Unavailable, unwritable{err}, "the disk of the database fails").
+			WithHint("check the disk of %s, and the quota of its user", s.path)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return fault.Wrap(fault.Internal, err, "the database is damaged").
-			WithHint("restore %s from a backup", s.path)
+		return s.damaged(err, fault.Internal)
 	}
 	return err
 }
