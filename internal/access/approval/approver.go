@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -44,10 +45,13 @@ func (j *approver) add(a Approval) {
 	switch {
 	case a.State == Allowed: // the whole plan as it was shown
 		for _, p := range a.Plan {
-			j.allowed[p.Digest]++
+			for digest := range strings.FieldsSeq(p.Digest) {
+				j.allowed[digest]++
+			}
 		}
 	case a.State == Denied && len(a.Plan) > 0: // the effect that was asked about
-		j.denied[a.Plan[0].Digest]++
+		first, _, _ := strings.Cut(a.Plan[0].Digest, " ")
+		j.denied[first]++
 	}
 }
 

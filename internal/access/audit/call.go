@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,7 +18,33 @@ func (l *Log) RecordCalls() tool.Step {
 	if l == nil {
 		return tool.Step{Name: "audit"}
 	}
-	return tool.Step{Name: "audit", After: l.recordCall}
+	return tool.Step{Name: "audit", Before: l.admit, After: l.recordCall}
+}
+
+// admit refuses calls that cannot be recorded: while entries cannot be written, those of
+// tools that may change something, and all once the queue is full, since callers would
+// wait for the disk.
+func (l *Log) admit(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	full, err := l.failing()
+	harmless := i.Info.Hints.ReadOnly || i.Info.Ref == l.options.Relay
+	if err == nil || l.options.Continue || harmless && !full {
+		return ctx, nil
+	}
+	refusal := fault.Wrap(fault.Unavailable, err, "%s is not called, because the audit log cannot be written", i.Info.Ref).
+		WithHint("%s", cmp.Or(fault.HintOf(err), "see the log of the server; audit.on_failure chooses what happens to calls"))
+	if !full {
+		i.Denied, i.Rule, i.Err = true, "audit", refusal
+		l.recordCall(ctx, i)
+	}
+	return ctx, refusal
+}
+
+// failing returns why entries cannot be written, or nil, and whether at the same moment no
+// more are accepted without waiting.
+func (l *Log) failing() (full bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.accepted-l.settled >= l.options.Queue, l.failure
 }
 
 func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {

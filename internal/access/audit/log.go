@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -21,8 +22,12 @@ type Options struct {
 	Node  string        // whose chain this process appends to; "" is "local"
 	Keep  time.Duration // how long entries are stored; 0 is forever
 	Queue int           // how many entries may be unwritten before callers wait; 0 is 8192
-	Clock clock.Clock   // nil is the machine's
-	Log   *slog.Logger  // nil discards
+	// Continue lets calls of tools that may change something go on while entries cannot
+	// be written, until the queue is full.
+	Continue bool
+	Relay    tool.Ref     // a tool that only calls others, which are checked themselves
+	Clock    clock.Clock  // nil is the machine's
+	Log      *slog.Logger // nil discards
 }
 
 // Log records entries. It is safe for concurrent use. Close it when done.
@@ -38,8 +43,9 @@ type Log struct {
 	spare    []Draft // empty; becomes pending next
 	blocked  int     // callers that wait because the queue is full
 	closed   bool
-	accepted int // all entries so far
-	settled  int // of them, those written or given up
+	accepted int   // all entries so far
+	settled  int   // of them, those written or given up
+	failure  error // why the last attempt to write failed; nil after one that succeeded
 }
 
 // Open opens the store and starts the goroutine that writes.
@@ -188,6 +194,7 @@ func (l *Log) persist(ctx context.Context, batch []Draft) {
 	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
 	for try := 1; ; try++ {
 		err := l.add(ctx, l.options.Node, batch)
+		l.setFailure(err)
 		if err == nil {
 			return
 		}
@@ -198,6 +205,12 @@ func (l *Log) persist(ctx context.Context, batch []Draft) {
 		l.options.Log.WarnContext(ctx, "audit entries not written", "entries", len(batch), "error", err)
 		_ = l.options.Clock.Sleep(ctx, wait.Delay(try)) // ctx never ends
 	}
+}
+
+func (l *Log) setFailure(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failure = err
 }
 
 func (l *Log) isClosed() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
@@ -54,7 +55,7 @@ func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
 		for _, r := range rows[:n] {
 			args = append(args, r.node, r.seq, r.at, r.who, r.name, r.subject, r.decision, r.entry)
 		}
-		result, err := tx.Exec(ctx, inserts[n], args...)
+		result, err := tx.Exec(ctx, inserts()[n], args...)
 		if err != nil {
 			return err
 		}
@@ -71,23 +72,25 @@ func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
 	return nil
 }
 
-// inserts are the statements of insertRows, by the number of rows.
-var inserts = func() map[int]string {
+// inserts are the statements of insertRows, by the number of rows. They are made when they
+// are first needed, since that takes as long as some commands.
+var inserts = sync.OnceValue(func() map[int]string {
 	all := map[int]string{}
 	for n := 1; n <= maxRows; n *= 2 {
-		text := `INSERT INTO audit_log (` + rowColumns + `) VALUES `
+		var text strings.Builder
+		text.WriteString(`INSERT INTO audit_log (` + rowColumns + `) VALUES `)
 		for i := range 8 * n {
 			switch {
 			case i == 0:
-				text += `(`
+				text.WriteString(`(`)
 			case i%8 == 0:
-				text += `), (`
+				text.WriteString(`), (`)
 			default:
-				text += `, `
+				text.WriteString(`, `)
 			}
-			text += "$" + strconv.Itoa(i+1)
+			text.WriteString("$" + strconv.Itoa(i+1))
 		}
-		all[n] = text + `) ON CONFLICT DO NOTHING`
+		all[n] = text.String() + `) ON CONFLICT DO NOTHING`
 	}
 	return all
-}()
+})

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Keys     *apikey.Store
 	Tokens   Tokens            // verifies tokens of other issuers; nil: only our own keys are accepted
-	Browsers netguard.Browsers // the browser origins that may log in
+	Browsers netguard.Browsers // the browser origins that may log in, and the trusted proxies
 	// OnLogin is called for logins, allowed or not, and for logouts.
 	OnLogin func(ctx context.Context, action, from string, allowed bool)
 	Log     *slog.Logger
@@ -40,13 +40,14 @@ type Tokens interface {
 // Authenticator checks who makes a request and what they may do. It is safe for
 // concurrent use. Close it when done.
 type Authenticator struct {
-	options  Options
-	failures failures
-	rates    queue.RateLimiter
-	unwatch  func()
-	watching context.Context
-	stop     context.CancelFunc
-	work     sync.WaitGroup
+	options   Options
+	refusals  failures // all that are refused, to limit the log
+	wrongKeys failures // of logins
+	rates     queue.RateLimiter
+	unwatch   func()
+	watching  context.Context
+	stop      context.CancelFunc
+	work      sync.WaitGroup
 
 	mu      sync.Mutex
 	running map[*access]struct{} // requests whose caller's key or session may end
@@ -96,6 +97,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, err := a.identify(r)
+	if a.refuseKeyless(w, r, err) {
+		return
+	}
 	if err == nil && route.Scope != "" {
 		err = c.authorize(r, route.Scope)
 	}

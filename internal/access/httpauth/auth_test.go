@@ -3,6 +3,7 @@ package httpauth_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -278,8 +279,8 @@ func TestLogin(t *testing.T) {
 func TestWrongKeysAreRateLimited(t *testing.T) {
 	t.Parallel()
 	y := opened(t, httpauth.Options{}, fixed("web", scoped(principal.Chat)))
-	for range 200 { // a minute may end meanwhile, and counting begins anew
-		answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"guess"}`)
+	for n := range 200 { // a minute may end meanwhile, and counting begins anew
+		answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", fmt.Sprintf(`{"key":"guess %d"}`, n))
 		if answer.StatusCode == 429 {
 			if answer.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
@@ -288,6 +289,29 @@ func TestWrongKeysAreRateLimited(t *testing.T) {
 		}
 	}
 	t.Error("wrong keys are never refused with 429")
+}
+
+// TestOneWrongKeyBlocksOnlyItself checks that a program that repeats one wrong key, at the
+// login or elsewhere, does not keep others at its address from logging in.
+func TestOneWrongKeyBlocksOnlyItself(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{}, fixed("web", scoped(principal.Chat)))
+	for range 50 {
+		y.ask(t, http.MethodGet, "/chat", "", "Authorization", "Bearer stale")
+	}
+	blocked := false
+	for range 200 {
+		answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"stale"}`)
+		if blocked = answer.StatusCode == 429; blocked {
+			break
+		}
+	}
+	if !blocked {
+		t.Error("one wrong key is never refused with 429")
+	}
+	if answer, body := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`); answer.StatusCode != 200 {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
 }
 
 // stream opens one and returns its lines.

@@ -30,13 +30,13 @@ func (a *Authenticator) identify(r *http.Request) (*access, error) {
 		return c, nil
 	}
 	required, err := a.KeyRequired(r.Context())
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case !required && isLocal(r):
-		return &access{who: principal.Local()}, nil
 	}
-	return nil, errNoCredentials
+	if required {
+		return nil, errNoCredentials
+	}
+	return local(r)
 }
 
 var errNoCredentials = fault.New(fault.NeedsAuth, "Authorization header with Bearer token required").

@@ -78,20 +78,22 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if after, stop := a.failures.blocked(remote(r), time.Now()); stop {
-		return principal.Exceeded{What: "wrong keys", Of: "the address " + remote(r), Most: failuresAllowed, Per: "minute", After: after}.Fault()
+	from, id := source(a.remote(r)), keyID(body.Key)
+	if after, stop := a.wrongKeys.blocked(from, id, time.Now()); stop {
+		return principal.Exceeded{What: "wrong keys", Of: "the address " + from, Most: failuresAllowed, Per: "minute", After: after}.Fault()
 	}
 	cookie, who, err := a.options.Keys.BeginSession(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
-			a.options.OnLogin(r.Context(), "login", remote(r), false)
+			a.wrongKeys.add(from, id, time.Now())
+			a.options.OnLogin(r.Context(), "login", a.remote(r), false)
 			a.reject(w, r, "", err)
 			return nil
 		}
 		return err
 	}
-	a.options.OnLogin(principal.With(r.Context(), who), "login", remote(r), true)
-	http.SetCookie(w, sessionCookie(r, cookie, who.Expires))
+	a.options.OnLogin(principal.With(r.Context(), who), "login", a.remote(r), true)
+	http.SetCookie(w, a.sessionCookie(r, cookie, who.Expires))
 	m := meOf(who, false)
 	m.CSRF = apikey.CSRF(cookie)
 	writeJSON(w, http.StatusOK, m)
@@ -99,10 +101,10 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 }
 
 // sessionCookie is the cookie of a session; an empty value deletes it.
-func sessionCookie(r *http.Request, value string, expires time.Time) *http.Cookie {
+func (a *Authenticator) sessionCookie(r *http.Request, value string, expires time.Time) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName, Value: value, Path: "/", Expires: expires,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.options.Browsers.Proxies.Secure(r),
 	}
 	if value == "" {
 		c.MaxAge = -1
@@ -123,11 +125,11 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if known {
-			a.options.OnLogin(principal.With(r.Context(), who), "logout", remote(r), true)
+			a.options.OnLogin(principal.With(r.Context(), who), "logout", a.remote(r), true)
 		}
 		a.cancelSession(cookie.Value)
 	}
-	http.SetCookie(w, sessionCookie(r, "", time.Unix(1, 0)))
+	http.SetCookie(w, a.sessionCookie(r, "", time.Unix(1, 0)))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -3,11 +3,8 @@ package httpauth
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
@@ -17,8 +14,8 @@ import (
 // reject refuses a request to a route that needs a scope, and logs it.
 func (a *Authenticator) reject(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
 	if code := fault.CodeOf(err); code == fault.NeedsAuth || code == fault.Denied {
-		if a.failures.note(remote(r), time.Now()) {
-			a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", remote(r), "error", err)
+		if a.countRefusal(r) {
+			a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", a.remote(r), "error", err)
 		}
 		a.challenge(w, r, scope, err)
 	}
@@ -114,50 +111,4 @@ func refuse(w http.ResponseWriter, status int, err error) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	httpjson.JSON(w, status, body)
-}
-
-// remote is the address a request comes from.
-func remote(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// failures counts refused requests by address and minute.
-type failures struct {
-	mu     sync.Mutex
-	minute time.Time
-	counts map[string]int
-}
-
-const (
-	failuresLogged  = 20 // refusals of one address in a minute that are logged
-	failuresAllowed = 20 // wrong keys that one address may log in with in a minute
-	failuresTracked = 10_000
-)
-
-// note counts a refusal and reports whether to log it.
-func (f *failures) note(from string, now time.Time) bool { return f.count(from, now) <= failuresLogged }
-
-func (f *failures) count(from string, now time.Time) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now = now.Truncate(time.Minute); !now.Equal(f.minute) || len(f.counts) > failuresTracked {
-		f.minute, f.counts = now, map[string]int{}
-	}
-	f.counts[from]++
-	return f.counts[from]
-}
-
-// blocked reports whether an address was refused too often, and when it may try again.
-func (f *failures) blocked(from string, now time.Time) (time.Duration, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	minute := now.Truncate(time.Minute)
-	if !minute.Equal(f.minute) || f.counts[from] < failuresAllowed {
-		return 0, false
-	}
-	return minute.Add(time.Minute).Sub(now), true
 }

@@ -50,8 +50,12 @@ func New(issuers []Issuer, client *http.Client) *Server {
 	return &Server{issuers: issuers, client: &caching, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*keyRequest{}}
 }
 
-// leeway is how far an issuer's clock may be behind ours.
-const leeway = 30 * time.Second
+// leeway is how far an issuer's clock may be behind ours, and ahead how far it may be
+// ahead.
+const (
+	leeway = 30 * time.Second
+	ahead  = 5 * time.Minute
+)
 
 // Principal returns the principal of a request's token. The error is fault.NeedsAuth
 // if the token is not valid, and fault.Unavailable if that cannot be checked.

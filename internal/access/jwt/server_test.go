@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,10 @@ func TestTokens(t *testing.T) {
 		"a longer audience":          m.Token(t, hub+"/", nil),
 		"expired":                    m.Token(t, hub, oauthtest.Claims{"exp": in(-time.Hour)}),
 		"no expiry":                  m.Token(t, hub, oauthtest.Claims{"exp": nil}),
+		"an expiry as text":          m.Token(t, hub, oauthtest.Claims{"exp": strconv.FormatInt(in(time.Hour), 10)}),
+		"a begin as text":            m.Token(t, hub, oauthtest.Claims{"nbf": strconv.FormatInt(in(-time.Hour), 10)}),
+		"issued in the future":       m.Token(t, hub, oauthtest.Claims{"iat": in(time.Hour)}),
+		"issued at a text":           m.Token(t, hub, oauthtest.Claims{"iat": strconv.FormatInt(in(-time.Hour), 10)}),
 		"not yet":                    m.Token(t, hub, oauthtest.Claims{"nbf": in(time.Hour)}),
 		"no signature":               m.Forged(t, "none", hub, nil),
 		"None":                       m.Forged(t, "None", hub, nil),

@@ -50,6 +50,9 @@ func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, err
 	if good.Claims(&claims) != nil {
 		return nil, fault.New(fault.NeedsAuth, "the token's claims cannot be read")
 	}
+	if err := issuer.checkTimes(good); err != nil {
+		return nil, err
+	}
 	if good.Subject == "" {
 		return nil, fault.New(fault.NeedsAuth, "the token has no subject")
 	}
@@ -58,6 +61,26 @@ func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, err
 		Scopes: issuer.scopes(append(strings.Fields(claims.Scope), claimValues(claims.Scp)...)),
 		Extra:  map[string]any{aboutName: cmp.Or(claims.Name, good.Subject), aboutUser: good.Subject, aboutOrg: issuer.Org},
 	}, nil
+}
+
+// checkTimes refuses what the library accepts: times that are not numbers (RFC 7519), and
+// a token that was issued in the future.
+func (i Issuer) checkTimes(token *oidc.IDToken) error {
+	var times struct {
+		Expires   *float64 `json:"exp"`
+		NotBefore *float64 `json:"nbf"`
+		Issued    *float64 `json:"iat"`
+	}
+	what := ""
+	switch {
+	case token.Claims(&times) != nil || times.Expires == nil:
+		what = "has a time that is not a number"
+	case times.Issued != nil && token.IssuedAt.After(time.Now().Add(ahead)):
+		what = "was issued in the future"
+	default:
+		return nil
+	}
+	return fault.New(fault.NeedsAuth, "the token %s", what).WithHint("get a new token from %s, and check the clocks of both machines", i.URL)
 }
 
 // refusal returns why a token is not valid, without anything of the token.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
@@ -213,7 +214,7 @@ func (f *fetcher) probe(ctx context.Context, s Server) (status int, c Challenge,
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	response, err := f.client.Do(request)
 	if err != nil {
-		return 0, c, fault.Wrap(fault.Unavailable, errors.Unwrap(err), "reach upstream %s", s.Name)
+		return 0, c, fault.Wrap(fault.Unavailable, errors.Unwrap(err), "reach upstream %s", s.Name).WithHint("%s", certpool.Hint(err))
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 )
@@ -41,6 +42,10 @@ func (l *Logins) fetcher(s Server) (*fetcher, error) {
 	if err != nil || home.Host == "" {
 		return nil, fault.New(fault.InvalidParams, "upstream %s has no URL, so it has no login", s.Name)
 	}
+	tlsConfig, err := certpool.Config(l.options.CAFile, s.CAFile)
+	if err != nil {
+		return nil, err
+	}
 	f := &fetcher{home: home, trusted: s.Trusted, allowed: l.options.AllowedHosts}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: f.control}
 	free := &net.Dialer{Timeout: 5 * time.Second}
@@ -57,6 +62,7 @@ func (l *Logins) fetcher(s Server) (*fetcher, error) {
 				}
 				return dialer.DialContext(ctx, network, address)
 			},
+			TLSClientConfig:        tlsConfig,
 			ForceAttemptHTTP2:      true,
 			DisableKeepAlives:      true,
 			TLSHandshakeTimeout:    5 * time.Second,
@@ -158,6 +164,9 @@ func (f *fetcher) do(request *http.Request) (status int, body []byte, err error)
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err // the outer error quotes the URL, which may contain secrets
+		}
+		if hint := certpool.Hint(err); hint != "" {
+			return 0, nil, fault.Wrap(fault.Unavailable, err, "ask %s", request.URL.Host).WithHint("%s", hint)
 		}
 		return 0, nil, fmt.Errorf("ask %s: %w", request.URL.Host, err)
 	}

@@ -27,6 +27,7 @@ type Server struct {
 	Name     string // the name of the upstream
 	URL      string // the resource of its tokens
 	Trusted  bool   // configured by the owner, not by a model or a script
+	CAFile   string // a PEM file with more certificate authorities; may be empty
 	Settings Settings
 }
 
@@ -63,6 +64,8 @@ type Options struct {
 	// AllowedHosts are names and addresses outside the public internet that
 	// authorization servers may have.
 	AllowedHosts []string
+	// CAFile is a PEM file with more certificate authorities for all servers; may be empty.
+	CAFile string
 	// ClientName is the name that people see when they confirm a login; "Luanette"
 	// when empty.
 	ClientName string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/base/certpool/certpooltest"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -80,6 +81,22 @@ func (r *rig) blameless(t *testing.T) {
 	t.Helper()
 	if mistakes := r.Mistakes(); len(mistakes) > 0 {
 		t.Errorf("mistakes: %v", mistakes)
+	}
+}
+
+// Logins reach servers of a private authority with the file of the server.
+func TestLoginWithAPrivateAuthority(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	file, certificate := certpooltest.New(t)
+	site := oauthtest.NewTLS(t, http.NotFoundHandler(), certificate)
+	server := oauth.Server{Name: "test", URL: site.URL(), Trusted: true}
+	if _, err := r.logins.Begin(t.Context(), server, redirect); err == nil || !strings.Contains(fault.HintOf(err), "ca_file") {
+		t.Errorf("without: %v, hint %q", err, fault.HintOf(err))
+	}
+	server.CAFile = file
+	if _, err := r.logins.Begin(t.Context(), server, redirect); err != nil || len(site.Mistakes()) > 0 {
+		t.Errorf("with: %v, mistakes %v", err, site.Mistakes())
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // is the upstream's name of a tool that was not listed yet, which may be called by an
 // alias.
 func (g *Guard) CheckCalls(original func(context.Context, tool.Ref) (string, error)) tool.Step {
-	return tool.Step{Name: "pins", Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	return tool.Step{Name: "pins", ChecksOnly: true, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 		ref := i.Call.Ref
 		switch {
 		case ref.Space == "":

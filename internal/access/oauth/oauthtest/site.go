@@ -5,6 +5,7 @@ package oauthtest
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,19 @@ type grant struct {
 }
 
 // New starts a site that is closed with the test.
-func New(t testing.TB, inner http.Handler) *Site {
+func New(t testing.TB, inner http.Handler) *Site { return start(t, inner, httptest.NewServer) }
+
+// NewTLS starts a site whose servers use https with a certificate.
+func NewTLS(t testing.TB, inner http.Handler, certificate tls.Certificate) *Site {
+	return start(t, inner, func(handler http.Handler) *httptest.Server {
+		server := httptest.NewUnstartedServer(handler)
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		server.StartTLS()
+		return server
+	})
+}
+
+func start(t testing.TB, inner http.Handler, serve func(http.Handler) *httptest.Server) *Site {
 	s := &Site{
 		Inner: inner, ExpiresIn: 3600,
 		clients: map[string][]string{}, codes: map[string]request{}, access: map[string]grant{}, refresh: map[string]grant{},
@@ -64,11 +77,11 @@ func New(t testing.TB, inner http.Handler) *Site {
 	issuer.HandleFunc("GET /authorize", s.authorize)
 	issuer.HandleFunc("POST /token", s.token)
 	issuer.HandleFunc("POST /device", s.device)
-	s.Issuer = httptest.NewServer(issuer)
+	s.Issuer = serve(issuer)
 	resource := http.NewServeMux()
 	resource.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", s.protected)
 	resource.HandleFunc("/mcp", s.guard)
-	s.Resource = httptest.NewServer(resource)
+	s.Resource = serve(resource)
 	t.Cleanup(func() {
 		s.Resource.Close()
 		s.Issuer.Close()
