@@ -4,6 +4,7 @@
 package phrase
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -66,6 +67,8 @@ func duration(number json.Number) string {
 var templates = map[string]Line{
 	"upstream.connecting":      {Neutral, "{upstream}: connecting to {target}"},
 	"upstream.connected":       {Good, "{upstream}: connected, {tool_count} tools"},
+	"upstream.slow_start":      {Bad, "{upstream}: still starting after {seconds} s: {last_line}"},
+	"upstream.failed":          {Bad, "{upstream}: did not start {attempt} times in a row, next attempt in {delay_ms}: {error}"},
 	"upstream.reconnecting":    {Bad, "{upstream}: disconnected, attempt {attempt} in {delay_ms}: {error}"},
 	"upstream.needs_auth":      {Bad, "{upstream}: login required: {error}"},
 	"upstream.asleep":          {Neutral, "{upstream}: not started, connects on the first call"},
@@ -86,7 +89,6 @@ var templates = map[string]Line{
 	"node.gone":                {Bad, "node {name}: unreachable"},
 	"script.published":         {Good, "script {name}: published"},
 	"script.invalidate":        {Neutral, "script {hash}: replaced"},
-	"artifact.created":         {Neutral, "artifact {name}: created"},
 	"key.created":              {Neutral, "key {name}: created"},
 	"key.revoked":              {Neutral, "key {name}: revoked"},
 	"chat.turn_started":        {Neutral, "chat of {person}{user}: message received"},
@@ -96,7 +98,10 @@ var templates = map[string]Line{
 var functions = map[string]func(fields) Line{
 	"tool.call_ended": callEnded,
 	"tool.flagged":    flagged,
-	"job.progress":    func(f fields) Line { return Line{Neutral, job(f) + ": " + percent(f) + " " + f.text("message")} },
+	"artifact.created": func(f fields) Line {
+		return Line{Neutral, "artifact " + cmp.Or(f.text("name"), strings.TrimPrefix(f.text("artifact_id"), "artifact_")) + ": created"}
+	},
+	"job.progress": func(f fields) Line { return Line{Neutral, job(f) + ": " + percent(f) + " " + f.text("message")} },
 	"job.paused": func(f fields) Line {
 		return Line{Bad, job(f) + ": waiting for approval of " + f.text("subject")}
 	},

@@ -24,6 +24,8 @@ func TestOf(t *testing.T) {
 		{"config.update", `{"key":"listen","value":"x","restart_needed":true}`, phrase.Line{Kind: phrase.Bad, Text: "setting listen: changed, takes effect after a restart"}},
 		{"event.missed", `{"count":3}`, phrase.Line{Kind: phrase.Bad, Text: "3 events missed"}},
 		{"event.missed", `{"count":0}`, phrase.Line{Kind: phrase.Bad, Text: "events missed, number unknown"}},
+		{"artifact.created", `{"artifact_id":"artifact_0123456789ab","name":"Scale"}`, phrase.Line{Kind: phrase.Neutral, Text: "artifact Scale: created"}},
+		{"artifact.created", `{"artifact_id":"artifact_0123456789ab"}`, phrase.Line{Kind: phrase.Neutral, Text: "artifact 0123456789ab: created"}},
 		{"unknown.type", `{"a":1}`, phrase.Line{Kind: phrase.Neutral}},
 		{"job.finished", `no JSON`, phrase.Line{Kind: phrase.Bad, Text: "job :  after "}},
 	} {

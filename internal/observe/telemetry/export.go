@@ -69,7 +69,7 @@ func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resour
 		return err
 	}
 	d := newDelivery("traces", complain)
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithBatcher(spanDelivery{exporter, d})}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{}), sdktrace.WithBatcher(spanDelivery{exporter, d})}
 	if p.recent != nil {
 		options = append(options, sdktrace.WithSpanProcessor(memoryProcessor{p.recent}))
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
 func TestSpansHaveIDsThoughNothingIsExported(t *testing.T) {
@@ -38,5 +40,25 @@ func BenchmarkSpanWithoutExport(b *testing.B) {
 	for b.Loop() {
 		_, span := tracer.Start(b.Context(), "x")
 		span.End()
+	}
+}
+
+// A trace can be given the id of what it is about, whether it is exported, stored or
+// neither.
+func TestTraceOfAUUID(t *testing.T) {
+	t.Parallel()
+	sink := otlptest.Start(t)
+	const uuid = "0b5b7f0e-4f5e-4c43-9d3a-1f2e3d4c5b6a"
+	for name, o := range map[string]Options{"neither": {}, "stored": {RecentTraces: 5}, "exported": {RecentTraces: 5, Endpoint: sink.HTTP}} {
+		tracer := setupInMemory(t, o).Tracer("x")
+		ctx, outer := tracer.Start(WithTraceID(t.Context(), uuid), "job")
+		_, inner := tracer.Start(ctx, "call")
+		if a, b := outer.SpanContext().TraceID().String(), inner.SpanContext().TraceID().String(); a != TraceID(uuid) || b != a {
+			t.Errorf("%s: %s and %s, want %s", name, a, b, TraceID(uuid))
+		}
+		_, other := tracer.Start(WithTraceID(t.Context(), "not a UUID"), "job")
+		if id := other.SpanContext().TraceID(); !id.IsValid() || id.String() == TraceID(uuid) {
+			t.Errorf("%s: %s", name, id)
+		}
 	}
 }

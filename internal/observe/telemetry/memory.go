@@ -11,7 +11,7 @@ import (
 func newMemoryProvider(recent *Traces) *sdktrace.TracerProvider {
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeCountLimit, limits.EventCountLimit = maxAttributes, maxEvents
-	return sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
+	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids{}), sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
 }
 
 // recordOnly records every span without the sampled flag, because the flag would
@@ -40,6 +40,9 @@ func (p memoryProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	stored.failed, stored.failure = failure(s.Status().Code, s.Status().Description)
 	for _, e := range s.Events() {
 		stored.events = append(stored.events, SpanEvent{Name: e.Name, Time: e.Time, Attributes: texts(e.Attributes)})
+	}
+	for _, l := range s.Links() {
+		stored.links = append(stored.links, SpanLink{Trace: l.SpanContext.TraceID().String(), Span: l.SpanContext.SpanID().String()})
 	}
 	p.traces.add(s.SpanContext().TraceID(), &stored)
 }

@@ -32,6 +32,7 @@ type storedSpan struct {
 	failure    string
 	attributes []attribute.KeyValue
 	events     []SpanEvent
+	links      []SpanLink
 }
 
 // begin reuses k for another trace. It keeps only the capacity for the spans of a
@@ -88,7 +89,7 @@ func (k *storedTrace) whole() Trace {
 func (s *storedSpan) span() Span {
 	shown := Span{
 		ID: s.id.String(), Name: s.name, Kind: s.kind.String(), Start: s.start, Duration: s.took,
-		Error: s.failure, Failed: s.failed, Attributes: texts(s.attributes), Events: s.events,
+		Error: s.failure, Failed: s.failed, Attributes: texts(s.attributes), Events: s.events, Links: s.links,
 	}
 	if s.parent.IsValid() {
 		shown.Parent = s.parent.String()

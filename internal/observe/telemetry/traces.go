@@ -72,6 +72,13 @@ type Span struct {
 	Failed     bool              `json:"failed,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Events     []SpanEvent       `json:"events,omitempty"`
+	Links      []SpanLink        `json:"links,omitempty"`
+}
+
+// SpanLink is a span of another trace that a span comes from.
+type SpanLink struct {
+	Trace string `json:"trace_id"`
+	Span  string `json:"span_id"`
 }
 
 // SpanEvent is an event within a span.
