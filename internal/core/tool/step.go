@@ -12,6 +12,9 @@ import (
 // other, so that a call's stack stays short however many there are.
 type Step struct {
 	Name string
+	// ChecksOnly means that Before changes nothing but the invocation. Previews run these
+	// steps to learn whether a call would be refused.
+	ChecksOnly bool
 	// Before may change the invocation and returns the context for what follows. Its
 	// error refuses the call: neither later steps nor the tool see it. May be nil.
 	Before func(ctx context.Context, i *Invocation) (context.Context, error)

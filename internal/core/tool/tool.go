@@ -99,6 +99,22 @@ type Caller struct {
 	// Ask asks the questions of a tool that waits for them, all at once, and returns
 	// the raw answers in the same order. It may wait for a person.
 	Ask func(ctx context.Context, questions []Question) ([]json.RawMessage, error)
+	// Stateless says that the caller is an MCP client without a session. Others are
+	// asked while the call runs, as MCP's sessions era does.
+	Stateless bool
+	// Client is the client beyond this call; nil if it has no session.
+	Client Client
+}
+
+// Client is an MCP client as long as its session lasts.
+type Client interface {
+	// Roots asks it for its roots and returns the raw result of roots/list.
+	Roots(ctx context.Context) (json.RawMessage, error)
+	// Connected reports whether it can be asked now. Many clients leave without ending
+	// their sessions.
+	Connected() bool
+	// Ended is closed when the session has ended.
+	Ended() <-chan struct{}
 }
 
 // Progress is the progress of a call. Total is 0 when unknown.

@@ -74,6 +74,24 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return result, err
 }
 
+// Check returns why a call would be refused before it reaches the tool. It makes no call
+// and leaves no trace.
+func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
+	e, err := c.find(ctx, call.Ref)
+	if err != nil {
+		return err
+	}
+	r := c.newRun(call, e.state)
+	r.entry, r.Info = e, &e.info
+	for i := range c.steps {
+		if step := &c.steps[i]; step.ChecksOnly && r.Err == nil {
+			ctx, r.Err = step.Before(ctx, &r.Invocation)
+		}
+	}
+	_, err = r.free()
+	return err
+}
+
 // find looks a tool up, and reads the sources again before it gives up. A namespace
 // that has not listed any tools yet gets the call all the same: its owner may be able
 // to wait for them, and knows better what is wrong.
@@ -81,8 +99,8 @@ func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
 	if e := c.view.Load().find(ref); e != nil {
 		return e, nil
 	}
-	v := c.refresh(ctx)
-	if e := v.find(ref); e != nil {
+	v, e := c.lookUp(ctx, ref)
+	if e != nil {
 		return e, nil
 	}
 	hidden := c.WhyHidden(ctx, ref.String())

@@ -46,7 +46,7 @@ func depthIn(meta json.RawMessage) int {
 
 // LimitDepth refuses calls that are nested too deep, which ends tools that call each
 // other in a circle. Relayed requests are not changed, so their depth is not recorded.
-func LimitDepth() tool.Step { return tool.Step{Name: "depth", Before: limitDepth} }
+func LimitDepth() tool.Step { return tool.Step{Name: "depth", ChecksOnly: true, Before: limitDepth} }
 
 func limitDepth(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	if i.Relayed {

@@ -10,7 +10,9 @@ import (
 // CheckVisible refuses calls of tools that do not exist for the caller, with the error
 // of a tool that does not exist at all, and of tools that are hidden from everybody,
 // with the reason.
-func CheckVisible() tool.Step { return tool.Step{Name: "visible", Before: checkVisible} }
+func CheckVisible() tool.Step {
+	return tool.Step{Name: "visible", ChecksOnly: true, Before: checkVisible}
+}
 
 func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	r := i.State.(*run)
@@ -27,7 +29,7 @@ func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, err
 }
 
 // CheckScope asks the caller's scope whether it admits the call.
-func CheckScope() tool.Step { return tool.Step{Name: "scope", Before: checkScope} }
+func CheckScope() tool.Step { return tool.Step{Name: "scope", ChecksOnly: true, Before: checkScope} }
 
 func checkScope(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	if scope := tool.ScopeOf(ctx); scope != nil && scope.Admit != nil {

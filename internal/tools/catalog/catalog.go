@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // Options configure a catalog. The zero value is an empty catalog that exposes nothing.
@@ -52,9 +53,15 @@ type Options struct {
 	Private func(namespace string) bool
 	// Reserved tells which tools only administrators see. nil: none.
 	Reserved func(tool.Ref) bool
+	// Special tells which namespaces have tools for special purposes: like our own, they are
+	// found after others unless words match that are specific for them. nil: none.
+	Special func(namespace string) bool
 	// Hides returns which tools are not listed for a principal, though a call of one is
 	// refused with the reason; it may return nil for none. nil: never any.
 	Hides func(who principal.Principal) func(*tool.Info) bool
+	// Load has the owner of a namespace list its tools if that needs to be asked for: a
+	// tool was not found there, or none is known. nil: every source lists by itself.
+	Load func(ctx context.Context, namespace string)
 	// WhyHidden says why a tool that an upstream offers is not listed by its source, by
 	// the name "space.tool" or "space__tool"; nil: no tool is hidden.
 	WhyHidden func(name string) error
@@ -72,10 +79,12 @@ type Catalog struct {
 	limits    func(string) Limits
 	private   func(string) bool
 	reserved  func(tool.Ref) bool
+	special   func(string) bool
 	hides     func(who principal.Principal) func(*tool.Info) bool
 	whyHidden func(name string) error
+	load      func(ctx context.Context, namespace string)
 	schemas   *schemas
-	lexicon   *lexicon
+	lexicon   *search.Lexicon
 	calls     atomic.Uint64 // numbers calls, for events
 	hooks     atomic.Pointer[Hooks]
 
@@ -108,9 +117,9 @@ func New(o Options) *Catalog {
 	}
 	c := &Catalog{
 		log: o.Log, bus: o.Bus, tracer: o.Tracer, meters: newMeters(o.Meter), steps: o.Steps, depth: o.Depth,
-		limits: o.Limits, private: o.Private, reserved: o.Reserved, hides: o.Hides, whyHidden: o.WhyHidden,
+		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, whyHidden: o.WhyHidden, load: o.Load,
 		schemas:  newSchemas(o.Log),
-		lexicon:  newLexicon(),
+		lexicon:  search.NewLexicon(),
 		exposure: map[string]Exposure{},
 		names:    newNames(o.NameLength),
 		watchers: map[*func()]struct{}{},
@@ -154,7 +163,7 @@ func (c *Catalog) Namespaces(ctx context.Context) []string {
 // In lists the tools of one namespace; ok is false when there is none of that
 // name.
 func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
-	n, ok := c.visible(ctx, c.refresh(ctx)).namespaces[namespace]
+	n, ok := c.visible(ctx, c.listed(ctx, namespace)).namespaces[namespace]
 	if !ok {
 		return nil, false
 	}
@@ -165,7 +174,7 @@ func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, 
 func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool) {
 	e := c.view.Load().find(ref)
 	if e == nil {
-		e = c.refresh(ctx).find(ref)
+		_, e = c.lookUp(ctx, ref)
 	}
 	if e == nil || !c.canSee(ctx, ref) {
 		return tool.Info{}, false

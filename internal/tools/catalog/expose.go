@@ -177,20 +177,41 @@ func (x Exposed) InputSchema(name string) (json.RawMessage, bool) {
 	return tools[i].Input, true
 }
 
-// Call runs a tool by its exposed name.
+// Call runs a tool by its exposed name, or by any other spelling of its name: which tools
+// are listed decides what a client sees, not what it may call.
 func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ref, ok := x.catalog.view.Load().exposed.refs[call.Ref.Name]
 	if !ok {
-		v := x.catalog.refresh(ctx)
-		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
-			if x.catalog.WhyHidden(ctx, call.Ref.Name) == nil {
-				return tool.Result{}, x.catalog.visible(ctx, v).unexposed(call.Ref.Name)
-			}
-			ref, _ = parseName(call.Ref.Name) // Catalog.Call refuses it with the reason
+		var err error
+		if ref, err = x.unlisted(ctx, call.Ref.Name); err != nil {
+			return tool.Result{}, err
 		}
 	}
 	call.Ref = ref
 	return x.catalog.Call(ctx, call)
+}
+
+// unlisted finds the tool of a name that is not listed.
+func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
+	v := x.catalog.refresh(ctx)
+	if ref, ok := v.exposed.refs[name]; ok {
+		return ref, nil
+	}
+	visible := x.catalog.visible(ctx, v)
+	if e := visible.resolve(name); e != nil {
+		return e.info.Ref, nil
+	}
+	if x.catalog.WhyHidden(ctx, name) == nil {
+		return tool.Ref{}, visible.unknownName(name)
+	}
+	ref, _ := parseName(name) // Catalog.Call refuses it with the reason
+	return ref, nil
+}
+
+// Namespace returns the namespace of the tool with an exposed name; our own tools and
+// published scripts have none.
+func (x Exposed) Namespace(name string) string {
+	return x.catalog.view.Load().exposed.refs[name].Space
 }
 
 // Pinned tells whether an exposed name is that of a favourite.
@@ -212,6 +233,17 @@ func (x Exposed) Watch(changed func()) (stop func()) {
 		defer c.mu.Unlock()
 		delete(c.watchers, key)
 	}
+}
+
+// Changes signals on a channel when the list changes, until stop is called.
+func (x Exposed) Changes() (changed <-chan struct{}, stop func()) {
+	flag := make(chan struct{}, 1)
+	return flag, x.Watch(func() {
+		select {
+		case flag <- struct{}{}:
+		default:
+		}
+	})
 }
 
 var _ tool.Source = Exposed{}

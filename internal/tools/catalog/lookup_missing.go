@@ -23,7 +23,7 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 	v := c.view.Load()
 	e := v.resolve(name)
 	if e == nil || !c.canSee(ctx, e.info.Ref) {
-		v = c.visible(ctx, c.refresh(ctx))
+		v = c.visible(ctx, c.namedView(ctx, name))
 		e = v.resolve(name)
 	}
 	if e == nil {
@@ -37,6 +37,19 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 		return tool.Info{}, v.missing(ref)
 	}
 	return e.info, nil
+}
+
+// namedView is the current view, in which the namespace of a tool's name has listed its
+// tools if that helps to find it.
+func (c *Catalog) namedView(ctx context.Context, name string) *view {
+	v := c.refresh(ctx)
+	if v.resolve(name) != nil {
+		return v
+	}
+	if space := v.parseUnknown(name).Space; c.canLoad(v, space) {
+		return c.loaded(ctx, space)
+	}
+	return v
 }
 
 func (v *view) resolve(name string) *entry {
@@ -137,18 +150,12 @@ func (v *view) everyName() []string {
 	return names
 }
 
-// unexposed is the error for a name that the hub does not expose; if the tool exists,
-// it says how to reach it.
-func (v *view) unexposed(name string) error {
+// unknownName is the error for a name that a client called and no tool has.
+func (v *view) unknownName(name string) error {
 	if _, known := v.names[name]; !known {
 		if err := v.noRoute(name); err != nil {
 			return err
 		}
-	}
-	if ref, ok := v.names[name]; ok && ref.Space != "" && v.find(ref) != nil {
-		return fault.New(fault.ToolNotFound, "tool %q is not exposed", name).
-			WithHint("it can be called through call_tool with the name %q", ref).
-			WithDetails(missingTool{Tool: name, DidYouMean: []string{ref.String()}})
 	}
 	shown := v.exposedNames()
 	d := missingTool{

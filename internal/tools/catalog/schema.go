@@ -16,6 +16,7 @@ import (
 const (
 	maxSchemas    = 4096
 	maxArgs       = 1 << 20 // longer arguments are not checked
+	longestSchema = 256 << 10
 	schemaAddress = "tool:input"
 )
 

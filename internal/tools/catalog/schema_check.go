@@ -23,7 +23,9 @@ type ArgRepairer interface {
 
 // CheckArguments checks the arguments against the tool's schema. Those of relayed
 // requests are left to the upstream.
-func CheckArguments() tool.Step { return tool.Step{Name: "arguments", Before: checkArguments} }
+func CheckArguments() tool.Step {
+	return tool.Step{Name: "arguments", ChecksOnly: true, Before: checkArguments}
+}
 
 func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	if i.Relayed {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // namespaceTools is the tools of one namespace, and the state that lives as long as the
@@ -74,7 +75,7 @@ func (s *namespaceTools) priority() int {
 // lazyIndex is a search index that the first search builds.
 type lazyIndex struct {
 	once  sync.Once
-	index *index
+	index *search.Index
 }
 
 // reuse takes over the state of the namespace from the last view, or returns the old
@@ -117,10 +118,10 @@ func (s *namespaceTools) compare(old *namespaceTools) (same, text bool) {
 }
 
 // index is the search index. The first use builds it and adds its words to the lexicon.
-func (s *namespaceTools) index(l *lexicon) *index {
+func (s *namespaceTools) index(l *search.Lexicon) *search.Index {
 	s.search.once.Do(func() {
-		s.search.index = newIndex(s.tools)
-		l.add(s.search.index.words)
+		s.search.index = search.NewIndex(s.tools)
+		l.Add(s.search.index)
 	})
 	return s.search.index
 }

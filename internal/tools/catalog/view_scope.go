@@ -39,7 +39,7 @@ func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
 // Exists tells whether a namespace has a tool that the caller can call, or that is
 // refused with a reason.
 func (c *Catalog) Exists(ctx context.Context, namespace string) bool {
-	s := c.refresh(ctx).namespaces[namespace]
+	s := c.listed(ctx, namespace).namespaces[namespace]
 	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.canSee(ctx, info.Ref) })
 }
 

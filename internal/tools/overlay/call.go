@@ -9,7 +9,7 @@ import (
 // CheckCalls refuses relayed calls of tools that the transform hides. Other calls do
 // not find such tools in the catalog.
 func (s *Source) CheckCalls() tool.Step {
-	return tool.Step{Name: "overlay", Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	return tool.Step{Name: "overlay", ChecksOnly: true, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 		if !i.Relayed || !s.transforms() {
 			return ctx, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -61,6 +62,32 @@ func DefineResult[In, Out any](texts fs.FS, name string, hints tool.Hints, do fu
 	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
 	return relay(info, do)
 }
+
+// DefineInfo is DefineResult for a tool that is described in info, without schemas, and
+// whose result is structured as the type output; nil means that it is not structured.
+func DefineInfo[In any](info tool.Info, output reflect.Type, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	info.Input = inputSchema[In](info.Name)
+	if output != nil {
+		info.Output = derive(info.Name, output, false)
+	}
+	return relay(info, do)
+}
+
+// DefineSchema is Define for a tool whose arguments are described by the input schema in
+// info instead of a Go type. The function reads the arguments from the call.
+func DefineSchema[Out any](info tool.Info, do func(ctx context.Context, call tool.Call) (Out, error)) Tool {
+	info.Output = outputSchema[Out](info.Name)
+	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		out, err := do(ctx, call)
+		if err != nil {
+			return tool.Failure(err), nil
+		}
+		return tool.Output(textOf(out), out)
+	}}
+}
+
+// InputSchema is the schema of arguments of type In, as Define derives it.
+func InputSchema[In any](name string) json.RawMessage { return inputSchema[In](name) }
 
 func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {

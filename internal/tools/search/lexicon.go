@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"cmp"
@@ -6,20 +6,22 @@ import (
 	"sync"
 )
 
-// lexicon holds every indexed word of every namespace once, so that a misspelt word is
+// Lexicon holds every indexed word of every namespace once, so that a misspelt word is
 // compared with all words a single time. Words of removed indexes stay until there are
 // too many.
-type lexicon struct {
+type Lexicon struct {
 	mu       sync.RWMutex
 	known    map[string]struct{}
 	words    []string
 	outlines []outline
 }
 
-func newLexicon() *lexicon { return &lexicon{known: map[string]struct{}{}} }
+func NewLexicon() *Lexicon { return &Lexicon{known: map[string]struct{}{}} }
 
-// add adds the words of an index.
-func (l *lexicon) add(words []string) {
+// Add adds the words of an index.
+func (l *Lexicon) Add(x *Index) { l.add(x.words) }
+
+func (l *Lexicon) add(words []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, word := range words {
@@ -31,11 +33,11 @@ func (l *lexicon) add(words []string) {
 	}
 }
 
-// prune removes all words but those of the given indexes, once there are far more.
-func (l *lexicon) prune(parts []part) {
+// Prune removes all words but those of the given indexes, once there are far more.
+func (l *Lexicon) Prune(parts []Part) {
 	present := 0
 	for _, p := range parts {
-		present += len(p.index.words)
+		present += len(p.Index.words)
 	}
 	l.mu.RLock()
 	tooMany := len(l.words) > 2*present+50_000
@@ -43,9 +45,9 @@ func (l *lexicon) prune(parts []part) {
 	if !tooMany {
 		return
 	}
-	fresh := newLexicon()
+	fresh := NewLexicon()
 	for _, p := range parts {
-		fresh.add(p.index.words)
+		fresh.add(p.Index.words)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +62,7 @@ type nearWord struct {
 
 // near finds the words within a few edits of the typed word or of its stem, nearest
 // first.
-func (l *lexicon) near(word queryWord) []nearWord {
+func (l *Lexicon) near(word term) []nearWord {
 	limit := editsAllowed(len(word.typed))
 	if limit == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 
 func TestLexiconForgetsUnusedWords(t *testing.T) {
 	t.Parallel()
-	l := newLexicon()
-	living := []part{{index: &index{words: []string{"telescope", "violin"}}}}
-	l.add(living[0].index.words)
+	l := NewLexicon()
+	living := []Part{{Index: &Index{words: []string{"telescope", "violin"}}}}
+	l.add(living[0].Index.words)
 	for i := range 60_000 {
 		l.add([]string{fmt.Sprintf("gone%d", i)})
 	}
-	l.prune(living)
-	if !slices.Equal(l.words, living[0].index.words) || len(l.known) != 2 || len(l.outlines) != 2 {
+	l.Prune(living)
+	if !slices.Equal(l.words, living[0].Index.words) || len(l.known) != 2 || len(l.outlines) != 2 {
 		t.Errorf("%d words are left", len(l.words))
 	}
-	if got := l.near(queryWord{"telescpoe", "telescpo"}); len(got) != 1 || got[0] != (nearWord{"telescope", 1}) {
+	if got := l.near(term{typed: "telescpoe", stem: "telescpo"}); len(got) != 1 || got[0] != (nearWord{"telescope", 1}) {
 		t.Errorf("near = %v", got)
 	}
 }
@@ -94,6 +94,8 @@ func TestStem(t *testing.T) {
 	for _, same := range [][]string{
 		{"file", "files"}, {"query", "queries"}, {"create", "creates", "creating", "created"}, {"read", "reading", "reads"},
 		{"run", "running", "runs"}, {"match", "matches"}, {"generate", "generated"}, {"class", "classes"}, {"box", "boxes"},
+		{"translate", "translation"}, {"colour", "color"}, {"analyse", "analyze"}, {"organise", "organize", "organisation", "organization"}, {"write", "wrote", "written"},
+		{"catalog", "catalogue"}, {"cancelled", "canceled", "cancel"}, {"licence", "license"}, {"relation", "relationship"},
 	} {
 		for _, word := range same[1:] {
 			if stem(word) != stem(same[0]) {
@@ -101,7 +103,7 @@ func TestStem(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{"status", "string", "need", "bus", "is", "his", "s", ""} {
+	for _, word := range []string{"status", "string", "need", "bus", "is", "his", "s", "", "ship"} {
 		if stem(word) != word {
 			t.Errorf("stem(%s) = %s", word, stem(word))
 		}

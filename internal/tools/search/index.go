@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"encoding/json"
@@ -41,13 +41,14 @@ const (
 	mostParams    = 256
 )
 
-// index is the searchable form of one namespace's tools: for every word the
+// Index is the searchable form of one namespace's tools: for every word the
 // tools that contain it with the weight it has there. It is never changed.
-type index struct {
+type Index struct {
 	words    []string            // sorted
 	postings [][]posting         // of each word
 	joined   []string            // per tool: its name as one lower-case word
 	related  map[string][]string // synonyms learned here
+	families []string            // what many of the tools are about
 }
 
 // posting is one tool that contains a word. weight is BM25's term weight with
@@ -57,10 +58,10 @@ type posting struct {
 	weight float32
 }
 
-// newIndex reads the tools' definitions, which takes tens of microseconds each.
-func newIndex(tools []tool.Info) *index {
+// NewIndex reads the tools' definitions, which takes tens of microseconds each.
+func NewIndex(tools []tool.Info) *Index {
 	b := builder{ids: map[string]uint32{}, related: map[string][]string{}}
-	x := &index{joined: make([]string, len(tools))}
+	x := &Index{joined: make([]string, len(tools)), families: families(tools)}
 	for i := range tools {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
 	}
@@ -86,7 +87,7 @@ type builder struct {
 // tool indexes one tool and returns its joined name.
 func (b *builder) tool(n uint32, info *tool.Info) string {
 	joined := b.name(info.Name)
-	b.text(fieldSpace, info.Space)
+	b.space(info.Space)
 	b.text(fieldTitle, info.Title)
 	b.text(fieldText, cut(info.Description, longestText))
 	names, texts := parameters(info.Input, b.relate)
@@ -198,4 +199,15 @@ func cut(text string, limit int) string {
 		return text[:limit]
 	}
 	return text
+}
+
+// space indexes the name of a namespace, unless it is a word that says little, such as
+// everything.
+func (b *builder) space(name string) {
+	words(name, func(word string) {
+		if !vocabulary().common[word] && !filler[word] {
+			b.field = append(b.field, b.id(stem(word)))
+		}
+	})
+	b.close(fieldSpace)
 }

@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"strings"
@@ -49,20 +49,47 @@ func spaceless(r rune) bool {
 }
 
 // stem removes the most common endings of an English word: files and file, creating,
-// created and create become one. The result need not be a word; it is the same for
-// query and index.
+// created and creation, colour and color become one. The result need not be a word; it is
+// the same for query and index.
 func stem(word string) string {
+	if base, ok := vocabulary().irregular[word]; ok {
+		word = base
+	}
+	return regularStem(word)
+}
+
+func regularStem(word string) string {
 	word = singular(word)
+	if root, found := strings.CutSuffix(word, "ship"); found && len(root) > 4 {
+		word = root
+	}
 	for _, ending := range []string{"ing", "ed"} {
 		if root, found := strings.CutSuffix(word, ending); found && len(root) >= 3 && strings.ContainsAny(root, "aeiouy") {
 			word = undoubled(root)
 			break
 		}
 	}
-	if len(word) >= 5 && word[len(word)-1] == 'e' {
-		return word[:len(word)-1]
+	if len(word) < 5 {
+		return word
 	}
-	return word
+	return american(word)
+}
+
+// american removes the differences between British and American spelling, and endings of
+// nouns made of verbs.
+func american(word string) string {
+	for _, e := range [...][2]string{
+		{"isation", "iz"}, {"ization", "iz"}, {"ise", "iz"}, {"ize", "iz"}, {"yse", "yz"}, {"our", "or"}, {"ogue", "og"}, {"tre", "ter"},
+		{"ence", "ens"}, {"ense", "ens"}, {"amme", "am"}, {"ll", "l"},
+	} {
+		if root, found := strings.CutSuffix(word, e[0]); found && len(root) >= 3 {
+			return root + e[1]
+		}
+	}
+	if len(word) >= 8 && strings.HasSuffix(word, "tion") {
+		return word[:len(word)-3]
+	}
+	return strings.TrimSuffix(word, "e")
 }
 
 func singular(word string) string {
@@ -100,8 +127,8 @@ func hasAnySuffix(word string, suffixes ...string) bool {
 }
 
 // filler are the words of a question that say nothing about the tool.
-var filler = wordSet(`a an and the to of for in on at by from with as or that which this these those how do does did
-	can could would should i me my we our you your it its is are was were be been am has have will what when where why who
+var filler = wordSet(`a an and the to of for in on at by from with as or that this these those how do does did
+	can could would should i me my we our you your it its is are was were be been am has have will what why
 	some any something somebody someone tool want need please let us there here one into about s`)
 
 func wordSet(text string) map[string]bool {
@@ -110,31 +137,4 @@ func wordSet(text string) map[string]bool {
 		set[word] = true
 	}
 	return set
-}
-
-// queryWord is a word of the query as it was typed, and its stem.
-type queryWord struct {
-	typed, stem string
-}
-
-// queryWords are the words of a query with distinct stems, in their order and at
-// most limit. Filler is left out unless there is nothing else.
-func queryWords(query string, limit int) []queryWord {
-	var all, telling []queryWord
-	seen := map[string]bool{}
-	words(query, func(typed string) {
-		word := queryWord{typed, stem(typed)}
-		if seen[word.stem] || len(all) >= limit {
-			return
-		}
-		seen[word.stem] = true
-		all = append(all, word)
-		if !filler[typed] {
-			telling = append(telling, word)
-		}
-	})
-	if len(telling) > 0 {
-		return telling
-	}
-	return all
 }

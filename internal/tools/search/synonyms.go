@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"slices"
@@ -7,18 +7,15 @@ import (
 
 // Limits of synonyms.
 const (
-	mostRelated    = 10
+	mostRelated    = 16
 	mostLearned    = 4   // of them, learned in one namespace
 	learnedAtOnce  = 512 // words of a namespace that have any
 	shortParamText = 4   // words that explain a parameter's name rather than its use
 )
 
-// factorRelated is the weight of a synonym.
-const factorRelated = float32(0.55)
-
 // thesaurus holds words that mean the same when they are about tools, one group per
 // line.
-var thesaurus = groups(
+var thesaurus = []string{
 	"create make new add start open generate insert",
 	"delete remove erase drop destroy trash discard",
 	"update change edit modify set alter patch adjust",
@@ -81,59 +78,24 @@ var thesaurus = groups(
 	"sum aggregate group total",
 	"shell terminal command",
 	"language translate",
-)
-
-// groups reads a thesaurus: the words of a line mean the same.
-func groups(lines ...string) map[string][]string {
-	related := map[string][]string{}
-	for _, line := range lines {
-		words := strings.Fields(line)
-		for _, one := range words {
-			for _, other := range words {
-				if a, b := stem(one), stem(other); a != b && !slices.Contains(related[a], b) {
-					related[a] = append(related[a], b)
-				}
-			}
-		}
-	}
-	return related
 }
 
 // related are the words that mean about the same as a word of the query: by the
-// thesaurus, and by how servers name and describe their parameters.
-func (s *search) related(word string) []string {
-	found := slices.Clone(thesaurus[word])
+// vocabulary, and by how servers name and describe their parameters.
+func (s *search) related(t term) []alternative {
+	found := t.means[:min(len(t.means), mostRelated)]
+	if t.stem == "" {
+		return found
+	}
 	for _, p := range s.parts {
-		for _, other := range p.index.related[word] {
+		for _, other := range p.Index.related[t.stem] {
 			if len(found) >= mostRelated {
 				return found
 			}
-			if !slices.Contains(found, other) {
-				found = append(found, other)
-			}
+			found = addAlternatives(found[:len(found):len(found)], []alternative{{other, factorRelated}})
 		}
 	}
-	return found[:min(len(found), mostRelated)]
-}
-
-// alike adds the words that mean about the same; common ones count less. It returns how
-// many tools contain what the probe matches.
-func (s *search) alike(p *probe, word string, holders int) int {
-	for _, other := range s.related(word) {
-		have := 0
-		for _, part := range s.parts {
-			have += part.index.holders(part.index.exact(other, 1))
-		}
-		if have == 0 {
-			continue
-		}
-		if holders == 0 {
-			holders = have
-		}
-		factor := factorRelated * min(1, rarity(s.tools(), have)/rarity(s.tools(), holders))
-		s.collect(p, func(x *index) []match { return x.exact(other, factor) })
-	}
-	return holders
+	return found
 }
 
 // relate learns synonyms from a parameter: a name that abbreviates a word of its

@@ -1,0 +1,157 @@
+// Package modelspec describes tools that ask a model behind HTTP: their arguments, the
+// request that is made of them, and what kind of answer is expected. A description is a
+// few lines of configuration.
+package modelspec
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// What a model answers with.
+const (
+	MIDI     = "midi"     // MIDI files: variations[].midi_base64, or midi_base64
+	Audio    = "audio"    // a sound: audio_base64, and format if it is not WAV
+	Analysis = "analysis" // an object
+)
+
+// Spec is one tool and the service that it asks.
+type Spec struct {
+	URL         string              `toml:"url" help:"address of the service; without a path, requests go to /predict"`
+	Title       string              `toml:"title" help:"title of the tool; its name when empty"`
+	Description string              `toml:"description" help:"what the tool does, for the model that calls it"`
+	Result      string              `toml:"result" help:"what the service answers with: midi, audio or analysis"`
+	Expects     []string            `toml:"expects" help:"fields that the answer must have"`
+	Timeout     string              `toml:"timeout" help:"how long one request may take (5m)"`
+	Send        map[string]any      `toml:"send" help:"fields that every request has, such as task = \"generate\""`
+	Arguments   map[string]Argument `toml:"arguments" help:"the tool's arguments"`
+}
+
+// Argument is an argument of the tool and the field of the request that it becomes.
+type Argument struct {
+	Type        string   `toml:"type" help:"string, number, integer, boolean, list (of strings), midi or audio; midi and audio are the hash or artifact id of a content, which is sent in base64"`
+	Field       string   `toml:"field" help:"name of the field in the request; the argument's name when empty"`
+	Description string   `toml:"description" help:"what it means, for the model that calls the tool"`
+	Required    bool     `toml:"required" help:"whether it must be given"`
+	Default     any      `toml:"default" help:"what is sent when it is not given; nothing is sent without a default"`
+	Min         *float64 `toml:"min" help:"least value of a number, or length of a string"`
+	Max         *float64 `toml:"max" help:"greatest value of a number, or length of a string or list"`
+	Values      []string `toml:"values" help:"the only allowed values of a string"`
+}
+
+// Types of arguments whose value names a content.
+const (
+	midiContent  = "midi"
+	audioContent = "audio"
+)
+
+// schemaTypes are the JSON types of the types of arguments.
+var schemaTypes = map[string]string{
+	"string": "string", "number": "number", "integer": "integer", "boolean": "boolean", "list": "array", midiContent: "string", audioContent: "string",
+}
+
+// Limits.
+const (
+	defaultTimeout = 5 * time.Minute
+	maxTimeout     = time.Hour
+	maxArguments   = 64
+	maxText        = 64 << 10 // length of a string without max
+	maxDescription = 600      // as for our own tools
+)
+
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+// Check returns what is wrong with the description of a tool with that name.
+func (s Spec) Check(name string) error {
+	bad := func(format string, args ...any) *fault.Error {
+		return fault.New(fault.Config, "music.models."+name+": "+format, args...)
+	}
+	if !nameForm.MatchString(name) {
+		return fault.New(fault.Config, "music.models: %q cannot be the name of a tool", name).WithHint("use lower-case letters, digits and _, at most 48, such as riff_generate")
+	}
+	u, err := url.Parse(s.URL)
+	d, wrong := s.timeout()
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return bad("%q is no http address", s.URL).WithHint("set url to one such as http://127.0.0.1:2020")
+	case s.Description == "" || len(s.Description) > maxDescription:
+		return bad("the description has %d bytes", len(s.Description)).WithHint("say what the tool does in 1 to %d bytes: models choose tools by it", maxDescription)
+	case !slices.Contains([]string{MIDI, Audio, Analysis}, s.Result):
+		return bad("unknown result %q", s.Result).WithHint("use midi, audio or analysis")
+	case wrong != nil || d <= 0 || d > maxTimeout:
+		return bad("timeout %q is not a duration up to %s", s.Timeout, maxTimeout).WithHint("use one such as 30s or 5m")
+	}
+	return s.checkArguments(name)
+}
+
+func (s Spec) checkArguments(name string) error {
+	if n := len(s.Arguments); n > maxArguments {
+		return fault.New(fault.Config, "music.models.%s: it has %d arguments", name, n).WithHint("at most %d are allowed", maxArguments)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Arguments)) {
+		if err := s.Arguments[key].check(key); err != nil {
+			return fault.Wrap(fault.Config, err, "music.models.%s.arguments.%s", name, key).WithHint("%s", fault.HintOf(err))
+		}
+	}
+	return nil
+}
+
+func (s Spec) timeout() (time.Duration, error) {
+	if s.Timeout == "" {
+		return defaultTimeout, nil
+	}
+	return time.ParseDuration(s.Timeout)
+}
+
+// TimeoutOf is how long one request may take.
+func (s Spec) TimeoutOf() time.Duration {
+	d, err := s.timeout()
+	if err != nil {
+		return defaultTimeout
+	}
+	return d
+}
+
+// Address is the URL that requests are sent to.
+func (s Spec) Address() string {
+	if u, err := url.Parse(s.URL); err == nil && strings.Trim(u.Path, "/") == "" {
+		u.Path = "/predict"
+		return u.String()
+	}
+	return s.URL
+}
+
+// reserved are the arguments that every tool with artifacts has.
+var reserved = []string{"tags", "creator", "parent_id", "variation_set_id", "variation_index"}
+
+func (a Argument) check(name string) error {
+	switch {
+	case !nameForm.MatchString(name):
+		return fault.New(fault.Config, "%q cannot be the name of an argument", name).WithHint("use lower-case letters, digits and _, at most 48")
+	case slices.Contains(reserved, name):
+		return fault.New(fault.Config, "every tool that makes artifacts has this argument").WithHint("choose another name, and set field to the name in the request")
+	case schemaTypes[a.Type] == "":
+		return fault.New(fault.Config, "unknown type %q", a.Type).WithHint("use string, number, integer, boolean, list, midi or audio")
+	case a.Min != nil && a.Max != nil && *a.Min > *a.Max:
+		return fault.New(fault.Config, "min is greater than max").WithHint("exchange them")
+	case len(a.Values) > 0 && a.Type != "string":
+		return fault.New(fault.Config, "a %s cannot have values", a.Type).WithHint("only strings can")
+	case a.Default != nil && a.Content():
+		return fault.New(fault.Config, "a content has no default").WithHint("make it required, or leave the default away")
+	case a.Default == nil:
+		return nil
+	}
+	if _, err := a.value(name, a.Default); err != nil {
+		return fault.Wrap(fault.Config, err, "the default").WithHint("give a value that callers could give")
+	}
+	return nil
+}
+
+// Content tells whether the argument's value is the name of a content.
+func (a Argument) Content() bool { return a.Type == midiContent || a.Type == audioContent }

@@ -1,0 +1,123 @@
+package search
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// Limits of steps.
+const (
+	mostSteps      = 8
+	wordsOfAStep   = 2 // a shorter one is no step
+	wordsOfOneStep = 9 // a shorter query is not split
+)
+
+var (
+	quoted    = regexp.MustCompile("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
+	addresses = regexp.MustCompile(`https?://\S+`)
+	paths     = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
+	stepEnds  = regexp.MustCompile(`(?i)[.!?;:]+(?:\s+|$)|\n+|[,\s]+(?:then|and then|after that|afterwards|finally|next)[,\s]+`)
+	weakEnds  = regexp.MustCompile(`(?i),\s+(?:and\s+)?|\s+and\s+`)
+)
+
+// withoutData removes what is data of a task, not a word for a tool: quoted and bracketed
+// text. Of paths and addresses the kind is left. If nothing else is left, the text stays as
+// it is.
+func withoutData(text string) string {
+	bare := quoted.ReplaceAllString(text, " ")
+	if telling(bare) == 0 {
+		bare = text
+	}
+	bare = addresses.ReplaceAllStringFunc(bare, addressWords)
+	return paths.ReplaceAllStringFunc(bare, pathWords)
+}
+
+// addressWords are the words for an address: that it is one, and whose.
+func addressWords(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return " url "
+	}
+	return " url " + strings.TrimPrefix(u.Hostname(), "www.") + " "
+}
+
+// pathWords are the words for a path: that it is one, and the kind of the file. What is no
+// path, such as and/or, stays.
+func pathWords(text string) string {
+	kind, known := fileKinds[strings.ToLower(strings.TrimPrefix(path.Ext(text), "."))]
+	switch {
+	case known:
+		return " file " + kind + " "
+	case strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~") || strings.HasPrefix(text, "./"):
+		return " file " + path.Base(text) + " "
+	default:
+		return text
+	}
+}
+
+// fileKinds are words for kinds of files, by extension.
+var fileKinds = map[string]string{
+	"txt": "text", "md": "markdown", "csv": "csv", "tsv": "csv", "json": "json", "yaml": "yaml", "yml": "yaml", "xml": "xml", "html": "html",
+	"pdf": "pdf", "doc": "word document", "docx": "word document", "odt": "document", "xls": "excel", "xlsx": "excel", "ods": "spreadsheet",
+	"ppt": "presentation", "pptx": "presentation", "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "svg": "svg", "webp": "image",
+	"mp3": "audio", "wav": "audio", "flac": "audio", "ogg": "audio", "mid": "midi", "midi": "midi", "mp4": "video", "mov": "video", "mkv": "video",
+	"zip": "archive", "tar": "archive", "gz": "archive", "db": "database", "sqlite": "sqlite", "sql": "sql", "log": "log", "ics": "calendar",
+	"py": "code", "js": "code", "ts": "code", "go": "code", "java": "code", "rs": "code", "c": "code", "cpp": "code", "sh": "script", "ipynb": "notebook",
+}
+
+// steps splits a task of several steps: at the ends of sentences, and where another verb
+// follows a comma or "and". A query that is one step gives none.
+func steps(text string) []string {
+	if len(strings.Fields(text)) < wordsOfOneStep {
+		return nil
+	}
+	var found []string
+	for _, sentence := range stepEnds.Split(text, -1) {
+		for _, piece := range clauses(sentence) {
+			piece = strings.TrimSpace(piece)
+			if n := len(found); piece == "" {
+				continue
+			} else if n > 0 && (telling(piece) < wordsOfAStep || telling(found[n-1]) < wordsOfAStep || n >= mostSteps) {
+				found[n-1] += ", " + piece
+			} else {
+				found = append(found, piece)
+			}
+		}
+	}
+	if len(found) < 2 {
+		return nil
+	}
+	return found
+}
+
+// clauses splits a sentence where a verb follows a comma or "and".
+func clauses(sentence string) []string {
+	var found []string
+	begin := 0
+	for _, at := range weakEnds.FindAllStringIndex(sentence, -1) {
+		next := ""
+		words(cut(sentence[at[1]:], longestWord), func(word string) {
+			if next == "" {
+				next = word
+			}
+		})
+		if vocabulary().verbs[stem(next)] {
+			found = append(found, sentence[begin:at[0]])
+			begin = at[1]
+		}
+	}
+	return append(found, sentence[begin:])
+}
+
+// telling counts the words that say something.
+func telling(text string) int {
+	n := 0
+	words(text, func(word string) {
+		if !filler[word] && !vocabulary().common[word] {
+			n++
+		}
+	})
+	return n
+}
