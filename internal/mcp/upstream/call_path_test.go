@@ -121,6 +121,10 @@ type pipeTransport struct {
 	input *os.File
 }
 
+// AwaitRead and Stderr belong to a process, which there is none.
+func (*pipeTransport) AwaitRead(context.Context) {}
+func (*pipeTransport) Stderr() string            { return "" }
+
 func (p *pipeTransport) Close() {
 	p.input.Close()
 	p.wg.Wait()

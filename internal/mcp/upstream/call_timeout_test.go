@@ -55,6 +55,54 @@ func TestProgressKeepsACallAlive(t *testing.T) {
 	})
 }
 
+// A server that sends log messages, and progress that does not increase, is not working:
+// the call ends at its limit, once, and the server is told once.
+func TestNotificationsWithoutProgressEndAtTheLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestManager(t, nil)
+		over, cancelled := make(chan struct{}), make(chan wire.Message, 10)
+		s.fake.sent = func(m wire.Message) {
+			if m.Method == wire.NoteCancelled {
+				cancelled <- m
+			}
+		}
+		s.fake.handle = func(_ context.Context, m wire.Message) (json.RawMessage, error) {
+			if m.Method != wire.MethodToolsCall {
+				return json.RawMessage(`{}`), nil
+			}
+			token, _ := rawjson.Get(wire.Meta(m.Params), wire.MetaProgressToken)
+			progress := rawjson.Set(rawjson.Set(nil, wire.MetaProgressToken, token), "progress", json.RawMessage(`1`))
+			for range 600 { // ten minutes, long after the limit
+				time.Sleep(time.Second)
+				s.fake.notify(wire.NoteMessage, json.RawMessage(`{"level":"info","data":"still here"}`))
+				s.fake.notify(wire.NoteProgress, progress)
+			}
+			close(over)
+			return json.RawMessage(`{"content":[]}`), nil
+		}
+		s.add(t, upstream.Spec{Timeout: 30 * time.Second})
+		began, logs, reports := time.Now(), 0, 0
+		caller := &tool.Caller{Log: func(tool.Log) { logs++ }, Progress: func(tool.Progress) { reports++ }}
+		_, err := s.Call(t.Context(), tool.Call{Ref: ref("write"), Caller: caller})
+		if took := time.Since(began); fault.CodeOf(err) != fault.Timeout || took != 31*time.Second { // the first report counts as progress
+			t.Errorf("%v after %v", err, took)
+		}
+		told, reported := logs, reports
+		<-over
+		synctest.Wait()
+		if told < 29 || told > 31 || logs != told || reported != 1 || reports != 1 {
+			t.Errorf("%d log messages until the end and %d in all, %d reports", told, logs, reports)
+		}
+		if len(cancelled) != 1 {
+			t.Errorf("the server was told %d times that the call was cancelled", len(cancelled))
+		}
+		if status := s.state(t).Stats; status.InFlight != 0 || status.Errors != 1 || status.Calls != 1 {
+			t.Errorf("%+v", status)
+		}
+	})
+}
+
 func TestTimeToAskTheCallerDoesNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,7 @@ func playConformance() int {
 	bus := event.New(event.BusOptions{})
 	connected := bus.Subscribe(event.Options{Types: []string{"upstream.connected"}})
 	spec := upstream.Spec{Name: "test", URL: os.Args[len(os.Args)-1], Wait: 10 * time.Second, Trusted: true}
-	o := upstream.Options{Events: bus, Getenv: os.LookupEnv}
+	o := upstream.Options{Events: bus, Getenv: os.LookupEnv, Environ: os.Environ}
 	if strings.HasPrefix(os.Getenv("MCP_CONFORMANCE_SCENARIO"), "auth/") {
 		return playLogin(ctx, o, spec)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -40,7 +41,9 @@ type connection struct {
 	challenge    string
 	next         time.Time
 	session      *session
-	loggedReason string        // the last logged reason of a failure
+	start        startAttempt
+	waiters      int           // calls that wait for a session
+	repeated     repetition    // of the reason of failures
 	stateChanged chan struct{} // closed and replaced with every change of state
 	detected     detection
 	cached       record
@@ -51,6 +54,8 @@ type connection struct {
 	lastUsed     time.Time
 	watchers     map[int]func(method string, params json.RawMessage)
 	subscribers  map[string]int // number of subscribers by resource
+	second       *secondSession // of the sessions era, beside a modern session
+	clients      *clients       // those with roots that have used the server
 	logLevel     string         // the requested log level, "" for none
 
 	refreshing sync.Mutex // one refresh at a time
@@ -73,6 +78,8 @@ func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 		tools:        &toolList{},
 		watchers:     map[int]func(string, json.RawMessage){},
 		subscribers:  map[string]int{},
+		second:       newSecondSession(),
+		clients:      &clients{},
 	}
 }
 
@@ -80,7 +87,10 @@ func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 // closed.
 func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 	defer close(c.stopped)
-	c.loadCache()
+	defer c.life.wait()
+	if !c.opts.OnDemand { // then start has loaded it
+		c.loadCache()
+	}
 	<-previous
 	for ctx.Err() == nil {
 		if c.asleep() && !c.waitForUse(ctx) {
@@ -91,10 +101,11 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 		if err == nil {
 			began := time.Now()
 			err = c.monitor(ctx, s)
-			served = s.answeredCaller.Load() || time.Since(began) > time.Second
+			served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.wasCalled()
 			c.clearSession(s)
 			s.close()
 		} else {
+			err = c.stillSilent(err)
 			c.update(func() { c.lastStartOK = false })
 		}
 		c.setLastError(err)
@@ -112,13 +123,19 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 // connect makes one attempt, which includes the list of tools.
 func (c *connection) connect(ctx context.Context) (*session, error) {
 	c.mu.Lock()
-	spec, known, first := c.spec, c.detected, c.attempt == 0
+	spec, first := c.spec, c.attempt == 0
 	c.mu.Unlock()
 	if first {
 		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
 	}
-	a := connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks()}
-	s, detected, err := a.open(ctx, known)
+	end, err := c.beginStart(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	a := connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks(), roots: c}
+	s, detected, err := a.open(ctx, c.knownEra())
+	c.noteStart(err)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +143,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	s.openSubscription(ctx, a.hooks)
 	tools, err := c.listTools(ctx, s)
 	if err != nil {
-		s.close()
-		return nil, err
+		return nil, s.abandon(err)
 	}
 	c.setSession(s, detected, tools)
 	c.restoreSubscriptions(ctx, s)
@@ -141,6 +157,7 @@ func (c *connection) hooks() Hooks {
 		CheckHealth: func() { signal(c.checkNow) },
 		Relist:      func() { signal(c.toolsChanged) },
 		Stderr: func(line string) {
+			c.setLastLine(line)
 			if lines.allow(time.Now()) {
 				c.publish(Stderr{c.name, line})
 				c.log.Debug("stderr", "line", line)
@@ -163,7 +180,7 @@ func (c *connection) hooks() Hooks {
 // listTools lists the server's tools. A server without tools has an empty list. If
 // the server refuses to list them, the known tools stay.
 func (c *connection) listTools(ctx context.Context, s *session) (*toolList, error) {
-	list, err := s.listTools(ctx, c.name, c.opts.ConnectTimeout)
+	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(c.currentSpec()))
 	var refused *wire.Error
 	if !errors.As(err, &refused) {
 		return list, err
@@ -171,24 +188,32 @@ func (c *connection) listTools(ctx context.Context, s *session) (*toolList, erro
 	if !s.hasCapability("tools") && refused.Code == wire.CodeMethodNotFound {
 		return &toolList{}, nil
 	}
+	return c.knownTools(refused), nil
+}
+
+// knownTools is the current list, for a server that refuses to list its tools now.
+func (c *connection) knownTools(refused error) *toolList {
 	c.mu.Lock()
-	list = &toolList{tools: c.tools.tools, headers: c.tools.headers}
-	c.mu.Unlock()
-	list.drop("tools cannot be listed: %v", refused)
-	return list, nil
+	defer c.mu.Unlock()
+	return &toolList{
+		tools: c.tools.tools, headers: c.tools.headers, spanLabels: c.tools.spanLabels,
+		incomplete: []string{fmt.Sprintf("tools cannot be listed: %v", refused)},
+	}
 }
 
 // setSession makes s the session that calls use.
 func (c *connection) setSession(s *session, detected detection, tools *toolList) {
 	c.setTools(tools, func() bool {
 		drain(c.wake)
+		drain(c.retry)
 		c.session, c.detected = s, detected
 		c.state, c.since, c.err, c.next = StateConnected, time.Now(), nil, time.Time{}
-		c.lastUsed, c.lastStartOK, c.loggedReason = time.Now(), true, ""
+		c.lastUsed, c.lastStartOK = time.Now(), true
 		return true
 	})
-	c.publish(Connected{Upstream: c.name, ToolCount: len(tools.tools), Era: s.era.String(), Revision: s.revision})
-	c.log.Info("connected", "era", s.era.String(), "tools", len(tools.tools), "transport", s.endpoint.Transport)
+	era, revision := s.describe()
+	c.publish(Connected{Upstream: c.name, ToolCount: len(tools.tools), Era: era, Revision: revision})
+	c.log.Info("connected", "protocol", revision, "tools", len(tools.tools), "transport", s.endpoint.Transport)
 }
 
 // clearSession makes sure that no further call uses s.
@@ -197,6 +222,7 @@ func (c *connection) clearSession(s *session) {
 	current := c.session == s
 	c.mu.Unlock()
 	if !current {
+		c.second.forget(s)
 		return
 	}
 	c.update(func() {

@@ -99,11 +99,12 @@ func (c *connection) find(name string) tool.Info {
 // whose outcome is unknown only if it is repeatable.
 func (c *connection) request(ctx context.Context, r *request, repeatable bool) (result json.RawMessage, err error) {
 	r.timeout, r.maxTime = c.timeouts()
+	c.clients.add(ctx, r.caller)
 	ctx, span := c.startSpan(ctx, r)
 	defer func() { r.endSpan(span, err) }()
 	var since time.Time // when the wait for a session began
 	for try := 1; ; try++ {
-		s, err := c.waitForSession(ctx, &since)
+		s, err := c.sessionFor(ctx, r.caller, &since)
 		if err != nil {
 			return nil, err
 		}
@@ -143,49 +144,72 @@ func (c *connection) setLastUsed() {
 
 // waitForSession returns the current session. If there is none, it wakes the
 // connection and waits for it as long as the spec says, counted from since, which
-// the first wait sets. A process that is starting is given the time that it needs.
+// the first wait sets. A server that is starting is given the time that it needs: only
+// ctx ends the wait for it.
 func (c *connection) waitForSession(ctx context.Context, since *time.Time) (*session, error) {
-	var timer *time.Timer
-	late := false
-	for {
+	return c.waitFor(ctx, nil, since)
+}
+
+// waitFor is waitForSession for a caller, who is told what the call waits for.
+func (c *connection) waitFor(ctx context.Context, caller *tool.Caller, since *time.Time) (*session, error) {
+	if s := c.currentSession(); s != nil {
+		return s, nil
+	}
+	defer c.addWaiter()()
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	signal(c.wake)
+	report := newWaitReport(caller)
+	defer report.stop()
+	timer := time.NewTimer(c.currentSpec().wait() - time.Since(*since))
+	defer timer.Stop()
+	for late := false; ; {
 		c.mu.Lock()
+		s, stateChanged, hopeless := c.session, c.stateChanged, c.isHopeless(late)
+		if c.state == StateAsleep {
+			signal(c.wake)
+		}
 		c.lastUsed = time.Now()
-		if s := c.session; s != nil {
-			c.mu.Unlock()
-			return s, nil
-		}
-		state, stateChanged, wait, starting := c.state, c.stateChanged, c.spec.wait(), c.starting()
 		c.mu.Unlock()
-		if state == StateNeedsAuth || late && !starting {
+		switch {
+		case s != nil:
+			return s, nil
+		case hopeless:
 			return nil, c.unreachableError(*since)
-		}
-		if timer == nil {
-			if since.IsZero() {
-				*since = time.Now()
-			}
-			timer = time.NewTimer(wait - time.Since(*since))
-			defer timer.Stop()
-			signal(c.wake)
-		} else if state == StateAsleep {
-			signal(c.wake)
 		}
 		select {
 		case <-stateChanged:
 		case <-timer.C:
 			late = true
+		case <-report.ticker.C:
+			report.send(c.waitingText())
 		case <-c.life.ctx.Done():
 			return nil, fault.Wrap(fault.Unavailable, errRemoved, "connect to %s", c.name)
 		case <-ctx.Done():
-			return nil, c.callError(ctx, context.Cause(ctx), "")
+			return nil, c.gaveUpError(ctx, *since)
 		}
 	}
 }
 
-// starting reports whether a process or lazy server that came up the last time is
-// starting again. That may take longer than calls usually wait, and is worth
-// waiting for. c.mu is held.
-func (c *connection) starting() bool {
-	return c.lastStartOK && (c.spec.Command != "" || c.spec.lazy())
+// currentSession is the session, or nil.
+func (c *connection) currentSession() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastUsed = time.Now()
+	return c.session
+}
+
+// isHopeless reports whether a call should wait no longer; late says that its time
+// to wait is over. c.mu is held.
+func (c *connection) isHopeless(late bool) bool {
+	switch c.state {
+	case StateNeedsAuth:
+		return true
+	case StateFailed:
+		return late || !c.canWake()
+	}
+	return late && !c.isStarting()
 }
 
 // retryPolicy says whether a failed request may be sent again.
@@ -210,7 +234,7 @@ func (c *connection) handleFailure(ctx context.Context, s *session, err error) r
 	case errors.As(err, &answered), errors.Is(err, wire.ErrTooLarge):
 		return retryNever
 	case errors.Is(err, errNoProgress), errors.Is(err, errMaxTime):
-		signal(c.checkNow)
+		c.checkSoon(s)
 		return retryNever
 	case ctx.Err() != nil, lacksScope(err):
 		return retryNever
@@ -223,6 +247,6 @@ func (c *connection) handleFailure(ctx context.Context, s *session, err error) r
 		c.failSession(s, err)
 		return retryAlways
 	}
-	signal(c.checkNow)
+	c.checkSoon(s)
 	return retryIfRepeatable
 }

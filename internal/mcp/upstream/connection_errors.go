@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -59,14 +60,38 @@ func (c *connection) unreachableError(since time.Time) error {
 	if cause == nil {
 		cause = errors.New("still connecting")
 	}
+	details := map[string]any{"upstream": c.spec.Name, "state": c.state, "attempt": c.attempt, "next_try": c.next}
+	if c.state == StateFailed {
+		return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s did not start, %d times in a row", c.spec.Name, c.attempt).
+			WithHint("%s", c.failedHint()).WithDetails(details)
+	}
 	next := "an attempt is in progress"
 	if in := time.Until(c.next); in > 0 {
 		next = fmt.Sprintf("the next attempt is in %v", in.Round(time.Millisecond))
 	}
+	if hint := hintOf(c.err); hint != "" {
+		next = hint + "; " + next
+	}
 	waited := time.Since(since).Round(10 * time.Millisecond)
 	return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s is not connected, waited %v", c.spec.Name, waited).
-		WithHint("%s; call again, or look at its status", next).
-		WithDetails(map[string]any{"upstream": c.spec.Name, "state": c.state, "attempt": c.attempt, "next_try": c.next})
+		WithHint("%s; call again, or look at its status", next).WithDetails(details)
+}
+
+// failedHint says what to do about a server in StateFailed; c.mu is held.
+func (c *connection) failedHint() string {
+	repair := "repair what the error says"
+	if errors.Is(c.err, exec.ErrNotFound) {
+		repair = fmt.Sprintf("install %s, or give its full path as command", c.spec.Command)
+	}
+	return fmt.Sprintf("%s, then call tools_refresh, or change its settings; otherwise the next attempt is in %v",
+		repair, max(time.Until(c.next), 0).Round(time.Second))
+}
+
+// gaveUpError is for a caller who stopped waiting for the server.
+func (c *connection) gaveUpError(ctx context.Context, since time.Time) error {
+	waited := time.Since(since).Round(10 * time.Millisecond)
+	return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "%s: waited %v for the upstream (%s)", c.name, waited, c.waitingText()).
+		WithHint("call again with more time, or look at its status")
 }
 
 // needsAuthError says that the server requires credentials.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -67,15 +68,19 @@ func (c *connection) nextHealthCheck(s *session) time.Duration {
 	return max(next, 10*time.Millisecond)
 }
 
-// checkHealth sends a health check. A timeout does not count while calls are
-// active: the server may be too busy to answer, and calls have their own timeouts.
+// checkHealth sends a health check. A timeout does not count while calls are active,
+// unless the server must answer then too: it may be too busy, and calls have their own
+// timeouts.
 func (c *connection) checkHealth(ctx context.Context, s *session) error {
 	err := s.checkHealth(ctx, c.opts.HealthTimeout)
-	busy := errors.Is(err, errNoProgress) && s.activeCalls() > 0
-	if err != nil && ctx.Err() == nil && !busy {
-		return fmt.Errorf("health check: %w", err)
+	silent := errors.Is(err, errNoProgress)
+	switch {
+	case err == nil, ctx.Err() != nil, silent && s.activeCalls() > 0 && !s.answersWhileBusy():
+		return nil //nolint:nilerr // see above
+	case silent:
+		return s.abort(&silentError{since: s.lastMessage(), server: s.endpoint.Transport})
 	}
-	return nil
+	return fmt.Errorf("health check: %w", err)
 }
 
 // refreshAfterNotification fetches the tools. If the server refuses to list them
@@ -83,7 +88,10 @@ func (c *connection) checkHealth(ctx context.Context, s *session) error {
 func (c *connection) refreshAfterNotification(ctx context.Context, s *session) error {
 	err := c.refresh(ctx, s)
 	var refused *wire.Error
-	if err != nil && !errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
+		c.setTools(c.knownTools(refused), func() bool { return c.session == s })
+	case err != nil:
 		return c.checkHealth(ctx, s)
 	}
 	return nil
@@ -93,7 +101,7 @@ func (c *connection) refreshAfterNotification(ctx context.Context, s *session) e
 func (c *connection) refresh(ctx context.Context, s *session) error {
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
-	list, err := s.listTools(ctx, c.name, c.opts.ConnectTimeout)
+	list, err := s.listTools(ctx, c.name, c.opts.startTimeout(c.currentSpec()))
 	if err != nil {
 		return err
 	}
@@ -119,9 +127,10 @@ func (c *connection) setTools(list *toolList, commit func() bool) {
 	if len(added)+len(removed)+len(changed) > 0 {
 		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(list.tools), Added: added, Removed: removed, Changed: changed})
 	}
-	if list.droppedCount > 0 {
-		c.publish(Dropped{Upstream: c.name, Reasons: list.dropped, Count: list.droppedCount})
-		c.log.Warn("unusable tool definitions", "count", list.droppedCount, "first", list.dropped[0])
+	if problems := list.problems(); len(problems) > 0 && !slices.Equal(problems, old.problems()) {
+		count := len(list.incomplete) + list.droppedCount
+		c.publish(Dropped{Upstream: c.name, Reasons: problems, Count: count})
+		c.log.Warn("tools are missing", "count", count, "first", problems[0])
 	}
 	c.saveCache()
 }

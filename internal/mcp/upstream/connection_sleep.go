@@ -32,6 +32,14 @@ func (c *connection) waitForUse(ctx context.Context) bool {
 	}
 }
 
+// wakeUp starts a server that is asleep. It does not wait for it.
+func (c *connection) wakeUp() {
+	if c.asleep() {
+		c.update(func() { c.state, c.since, c.lastStartOK, c.lastUsed = StateConnecting, time.Now(), true, time.Now() })
+		signal(c.wake)
+	}
+}
+
 // isIdle reports whether the server may go to sleep.
 func (c *connection) isIdle(s *session) bool {
 	spec := c.currentSpec()
@@ -43,7 +51,7 @@ func (c *connection) isIdle(s *session) bool {
 func (c *connection) unused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.spec.lazy() && c.cached.Server != "" && time.Since(c.lastUsed) > c.opts.ConnectTimeout
+	return c.spec.lazy() && c.cached.Server != "" && time.Since(c.lastUsed) > c.opts.ConnectTimeout && c.waiters == 0
 }
 
 func (c *connection) sinceLastUse() time.Duration {

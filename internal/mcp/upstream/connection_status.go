@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
@@ -19,23 +20,38 @@ func (c *connection) status() Status {
 		Name: c.name, Target: c.spec.Target(), Generation: c.generation,
 		State: c.state, Since: c.since,
 		Transport: c.detected.Endpoint.Transport, Revision: c.cached.Revision, ServerInfo: c.cached.ServerInfo,
-		Tools: len(c.allowedTools()), Stale: c.stale, Dropped: slices.Clone(c.tools.dropped),
-		Stats: c.stats, Desired: c.spec.clone(), Mistaken: c.unknownToolNames(),
+		Tools: len(c.allowedTools()), Stale: c.stale, Dropped: c.tools.problems(), Trouble: c.tools.trouble(),
+		Second: c.second.status(), Stats: c.stats, Desired: c.spec.clone(), Mistaken: c.unknownToolNames(),
 	}
-	if c.detected.Era != 0 {
-		st.Era = c.detected.Era.String()
-	}
+	st.Era = c.detected.eraText()
 	if c.state != StateConnected {
 		st.Attempt, st.NextTry = c.attempt, c.next
 		if c.err != nil {
-			st.LastError = c.err.Error()
+			st.LastError, st.Hint = c.err.Error(), hintOf(c.err)
 		}
 	}
-	if c.state == StateNeedsAuth {
+	c.addStateDetails(&st)
+	return st
+}
+
+// addStateDetails adds what only some states have; c.mu is held.
+func (c *connection) addStateDetails(st *Status) {
+	switch c.state {
+	case StateNeedsAuth:
 		st.Challenge = c.challenge
 		st.Hint = fault.HintOf(c.needsAuthError(c.err, c.challenge))
+	case StateFailed:
+		st.Hint = c.failedHint()
+	case StateStarting:
+		st.NextTry, st.LastLine = time.Time{}, c.start.lastLine
+		if time.Since(c.since) >= slowStart {
+			st.Hint = c.startHint()
+		}
+	case StateConnecting, StateReconnecting:
+		if st.Queued = c.start.turn != nil; st.Queued {
+			st.Hint = fmt.Sprintf("it starts when one of %d other programs has started (upstreams.parallel_starts)", c.opts.ParallelStarts)
+		}
 	}
-	return st
 }
 
 // visibleTools lists the allowed tools in the order of their names. It returns the
@@ -109,14 +125,18 @@ func (c *connection) unknownToolNames() []string {
 // adjust replaces the spec by one that needs no new connection.
 func (c *connection) adjust(spec Spec) {
 	c.mu.Lock()
-	before := c.allowedTools()
+	before, roots := c.allowedTools(), c.spec.Roots
 	c.spec, c.view = spec, toolView{}
 	after := c.allowedTools()
 	c.mu.Unlock()
+	if !slices.Equal(roots, spec.Roots) {
+		c.sendRootsChanged()
+	}
 	added, removed, _ := diff(before, after)
 	if len(added)+len(removed) > 0 {
 		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed})
 	}
+	c.retryNow() // its owner may have repaired what was wrong
 }
 
 // inheritFrom takes the statistics, subscriptions and log level of the previous

@@ -16,13 +16,32 @@ type Connected struct {
 	Revision  string `json:"revision"`
 }
 
+// SlowStart reports that a process has been starting for a while.
+type SlowStart struct {
+	Upstream string `json:"upstream"`
+	Seconds  int    `json:"seconds"`
+	LastLine string `json:"last_line,omitempty"` // of its standard error
+	Hint     string `json:"hint"`
+}
+
+// Failed reports that the process of a server ended the same way several times. Until
+// somebody asks for it, the next attempt follows after the delay.
+type Failed struct {
+	Upstream string `json:"upstream"`
+	Attempt  int    `json:"attempt"`
+	DelayMS  int64  `json:"delay_ms"`
+	Error    string `json:"error"`
+}
+
 // Reconnecting reports that a connection was lost or an attempt failed; the next attempt
-// follows after the delay.
+// follows after the delay. Of attempts that fail for the same reason only the first
+// few and then ever fewer are reported; Attempt counts them all.
 type Reconnecting struct {
 	Upstream string `json:"upstream"`
 	Attempt  int    `json:"attempt"`
 	DelayMS  int64  `json:"delay_ms"`
 	Error    string `json:"error"`
+	Hint     string `json:"hint,omitempty"` // what to do about it
 }
 
 // NeedsAuth reports that a server requires credentials.
@@ -74,6 +93,8 @@ type Garbage struct {
 
 func (Connecting) EventType() string     { return "upstream.connecting" }
 func (Connected) EventType() string      { return "upstream.connected" }
+func (SlowStart) EventType() string      { return "upstream.slow_start" }
+func (Failed) EventType() string         { return "upstream.failed" }
 func (Reconnecting) EventType() string   { return "upstream.reconnecting" }
 func (NeedsAuth) EventType() string      { return "upstream.needs_auth" }
 func (Asleep) EventType() string         { return "upstream.asleep" }
@@ -85,6 +106,8 @@ func (Garbage) EventType() string        { return "upstream.garbage" }
 
 func (e Connecting) EventKey() string     { return e.Upstream }
 func (e Connected) EventKey() string      { return e.Upstream }
+func (e SlowStart) EventKey() string      { return e.Upstream }
+func (e Failed) EventKey() string         { return e.Upstream }
 func (e Reconnecting) EventKey() string   { return e.Upstream }
 func (e NeedsAuth) EventKey() string      { return e.Upstream }
 func (e Asleep) EventKey() string         { return e.Upstream }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
@@ -256,6 +257,53 @@ func TestServerThatClosesItsConnections(t *testing.T) {
 		if text := h.Echo(t, fmt.Sprint(i)); text != fmt.Sprint(i) {
 			t.Errorf("echo of %d said %q", i, text)
 		}
+	}
+}
+
+// After a server has given up all idle connections without notice, a call is sent again
+// once, on a new connection, not on the next one that the server has given up. A tool
+// that writes is not called again, since the server may have acted on the call.
+func TestResendUsesANewConnection(t *testing.T) {
+	t.Parallel()
+	const clients = 6
+	type number struct{}
+	var opened, dead, lost, handled atomic.Int64
+	var together sync.WaitGroup
+	together.Add(clients)
+	inner := modernHandler()
+	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(wire.HeaderMethod) != wire.MethodToolsCall {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		if r.Context().Value(number{}).(int64) <= dead.Load() {
+			lost.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		if handled.Add(1) <= clients { // so that each has a connection of its own
+			together.Done()
+			together.Wait()
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	site.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, number{}, opened.Add(1))
+	}
+	site.Start()
+	t.Cleanup(site.Close)
+	h := upstreamtest.Start(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: site.URL, Wait: clocktest.Timeout}, Options: options(t)})
+	var calls sync.WaitGroup
+	for i := range clients {
+		calls.Go(func() { h.Echo(t, fmt.Sprint(i)) })
+	}
+	calls.Wait()
+	dead.Store(opened.Load())
+	if text := h.Echo(t, "again"); text != "again" || lost.Load() != 1 {
+		t.Errorf("%q after %d calls were lost, want 1", text, lost.Load())
+	}
+	dead.Store(opened.Load())
+	if _, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write"), Args: json.RawMessage(`{"text":"x"}`)}); fault.CodeOf(err) != fault.Unavailable || lost.Load() != 2 {
+		t.Errorf("a tool that writes: %v after %d calls were lost", err, lost.Load())
 	}
 }
 

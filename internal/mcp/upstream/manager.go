@@ -145,6 +145,9 @@ func (m *Manager) start(spec Spec) *connection {
 		close(before)
 	}
 	m.running[spec.Name] = c
+	if m.opts.OnDemand {
+		c.loadCache() // a command may look for tools right away
+	}
 	m.wg.Go(func() { c.run(c.life.ctx, before) })
 	return c
 }

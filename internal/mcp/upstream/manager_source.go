@@ -130,6 +130,7 @@ func (m *Manager) List() []Status {
 // disconnected, as a call does.
 func (m *Manager) Refresh(ctx context.Context, name string) error {
 	return m.with(name, func(c *connection) error {
+		c.retryNow()
 		s, err := c.waitForSession(ctx, new(time.Time))
 		if err != nil {
 			return err
@@ -142,11 +143,18 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 	})
 }
 
-// Retry connects at once to a server that requires credentials, because there are
-// new ones.
+// Wake starts an upstream that is asleep. It does not wait for it.
+func (m *Manager) Wake(name string) {
+	if c, err := m.connection(name); err == nil {
+		c.wakeUp()
+	}
+}
+
+// Retry makes an attempt at once if the server is not connected, because there are
+// new credentials or somebody asks for it.
 func (m *Manager) Retry(name string) {
 	if c, err := m.connection(name); err == nil {
-		signal(c.retry)
+		c.retryNow()
 	}
 }
 

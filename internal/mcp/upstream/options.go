@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -33,9 +34,14 @@ type Options struct {
 	// is stored. It is created if it is missing.
 	CacheDir string
 
-	// Getenv reads our environment: bearer tokens and the few variables that child
-	// processes inherit. nil: it is empty.
+	// OnDemand starts a server when it is first used, whatever its spec says, and also if
+	// its tools are not known. It is for a process that serves one command.
+	OnDemand bool
+
+	// Getenv reads our environment, for bearer tokens; nil: it is empty.
 	Getenv func(string) (string, bool)
+	// Environ lists it as NAME=value, for what child processes inherit; nil: nothing.
+	Environ func() []string
 
 	// Secret resolves the references to secrets in the headers and variables of a
 	// Trusted spec, when they are used; nil: they are used as they are written.
@@ -50,22 +56,34 @@ type Options struct {
 	// Proxy picks a proxy per request; nil: none.
 	Proxy func(*http.Request) (*url.URL, error)
 
+	// CAFile is a PEM file with certificate authorities that are trusted besides those of
+	// the system; empty: none. It is read with every connection.
+	CAFile string
+
 	// Login has the tokens for HTTP requests of specs without credentials of their
 	// own; nil: there are none.
 	Login Login
 
-	// Dialers open transports other than the built-in ones. The key is the value of
+	// Dialers open other transports than the built-in ones, or replace those. The key is the value of
 	// Spec.Transport, or the scheme of Spec.URL.
 	Dialers map[string]Dialer
 
 	Backoff backoff.Policy // between attempts; zero means 100 ms doubling to 3 s
 
-	ProbeTimeout   time.Duration // for the answer to server/discover; zero: 3 s
-	ConnectTimeout time.Duration // for the start of a server and its handshake; zero: 30 s
+	// ProbeTimeout is how long a process that has read server/discover may be silent
+	// until it is sent initialize too; a URL has twice that time; zero: 5 s.
+	ProbeTimeout time.Duration
+	// StartTimeout is how long a process may take until it is connected; zero: 2 min.
+	StartTimeout   time.Duration
+	ConnectTimeout time.Duration // the same for a URL; zero: 30 s
+	// ParallelStarts is how many processes may start at once; zero: two per processor.
+	ParallelStarts int
+	starts         *startQueue
 	HealthInterval time.Duration // how long a server may be silent until a health check; zero: 15 s
 	HealthTimeout  time.Duration // for the answer to a health check; zero: 5 s
 	Debounce       time.Duration // between list_changed and the new list; zero: 100 ms
 	AuthRetry      time.Duration // between attempts while credentials are missing; zero: 1 min
+	FailedRetry    time.Duration // between attempts in StateFailed; zero: 5 min
 	StopTimeout    time.Duration // for a child process to end by itself; zero: 2 s
 
 	// MaxMessage is the largest message of a server in bytes; zero: 16 MiB.
@@ -85,6 +103,9 @@ func (o Options) withDefaults() Options {
 	if o.Getenv == nil {
 		o.Getenv = func(string) (string, bool) { return "", false }
 	}
+	if o.Environ == nil {
+		o.Environ = func() []string { return nil }
+	}
 	if o.ClientName == "" {
 		o.ClientName = "luanette"
 	}
@@ -94,13 +115,27 @@ func (o Options) withDefaults() Options {
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = wire.MaxMessage
 	}
-	o.ProbeTimeout = positive(o.ProbeTimeout, 3*time.Second)
+	o.ProbeTimeout = positive(o.ProbeTimeout, 5*time.Second)
+	o.StartTimeout = positive(o.StartTimeout, DefaultStartTimeout)
 	o.ConnectTimeout = positive(o.ConnectTimeout, 30*time.Second)
 	o.HealthInterval = positive(o.HealthInterval, 15*time.Second)
 	o.HealthTimeout = positive(o.HealthTimeout, 5*time.Second)
 	o.Debounce = positive(o.Debounce, 100*time.Millisecond)
 	o.AuthRetry = positive(o.AuthRetry, time.Minute)
+	o.FailedRetry = positive(o.FailedRetry, 5*time.Minute)
 	o.StopTimeout = positive(o.StopTimeout, 2*time.Second)
+	if o.ParallelStarts <= 0 {
+		o.ParallelStarts = 2 * runtime.GOMAXPROCS(0)
+	}
+	o.starts = newStartQueue(o.ParallelStarts)
 	o.clientInfo = clientInfo(o.ClientName, o.ClientVersion)
 	return o
+}
+
+// startTimeout is how long the server of a spec may take until it is connected.
+func (o *Options) startTimeout(s Spec) time.Duration {
+	if s.Command == "" {
+		return positive(s.StartTimeout, o.ConnectTimeout)
+	}
+	return positive(s.StartTimeout, o.StartTimeout)
 }

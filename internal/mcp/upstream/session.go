@@ -19,6 +19,7 @@ type session struct {
 	transport Transport
 	endpoint  endpoint
 	notify    func(method string, params json.RawMessage) // takes notifications that belong to no call
+	source    rootsSource                                 // nil: there are no roots but those of callers
 	life      *lifetime
 	failed    chan error // takes the reason when a caller finds that the session is unusable
 
@@ -86,7 +87,7 @@ func (s *session) healthInterval() time.Duration {
 
 // sinceLastReceived is how long the server has been silent.
 func (s *session) sinceLastReceived() time.Duration {
-	return time.Since(time.Unix(0, s.lastReceived.Load()))
+	return time.Since(s.lastMessage())
 }
 
 // activeCalls is the number of pending calls that have a caller.

@@ -53,7 +53,7 @@ func (s *session) request(ctx context.Context, r *request) (result json.RawMessa
 
 // translate answers legacy requests that modern servers do not have.
 func (s *session) translate(ctx context.Context, r *request) (result json.RawMessage, done bool, err error) {
-	if s.era != wire.Modern {
+	if r.handshake || s.era != wire.Modern {
 		return nil, false, nil
 	}
 	switch r.method {

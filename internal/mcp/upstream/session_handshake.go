@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -18,20 +19,23 @@ type detection struct {
 	Era      wire.Era `json:"era"`
 }
 
+func detectedLegacy(e endpoint) detection { return detection{e, wire.Legacy} }
+
 // connectAttempt is one attempt to connect to the server of a spec.
 type connectAttempt struct {
 	opts   *Options
 	spec   Spec
 	hooks  Hooks // Received is set per session
 	notify func(method string, params json.RawMessage)
+	roots  rootsSource
 }
 
 // open connects to the server: first at the endpoint that worked last time, then
 // at the others. It tries the next endpoint only if something answered at this one
 // that is not an MCP server of that kind.
 func (a *connectAttempt) open(ctx context.Context, known detection) (*session, detection, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.ConnectTimeout,
-		fmt.Errorf("no connection within %v", a.opts.ConnectTimeout))
+	limit := a.opts.startTimeout(a.spec)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &startTimeoutError{limit})
 	defer cancel()
 	list := endpoints(a.spec)
 	if i := slices.Index(list, known.Endpoint); i > 0 {
@@ -70,15 +74,9 @@ func tryNextEndpoint(err error) bool {
 // handshake opens a session and agrees on an era. If the known era no longer
 // works, it detects the era again.
 func (a *connectAttempt) handshake(ctx context.Context, e endpoint, known wire.Era) (*session, error) {
-	era := known
-	switch a.spec.Protocol {
-	case ProtocolLegacy:
-		era = wire.Legacy
-	case ProtocolModern:
-		era = wire.Modern
-	}
-	if e.legacyOnly() {
-		era = wire.Legacy
+	era, pinned := a.pinnedEra(e)
+	if !pinned {
+		era = known
 	}
 	s, err := a.dial(ctx, e)
 	if err != nil {
@@ -95,69 +93,28 @@ func (a *connectAttempt) handshake(ctx context.Context, e endpoint, known wire.E
 	if err == nil {
 		return s, nil
 	}
-	s.close()
-	var answered *wire.Error
-	pinned := a.spec.Protocol == ProtocolLegacy || a.spec.Protocol == ProtocolModern || e.legacyOnly()
-	if known != wire.Unknown && !pinned && errors.As(err, &answered) {
+	err = s.abandon(err)
+	if !pinned && ctx.Err() == nil && (isAnswer(err) && known != wire.Unknown || known == wire.Modern && diedOfProbe(err)) {
 		return a.handshake(ctx, e, wire.Unknown)
 	}
 	return nil, err
 }
 
-// detectEra tries the modern handshake, and the legacy one if the modern one is
-// refused, ignored or ends the process. A process that ended or stopped answering
-// because of the modern handshake is started again.
-func (a *connectAttempt) detectEra(ctx context.Context, e endpoint, s *session) (*session, error) {
-	modern, cancel := context.WithTimeoutCause(ctx, a.opts.ProbeTimeout, errNoHandshake)
-	err := s.discover(modern)
-	cancel()
+// pinnedEra is the only era that the spec or the transport allows, if there is one.
+func (a *connectAttempt) pinnedEra(e endpoint) (era wire.Era, pinned bool) {
 	switch {
-	case err == nil:
-		return s, nil
-	case ctx.Err() != nil || noOtherEraHelps(err):
-		s.close()
-		return nil, err
+	case e.legacyOnly(), a.spec.Protocol == ProtocolLegacy:
+		return wire.Legacy, true
+	case a.spec.Protocol == ProtocolModern:
+		return wire.Modern, true
 	}
-	s.era, s.revision = wire.Legacy, ""
-	s.transport.SetRevision("")
-	legacy, cancel := ctx, context.CancelFunc(func() {})
-	if errors.Is(err, errNoHandshake) {
-		legacy, cancel = context.WithTimeoutCause(ctx, 2*a.opts.ProbeTimeout, errNoHandshake)
-	}
-	err = s.initialize(legacy)
-	cancel()
-	if err == nil {
-		return s, nil
-	}
-	s.close()
-	if e.Transport == HTTP || ctx.Err() != nil {
-		return nil, err
-	}
-	if s, err = a.dial(ctx, e); err != nil {
-		return nil, err
-	}
-	if err := s.initialize(ctx); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-var errNoHandshake = errors.New("no answer to the handshake")
-
-// noOtherEraHelps reports whether a handshake in the other era would fail too.
-func noOtherEraHelps(err error) bool {
-	var status *statusError
-	if errors.As(err, &status) {
-		return status.auth()
-	}
-	var answered *wire.Error
-	return errors.Is(err, ErrNotSent) && !errors.As(err, &answered) && !errors.Is(err, errProcess)
+	return wire.Unknown, false
 }
 
 // dial opens a transport and a session over it, before the handshake.
 func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error) {
 	s := newSession(a.opts, e, a.notify)
+	s.source = a.roots
 	ready := make(chan struct{})
 	hooks := a.hooks
 	hooks.Received = func(call wire.ID, m wire.Message) {
@@ -181,23 +138,44 @@ func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error)
 
 // discover performs the modern handshake.
 func (s *session) discover(ctx context.Context) error {
-	s.era, s.revision = wire.Modern, wire.NewestModern
-	s.transport.SetRevision(s.revision)
-	handshake := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTimeout, handshake: true}
-	result, err := s.request(ctx, handshake)
-	var refused *wire.Error
-	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && listContains(refused.Data, "supported", s.revision) {
-		result, err = s.request(ctx, handshake) // it refused a revision that it lists as supported: try once more
-	}
+	s.beginModern()
+	result, err := s.sendDiscover(ctx)
 	if err != nil {
 		return err
 	}
-	if !listContains(result, "supportedVersions", s.revision) {
-		return wire.Errorf(wire.CodeUnsupportedRevision, "server does not speak %s", s.revision)
+	return s.acceptModern(result)
+}
+
+// beginModern makes further requests modern ones.
+func (s *session) beginModern() {
+	s.era, s.revision = wire.Modern, wire.NewestModern
+	s.transport.SetRevision(s.revision)
+}
+
+// sendDiscover sends the request of the modern handshake.
+func (s *session) sendDiscover(ctx context.Context) (json.RawMessage, error) {
+	handshake := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: handshakeTimeout, handshake: true}
+	result, err := s.request(ctx, handshake)
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && listContains(refused.Data, "supported", wire.NewestModern) {
+		result, err = s.request(ctx, handshake) // it refused a revision that it lists as supported: try once more
 	}
+	if err == nil && !listContains(result, "supportedVersions", wire.NewestModern) {
+		err = wire.Errorf(wire.CodeUnsupportedRevision, "server does not speak %s", wire.NewestModern)
+	}
+	return result, err
+}
+
+// acceptModern ends the modern handshake.
+func (s *session) acceptModern(result json.RawMessage) error {
+	s.beginModern()
 	s.setServerInfo(result)
 	return nil
 }
+
+// handshakeTimeout is longer than any start: the context of the attempt ends the
+// handshake.
+const handshakeTimeout = 24 * time.Hour
 
 // listContains reports whether the list under key contains text.
 func listContains(object json.RawMessage, key, text string) bool {
@@ -208,13 +186,29 @@ func listContains(object json.RawMessage, key, text string) bool {
 
 // initialize performs the legacy handshake.
 func (s *session) initialize(ctx context.Context) error {
-	s.era = wire.Legacy
-	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
-	params = rawjson.Set(params, "clientInfo", s.opts.clientInfo)
-	result, err := s.request(ctx, &request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTimeout, handshake: true})
+	s.beginLegacy()
+	result, err := s.sendInitialize(ctx)
 	if err != nil {
 		return err
 	}
+	return s.acceptLegacy(ctx, result)
+}
+
+// beginLegacy makes further requests legacy ones.
+func (s *session) beginLegacy() {
+	s.era, s.revision = wire.Legacy, ""
+	s.transport.SetRevision("")
+}
+
+// sendInitialize sends the request of the legacy handshake.
+func (s *session) sendInitialize(ctx context.Context) (json.RawMessage, error) {
+	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
+	params = rawjson.Set(params, "clientInfo", s.opts.clientInfo)
+	return s.request(ctx, &request{method: wire.MethodInitialize, params: params, timeout: handshakeTimeout, handshake: true})
+}
+
+// acceptLegacy ends the legacy handshake.
+func (s *session) acceptLegacy(ctx context.Context, result json.RawMessage) error {
 	s.revision, _ = rawjson.GetText(result, "protocolVersion")
 	if wire.EraOf(s.revision) != wire.Legacy {
 		return fmt.Errorf("server wants revision %q, which is not supported", excerpt([]byte(s.revision)))

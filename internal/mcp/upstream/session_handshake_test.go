@@ -22,7 +22,7 @@ func TestDetectionWithServersThatRejectIt(t *testing.T) {
 			t.Parallel()
 			srv := stdioServer(t, stdioSpec(t, role))
 			if role == "ignores the probe" { // the test waits for all of it
-				srv.Options.ProbeTimeout = 2 * time.Second
+				srv.Options.ProbeTimeout = 20 * time.Millisecond
 			}
 			h := upstreamtest.Start(t, srv)
 			if text := h.Echo(t, "hello"); text != "hello" {
@@ -48,14 +48,74 @@ func TestDetectionWithServersThatRejectIt(t *testing.T) {
 func TestServerThatStopsAnsweringAfterDetectionIsRestarted(t *testing.T) {
 	t.Parallel()
 	srv := stdioServer(t, stdioSpec(t, "silent after the probe"))
-	srv.Options.ProbeTimeout = 100 * time.Millisecond
-	h := upstreamtest.Start(t, srv)
+	srv.Options.ProbeTimeout, srv.Options.StartTimeout = 10*time.Millisecond, time.Second
+	h := upstreamtest.Open(t, srv)
+	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
+	if !strings.Contains(e.Error, "no answer within 1s") || !strings.Contains(e.Error, "hello from stderr") {
+		t.Errorf("event = %+v", e)
+	}
+	h.Await(t, "upstream.connected")
 	if text := h.Echo(t, "hello"); text != "hello" {
 		t.Errorf("echo said %q", text)
 	}
-	// The first process may have been stopped before it wrote its PID.
-	if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got > 2 {
-		t.Errorf("%d processes were started, want 2", got)
+}
+
+// A process that reads nothing yet is starting, whatever era it speaks. It is not
+// ended to try another one, and a modern one is not taken for a legacy one.
+func TestProcessThatStartsSlowlyIsStartedOnce(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[string]struct {
+		starts int
+		era    string
+	}{
+		"sdk":               {1, "modern"},
+		"plain":             {1, "legacy"},
+		"ignores the probe": {1, "legacy"},
+		"dies on the probe": {2, "legacy"},
+	} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			srv := stdioServer(t, stdioSpec(t, role))
+			srv.Spec.Env["START_AFTER"] = "400ms"
+			srv.Options.ProbeTimeout = 20 * time.Millisecond
+			h := upstreamtest.Start(t, srv)
+			if text := h.Echo(t, "hello"); text != "hello" {
+				t.Errorf("echo said %q", text)
+			}
+			if st, _ := h.Manager.Status("test"); st.Era != want.era {
+				t.Errorf("era = %s", st.Era)
+			}
+			if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got != want.starts {
+				t.Errorf("%d processes were started, want %d", got, want.starts)
+			}
+		})
+	}
+}
+
+// Some programs, such as docker, read what we send before the server behind them has
+// started. Then it gets both handshakes, and the modern one counts.
+func TestSlowServerBehindAProgramThatReads(t *testing.T) {
+	t.Parallel()
+	for role, era := range map[string]string{"sdk": "modern", "plain": "legacy"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			srv := stdioServer(t, stdioSpec(t, role))
+			srv.Spec.Env["START_AFTER"] = "400ms"
+			srv.Spec.Command, srv.Spec.Args = "sh", []string{"-c", `cat | "$0"`, srv.Spec.Command}
+			srv.Options.ProbeTimeout = 100 * time.Millisecond
+			h := upstreamtest.Start(t, srv)
+			for range 3 {
+				if text := h.Echo(t, "hello"); text != "hello" {
+					t.Errorf("echo said %q", text)
+				}
+			}
+			if st, _ := h.Manager.Status("test"); st.Era != era {
+				t.Errorf("era = %s", st.Era)
+			}
+			if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got != 1 {
+				t.Errorf("%d processes were started", got)
+			}
+		})
 	}
 }
 

@@ -60,8 +60,8 @@ func (s *session) pendingCall(id wire.ID) *pendingCall {
 }
 
 // callFor finds the call that a message of the server belongs to: the one on whose
-// stream it came, or, if that is unknown, the only one whose caller can handle it.
-// If there are several it returns none of them; count is their number.
+// stream it came, or, if that is unknown, one of the only client that can handle it.
+// If there are several clients it returns no call, and a count above 1.
 func (s *session) callFor(id wire.ID, canHandle func(*tool.Caller) bool) (p *pendingCall, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,17 +71,28 @@ func (s *session) callFor(id wire.ID, canHandle func(*tool.Caller) bool) (p *pen
 		}
 		return nil, 0
 	}
+	return s.callOfOnlyClient(canHandle)
+}
+
+// callOfOnlyClient is a pending call of the only client that can handle it; s.mu is held.
+func (s *session) callOfOnlyClient(canHandle func(*tool.Caller) bool) (p *pendingCall, count int) {
 	for _, candidate := range s.pending {
-		if candidate.caller != nil && canHandle(candidate.caller) {
-			p = candidate
+		if candidate.caller == nil || !canHandle(candidate.caller) {
+			continue
+		}
+		if p == nil || !sameClient(p.caller, candidate.caller) {
 			count++
 		}
+		p = candidate
 	}
-	if count != 1 {
+	if count > 1 {
 		return nil, count
 	}
-	return p, 1
+	return p, count
 }
+
+// sameClient reports whether two callers are the same client.
+func sameClient(a, b *tool.Caller) bool { return a == b || a.Client != nil && a.Client == b.Client }
 
 // answerQuestion handles a request of the server and sends the response.
 func (s *session) answerQuestion(ctx context.Context, call wire.ID, m wire.Message) {
@@ -123,6 +134,10 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 	default:
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "no method %q", m.Method)
 	}
+	question := tool.Question{Method: m.Method, Params: wire.StripProtocol(m.Params)}
+	if m.Method == wire.MethodRoots {
+		return s.replyRoots(ctx, call, question)
+	}
 	p, count := s.callFor(call, func(c *tool.Caller) bool { return canAnswer(c, m.Method) })
 	switch {
 	case count > 1:
@@ -130,15 +145,12 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 	case p == nil:
 		return declineQuestion(m.Method)
 	}
-	return p.ask(ctx, tool.Question{Method: m.Method, Params: wire.StripProtocol(m.Params)})
+	return p.ask(ctx, question)
 }
 
 // declineQuestion is the protocol's response of a client that cannot answer.
 func declineQuestion(method string) (json.RawMessage, error) {
-	switch method {
-	case wire.MethodRoots:
-		return json.RawMessage(`{"roots":[]}`), nil
-	case wire.MethodElicit:
+	if method == wire.MethodElicit {
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
 	return nil, wire.Errorf(-1, "the caller of this call cannot be asked")

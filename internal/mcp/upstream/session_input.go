@@ -41,12 +41,20 @@ func canAnswer(c *tool.Caller, method string) bool {
 }
 
 // allCapabilities are those that we relay.
-const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`
 
 var noneDeclared, allDeclared = json.RawMessage(`{}`), json.RawMessage(allCapabilities)
 
-// capabilitiesOf is what a modern request declares: the caller's capabilities as
-// far as we relay them.
+// declaredFor is what a modern request declares: the caller's capabilities as far as we
+// relay them, and roots if the configuration has some.
+func (s *session) declaredFor(c *tool.Caller) json.RawMessage {
+	declared := capabilitiesOf(c)
+	if s.source == nil || canAnswer(c, wire.MethodRoots) || s.source.configuredRoots() == nil {
+		return declared
+	}
+	return rawjson.Set(declared, "roots", json.RawMessage(`{}`))
+}
+
 func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	switch {
 	case c == nil || c.Ask == nil:
@@ -90,20 +98,39 @@ func (s *session) provideInput(ctx context.Context, timeout *callTimeout, r *req
 	if len(questions) == 0 {
 		return params, clock.Real().Sleep(ctx, backoff.Policy{First: 250 * time.Millisecond}.Delay(1))
 	}
+	responses, err := s.answerAll(ctx, timeout, r.caller, questions)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(params, "inputResponses", responses), nil
+}
+
+// answerAll asks the caller what it can answer. Roots that it does not have are those of
+// the configuration.
+func (s *session) answerAll(ctx context.Context, timeout *callTimeout, caller *tool.Caller, questions []tool.Question) (json.RawMessage, error) {
+	responses := json.RawMessage(`{}`)
+	open := questions[:0]
 	for _, q := range questions {
-		if !canAnswer(r.caller, q.Method) {
+		switch {
+		case canAnswer(caller, q.Method):
+			open = append(open, q)
+		case q.Method == wire.MethodRoots && s.source != nil && s.source.configuredRoots() != nil:
+			responses = rawjson.Set(responses, q.Key, s.source.configuredRoots())
+		default:
 			return nil, fmt.Errorf("server needs %s, which the caller does not support", q.Method)
 		}
 	}
-	replies, err := askCaller(ctx, r.caller, timeout, questions)
+	if len(open) == 0 {
+		return responses, nil
+	}
+	replies, err := askCaller(ctx, caller, timeout, open)
 	if err != nil {
 		return nil, orCause(ctx, err)
 	}
-	responses := json.RawMessage(`{}`)
-	for i, q := range questions {
+	for i, q := range open {
 		responses = rawjson.Set(responses, q.Key, replies[i])
 	}
-	return rawjson.Set(params, "inputResponses", responses), nil
+	return responses, nil
 }
 
 // maxQuestions is how many questions a server may ask at once.

@@ -3,14 +3,12 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -198,53 +196,5 @@ func TestSlowCallTimesOutUnlessItProgresses(t *testing.T) {
 	}
 	if text := h.Echo(t, "still here"); text != "still here" {
 		t.Errorf("echo said %q", text)
-	}
-}
-
-// On a stream that all calls share, a question belongs to the only call whose
-// caller can answer; with several such calls it belongs to none.
-func TestQuestionOnASharedStreamNeedsOneCandidate(t *testing.T) {
-	t.Parallel()
-	srv := stdioServer(t, stdioSpec(t, "asks"))
-	h := upstreamtest.Start(t, srv)
-	var logged []tool.Log
-	able := &tool.Caller{
-		Log: func(l tool.Log) { logged = append(logged, l) },
-		Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
-			return []json.RawMessage{json.RawMessage(`{"roots":[{"uri":"file:///mine"}]}`)}, nil
-		},
-	}
-	call := func(caller *tool.Caller, nth string) chan string {
-		answer := make(chan string, 1)
-		go func() {
-			result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":"` + nth + `"}`), Caller: caller})
-			view, _ := result.View()
-			answer <- fmt.Sprint(view.Text(), err)
-		}()
-		return answer
-	}
-	inFlight := func(n int) {
-		clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == n })
-	}
-	if got := <-call(able, "1"); !strings.Contains(got, "file:///mine") {
-		t.Errorf("the only call received %q", got)
-	}
-	if len(logged) != 1 || logged[0].Level != "info" || string(logged[0].Data) != `"asking"` {
-		t.Errorf("logged %+v", logged)
-	}
-	other := call(nil, "-")
-	inFlight(1)
-	if got := <-call(able, "2"); !strings.Contains(got, "file:///mine") {
-		t.Errorf("the only able caller received %q", got)
-	}
-	<-other
-	other = call(&tool.Caller{Ask: able.Ask}, "-")
-	inFlight(1)
-	if got := <-call(&tool.Caller{Ask: able.Ask}, "2"); !strings.Contains(got, "does not say to which") {
-		t.Errorf("two able callers received %q", got)
-	}
-	<-other
-	if got := <-call(nil, "1"); !strings.Contains(got, `{"roots":[]}`) {
-		t.Errorf("no able caller: %q", got)
 	}
 }

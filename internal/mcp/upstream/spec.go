@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,6 +44,8 @@ const (
 	DefaultTimeout = 60 * time.Second
 	DefaultMaxTime = 30 * time.Minute
 	DefaultWait    = 2 * time.Second
+
+	DefaultStartTimeout = 2 * time.Minute // of a command
 )
 
 // ExposeAll in Spec.Expose exposes all tools.
@@ -58,9 +61,13 @@ type Spec struct {
 	URL     string
 	Command string
 	Args    []string
-	Env     map[string]string // added to the process's clean environment
+	Env     map[string]string // added to what the process inherits
 	EnvFile string            // a file of NAME=value lines, read at every start; Env takes precedence
 	Cwd     string            // working folder of the process; empty means ours
+	// InheritEnv are patterns of variables that the process inherits from us in addition
+	// to Inherited. With CleanEnv it inherits only those.
+	InheritEnv []string
+	CleanEnv   bool
 
 	// Transport is Auto, HTTP, SSE, Stdio or the key of a Dialer; empty means Auto.
 	Transport string
@@ -71,8 +78,13 @@ type Spec struct {
 	Headers map[string]string
 	// BearerEnv names the environment variable that holds a bearer token.
 	BearerEnv string
+	// CAFile is a PEM file with more certificate authorities, for this server and logins
+	// to it; see Options.CAFile.
+	CAFile string
 	// OAuth configures logins to this server; see Options.Login.
 	OAuth OAuth
+	// Curve has the keys of a ZeroMQ backend that uses CURVE.
+	Curve Curve
 
 	// Timeout bounds a call from its start or its last progress; zero means
 	// DefaultTimeout. The time in which the caller is asked does not count.
@@ -83,6 +95,9 @@ type Spec struct {
 	// DefaultWait, less than zero not at all.
 	Wait time.Duration
 
+	// StartTimeout bounds the time until the server is connected; zero means the
+	// default of Options.
+	StartTimeout time.Duration
 	// Start is Eager or Lazy; empty means Eager.
 	Start string
 	// Idle is the time without a call after which a lazy server is stopped; zero
@@ -99,12 +114,20 @@ type Spec struct {
 	// Prefixes is used by the catalog only: tool names without a namespace that begin
 	// so are looked up here.
 	Prefixes []string
+	// Roots are the answer to roots/list where no client gives one: paths or file URIs.
+	Roots []string
 	// AllowedTools, if not empty, are the only tools of this server that can be
 	// called; DisabledTools cannot.
 	AllowedTools  []string
 	DisabledTools []string
 	// ReadOnly hides tools that do not declare that they only read.
 	ReadOnly bool
+}
+
+// Curve has the keys for a backend, in Z85.
+type Curve struct {
+	Server string // its public key; empty means no security
+	Secret string // our secret key, or a reference to it; empty means a new one for each connection
 }
 
 // Validate reports what is wrong with the spec, as a fault with a hint.
@@ -136,13 +159,41 @@ func (s Spec) problem() error {
 		return fmt.Errorf("start %q", s.Start)
 	case s.Transport == SSE && s.Protocol == ProtocolModern:
 		return fmt.Errorf("transport sse exists only in the legacy protocol")
-	case isZMQ(s.transport()) && len(s.Headers)+len(s.BearerEnv) > 0:
-		return fmt.Errorf("headers and bearer tokens cannot be sent over %s", s.transport())
+	case slices.ContainsFunc(s.Roots, func(root string) bool {
+		return root == "" || strings.Contains(root, "://") && !strings.HasPrefix(root, "file://")
+	}):
+		return fmt.Errorf("roots must be folders or file:// URIs: %q", s.Roots)
+	}
+	if err := s.zmqProblem(); err != nil {
+		return err
 	}
 	if s.URL == "" {
-		return nil
+		return patternProblem(s.InheritEnv)
 	}
 	return urlProblem(s.URL)
+}
+
+func patternProblem(patterns []string) error {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil || p == "" || strings.Contains(p, "=") {
+			return fmt.Errorf("inherit_env: %q is not the name of a variable, in which * stands for any text", p)
+		}
+	}
+	return nil
+}
+
+// zmqProblem reports settings that only ZeroMQ backends have, or do not have.
+func (s Spec) zmqProblem() error {
+	zmq := isZMQ(s.transport())
+	switch {
+	case zmq && len(s.Headers)+len(s.BearerEnv) > 0:
+		return fmt.Errorf("headers and bearer tokens cannot be sent over %s", s.transport())
+	case !zmq && s.Curve != Curve{}:
+		return fmt.Errorf("CURVE keys are for backends with a url zmq+tcp or zmq+ipc")
+	case s.Curve.Secret != "" && s.Curve.Server == "":
+		return fmt.Errorf("the CURVE public key of the backend is missing")
+	}
+	return nil
 }
 
 func urlProblem(raw string) error {
@@ -227,8 +278,17 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
 	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
-		maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
-		s.OAuth.equal(other.OAuth) && s.lazy() == other.lazy()
+		s.sameEnvironment(other) && s.sameCredentials(other) && s.lazy() == other.lazy()
+}
+
+// sameCredentials reports whether both specs authenticate the two ends alike.
+func (s Spec) sameCredentials(other Spec) bool {
+	return maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv && s.CAFile == other.CAFile &&
+		s.OAuth.equal(other.OAuth) && s.Curve == other.Curve
+}
+
+func (s Spec) sameEnvironment(other Spec) bool {
+	return maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && s.CleanEnv == other.CleanEnv && slices.Equal(s.InheritEnv, other.InheritEnv)
 }
 
 // sameServer reports whether both specs are about the same server, whatever their
@@ -247,17 +307,25 @@ func protocolOf(s Spec) string {
 
 // Equal reports whether nothing differs.
 func (s Spec) Equal(other Spec) bool {
-	return s.sameConnection(other) &&
-		s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() && s.Idle == other.Idle &&
-		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.Prefixes, other.Prefixes) && slices.Equal(s.AllowedTools, other.AllowedTools) &&
-		slices.Equal(s.DisabledTools, other.DisabledTools) && s.ReadOnly == other.ReadOnly
+	return s.sameConnection(other) && s.sameLists(other) && s.sameTimes(other) && s.ReadOnly == other.ReadOnly
+}
+
+func (s Spec) sameLists(other Spec) bool {
+	return slices.Equal(s.Expose, other.Expose) && slices.Equal(s.Prefixes, other.Prefixes) && slices.Equal(s.Roots, other.Roots) &&
+		slices.Equal(s.AllowedTools, other.AllowedTools) && slices.Equal(s.DisabledTools, other.DisabledTools)
+}
+
+func (s Spec) sameTimes(other Spec) bool {
+	return s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() &&
+		s.StartTimeout == other.StartTimeout && s.Idle == other.Idle
 }
 
 // clone is a deep copy.
 func (s Spec) clone() Spec {
 	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
+	s.InheritEnv = slices.Clone(s.InheritEnv)
 	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
-	s.OAuth.Scopes = slices.Clone(s.OAuth.Scopes)
+	s.OAuth.Scopes, s.Roots = slices.Clone(s.OAuth.Scopes), slices.Clone(s.Roots)
 	return s
 }
 

@@ -24,11 +24,13 @@ func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warning
 		warnings = append(warnings, s.Name+": "+fmt.Sprintf(format, args...))
 	}}
 	s = s.clone()
-	for _, text := range []*string{&s.URL, &s.Command, &s.Cwd, &s.EnvFile} {
+	for _, text := range []*string{&s.URL, &s.Command, &s.Cwd, &s.EnvFile, &s.CAFile} {
 		*text = e.expand(*text)
 	}
-	for i, arg := range s.Args {
-		s.Args[i] = e.expand(arg)
+	for _, list := range [][]string{s.Args, s.Roots} {
+		for i, text := range list {
+			list[i] = e.expand(text)
+		}
 	}
 	e.secret = true
 	for _, table := range []map[string]string{s.Env, s.Headers} {

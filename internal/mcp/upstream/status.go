@@ -8,14 +8,17 @@ import (
 // State is the state of an upstream.
 type State string
 
-// The states. Connecting is the first attempt; all further attempts are
-// Reconnecting.
+// The states. Connecting is the first attempt, or the wait for the turn to start;
+// further attempts to reach a URL are Reconnecting. Whenever a process runs and has
+// not answered yet, it is Starting.
 const (
 	StateConnecting   State = "connecting"
+	StateStarting     State = "starting"
 	StateConnected    State = "connected"
 	StateReconnecting State = "reconnecting"
 	StateNeedsAuth    State = "needs_auth"
 	StateAsleep       State = "asleep" // lazy, and not needed now
+	StateFailed       State = "failed" // its process ended the same way several times; attempts are rare
 )
 
 // Status is the desired and the actual state of an upstream.
@@ -29,17 +32,23 @@ type Status struct {
 	Attempt   int       `json:"attempt,omitempty"`    // failures in a row
 	LastError string    `json:"last_error,omitempty"` // of the last attempt or connection; empty when connected
 	NextTry   time.Time `json:"next_try,omitzero"`
+	Queued    bool      `json:"queued,omitempty"`    // its process waits until others have started
+	LastLine  string    `json:"last_line,omitempty"` // what a process that is starting last wrote to its standard error
 	Challenge string    `json:"challenge,omitempty"` // WWW-Authenticate, in StateNeedsAuth
 	Hint      string    `json:"hint,omitempty"`      // what to do about it
 
 	Transport  string          `json:"transport,omitempty"`
 	Era        string          `json:"era,omitempty"`
 	Revision   string          `json:"revision,omitempty"`
+	Second     *Second         `json:"second,omitempty"` // beside the first; nil for none
 	ServerInfo json.RawMessage `json:"server_info,omitempty"`
 
 	Tools   int      `json:"tools"`
 	Stale   bool     `json:"stale,omitempty"` // the tools are those of an earlier connection
 	Dropped []string `json:"dropped,omitempty"`
+	// Trouble is what is wrong although the server is connected: tools that cannot be
+	// listed, a list that was cut, definitions that were left out.
+	Trouble []string `json:"trouble,omitempty"`
 
 	// Mistaken lists names in AllowedTools and DisabledTools that no tool has.
 	Mistaken []string `json:"mistaken,omitempty"`
@@ -47,6 +56,20 @@ type Status struct {
 	Stats Stats `json:"stats"`
 
 	Desired Spec `json:"-"` // contains secrets
+}
+
+// Second is a session of the sessions era beside a modern one.
+type Second struct {
+	Era       string    `json:"era"`
+	Revision  string    `json:"revision,omitempty"` // empty if it is not connected
+	Since     time.Time `json:"since,omitzero"`
+	LastError string    `json:"last_error,omitempty"`
+}
+
+// Attempted reports whether the first attempt to connect is over.
+func (s Status) Attempted() bool {
+	first := s.State == StateConnecting || s.State == StateStarting
+	return !first || s.Attempt > 0
 }
 
 // Stats counts the calls of one upstream since it was added.

@@ -23,7 +23,8 @@ type fake struct {
 	dials    int
 	links    map[*fakeLink]bool
 	tools    string
-	answers  chan wire.Message // gets what clients answer
+	answers  chan wire.Message  // gets what clients answer
+	sent     func(wire.Message) // called with notifications and answers of clients; may be nil
 }
 
 func newFake() *fake {
@@ -157,6 +158,9 @@ func (l *fakeLink) Send(_ context.Context, m wire.Message) error {
 	l.server.mu.Unlock()
 	if m.IsResponse() && to != nil {
 		to <- m
+	}
+	if l.server.sent != nil {
+		l.server.sent(m)
 	}
 	return nil
 }

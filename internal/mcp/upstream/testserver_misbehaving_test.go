@@ -100,8 +100,14 @@ func playMisbehaving(role string) int {
 			return 1
 		}
 	}
-	if role == "asks" {
-		return playAsking()
+	switch role {
+	case "asks":
+		return playAsking(wire.MethodElicit)
+	case "asks for roots":
+		return playAsking(wire.MethodRoots)
+	}
+	if role == "starts alone" && !startAlone() {
+		return 5
 	}
 	if role == "dies at once" {
 		fmt.Fprintln(os.Stderr, "no licence found")
@@ -124,6 +130,7 @@ func playMisbehaving(role string) int {
 			case "ignores the probe":
 				continue
 			case "silent after the probe":
+				fmt.Fprintln(os.Stderr, "hello from stderr")
 				offended = true
 			}
 		}
@@ -144,8 +151,18 @@ func playMisbehaving(role string) int {
 		if role == "garbage" {
 			fmt.Printf("Listening on port 3000…\n\n{\"not\":\"a message\"}\n\xff\xfe\n")
 		}
+		if role == "starts alone" && m.Method == wire.MethodToolsList {
+			_ = os.Remove(os.Getenv("LOCK"))
+		}
 		fmt.Printf("%s\n", answer.Append(nil))
 	}
+}
+
+// startAlone takes the lock that a server holds until it answers tools/list. It
+// fails if another one holds it.
+func startAlone() bool {
+	f, err := os.OpenFile(os.Getenv("LOCK"), os.O_CREATE|os.O_EXCL, 0o600)
+	return err == nil && f.Close() == nil
 }
 
 // chatter sends thousands of unrelated messages before an answer.
@@ -195,9 +212,9 @@ func mustGet(object json.RawMessage, key string) json.RawMessage {
 }
 
 // playAsking is a server that collects as many calls as one of them says, then
-// logs, asks for the roots without naming a call, and answers all of them with
-// what it received.
-func playAsking() int {
+// logs, sends a request without naming a call, and answers all of them with what it
+// received.
+func playAsking(question string) int {
 	in := bufio.NewScanner(os.Stdin)
 	send := func(m wire.Message) { fmt.Printf("%s\n", m.Append(nil)) }
 	var calls []wire.ID
@@ -215,7 +232,7 @@ func playAsking() int {
 			}
 			if len(calls) == wanted {
 				send(wire.Notification(wire.NoteMessage, json.RawMessage(`{"level":"info","logger":"odd","data":"asking"}`)))
-				send(wire.Request(`"q"`, wire.MethodRoots, nil))
+				send(wire.Request(`"q"`, question, nil))
 			}
 		case m.IsRequest():
 			send(wire.Answer(m.ID, json.RawMessage(misbehavingResult("asks", m)), nil))

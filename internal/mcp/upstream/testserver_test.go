@@ -25,6 +25,9 @@ const roleVariable = "UPSTREAM_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
+		if pause, err := time.ParseDuration(os.Getenv("START_AFTER")); err == nil {
+			time.Sleep(pause) // a server that starts slowly
+		}
 		os.Exit(play(role))
 	}
 	os.Exit(m.Run())
@@ -179,7 +182,7 @@ func httpServer(t *testing.T, handler func() http.Handler, spec upstream.Spec) u
 // answers.
 func options(t *testing.T) upstream.Options {
 	return upstream.Options{
-		CacheDir: t.TempDir(), Getenv: os.LookupEnv, StopTimeout: time.Second,
+		CacheDir: t.TempDir(), Getenv: os.LookupEnv, Environ: os.Environ, StopTimeout: time.Second,
 		ProbeTimeout: clocktest.Timeout, ConnectTimeout: clocktest.Timeout, HealthTimeout: clocktest.Timeout,
 	}
 }

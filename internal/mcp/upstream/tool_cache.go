@@ -37,7 +37,7 @@ func (c *connection) loadCache() {
 				c.detected.Era = wire.Unknown // detecting it again is cheap, and the server may have been upgraded
 			}
 		}
-		if c.spec.lazy() && c.cached.Server != "" {
+		if c.opts.OnDemand || c.spec.lazy() && c.cached.Server != "" {
 			c.state = StateAsleep
 		}
 	})
@@ -55,8 +55,9 @@ func (c *connection) saveCache() {
 		c.mu.Unlock()
 		return
 	}
+	_, revision := s.describe()
 	c.cached = record{
-		Server: identity(c.spec), Detected: c.detected, Revision: s.revision,
+		Server: identity(c.spec), Detected: c.detected, Revision: revision,
 		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
 		Tools: definitions(c.tools.tools),
 	}

@@ -30,6 +30,7 @@ type toolList struct {
 	headers      map[string][]wire.HeaderParam // by tool: arguments that are sent as headers too
 	dropped      []string                      // reasons why definitions were dropped; the first few
 	droppedCount int                           // how many were dropped
+	incomplete   []string                      // why tools are missing: the list was cut, or refused
 	spanLabels   map[string]*spanLabel         // of the tools that were called; guarded by the connection's mu
 }
 
@@ -39,6 +40,31 @@ func (l *toolList) drop(format string, args ...any) {
 	l.droppedCount++
 	if len(l.dropped) < maxReasons {
 		l.dropped = append(l.dropped, fmt.Sprintf(format, args...))
+	}
+}
+
+// problems are all reasons why something is missing.
+func (l *toolList) problems() []string { return slices.Concat(l.incomplete, l.dropped) }
+
+// trouble is the same in a few lines, for people.
+func (l *toolList) trouble() []string {
+	list := slices.Clone(l.incomplete)
+	shown := min(len(l.dropped), shownReasons)
+	for _, reason := range l.dropped[:shown] {
+		list = append(list, "left out: "+reason)
+	}
+	if more := l.droppedCount - shown; more > 0 {
+		list = append(list, fmt.Sprintf("left out: %d more definitions", more))
+	}
+	return list
+}
+
+const shownReasons = 3
+
+// stop records why the rest of the list is missing, once.
+func (l *toolList) stop(reason string) {
+	if len(l.incomplete) == 0 {
+		l.incomplete = []string{"the list of tools was cut: " + reason}
 	}
 }
 
@@ -67,12 +93,17 @@ func (s *session) listTools(ctx context.Context, name string, timeout time.Durat
 		for _, definition := range definitions {
 			l.add(name, definition, seen, s.era)
 		}
+		if t, ok := s.transport.(interface{ LeftOut() []string }); ok { // what it could not translate
+			for _, reason := range t.LeftOut() {
+				l.drop("%s", reason)
+			}
+		}
 		next, more := rawjson.Get(result, "nextCursor")
 		if !more || string(next) == "null" {
 			break
 		}
 		if stop := pageLimit(l, page, size, cursors[string(next)]); stop != "" {
-			l.drop("%s", stop)
+			l.stop(stop)
 			break
 		}
 		cursors[string(next)] = true
@@ -112,7 +143,7 @@ func (l *toolList) add(space string, definition json.RawMessage, seen map[string
 		l.drop("tool %q: defined twice", info.Name)
 		return
 	case len(l.tools) >= maxTools:
-		l.drop("tool %q: more than %d tools", info.Name, maxTools)
+		l.stop(fmt.Sprintf("more than %d tools", maxTools))
 		return
 	}
 	params, err := wire.HeaderParams(info.Input)

@@ -84,6 +84,9 @@ func TestHostileListsLeaveTheGoodToolsUsable(t *testing.T) {
 			if report := strings.Join(st.Dropped, "\n"); c.reports == "" != (report == "") || !strings.Contains(report, c.reports) {
 				t.Errorf("reported %q, want %q", report, c.reports)
 			}
+			if trouble := strings.Join(st.Trouble, "\n"); !strings.Contains(trouble, c.reports) || c.reports != "" && !strings.HasPrefix(trouble, "left out: ") {
+				t.Errorf("trouble = %q", trouble)
+			}
 		})
 	}
 }
@@ -120,7 +123,21 @@ func TestEndlessAndGiantLists(t *testing.T) {
 			if len(infos) < c.atLeast || len(infos) > 10_000 || !strings.Contains(strings.Join(st.Dropped, "\n"), c.reports) {
 				t.Errorf("%d tools, reported %.300q", len(infos), st.Dropped)
 			}
+			if !strings.Contains(strings.Join(st.Trouble, "\n"), c.reports) {
+				t.Errorf("trouble = %.300q", st.Trouble)
+			}
 		})
+	}
+}
+
+func TestManyInvalidDefinitionsAreSummarized(t *testing.T) {
+	t.Parallel()
+	h := startRaw(t, rawServer{wire.MethodToolsList: func(json.RawMessage) string {
+		return `{"tools":[` + good + strings.Repeat(`,{"name":"x"}`, 100) + `]}`
+	}}, nil)
+	st, _ := h.Manager.Status("test")
+	if len(st.Trouble) != 4 || st.Trouble[3] != "left out: 97 more definitions" {
+		t.Errorf("trouble = %q", st.Trouble)
 	}
 }
 

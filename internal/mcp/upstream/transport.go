@@ -110,6 +110,9 @@ func endpoints(s Spec) []endpoint {
 // here.
 func (o *Options) dial(ctx context.Context, spec Spec, e endpoint, hooks Hooks) (Transport, error) {
 	spec.URL = e.URL
+	if dialer, ok := o.Dialers[e.Transport]; ok {
+		return dialer(ctx, spec, hooks)
+	}
 	switch e.Transport {
 	case HTTP:
 		return o.dialHTTP(spec, hooks)
@@ -119,9 +122,6 @@ func (o *Options) dial(ctx context.Context, spec Spec, e endpoint, hooks Hooks) 
 		return o.dialStdio(spec, hooks)
 	case ZMQ, ZMQIPC:
 		return o.dialZMQ(ctx, spec, hooks)
-	}
-	if dialer, ok := o.Dialers[e.Transport]; ok {
-		return dialer(ctx, spec, hooks)
 	}
 	return nil, fault.New(fault.InvalidParams, "no transport %q", e.Transport).
 		WithHint("use an http, https or zmq+tcp url, or a command")

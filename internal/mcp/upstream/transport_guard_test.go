@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -165,19 +166,47 @@ func TestChildHasACleanEnvironment(t *testing.T) {
 	if err := os.WriteFile(srv.Spec.EnvFile, []byte("# comment\nexport FROM_FILE=\"also\"\nDECLARED=no\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv.Options.Getenv = func(name string) (string, bool) {
-		value, ok := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/home/x", "AWS_SECRET": "s3cret", "LUANETTE_TOKEN": "s3cret"}[name]
-		return value, ok
-	}
+	srv.Spec.InheritEnv = []string{"GIT_*", "EDITOR"}
+	srv.Options.Environ = func() []string { return inheritedSample() }
 	h := upstreamtest.Start(t, srv)
 	env := h.Echo(t, "")
-	for _, want := range []string{"DECLARED=yes", "FROM_FILE=also", "HOME=/home/x", "PATH="} {
+	for _, want := range []string{
+		"DECLARED=yes", "FROM_FILE=also", "HOME=/home/x", "PATH=", "LC_TIME=C", "XDG_CACHE_HOME=/c", "NODE_EXTRA_CA_CERTS=/ca", "no_proxy=a", "HTTPS_PROXY=p",
+		"npm_config_registry=r", "NPM_CONFIG_CACHE=n", "UV_INDEX_URL=u", "PIP_INDEX_URL=i", "GIT_AUTHOR_NAME=me", "EDITOR=vi",
+	} {
 		if !strings.Contains(env, want) {
 			t.Errorf("%s is missing in %q", want, env)
 		}
 	}
 	if strings.Contains(env, "s3cret") {
 		t.Errorf("a secret leaked: %q", env)
+	}
+}
+
+func inheritedSample() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/home/x", "AWS_SECRET=s3cret", "LUANETTE_TOKEN=s3cret", "LC_TIME=C", "XDG_CACHE_HOME=/c", "NODE_EXTRA_CA_CERTS=/ca",
+		"no_proxy=a", "HTTPS_PROXY=p", "npm_config_registry=r", "NPM_CONFIG_CACHE=n", "UV_INDEX_URL=u", "PIP_INDEX_URL=i", "GIT_AUTHOR_NAME=me", "EDITOR=vi",
+		"home=s3cret", "=C:=s3cret",
+	}
+}
+
+func TestCleanEnvironmentHasOnlyWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	srv := stdioServer(t, stdioSpec(t, "environment"))
+	binary := srv.Spec.Command
+	dir := filepath.Dir(binary)
+	srv.Spec.Command = filepath.Base(binary) // found in our PATH, although the process gets none
+	srv.Spec.CleanEnv, srv.Spec.InheritEnv = true, []string{"LC_*"}
+	srv.Options.Environ = inheritedSample
+	srv.Options.Getenv = func(name string) (string, bool) { return dir, name == "PATH" }
+	h := upstreamtest.Start(t, srv)
+	if got := h.Echo(t, ""); got != "LC_TIME=C\nPID_DIR="+srv.Spec.Env["PID_DIR"]+"\n"+roleVariable+"=environment" {
+		t.Errorf("environment = %q", got)
+	}
+	srv.Spec.InheritEnv = []string{"GIT_["}
+	if err := srv.Spec.Validate(); err == nil || !strings.Contains(err.Error(), "inherit_env") {
+		t.Errorf("a pattern that is not one: %v", err)
 	}
 }
 

@@ -90,6 +90,13 @@ func (t *httpTransport) Err() error { return context.Cause(t.life.ctx) }
 // CancelsOnDisconnect reports whether ending the HTTP request cancels the call.
 func (t *httpTransport) CancelsOnDisconnect() bool { return t.modern() }
 
+// HasSession reports whether the server has answered initialize with a session.
+func (t *httpTransport) HasSession() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.session != ""
+}
+
 func (t *httpTransport) modern() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,11 +149,12 @@ func (t *httpTransport) post(ctx context.Context, out *Outgoing) (*http.Response
 	t.mu.Lock()
 	header, session, modern := maps.Clone(t.header), t.session, wire.EraOf(t.revision) == wire.Modern
 	t.mu.Unlock()
-	if modern && out.Message.Method != "" {
-		header.Set(wire.HeaderMethod, out.Message.Method)
+	method := out.Message.Method
+	if modern && method != "" || method == wire.MethodInitialize { // a server of both eras demands it of every request
+		header.Set(wire.HeaderMethod, method)
 		about, ok := out.About, out.About != ""
 		if !ok {
-			about, ok = wire.NameOf(out.Message.Method, out.Message.Params)
+			about, ok = wire.NameOf(method, out.Message.Params)
 		}
 		if ok {
 			header.Set(wire.HeaderName, wire.EncodeHeader(about))

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -45,12 +46,17 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	tlsConfig, err := certpool.Config(o.CAFile, spec.CAFile)
+	if err != nil {
+		return nil, err
+	}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.DialControl}
 	// There is no ResponseHeaderTimeout: a call may take as long as its own timeout
 	// allows before the server sends the first byte.
 	transport := &http.Transport{
 		Proxy:                  o.Proxy,
 		DialContext:            dialer.DialContext,
+		TLSClientConfig:        tlsConfig,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxIdleConnsPerHost:    64,
@@ -159,6 +165,11 @@ func (c *httpClient) send(ctx context.Context, method string, to *url.URL, heade
 	}
 	switch {
 	case err != nil:
+		if ctx.Err() == nil {
+			// A server that closed one idle connection without notice has probably closed
+			// the others too. What is sent again needs a new one.
+			c.http.CloseIdleConnections()
+		}
 		return nil, sendError(ctx, request, err)
 	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
 		start, _ := readStart(r)
@@ -190,6 +201,9 @@ func sendError(ctx context.Context, request *http.Request, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
+	}
+	if hint := certpool.Hint(err); hint != "" {
+		return notSent(fault.Wrap(fault.Unavailable, err, "connect to %s", request.URL.Host).WithHint("%s", hint))
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

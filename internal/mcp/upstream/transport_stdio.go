@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -20,6 +21,7 @@ type stdioTransport struct {
 	*dispatcher
 	process *process
 	stdin   *stdioWriter
+	stderr  *stderrLines
 	read    atomic.Int64 // bytes of its input that the process has read, once it has ended
 	limit   int
 	grace   time.Duration
@@ -32,20 +34,25 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	p, err := startProcess(spec, env)
+	p, err := startProcess(spec, env, o.searchPath(env))
 	if err != nil {
 		return nil, notSent(err)
 	}
 	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
 	t.process, t.grace = p, o.StopTimeout
-	last := newStderrTail()
+	t.stderr = newStderrLines()
+	hide := hider(env)
 	t.wg.Go(func() {
-		defer last.close()
-		readStderr(p.stderr, func(line string) { last.add(line); hooks.Stderr(line) })
+		defer t.stderr.close()
+		readStderr(p.stderr, func(line string) {
+			line = hide(line)
+			t.stderr.add(line)
+			hooks.Stderr(line)
+		})
 	})
 	t.wg.Go(func() {
 		t.readMessages(p.stdout)
-		t.end(last)
+		t.end()
 	})
 	return t, nil
 }
@@ -93,6 +100,26 @@ func (t *stdioTransport) Send(ctx context.Context, m wire.Message) error {
 	return err
 }
 
+// AwaitRead returns when the process has read all that was sent to it, or ctx ends.
+// A process that is still starting reads nothing. Where the system does not tell,
+// it returns at once.
+func (t *stdioTransport) AwaitRead(ctx context.Context) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		if t.stdin.isIdle() {
+			if n, known := waiting(t.process.stdinReader); n == 0 || !known {
+				return
+			}
+		}
+		if clock.Real().Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// Stderr is what the process wrote to its standard error: the first and the last
+// lines.
+func (t *stdioTransport) Stderr() string { return t.stderr.text() }
+
 // readMessages reads until the process closes its output.
 func (t *stdioTransport) readMessages(stdout io.Reader) {
 	in := bufio.NewReaderSize(stdout, 64<<10)
@@ -115,8 +142,8 @@ func (t *stdioTransport) readMessages(stdout io.Reader) {
 
 // end ends the transport after the process has closed its output, even if the
 // process still runs.
-func (t *stdioTransport) end(last *stderrTail) {
-	reason := t.process.endReason(last)
+func (t *stdioTransport) end() {
+	reason := t.process.endReason(t.stderr)
 	if t.process.exitedWithin(0) {
 		t.read.Store(t.stdin.processEnded(t.process.stdinReader))
 	}

@@ -1,19 +1,12 @@
 package upstream
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // process is a server process with its three streams.
@@ -29,52 +22,9 @@ type process struct {
 	state       error         // how it ended; read after exited
 }
 
-// inherited are the variables that a child process gets from us: those that
-// programs need to run at all, and nothing that could be a secret.
-func inherited() []string {
-	return []string{
-		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "TMPDIR",
-		"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES",
-	}
-}
-
-// childEnv is the environment of a child process: the inherited variables, then
-// those of the spec.
-func (o *Options) childEnv(spec Spec) ([]string, error) {
-	vars := map[string]string{}
-	for _, name := range inherited() {
-		if value, ok := o.Getenv(name); ok {
-			vars[name] = value
-		}
-	}
-	if spec.EnvFile != "" {
-		text, err := os.ReadFile(spec.EnvFile)
-		if err != nil {
-			return nil, fmt.Errorf("read env file: %w", err)
-		}
-		declared, err := parseEnvFile(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("read env file %s: %w", spec.EnvFile, err)
-		}
-		maps.Copy(vars, declared)
-	}
-	for name, value := range spec.Env {
-		found, err := o.reveal(spec, value)
-		if err != nil {
-			return nil, fault.Wrap(fault.NeedsAuth, err, "variable %s of %s", name, spec.Name).WithHint("%s", fault.HintOf(err))
-		}
-		vars[name] = found
-	}
-	env := make([]string, 0, len(vars))
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		env = append(env, name+"="+vars[name])
-	}
-	return env, nil
-}
-
 // startProcess starts the command in a process group of its own.
-func startProcess(spec Spec, env []string) (*process, error) {
-	program, err := lookPath(spec.Command, env)
+func startProcess(spec Spec, env []string, path string) (*process, error) {
+	program, err := lookPath(spec.Command, path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
@@ -173,32 +123,27 @@ func (p *process) exitedWithin(within time.Duration) bool {
 // errProcess is wrapped by errors that are due to the end of a process.
 var errProcess = errors.New("process ended")
 
-// endReason is why the process closed its output.
-func (p *process) endReason(last *stderrTail) error {
+// endReason is why the process closed its output, with what it wrote to stderr.
+func (p *process) endReason(stderr *stderrLines) error {
 	if !p.exitedWithin(200 * time.Millisecond) {
-		return fmt.Errorf("%w: it closed its output", errProcess)
+		return stderr.explain(fmt.Errorf("%w: it closed its output", errProcess))
 	}
-	stderr := last.text(200 * time.Millisecond)
-	if stderr != "" {
-		stderr = ": " + stderr
-	}
+	stderr.awaitEnd(200 * time.Millisecond)
 	if p.state != nil {
-		return fmt.Errorf("%w: %w%s", errProcess, p.state, stderr)
+		return stderr.explain(fmt.Errorf("%w: %w", errProcess, p.state))
 	}
-	return fmt.Errorf("%w%s", errProcess, stderr)
+	return stderr.explain(errProcess)
 }
 
-// lookPath finds the program in the PATH of the child process, not in ours.
-func lookPath(name string, env []string) (string, error) {
-	if strings.ContainsRune(name, os.PathSeparator) {
+// lookPath finds the program in the path of the child process, not in ours.
+func lookPath(name, path string) (string, error) {
+	switch {
+	case strings.ContainsRune(name, os.PathSeparator):
 		return name, nil
+	case path == "":
+		return "", fmt.Errorf("no PATH to find it in: %w", exec.ErrNotFound)
 	}
-	for _, entry := range env {
-		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
-			return findIn(path, name)
-		}
-	}
-	return "", fmt.Errorf("no PATH to find it in: %w", exec.ErrNotFound)
+	return findIn(path, name)
 }
 
 func findIn(path, name string) (string, error) {
@@ -211,58 +156,4 @@ func findIn(path, name string) (string, error) {
 		}
 	}
 	return "", exec.ErrNotFound
-}
-
-// Limits of what is stored of standard error.
-const (
-	maxStderrLine  = 8 << 10
-	maxStderrLines = 5
-)
-
-// stderrTail stores the last lines of standard error, for endReason.
-type stderrTail struct {
-	mu    sync.Mutex
-	lines []string
-	ended chan struct{}
-}
-
-func newStderrTail() *stderrTail { return &stderrTail{ended: make(chan struct{})} }
-
-func (t *stderrTail) add(line string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.lines = append(t.lines, line); len(t.lines) > maxStderrLines {
-		t.lines = t.lines[1:]
-	}
-}
-
-func (t *stderrTail) close() { close(t.ended) }
-
-// text returns the last lines. It waits for a short time until the stream ends,
-// which a grandchild may keep open.
-func (t *stderrTail) text(within time.Duration) string {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-t.ended:
-	case <-timer.C:
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return excerpt([]byte(strings.Join(t.lines, " / ")))
-}
-
-// readStderr calls each with every line, cut to maxStderrLine, until the stream
-// ends.
-func readStderr(in io.Reader, each func(line string)) {
-	lines := bufio.NewReaderSize(in, maxStderrLine)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if text := clean(string(line)); text != "" {
-			each(text)
-		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
-		}
-	}
 }

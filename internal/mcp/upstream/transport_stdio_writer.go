@@ -104,6 +104,13 @@ func (w *stdioWriter) interrupt(number uint64) {
 	}
 }
 
+// isIdle reports whether lines were written, and none is being written now.
+func (w *stdioWriter) isIdle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.line > 0 && w.line%2 == 0
+}
+
 // finish undoes an interruption, unless the process has ended.
 func (w *stdioWriter) finish() (ended bool) {
 	w.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 // zmqTransport connects to a ZeroMQ backend as described in docs/backends.md.
@@ -26,6 +27,7 @@ type zmqTransport struct {
 	mu         sync.Mutex
 	calls      map[hootproto.ID]wire.ID // calls in progress
 	broadcasts string                   // endpoint of the broadcasts that it listens to
+	leftOut    []string                 // why entries of the catalog are not listed
 }
 
 // heartbeatInterval is how long a backend may be silent before it gets a heartbeat.
@@ -38,8 +40,16 @@ func isZMQ(transport string) bool { return transport == ZMQ || transport == ZMQI
 
 // dialZMQ connects to the backend of a spec.
 func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transport, error) {
+	secret, err := o.reveal(spec, spec.Curve.Secret)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	curve, err := zmtp.ClientCurve(spec.Curve.Server, secret)
+	if err != nil {
+		return nil, notSent(err)
+	}
 	opts := hootclient.Options{
-		MaxBody: o.MaxMessage, Control: o.DialControl,
+		MaxBody: o.MaxMessage, Control: o.DialControl, Curve: curve,
 		OnToolsChanged: hooks.Relist,
 		OnInvalid:      func(err error) { hooks.Garbage(excerpt([]byte(err.Error()))) },
 	}
@@ -100,7 +110,7 @@ func (t *zmqTransport) initialize(ctx context.Context) (json.RawMessage, error) 
 	}
 	result := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
 	result = rawjson.Set(result, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
-	return rawjson.Set(result, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", service), "version", hootproto.Magic)), nil
+	return rawjson.Set(result, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", service), "version", t.Protocol())), nil
 }
 
 // listenToBroadcasts listens to the backend's broadcasts, unless it does already.
@@ -126,6 +136,9 @@ func (t *zmqTransport) list(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	t.listenToBroadcasts(ctx, catalog.Broadcasts)
+	t.mu.Lock()
+	t.leftOut = catalog.Invalid
+	t.mu.Unlock()
 	tools := []byte{'['}
 	for i, definition := range catalog.Tools {
 		if i > 0 {
@@ -134,6 +147,13 @@ func (t *zmqTransport) list(ctx context.Context) (json.RawMessage, error) {
 		tools = append(tools, definitionOf(definition)...)
 	}
 	return rawjson.Set(nil, "tools", append(tools, ']')), nil
+}
+
+// LeftOut says why entries of the last catalog are not listed.
+func (t *zmqTransport) LeftOut() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leftOut
 }
 
 // call calls a tool. Every call has a new request id, so that a late answer is
@@ -156,9 +176,18 @@ func (t *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessag
 		return nil, wire.Errorf(wire.CodeInternal, "%s: %v", request.Name, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, unknownOutcome(err)
 	}
 	return resultOf(outcome), nil
+}
+
+// unknownOutcome hides what kind of error ended the connection during a call: the caller
+// is told that the call's outcome is unknown, whatever the reason.
+func unknownOutcome(err error) error {
+	if errors.Is(err, hootclient.ErrLost) && !errors.Is(err, hootclient.ErrNotSent) {
+		return textOnly{err}
+	}
+	return err
 }
 
 // Send implements Transport. Backends take no notifications: the client cancels
@@ -173,5 +202,9 @@ func (t *zmqTransport) SetRevision(string) {}
 
 // HealthInterval is how long the backend may be silent before a health check.
 func (t *zmqTransport) HealthInterval() time.Duration { return heartbeatInterval }
+
+// AnswersWhileBusy reports whether the backend must answer heartbeats while it works.
+// Older ones often have only one thread.
+func (t *zmqTransport) AnswersWhileBusy() bool { return t.Protocol() != hootproto.Hoot01 }
 
 var _ Transport = (*zmqTransport)(nil)

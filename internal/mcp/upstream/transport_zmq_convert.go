@@ -2,8 +2,11 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -63,11 +66,11 @@ func resultOf(outcome hootproto.Outcome) json.RawMessage {
 	if text != "" || len(output.Attachments) == 0 {
 		content = append(content, textBlock(text)...)
 	}
-	for _, a := range output.Attachments {
+	for i, a := range output.Attachments {
 		if len(content) > 1 {
 			content = append(content, ',')
 		}
-		content = append(content, attachmentBlock(a)...)
+		content = append(content, attachmentBlock(a, i+1)...)
 	}
 	result := rawjson.Set(nil, "content", append(content, ']'))
 	switch data := output.Data; {
@@ -110,28 +113,45 @@ func textBlock(text string) json.RawMessage {
 	return rawjson.SetText(rawjson.SetText(nil, "type", "text"), "text", text)
 }
 
-// attachmentBlock is the content block of an attachment.
-func attachmentBlock(a hootproto.Attachment) json.RawMessage {
+// nameKey is the member of _meta with the name of an attachment, for which embedded
+// resources, images and sounds have no field.
+const nameKey = "luanette/name"
+
+// attachmentBlock is the content block of an attachment, the nth of its result.
+func attachmentBlock(a hootproto.Attachment, n int) json.RawMessage {
 	data := base64.StdEncoding.EncodeToString(a.Data)
 	kind, _, _ := strings.Cut(a.MimeType, "/")
 	switch {
 	case len(a.Data) > 0 && (kind == "image" || kind == "audio"):
-		return rawjson.SetText(rawjson.SetText(rawjson.SetText(nil, "type", kind), "data", data), "mimeType", a.MimeType)
-	case len(a.Data) == 0 && a.Text == "":
+		block := rawjson.SetText(rawjson.SetText(nil, "type", kind), "data", data)
+		return withName(rawjson.SetText(block, "mimeType", a.MimeType), a.Name)
+	case len(a.Data) == 0 && a.Text == "" && a.URI != "":
 		block := rawjson.SetText(rawjson.SetText(nil, "type", "resource_link"), "uri", a.URI)
-		name := a.Name
-		if name == "" {
-			name = a.URI
-		}
-		return withType(rawjson.SetText(block, "name", name), a.MimeType)
+		return withType(rawjson.SetText(block, "name", cmp.Or(a.Name, a.URI)), a.MimeType)
 	}
-	resource := withType(rawjson.SetText(nil, "uri", a.URI), a.MimeType)
-	if a.Text != "" {
-		resource = rawjson.SetText(resource, "text", a.Text)
-	} else {
+	resource := withType(rawjson.SetText(nil, "uri", attachmentURI(a, n)), a.MimeType)
+	if len(a.Data) > 0 {
 		resource = rawjson.SetText(resource, "blob", data)
+	} else {
+		resource = rawjson.SetText(resource, "text", a.Text)
 	}
-	return rawjson.Set(rawjson.SetText(nil, "type", "resource"), "resource", resource)
+	return rawjson.Set(rawjson.SetText(nil, "type", "resource"), "resource", withName(resource, a.Name))
+}
+
+// attachmentURI is the URI of an embedded resource, which MCP requires: the
+// attachment's own, or one made of its name or number.
+func attachmentURI(a hootproto.Attachment, n int) string {
+	if a.URI != "" {
+		return a.URI
+	}
+	return "attachment:///" + url.PathEscape(cmp.Or(a.Name, strconv.Itoa(n)))
+}
+
+func withName(object json.RawMessage, name string) json.RawMessage {
+	if name == "" {
+		return object
+	}
+	return rawjson.Set(object, "_meta", rawjson.SetText(nil, nameKey, name))
 }
 
 func withType(object json.RawMessage, mimeType string) json.RawMessage {

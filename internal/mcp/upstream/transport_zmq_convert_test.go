@@ -43,6 +43,29 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
+// Attachments keep their names, and embedded ones have a URI.
+func TestAttachments(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in   hootproto.Attachment
+		want string
+	}{
+		{hootproto.Attachment{Name: "notes 1.txt", MimeType: "text/plain", Text: "do re"},
+			`{"type":"resource","resource":{"uri":"attachment:///notes%201.txt","mimeType":"text/plain","text":"do re","_meta":{"luanette/name":"notes 1.txt"}}}`},
+		{hootproto.Attachment{Text: "no name"}, `{"type":"resource","resource":{"uri":"attachment:///3","text":"no name"}}`},
+		{hootproto.Attachment{}, `{"type":"resource","resource":{"uri":"attachment:///3","text":""}}`},
+		{hootproto.Attachment{Name: "a.mid", MimeType: "audio/midi", Data: []byte{1}},
+			`{"type":"audio","data":"AQ==","mimeType":"audio/midi","_meta":{"luanette/name":"a.mid"}}`},
+		{hootproto.Attachment{Name: "a.bin", URI: "file:///a.bin", Data: []byte{1}},
+			`{"type":"resource","resource":{"uri":"file:///a.bin","blob":"AQ==","_meta":{"luanette/name":"a.bin"}}}`},
+		{hootproto.Attachment{URI: "https://x/y"}, `{"type":"resource_link","uri":"https://x/y","name":"https://x/y"}`},
+	} {
+		if got := attachmentBlock(c.in, 3); string(got) != c.want {
+			t.Errorf("%+v became\n%s, want\n%s", c.in, got, c.want)
+		}
+	}
+}
+
 // Whatever a backend broadcasts becomes an event that cannot be mistaken for one of
 // another source.
 func FuzzBroadcast(f *testing.F) {

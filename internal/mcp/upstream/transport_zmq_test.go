@@ -3,7 +3,6 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
-	"github.com/luanette/luanette/internal/zmq/hootproto"
 	"github.com/luanette/luanette/internal/zmq/hootserver"
-	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 // toolFuncs is a source whose tools are functions.
@@ -143,7 +140,7 @@ func TestBackendResults(t *testing.T) {
 		}
 	}
 	st, _ := h.Manager.Status("test")
-	if st.Transport != "zmq+tcp" || string(st.ServerInfo) != `{"name":"testBackend","version":"HOOT01"}` || st.Stats.Errors != 1 {
+	if st.Transport != "zmq+tcp" || st.Revision != "HOOT02" || st.Era != "" || string(st.ServerInfo) != `{"name":"testBackend","version":"HOOT02"}` || st.Stats.Errors != 1 {
 		t.Errorf("status %+v", st)
 	}
 	infos, _ := h.Manager.Tools(t.Context())
@@ -247,83 +244,5 @@ func TestBackendAnswersTooMuch(t *testing.T) {
 	}
 	if st, _ := h.Manager.Status("test"); st.Generation != 1 || st.Attempt != 0 {
 		t.Errorf("status %+v", st)
-	}
-}
-
-// scriptedBackend is a backend that answers each command as the test says, or not at all.
-func scriptedBackend(t *testing.T, answers map[hootproto.Command]string) upstreamtest.Server {
-	t.Helper()
-	router, err := zmtp.Listen(t.Context(), zmtp.Router, "tcp://127.0.0.1:0", zmtp.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var work sync.WaitGroup
-	work.Go(func() {
-		for m, err := router.Recv(t.Context()); err == nil; m, err = router.Recv(t.Context()) {
-			f, err := hootproto.Parse(m)
-			body, answered := answers[f.Command]
-			if err != nil || !answered {
-				continue
-			}
-			answer := f.Answer(f.Command)
-			if f.Command == hootproto.Request {
-				answer.Command = hootproto.Reply
-			}
-			if body != "" {
-				answer.Content, answer.Body = hootproto.JSON, []byte(body)
-			}
-			_ = router.Send(t.Context(), answer.Frames())
-		}
-	})
-	t.Cleanup(func() { router.Close(); work.Wait() })
-	return upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "zmq+" + router.Addr(), Wait: -1}, Options: options(t)}
-}
-
-const oneTool = `{"protocol":"HOOT01","tools":["echo"]}`
-
-// A backend that answers no heartbeat counts as disconnected.
-func TestBackendThatStopsAnswering(t *testing.T) {
-	t.Parallel()
-	srv := scriptedBackend(t, map[hootproto.Command]string{hootproto.Ready: oneTool})
-	srv.Options.HealthInterval, srv.Options.HealthTimeout = 50*time.Millisecond, 200*time.Millisecond
-	h := upstreamtest.Start(t, srv)
-	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
-	if !strings.Contains(e.Error, "health check") {
-		t.Errorf("lost because %q", e.Error)
-	}
-	infos, _ := h.Manager.Tools(t.Context())
-	if len(infos) != 1 || infos[0].Name != "echo" || string(infos[0].Input) != `{"type":"object"}` {
-		t.Errorf("tools %+v", infos)
-	}
-}
-
-// The error says how the backend violates the protocol.
-func TestBackendsThatMisbehave(t *testing.T) {
-	t.Parallel()
-	for ready, want := range map[string]string{
-		"":                   "read body",
-		"nonsense":           "not JSON",
-		`{"tools":[]}`:       `the backend uses protocol "", not HOOT01`,
-		`{"protocol":"MDP"}`: `the backend uses protocol "MDP", not HOOT01`,
-	} {
-		h := upstreamtest.Open(t, scriptedBackend(t, map[hootproto.Command]string{hootproto.Ready: ready}))
-		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, want) {
-			t.Errorf("ready %q: %s", ready, e.Error)
-		}
-	}
-	srv := scriptedBackend(t, nil)
-	srv.Options.ConnectTimeout = 200 * time.Millisecond
-	h := upstreamtest.Open(t, srv)
-	// Three timeouts end at the same moment; any of them may be reported.
-	limits := regexp.MustCompile("no connection within|no answer|not finished within")
-	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !limits.MatchString(e.Error) {
-		t.Errorf("one that says nothing: %s", e.Error)
-	}
-	h = upstreamtest.Start(t, scriptedBackend(t, map[hootproto.Command]string{
-		hootproto.Ready: oneTool, hootproto.Heartbeat: "", hootproto.Request: `{"type":"maybe"}`,
-	}))
-	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "echo"}})
-	if fault.CodeOf(err) != fault.Upstream || !strings.Contains(err.Error(), "neither success nor error") {
-		t.Errorf("an answer that is none: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (u *Set) Add(ctx context.Context, want Server) error {
 		if fixed.URL != server.URL {
 			return configuredFault(name, place).WithHint("choose another name")
 		}
-		return u.Unremove(ctx, []string{name})
+		return u.update(ctx, name, unremoved) // another node may have removed it just now
 	}
 	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		next := server
@@ -128,6 +128,10 @@ func (u *Set) Editable(name string) (upstreamstore.Server, error) {
 func (u *Set) Remove(ctx context.Context, name string) (removed bool, err error) {
 	if IsPrivate(name) {
 		return u.removePrivate(name)
+	}
+	if u.local(name) != nil {
+		return false, fault.New(fault.Conflict, "%s runs in this process", name).
+			WithHint("disable it in luanette.toml, or add an upstream of that name, which replaces it")
 	}
 	u.Audit(ctx, "upstream.remove", name, nil)
 	u.mu.Lock()

@@ -48,6 +48,21 @@ func TestAddedUpstreamsAreShared(t *testing.T) {
 	})
 }
 
+// A change that another node reverts before this node polls is noticed all the same.
+func TestRevertedChangeIsNoticed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, b := open(t, d, key, true), open(t, d, key, true)
+		a.must(a.Poll(t.Context()))
+		a.must(a.add("x", unreachable))
+		if removed, err := b.Remove(t.Context(), "x"); !removed || err != nil {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+		a.must(a.Poll(t.Context()))
+		a.want("x", "", "")
+	})
+}
+
 // Without Persistent nothing is stored.
 func TestNothingIsStoredUnlessPersistent(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,29 @@ func (u *Set) Configure(specs []upstream.Spec, places map[string]string, rules m
 	return nil
 }
 
+// SetUntrusted sets the upstreams of the configuration that are not started, since the
+// user does not trust its file yet: what they would do, by name. They are only listed.
+func (u *Set) SetUntrusted(names map[string]string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.untrusted = names
+}
+
+// SetProblems sets what is wrong with the configuration of upstreams as a whole, such as
+// a file that cannot be imported.
+func (u *Set) SetProblems(problems []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.problems = problems
+}
+
+// Problems returns what SetProblems set.
+func (u *Set) Problems() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.problems
+}
+
 // Configured returns the upstreams and rules of the configuration.
 func (u *Set) Configured() (map[string]upstream.Spec, map[string]overlay.Rule) {
 	u.mu.Lock()
@@ -74,16 +97,19 @@ func (u *Set) Unremove(ctx context.Context, names []string) error {
 		if entry == nil || !entry.Removed {
 			continue
 		}
-		if err := u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
-			if now != nil && now.Removed {
-				return nil, nil
-			}
-			return now, nil
-		}); err != nil {
+		if err := u.update(ctx, name, unremoved); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unremoved is the entry without a removal.
+func unremoved(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
+	if now != nil && now.Removed {
+		return nil, nil
+	}
+	return now, nil
 }
 
 // ChangeRule changes the rule of startup.lua for a namespace's tools.

@@ -101,11 +101,11 @@ func (u *Set) applyLocked(change func()) error {
 	return nil
 }
 
-// read returns the stored entries by name.
-func (u *Set) read(ctx context.Context) (map[string]*upstreamstore.Entry, error) {
+// read returns the stored entries by name, and their stamp.
+func (u *Set) read(ctx context.Context) (map[string]*upstreamstore.Entry, upstreamstore.Stamp, error) {
 	all, err := u.Store.All(ctx)
 	if err != nil {
-		return nil, err
+		return nil, upstreamstore.Stamp{}, err
 	}
 	entries := map[string]*upstreamstore.Entry{}
 	for _, entry := range all {
@@ -114,18 +114,36 @@ func (u *Set) read(ctx context.Context) (map[string]*upstreamstore.Entry, error)
 			u.Log.WarnContext(ctx, "an upstream that was added cannot be read", "upstream", entry.Name, "error", entry.Err)
 		}
 	}
-	return entries, nil
+	return entries, upstreamstore.StampOf(all), nil
 }
 
 // Reload reads the stored entries again and applies them.
 func (u *Set) Reload(ctx context.Context) error {
 	u.changing.Lock()
 	defer u.changing.Unlock()
-	entries, err := u.read(ctx)
+	return u.reloadLocked(ctx)
+}
+
+// Poll is Reload if the stored entries are not those that were read last.
+func (u *Set) Poll(ctx context.Context) error {
+	u.changing.Lock()
+	defer u.changing.Unlock()
+	stamp, err := u.Store.Stamp(ctx)
+	if err != nil || stamp == u.applied {
+		return err
+	}
+	return u.reloadLocked(ctx)
+}
+
+func (u *Set) reloadLocked(ctx context.Context) error {
+	entries, stamp, err := u.read(ctx)
 	if err != nil {
 		return err
 	}
 	err = u.applyLocked(func() { u.entries = entries })
+	if err == nil {
+		u.applied = stamp
+	}
 	u.Catalog.Refresh(ctx)
 	return err
 }

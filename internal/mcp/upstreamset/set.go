@@ -44,6 +44,9 @@ type Set struct {
 
 	changing sync.Mutex // held while the manager is changed; taken before mu
 	exposed  map[string]catalog.Exposure
+	applied  upstreamstore.Stamp // of the entries that were applied last
+
+	inProcess []*inProcess // never changed once the set is used
 
 	mu         sync.Mutex
 	configured map[string]upstream.Spec
@@ -52,9 +55,11 @@ type Set struct {
 	dropped    map[string]bool                 // removed by startup.lua
 	entries    map[string]*upstreamstore.Entry // of users, on all nodes
 	private    map[string]upstream.Spec        // of chats
+	untrusted  map[string]string               // of a configuration that is not trusted: what they would do
 	rules      map[string]overlay.Rule         // of the configuration
 	scripted   map[string]overlay.Rule         // of startup.lua; they override rules
 	warned     map[string][]string             // warnings logged so far
+	problems   []string                        // of the configuration as a whole
 }
 
 // New returns the set with what users added before.
@@ -63,7 +68,7 @@ func New(ctx context.Context, o Options) (u *Set, err error) {
 		Options: o, startup: map[string]upstream.Spec{}, dropped: map[string]bool{}, private: map[string]upstream.Spec{},
 		scripted: map[string]overlay.Rule{}, warned: map[string][]string{},
 	}
-	u.entries, err = u.read(ctx)
+	u.entries, u.applied, err = u.read(ctx)
 	return u, err
 }
 
@@ -75,16 +80,24 @@ func (u *Set) Namespaces() []string {
 	return slices.DeleteFunc(u.Manager.Namespaces(), IsPrivate)
 }
 
-// Await returns when the upstream is connected, asleep, removed or needs a login.
+// RootsChanged passes on that a client's roots have changed.
+func (u *Set) RootsChanged(client tool.Client) { u.Manager.RootsChanged(client) }
+
+// Await returns when the upstream is connected, asleep, removed, has failed or needs a
+// login.
 func (u *Set) Await(ctx context.Context, name string) {
 	u.Manager.Await(ctx, u.Events, name, func(s upstream.Status) bool {
-		return s.State == upstream.StateConnected || s.State == upstream.StateNeedsAuth || s.State == upstream.StateAsleep
+		switch s.State {
+		case upstream.StateConnected, upstream.StateNeedsAuth, upstream.StateAsleep, upstream.StateFailed:
+			return true
+		}
+		return false
 	})
 }
 
 // AwaitAttempt returns when the upstream is connected or an attempt has failed.
 func (u *Set) AwaitAttempt(ctx context.Context, name string) {
-	u.Manager.Await(ctx, u.Events, name, func(s upstream.Status) bool { return s.State != upstream.StateConnecting })
+	u.Manager.Await(ctx, u.Events, name, upstream.Status.Attempted)
 }
 
 // AwaitAttempts waits for an attempt of every upstream, at most for timeout.
@@ -96,8 +109,34 @@ func (u *Set) AwaitAttempts(ctx context.Context, timeout time.Duration) {
 	}
 }
 
+// Start starts the upstreams of these names that are asleep, and waits for an attempt of
+// each.
+func (u *Set) Start(ctx context.Context, names ...string) {
+	for _, name := range names {
+		u.Manager.Wake(name)
+	}
+	for _, name := range names {
+		u.AwaitAttempt(ctx, name)
+	}
+	u.Catalog.Refresh(ctx)
+}
+
+// Unlisted returns the upstreams that were never connected, so that their tools are not
+// known.
+func (u *Set) Unlisted() (names []string) {
+	for _, s := range u.Manager.List() {
+		if s.State != upstream.StateConnected && s.Revision == "" && !IsPrivate(s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 // Refresh fetches the upstream's list of tools again.
 func (u *Set) Refresh(ctx context.Context, name string) ([]tool.Info, error) {
+	if p := u.local(name); p != nil {
+		return p.source.Tools(ctx)
+	}
 	if err := u.Manager.Refresh(ctx, name); err != nil {
 		return nil, err
 	}

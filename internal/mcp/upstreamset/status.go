@@ -15,8 +15,10 @@ type Status struct {
 	Namespace    string
 	Endpoint     string // URL or command, without secrets
 	Transport    string
-	Protocol     string // the revision spoken, when connected
-	State        string // connecting, connected, reconnecting, needs_auth …
+	Protocol     string // the revision spoken, or both of an upstream that is used in both eras
+	State        string // connecting, starting, connected, reconnecting, needs_auth …
+	Since        time.Time
+	LastLine     string // what a program that is starting last wrote to its standard error
 	Tools        int
 	Stale        bool // the list is from before the connection was lost
 	Error        string
@@ -29,7 +31,7 @@ type Status struct {
 	ConfiguredAt string    // file:line, of the configuration
 	By           string    // who added, changed or removed it last
 	Changed      time.Time // and when
-	Warnings     []string  // settings that do not match its tools
+	Warnings     []string  // settings that do not match its tools, and tools that were left out
 }
 
 // List returns every upstream, sorted by name. Those that a user removed although the
@@ -41,7 +43,7 @@ func (u *Set) List() []Status {
 			list = append(list, u.status(s))
 		}
 	}
-	list = append(list, u.absent()...)
+	list = append(list, slices.Concat(u.localStatuses(), u.absent())...)
 	slices.SortStableFunc(list, func(a, b Status) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return list
 }
@@ -50,6 +52,9 @@ func (u *Set) List() []Status {
 func (u *Set) Status(name string) (Status, bool) {
 	if s, ok := u.Manager.Status(name); ok {
 		return u.status(s), true
+	}
+	if p := u.local(name); p != nil {
+		return p.status(), true
 	}
 	for _, s := range u.absent() {
 		if s.Namespace == name {
@@ -61,15 +66,23 @@ func (u *Set) Status(name string) (Status, bool) {
 
 func (u *Set) status(s upstream.Status) Status {
 	status := Status{
-		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
-		State: string(s.State), Tools: s.Tools, Stale: s.Stale,
+		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: revisions(s),
+		State: string(s.State), Since: s.Since, LastLine: s.LastLine, Tools: s.Tools, Stale: s.Stale,
 		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry,
-		Warnings: u.warnings(context.Background(), s), // from memory
+		Warnings: slices.Concat(s.Trouble, u.warnings(context.Background(), s)), // from memory
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.setOrigin(&status)
 	return status
+}
+
+// revisions are those of the protocol that the upstream is used with.
+func revisions(s upstream.Status) string {
+	if s.Second != nil && s.Second.Revision != "" {
+		return s.Revision + " and " + s.Second.Revision
+	}
+	return s.Revision
 }
 
 // setOrigin adds where an upstream comes from. u.mu is held.
@@ -85,6 +98,7 @@ func (u *Set) setOrigin(s *Status) {
 // States of upstreams that are not connected although someone asked for them.
 const (
 	StateRemoved    = "removed"    // the configuration has it, and a user removed it
+	stateUntrusted  = "untrusted"  // the configuration has it, and the user does not trust its file yet
 	stateUnreadable = "unreadable" // a user added it, and its entry is encrypted with another key
 )
 
@@ -92,6 +106,7 @@ const (
 func (u *Set) absent() (list []Status) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	list = u.unstarted()
 	for name, entry := range u.entries {
 		origin, removed := u.origin(name)
 		s := Status{Namespace: name}
@@ -110,6 +125,18 @@ func (u *Set) absent() (list []Status) {
 		}
 		u.setOrigin(&s)
 		list = append(list, s)
+	}
+	return list
+}
+
+// unstarted are the upstreams of a configuration that is not trusted. u.mu is held.
+func (u *Set) unstarted() (list []Status) {
+	for name, does := range u.untrusted {
+		if _, other := u.desired()[name]; !other {
+			s := Status{Namespace: name, State: stateUntrusted, Endpoint: does, Hint: "it came with the folder; `luanette trust` lets it start"}
+			u.setOrigin(&s)
+			list = append(list, s)
+		}
 	}
 	return list
 }

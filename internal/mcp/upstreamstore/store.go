@@ -102,12 +102,25 @@ func (s *Store) All(ctx context.Context) (all []*Entry, err error) {
 	return all, nil
 }
 
-// Fingerprint returns a value that changes whenever an entry changes.
-func (s *Store) Fingerprint(ctx context.Context) (stamp [2]int64, err error) {
+// Stamp changes whenever an entry changes.
+type Stamp struct{ count, changes int64 }
+
+// Stamp reads the stamp of the stored entries, which costs less than to read them.
+func (s *Store) Stamp(ctx context.Context) (stamp Stamp, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(changed % 1000000007), 0) AS BIGINT) FROM wanted_upstreams`).Scan(&stamp[0], &stamp[1])
+		return tx.QueryRow(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(changed % 1000000007), 0) AS BIGINT) FROM wanted_upstreams`).
+			Scan(&stamp.count, &stamp.changes)
 	})
 	return stamp, err
+}
+
+// StampOf returns the stamp that the store has while these are its entries.
+func StampOf(all []*Entry) (stamp Stamp) {
+	for _, entry := range all {
+		stamp.count++
+		stamp.changes += entry.Changed.UnixMicro() % 1000000007
+	}
+	return stamp
 }
 
 // Change replaces the entry of a name by the result of next and notifies the other

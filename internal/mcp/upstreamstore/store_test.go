@@ -59,7 +59,7 @@ func TestEntriesAreStored(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(t, d, long)
-		before, err := s.Fingerprint(t.Context())
+		before, err := s.Stamp(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +93,8 @@ func TestEntriesAreStored(t *testing.T) {
 				t.Errorf("the database contains the secret of %s", name)
 			}
 		}
-		if after, err := s.Fingerprint(t.Context()); err != nil || after == before {
-			t.Errorf("the fingerprint is the same: %v %v", after, err)
+		if after, err := s.Stamp(t.Context()); err != nil || after == before || after != upstreamstore.StampOf(all) {
+			t.Errorf("the stamp was %v and is %v, %v; that of the entries is %v", before, after, err, upstreamstore.StampOf(all))
 		}
 		if err := s.Change(t.Context(), "docs", "me", func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
