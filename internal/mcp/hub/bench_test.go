@@ -71,6 +71,8 @@ func (u upstreams) Has(namespace string) bool {
 
 func (u upstreams) Namespaces() []string { return slices.Sorted(maps.Keys(u)) }
 
+func (u upstreams) RootsChanged(tool.Client) {}
+
 func BenchmarkCall(b *testing.B) {
 	for _, place := range []struct{ name, path string }{{"own", "/mcp"}, {"relayed", "/mcp/up"}} {
 		for _, era := range []wire.Era{wire.Legacy, wire.Modern} {

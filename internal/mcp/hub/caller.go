@@ -14,12 +14,12 @@ import (
 
 // caller is the client as a tool sees it.
 func (req *request) caller() *tool.Caller {
-	c := &tool.Caller{User: req.who, Capabilities: req.caps}
+	c := &tool.Caller{User: req.who, Capabilities: req.caps, Stateless: req.era == wire.Modern}
 	if req.who != "" {
 		c.ID = "user:" + req.who
 	}
 	if req.session != nil && req.era == wire.Legacy {
-		c.ID = req.session.name
+		c.ID, c.Client = req.session.name, req.session
 	}
 	resp := req.current()
 	if resp == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -34,8 +35,10 @@ func (e *endpoint) changed(method string, params json.RawMessage) {
 		delete(e.changes, method)
 		e.mu.Unlock()
 		e.hub.spawn(func(ctx context.Context) {
-			if e.backend.listChanged(ctx, method) {
-				e.broadcast(method, nil)
+			for _, menu := range e.menus(method) {
+				if e.backend.listChanged(tool.WithMenu(ctx, menu), method) {
+					e.broadcastTo(method, nil, func(other string) bool { return other == menu })
+				}
 			}
 		})
 	})
@@ -43,6 +46,11 @@ func (e *endpoint) changed(method string, params json.RawMessage) {
 
 // broadcast sends a notification to sessions and listeners.
 func (e *endpoint) broadcast(method string, params json.RawMessage) {
+	e.broadcastTo(method, params, func(string) bool { return true })
+}
+
+// broadcastTo sends a notification to the sessions and listeners with certain menus.
+func (e *endpoint) broadcastTo(method string, params json.RawMessage, has func(menu string) bool) {
 	uri := ""
 	if method == wire.NoteResourceUpdated {
 		uri = uriOf(params)
@@ -50,14 +58,14 @@ func (e *endpoint) broadcast(method string, params json.RawMessage) {
 	note := wire.Notification(method, wire.StripProtocol(params))
 	message := note.Append(nil)
 	for _, s := range e.sessions.list() {
-		if s.wants(method, uri, params) {
+		if s.wants(method, uri, params) && has(s.menu) {
 			s.main.offer(message)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {
-		if l.wants(method, uri) {
+		if has(l.menu) && l.wants(method, uri) {
 			l.notify(note)
 		}
 	}

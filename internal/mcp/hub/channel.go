@@ -46,6 +46,7 @@ func (s *session) channelRequest(m wire.Message, resp *response) (*request, erro
 		req, err := s.ep.modernRequest(about, m, s.who, resp)
 		if err == nil && req.isNew() {
 			req.session = s
+			req.chooseMenu(s.menu)
 		}
 		return req, err
 	}

@@ -34,6 +34,10 @@ func (e *endpoint) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if err := e.checkMenu(r); err != nil {
+		refuse(w, http.StatusBadRequest, m.ID, err)
+		return
+	}
 	if eraOf(r.Header.Get(wire.HeaderRevision), m) == wire.Modern {
 		e.postModern(w, r, m)
 	} else {

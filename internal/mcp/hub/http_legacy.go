@@ -65,6 +65,7 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 // openSession answers initialize. The session exists only when that succeeds.
 func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Message) {
 	s := newSession(e, e.hub.principal(r), false)
+	s.menu = e.menuOf(r)
 	resp := newResponse(m.ID, "")
 	req := s.newRequest(m, resp)
 	req.header, req.network = traceHeadersOf(r.Header), "tcp"
@@ -100,13 +101,14 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 
 // newRequest makes a request of a session's message.
 func (s *session) newRequest(m wire.Message, resp *response) *request {
+	s.chooseMenu(m)
 	version, caps := s.negotiated()
 	meta := wire.Meta(m.Params)
 	token, _ := rawjson.Get(meta, wire.MetaProgressToken)
 	resp.token, resp.level = progressToken(token), level(s.level.Load())
 	name, _ := wire.NameOf(m.Method, m.Params)
 	return &request{
-		ep: s.ep, method: m.Method, params: m.Params, meta: meta, name: name, era: wire.Legacy,
+		ep: s.ep, method: m.Method, params: m.Params, meta: meta, name: name, menu: s.menu, era: wire.Legacy,
 		version: version, caps: caps, who: s.who, session: s,
 	}
 }
@@ -121,6 +123,8 @@ func (s *session) notified(m wire.Message) bool {
 		if id, ok := rawjson.Get(m.Params, "requestId"); ok {
 			return s.cancel(requestID(id))
 		}
+	case wire.NoteRootsChanged:
+		s.rootsChanged()
 	}
 	return true
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"net/http"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -11,19 +12,15 @@ import (
 // address the Host must be a loopback name, and an Origin must be the hub's own or an
 // allowed one.
 func (h *Hub) guarded(next http.Handler) http.Handler {
-	browsers := netguard.Browsers{Origins: h.opts.Origins, Hosts: h.opts.Hosts}
+	browsers := netguard.Browsers{Origins: h.opts.Origins, Hosts: h.opts.Hosts, Proxies: h.opts.Proxies}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !browsers.Served(r) {
-			refuse(w, http.StatusForbidden, "", wire.Errorf(wire.CodeInvalidRequest, "Host %q is not served here", r.Host))
+		origin, err := browsers.Origin(r)
+		if err != nil {
+			refuse(w, http.StatusForbidden, "", wire.Errorf(wire.CodeInvalidRequest, "%s; %s", err.Error(), fault.HintOf(err)))
 			return
 		}
-		origin := r.Header.Get("Origin")
 		if origin == "" {
 			next.ServeHTTP(w, r)
-			return
-		}
-		if !browsers.Allowed(r, origin) {
-			refuse(w, http.StatusForbidden, "", wire.Errorf(wire.CodeInvalidRequest, "Origin %q is not allowed", origin))
 			return
 		}
 		allowCrossOrigin(w.Header(), origin)

@@ -13,16 +13,16 @@ import (
 
 // localBackend serves /mcp: the program's own tools, resources and prompts.
 type localBackend struct {
-	hub   *Hub
-	self  serverDescription
-	tools toolList
+	hub  *Hub
+	self serverDescription
 
 	mu     sync.Mutex
-	prints map[string]fingerprint // of the lists, by the notification of their changes
+	tools  map[string]*toolList    // by menu
+	prints map[listKey]fingerprint // of the lists, to notice changes
 }
 
 func newLocalBackend(h *Hub) *localBackend {
-	return &localBackend{hub: h, self: describeSelf(h.opts), prints: map[string]fingerprint{}}
+	return &localBackend{hub: h, self: describeSelf(h.opts), tools: map[string]*toolList{}, prints: map[listKey]fingerprint{}}
 }
 
 // describeSelf is the description of the hub.
@@ -53,13 +53,7 @@ func describeSelf(o Options) serverDescription {
 	return serverDescription{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
 }
 
-func (o *localBackend) describe(ctx context.Context) (serverDescription, error) {
-	self := o.self
-	if o.hub.opts.InstructionsFunc != nil {
-		self.instructions = o.hub.opts.InstructionsFunc(ctx)
-	}
-	return self, nil
-}
+func (o *localBackend) describe(context.Context) (serverDescription, error) { return o.self, nil }
 
 func (o *localBackend) setLevel(context.Context, string) error { return nil }
 

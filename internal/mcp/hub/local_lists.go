@@ -115,10 +115,21 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 // fingerprint is a hash of a list.
 type fingerprint [sha256.Size]byte
 
+// listKey identifies a list by the notification of its changes. Each menu has its own
+// list of tools.
+type listKey struct{ method, menu string }
+
+func keyOf(ctx context.Context, method string) listKey {
+	if method != wire.NoteToolsChanged {
+		return listKey{method: method}
+	}
+	return listKey{method, tool.MenuOf(ctx)}
+}
+
 // recordList records the first fingerprint of a list.
 func (o *localBackend) recordList(ctx context.Context, method string) {
 	o.mu.Lock()
-	_, known := o.prints[method]
+	_, known := o.prints[keyOf(ctx, method)]
 	o.mu.Unlock()
 	if !known {
 		o.listChanged(ctx, method)
@@ -149,8 +160,9 @@ func (o *localBackend) listChanged(ctx context.Context, method string) bool {
 	print := fingerprint(sum.Sum(nil))
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old, known := o.prints[method]
-	o.prints[method] = print
+	key := keyOf(ctx, method)
+	old, known := o.prints[key]
+	o.prints[key] = print
 	return !known || old != print
 }
 
@@ -173,7 +185,7 @@ func (o *localBackend) load(ctx context.Context) ([]json.RawMessage, map[string]
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &o.tools
+	l := o.toolList(tool.MenuOf(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sameSlice(l.infos, infos) {
@@ -198,6 +210,18 @@ func (o *localBackend) load(ctx context.Context) ([]json.RawMessage, map[string]
 	}
 	l.infos, l.entries, l.headerParams = infos, entries, mirrors
 	return entries, mirrors, nil
+}
+
+// toolList returns the cache of a menu.
+func (o *localBackend) toolList(menu string) *toolList {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.tools[menu]
+	if l == nil {
+		l = &toolList{}
+		o.tools[menu] = l
+	}
+	return l
 }
 
 func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, error) {

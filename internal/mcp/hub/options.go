@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -43,6 +44,8 @@ type Upstreams interface {
 	// Has tells whether there is an upstream of that name, and costs less than Peer.
 	Has(namespace string) bool
 	Namespaces() []string
+	// RootsChanged passes on that a client's roots have changed.
+	RootsChanged(client tool.Client)
 }
 
 // Peer is one upstream server with all it offers.
@@ -66,12 +69,13 @@ type Options struct {
 	Title        string // of the server, for people; may be empty
 	Version      string
 	Instructions string // for the model that uses the server; may be empty
-	// InstructionsFunc returns the instructions if they change with the tools. It replaces
-	// Instructions; may be nil.
-	InstructionsFunc func(ctx context.Context) string
 
 	// Tools are exposed at /mcp under Info.Name; their Space is ignored.
-	Tools        tool.Source
+	Tools tool.Source
+	// Menus are the lists of tools that a client can ask for with the parameter menu of
+	// the URL. Tools finds the client's choice with tool.MenuOf.
+	Menus        []string
+	HubMenu      string       // the one for clients of the same Name that do not ask for any
 	Resources    Resources    // nil: none, and the capability is not declared
 	Prompts      Prompts      // likewise
 	Completer    Completer    // likewise
@@ -97,6 +101,8 @@ type Options struct {
 	Origins []string
 	// Hosts are the Host names allowed on a loopback address besides localhost.
 	Hosts []string
+	// Proxies are the trusted reverse proxies in front of the hub.
+	Proxies netguard.Proxies
 
 	Limits     Limits
 	Log        *slog.Logger                  // nil: silent

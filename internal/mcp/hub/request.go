@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -31,6 +32,7 @@ type request struct {
 	params  json.RawMessage // as the client sent them
 	meta    json.RawMessage // their _meta, or nil
 	name    string          // of the tool or prompt, or the resource's uri; may be empty
+	menu    string          // the list of tools that the client asked for, or empty
 	era     wire.Era
 	version string
 	caps    json.RawMessage // the capabilities that the client declared
@@ -85,6 +87,9 @@ func (req *request) start(ctx context.Context, resp *response) {
 func (req *request) begin(ctx context.Context, resp *response) (context.Context, bool) {
 	if req.ep.hub.opts.Releases {
 		ctx = context.WithValue(ctx, requestKey{}, req)
+	}
+	if req.menu != "" {
+		ctx = tool.WithMenu(ctx, req.menu)
 	}
 	ctx, req.cancel = context.WithCancelCause(ctx)
 	req.response = resp

@@ -64,6 +64,7 @@ func overStdio(t *testing.T, opts hub.Options) mcp.Transport {
 // peer is a client of the SDK that records what it receives.
 type peer struct {
 	*mcp.ClientSession
+	client   *mcp.Client
 	progress chan *mcp.ProgressNotificationParams
 	logs     chan *mcp.LoggingMessageParams
 	updated  chan string
@@ -105,7 +106,7 @@ func connect(t *testing.T, transport mcp.Transport, version string) *peer {
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(func() { session.Close() })
-	p.ClientSession = session
+	p.ClientSession, p.client = session, client
 	return p
 }
 

@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // SessionState is what other nodes need to serve a session.
@@ -12,6 +14,7 @@ type SessionState struct {
 	Version   string          // of the protocol
 	Caps      json.RawMessage // the client's
 	Level     string          // of the log messages it wants
+	Menu      string          // the list of tools that it asked for
 }
 
 // SessionStore stores sessions for all nodes.
@@ -28,7 +31,7 @@ func (e *endpoint) saveSession(ctx context.Context, s *session) {
 		return
 	}
 	version, caps := s.negotiated()
-	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()]}
+	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()], Menu: s.menu}
 	if err := e.hub.opts.SessionStore.Save(ctx, s.id, v); err != nil {
 		e.hub.log.WarnContext(ctx, "cannot store session for other nodes", "error", err)
 	}
@@ -45,11 +48,11 @@ func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, e
 		return nil, err
 	}
 	for _, kind := range listChanges {
-		e.backend.recordList(ctx, kind)
+		e.backend.recordList(tool.WithMenu(ctx, v.Menu), kind)
 	}
 	s := newSession(e, who, false)
 	s.setID(id)
-	s.loaded = true
+	s.loaded, s.menu = true, v.Menu
 	s.initialize(v.Version, v.Caps)
 	s.ready.Store(true)
 	if want, ok := parseLevel(v.Level); ok {

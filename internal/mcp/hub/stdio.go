@@ -8,15 +8,17 @@ import (
 	"io"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // ServeStdio serves one client over a pair of pipes, with one message per line. It returns
 // when in ends, after all answers are written, and when ctx is done, after running
 // requests are cancelled. It closes in when ctx is done, if in is an io.Closer, to end a
-// pending read.
+// pending read. The client is shown the menu that ctx names.
 func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := newSession(h.local, "", true)
+	s.menu = tool.MenuOf(ctx)
 	if err := h.local.sessions.add(ctx, s); err != nil {
 		return err
 	}

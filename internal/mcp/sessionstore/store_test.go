@@ -18,7 +18,7 @@ func TestSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := hub.SessionState{Namespace: "fs", Owner: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
+		v := hub.SessionState{Namespace: "fs", Owner: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info", Menu: "full"}
 		if err := store.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, ok, err := store.Find(t.Context(), "secret")
-		if err != nil || !ok || got.Owner != "ann" || got.Level != "debug" || string(got.Caps) != `{"roots":{}}` || got.Namespace != "fs" {
+		if err != nil || !ok || got.Owner != "ann" || got.Level != "debug" || string(got.Caps) != `{"roots":{}}` || got.Namespace != "fs" || got.Menu != "full" {
 			t.Errorf("found %+v %t (%v)", got, ok, err)
 		}
 		if _, ok, err := store.Find(t.Context(), "other"); ok || err != nil {
