@@ -37,6 +37,17 @@ func (e notSentError) Unwrap() error { return e.error }
 
 func (notSentError) Is(target error) bool { return target == ErrNotSent }
 
+// ErrLost is matched by the errors of requests whose connection ended before the reply
+// came. Unless they match ErrNotSent as well, the outcome is unknown.
+var ErrLost = errors.New("connection lost")
+
+// lostError makes an error match ErrLost. Its text stays the same.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() error { return e.error }
+
+func (lostError) Is(target error) bool { return target == ErrLost }
+
 // ErrTooLarge is wrapped by errors of replies larger than Options.MaxBody.
 var ErrTooLarge = errors.New("the reply is too large")
 
@@ -54,6 +65,8 @@ const DefaultMaxBody = 16 << 20
 type Options struct {
 	// Control may reject an address before it is dialled; see net.Dialer.Control.
 	Control func(network, address string, conn syscall.RawConn) error
+	// Curve authenticates and encrypts the connection; nil means no security.
+	Curve *zmtp.Curve
 	// MaxBody is the largest body of a reply, in bytes; zero means 16 MiB.
 	MaxBody int
 	// OnToolsChanged is called when the backend announces that its tools changed.
@@ -72,14 +85,22 @@ type Client struct {
 	end      context.CancelCauseFunc
 	work     sync.WaitGroup
 	received atomic.Int64 // time of the last message, in Unix nanoseconds
-	// cancels says that the backend supports Cancel.
-	cancels atomic.Bool
+	// offered is what the backend's last catalog says.
+	offered atomic.Pointer[offer]
 
 	mu      sync.Mutex
 	waiting map[hootproto.ID]chan reply
+	beat    *heartbeat // the unanswered heartbeat, if there is one
 	sub     *zmtp.Socket
 	leaving bool
 	err     error
+}
+
+// offer is what a backend can do.
+type offer struct {
+	protocol string // the version in which messages are sent
+	cancels  bool
+	content  hootproto.ContentType // of requests
 }
 
 // reply is the outcome of a request.
@@ -104,11 +125,12 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 		opts: opts, up: make(chan struct{}), lost: make(chan zmtp.Event, 1),
 		waiting: map[hootproto.ID]chan reply{},
 	}
+	c.offered.Store(&offer{protocol: hootproto.Hoot01, content: hootproto.JSON})
 	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	// A reply that is too large fails its call; one that is more than four times too
 	// large ends the connection.
 	socket, err := zmtp.Dial(context.WithoutCancel(ctx), zmtp.Dealer, endpoint, zmtp.Options{
-		MaxMessage: 4*opts.MaxBody + 64<<10, Control: opts.Control, OnEvent: c.event,
+		MaxMessage: 4*opts.MaxBody + 64<<10, Control: opts.Control, Curve: opts.Curve, OnEvent: c.event,
 		Reconnect: backoff.Policy{First: 24 * time.Hour},
 	})
 	if err != nil {
@@ -139,6 +161,9 @@ func (c *Client) Err() error {
 	return c.err
 }
 
+// Protocol is the version of the protocol that is spoken with the backend.
+func (c *Client) Protocol() string { return c.offered.Load().protocol }
+
 // LastReceived is when the last message of the backend arrived.
 func (c *Client) LastReceived() time.Time { return time.Unix(0, c.received.Load()) }
 
@@ -163,6 +188,10 @@ func (c *Client) Close() {
 	c.work.Wait()
 }
 
+// Abort fails all pending requests with err and ends the connection without notice. The
+// caller must still call Close.
+func (c *Client) Abort(err error) { c.fail(err) }
+
 // event handles events of the socket, which connects only once.
 func (c *Client) event(e zmtp.Event) {
 	switch e.Type {
@@ -185,6 +214,7 @@ func (c *Client) fail(err error) {
 	if c.err != nil {
 		return
 	}
+	err = lostError{err}
 	c.err = err
 	for id, answer := range c.waiting {
 		answer <- reply{err: err}
@@ -258,14 +288,8 @@ func (c *Client) handle(f hootproto.Message) {
 		if !c.settle(f.ID, r) {
 			c.opts.OnToolsChanged()
 		}
-	case hootproto.Heartbeat:
-		if !c.settle(f.ID, r) {
-			c.run(func(ctx context.Context) { // the backend checks this client
-				ctx, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				_ = c.post(ctx, f.Answer(hootproto.Heartbeat)) // if lost, the backend asks again
-			})
-		}
+	case hootproto.Heartbeat, hootproto.HeartbeatReply:
+		c.handleHeartbeat(f)
 	case hootproto.Disconnect:
 		c.leave(true)
 	case hootproto.Request: // a client has no tools
@@ -292,6 +316,9 @@ func (c *Client) post(ctx context.Context, f hootproto.Message) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })() //nolint:contextcheck // joins both contexts
+	if f.Protocol == "" {
+		f.Protocol = c.Protocol()
+	}
 	return c.socket.Send(ctx, f.Frames())
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -19,9 +20,6 @@ type ToolCall struct {
 	Traceparent string
 }
 
-// heartbeatTimeout is how long to wait for a heartbeat before sending the next.
-const heartbeatTimeout = 1500 * time.Millisecond
-
 // exitTimeout is how long to wait for the end of a backend that takes no more
 // calls.
 const exitTimeout = 10 * time.Second
@@ -35,29 +33,17 @@ func (c *Client) Ready(ctx context.Context) (catalog hootproto.Catalog, service 
 	if err := answer.Decode(&catalog); err != nil {
 		return catalog, "", err
 	}
-	if catalog.Protocol != hootproto.Magic {
-		return catalog, "", fault.New(fault.Upstream, "the backend uses protocol %.20q, not %s", catalog.Protocol, hootproto.Magic).
+	protocol := catalog.Newest()
+	if protocol == "" {
+		return catalog, "", fault.New(fault.Upstream, "the backend uses protocol %.20q, not %s", catalog.Protocol, strings.Join(hootproto.Protocols(), " or ")).
 			WithHint("the catalog must name the protocol; see docs/backends.md")
 	}
-	c.cancels.Store(catalog.AcceptsCancel)
-	return catalog, answer.Service, nil
-}
-
-// Heartbeat sends heartbeats until the backend answers or ctx ends. Any other
-// message counts as an answer.
-func (c *Client) Heartbeat(ctx context.Context) error {
-	began := time.Now()
-	for {
-		once, cancel := context.WithTimeout(ctx, heartbeatTimeout)
-		_, err := c.roundTrip(once, hootproto.New(hootproto.Heartbeat, ""))
-		cancel()
-		if err == nil || c.LastReceived().After(began) {
-			return nil
-		}
-		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
+	content := hootproto.JSON
+	if catalog.AcceptsMsgPack {
+		content = hootproto.MsgPack
 	}
+	c.offered.Store(&offer{protocol: protocol, cancels: catalog.AcceptsCancel, content: content})
+	return catalog, answer.Service, nil
 }
 
 // Call calls a tool. A failure of the tool is part of the Outcome; an error means
@@ -93,7 +79,7 @@ func (c *Client) Request(ctx context.Context, id hootproto.ID, body json.RawMess
 // request sends f with a body and waits for the reply. If ctx ends first, it cancels the
 // request at the backend.
 func (c *Client) request(ctx context.Context, f hootproto.Message, body any) (hootproto.Message, error) {
-	f, err := f.With(hootproto.JSON, body)
+	f, err := f.With(c.offered.Load().content, body)
 	if err != nil {
 		return f, NotSent(err)
 	}
@@ -163,10 +149,10 @@ func (c *Client) waitForEnd(ctx context.Context, why error) error {
 
 // cancel tells the backend that the client no longer waits for that reply.
 func (c *Client) cancel(id hootproto.ID) {
-	if !c.cancels.Load() {
+	if !c.offered.Load().cancels {
 		return
 	}
-	f, err := hootproto.New(hootproto.Request, "").With(hootproto.JSON, hootproto.Cancel{RequestID: id.String()})
+	f, err := hootproto.New(hootproto.Request, "").With(c.offered.Load().content, hootproto.Cancel{RequestID: id.String()})
 	if err != nil {
 		return
 	}

@@ -78,7 +78,7 @@ func TestReadyChecksTheCatalog(t *testing.T) {
 	if err := b.ready(c, []int{1}); fault.CodeOf(err) != fault.Upstream {
 		t.Errorf("no catalog: %v", err)
 	}
-	if err := b.ready(c, hootproto.Catalog{Protocol: hootproto.Magic}); err != nil {
+	if err := b.ready(c, hootproto.Catalog{Protocol: hootproto.Hoot01}); err != nil {
 		t.Errorf("a catalog without tools: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestCancelledCall(t *testing.T) {
 	for _, accepts := range []bool{true, false} {
 		b := listen(t)
 		c := b.dial(hootclient.Options{})
-		if err := b.ready(c, hootproto.Catalog{Protocol: hootproto.Magic, AcceptsCancel: accepts}); err != nil {
+		if err := b.ready(c, hootproto.Catalog{Protocol: hootproto.Hoot01, AcceptsCancel: accepts}); err != nil {
 			t.Fatal(err)
 		}
 		errEnough := errors.New("enough")
@@ -154,19 +154,4 @@ func TestCallRefusedBecauseOfShutdown(t *testing.T) {
 		t.Errorf("the refused call: %+v", got)
 	}
 	<-c.Done()
-}
-
-// Heartbeat ends with its context if the backend is silent.
-func TestHeartbeatOfASilentBackend(t *testing.T) {
-	t.Parallel()
-	b := listen(t)
-	c := b.dial(hootclient.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.Heartbeat(ctx) }()
-	b.next(hootproto.Heartbeat)
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("heartbeat: %v", err)
-	}
 }

@@ -19,7 +19,7 @@ func (c *Client) Subscribe(ctx context.Context, endpoint string, handle func(hoo
 		return err
 	}
 	sub, err := zmtp.Dial(context.WithoutCancel(ctx), zmtp.Sub, address, zmtp.Options{
-		MaxMessage: c.opts.MaxBody, MaxFrames: 8, Control: c.opts.Control,
+		MaxMessage: c.opts.MaxBody, MaxFrames: 8, Control: c.opts.Control, Curve: c.opts.Curve,
 	})
 	if err != nil {
 		return err

@@ -46,18 +46,21 @@ type (
 	}
 	// TransportStateChanged: playback started or stopped.
 	TransportStateChanged struct {
+		Project       string  `json:"project,omitempty"`
 		State         string  `json:"state"`
 		PositionBeats float64 `json:"position_beats"`
 		TempoBPM      float64 `json:"tempo_bpm"`
 	}
 	// MarkerReached: playback reached a marker of the timeline.
 	MarkerReached struct {
+		Project       string          `json:"project,omitempty"`
 		PositionBeats float64         `json:"position_beats"`
 		MarkerType    string          `json:"marker_type"`
 		Metadata      json.RawMessage `json:"metadata,omitempty"`
 	}
 	// BeatTick: playback reached a beat.
 	BeatTick struct {
+		Project       string  `json:"project,omitempty"`
 		Beat          uint64  `json:"beat"`
 		PositionBeats float64 `json:"position_beats"`
 		TempoBPM      float64 `json:"tempo_bpm"`

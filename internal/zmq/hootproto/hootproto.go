@@ -1,8 +1,8 @@
-// Package hootproto encodes and decodes HOOT01, the protocol over ZeroMQ between a
-// client and a backend that provides tools: messages of seven frames with a
-// command, an id and a body in JSON or MessagePack. docs/backends.md is its
-// specification, and testdata/vectors.json has messages for testing other
-// implementations.
+// Package hootproto encodes and decodes HOOT02 and its predecessor HOOT01, the
+// protocol over ZeroMQ between a client and a backend that provides tools: messages
+// of seven frames with a command, an id and a body in JSON or MessagePack.
+// docs/backends.md is its specification, and testdata/vectors.json has messages for
+// testing other implementations.
 //
 // It does not use sockets: a message is a list of frames, as any ZeroMQ library
 // sends and receives them.
@@ -17,8 +17,16 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Magic is the first frame of every message, after those that name the sender.
-const Magic = "HOOT01"
+// The versions of the protocol. A message begins with its version, after the frames
+// that name the sender. In HOOT01 a heartbeat and its answer look alike; HOOT02 has
+// HeartbeatReply.
+const (
+	Hoot01 = "HOOT01"
+	Hoot02 = "HOOT02"
+)
+
+// Protocols returns all versions, the oldest first.
+func Protocols() []string { return []string{Hoot01, Hoot02} }
 
 // Command is the purpose of a message.
 type Command uint16
@@ -31,16 +39,21 @@ const (
 	Request Command = 2
 	// Reply answers a Request.
 	Reply Command = 3
-	// Heartbeat checks that the peer is alive; the answer is a Heartbeat with the
-	// same id.
+	// Heartbeat checks that the peer is alive; the answer is a HeartbeatReply with the
+	// same id, or a Heartbeat in HOOT01.
 	Heartbeat Command = 4
 	// Disconnect announces that the sender will disconnect.
 	Disconnect Command = 5
+	// HeartbeatReply answers a Heartbeat. HOOT01 does not have it.
+	HeartbeatReply Command = 6
 )
 
 // String is the command's name.
 func (c Command) String() string {
-	names := [...]string{Ready: "ready", Request: "request", Reply: "reply", Heartbeat: "heartbeat", Disconnect: "disconnect"}
+	names := [...]string{
+		Ready: "ready", Request: "request", Reply: "reply",
+		Heartbeat: "heartbeat", Disconnect: "disconnect", HeartbeatReply: "heartbeat reply",
+	}
 	if int(c) < len(names) && names[c] != "" {
 		return names[c]
 	}

@@ -38,6 +38,7 @@ type vectors struct {
 		Name        string
 		Frames      []unhex
 		Identity    []unhex
+		Protocol    string
 		Command     hootproto.Command
 		ContentType hootproto.ContentType `json:"content_type"`
 		RequestID   string                `json:"request_id"`
@@ -97,7 +98,7 @@ func TestMessages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Command != v.Command || f.Content != v.ContentType || f.ID.String() != v.RequestID ||
+			if f.Protocol != v.Protocol || f.Command != v.Command || f.Content != v.ContentType || f.ID.String() != v.RequestID ||
 				f.Service != v.Service || f.Traceparent != v.Traceparent || !slices.EqualFunc(f.Identity, plain(v.Identity), bytes.Equal) {
 				t.Errorf("read %+v", f)
 			}

@@ -1,14 +1,16 @@
 package hootproto
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// The positions of the frames, counted from the magic.
+// The positions of the frames, counted from the version.
 const (
 	atCommand = iota + 1
 	atContent
@@ -21,9 +23,12 @@ const (
 
 // Message is one message.
 type Message struct {
-	// Identity is the frames before the magic: at a ROUTER, the address to reply
+	// Identity is the frames before the version: at a ROUTER, the address to reply
 	// to.
 	Identity [][]byte
+	// Protocol is the version of the protocol; empty means Hoot01, which all peers
+	// understand.
+	Protocol string
 	Command  Command
 	Content  ContentType
 	ID       ID
@@ -39,11 +44,19 @@ func New(command Command, service string) Message {
 	return Message{Command: command, ID: NewID(), Service: service}
 }
 
-// Answer returns a message without a body that answers m: to the same peer, with
-// the same id, service and trace.
+// Answer returns a message without a body that answers m: to the same peer, in the
+// same version, with the same id, service and trace.
 func (m Message) Answer(command Command) Message {
 	m.Command, m.Content, m.Body = command, Empty, nil
 	return m
+}
+
+// HeartbeatReply returns the answer to a heartbeat in the heartbeat's version.
+func (m Message) HeartbeatReply() Message {
+	if m.Protocol == Hoot02 {
+		return m.Answer(HeartbeatReply)
+	}
+	return m.Answer(Heartbeat)
 }
 
 // With returns m with v as its body. For Binary, v is a []byte, which is not
@@ -78,24 +91,25 @@ func (m Message) Frames() [][]byte {
 	fixed = append(fixed, m.ID[:]...)
 	frames := make([][]byte, 0, len(m.Identity)+frameCount)
 	frames = append(frames, m.Identity...)
-	return append(frames, []byte(Magic), fixed[0:2:2], fixed[2:4:4], fixed[4:20:20],
+	return append(frames, []byte(cmp.Or(m.Protocol, Hoot01)), fixed[0:2:2], fixed[2:4:4], fixed[4:20:20],
 		[]byte(m.Service), []byte(m.Traceparent), m.Body)
 }
 
-// Parse parses a message. The frames before the magic are the sender's identity.
+// Parse parses a message. The frames before the version are the sender's identity.
 // The message shares memory with frames.
 func Parse(frames [][]byte) (Message, error) {
 	var m Message
 	start := 0
-	for start < len(frames) && string(frames[start]) != Magic {
+	for start < len(frames) && !isVersion(frames[start]) {
 		start++
 	}
 	if start == len(frames) {
-		return m, malformed("read message: none of its %d frames is %s", len(frames), Magic)
+		return m, malformed("read message: none of its %d frames is %s", len(frames), strings.Join(Protocols(), " or "))
 	}
 	m.Identity, frames = frames[:start:start], frames[start:]
+	m.Protocol = string(frames[0])
 	if len(frames) != frameCount {
-		return m, malformed("read message: %d frames from %s on, not %d", len(frames), Magic, frameCount)
+		return m, malformed("read message: %d frames from %s on, not %d", len(frames), m.Protocol, frameCount)
 	}
 	if err := m.fixed(frames); err != nil {
 		return m, err
@@ -111,6 +125,8 @@ func Parse(frames [][]byte) (Message, error) {
 	return m, nil
 }
 
+func isVersion(frame []byte) bool { return string(frame) == Hoot01 || string(frame) == Hoot02 }
+
 // fixed reads the frames of fixed length.
 func (m *Message) fixed(frames [][]byte) error {
 	for at, size := range [...]int{atCommand: 2, atContent: 2, atID: len(m.ID)} {
@@ -121,11 +137,19 @@ func (m *Message) fixed(frames [][]byte) error {
 	m.Command = Command(binary.BigEndian.Uint16(frames[atCommand]))
 	m.Content = ContentType(binary.BigEndian.Uint16(frames[atContent]))
 	m.ID = ID(frames[atID])
-	if m.Command < Ready || m.Command > Disconnect {
+	if last := m.lastCommand(); m.Command < Ready || m.Command > last {
 		return malformed("read message: unknown %s", m.Command)
 	}
 	if m.Content > JSON {
 		return malformed("read message: unknown %s", m.Content)
 	}
 	return nil
+}
+
+// lastCommand is the highest command of the message's version.
+func (m *Message) lastCommand() Command {
+	if m.Protocol == Hoot01 {
+		return Disconnect
+	}
+	return HeartbeatReply
 }

@@ -5,47 +5,6 @@ import (
 	"encoding/json"
 )
 
-// Catalog is the body of a Ready: the capabilities of a backend.
-type Catalog struct {
-	// Protocol is Magic.
-	Protocol string `json:"protocol"`
-	Tools    []Tool `json:"tools"`
-	// AcceptsBinary says that requests may have bodies of content type Binary.
-	AcceptsBinary bool `json:"accepts_binary"`
-	// AcceptsCancel says that the backend supports Cancel.
-	AcceptsCancel bool `json:"accepts_cancel,omitempty"`
-	// Broadcasts is the endpoint of the backend's PUB socket, if it has one.
-	Broadcasts string `json:"broadcasts,omitempty"`
-}
-
-// Tool is one entry of a Catalog. Instead of an object, a backend may send only
-// the name as a string.
-type Tool struct {
-	Name         string          `json:"name"`
-	Title        string          `json:"title,omitempty"`
-	Description  string          `json:"description,omitempty"`
-	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-	// ReadOnly says that calling it changes nothing, Idempotent that calling it
-	// twice has the same effect as once. Only such calls are retried.
-	ReadOnly   bool `json:"read_only,omitempty"`
-	Idempotent bool `json:"idempotent,omitempty"`
-	// Destructive says that calling it may destroy something.
-	Destructive bool `json:"destructive,omitempty"`
-	// ClosedWorld says that it uses only the backend's own data.
-	ClosedWorld bool `json:"closed_world,omitempty"`
-}
-
-// UnmarshalJSON reads a tool, or only its name.
-func (t *Tool) UnmarshalJSON(raw []byte) error {
-	*t = Tool{}
-	if raw[0] == '"' {
-		return json.Unmarshal(raw, &t.Name)
-	}
-	type plain Tool
-	return json.Unmarshal(raw, (*plain)(t))
-}
-
 // callType is the type of a Call's body.
 const callType = "tool_call"
 

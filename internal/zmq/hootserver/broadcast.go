@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// broadcast publishes a message to all subscribers.
-func (s *Server) broadcast(ctx context.Context, message hootproto.Broadcast) {
+// Broadcast publishes a message to all subscribers. It may be lost.
+func (s *Server) Broadcast(ctx context.Context, message hootproto.Broadcast) {
 	if s.pub == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (s *Server) broadcastEvents(ctx context.Context) {
 	defer sub.Close()
 	for e := range sub.All(ctx) {
 		if message := broadcastOf(e); message != nil {
-			s.broadcast(ctx, message)
+			s.Broadcast(ctx, message)
 		}
 	}
 }

@@ -131,9 +131,9 @@ func (s *Server) caller(ctx context.Context, f hootproto.Message) *tool.Caller {
 	if s.pub == nil {
 		return c
 	}
-	c.Progress = func(p tool.Progress) { s.broadcast(ctx, progressOf(f.ID.String(), p)) }
+	c.Progress = func(p tool.Progress) { s.Broadcast(ctx, progressOf(f.ID.String(), p)) }
 	c.Log = func(l tool.Log) {
-		s.broadcast(ctx, hootproto.Log{Level: l.Level, Message: plainText(l.Data), Source: l.Logger, JobID: f.ID.String()})
+		s.Broadcast(ctx, hootproto.Log{Level: l.Level, Message: plainText(l.Data), Source: l.Logger, JobID: f.ID.String()})
 	}
 	return c
 }

@@ -108,7 +108,8 @@ func (s *Server) ready(ctx context.Context, f hootproto.Message) (hootproto.Mess
 	answer := f.Answer(hootproto.Ready)
 	answer.Service = s.opts.Name
 	return answer.With(content, hootproto.Catalog{
-		Protocol: hootproto.Magic, Tools: tools, Broadcasts: s.Broadcasts(), AcceptsCancel: true,
+		Protocol: hootproto.Hoot01, Protocols: hootproto.Protocols(), Tools: tools, Broadcasts: s.Broadcasts(), AcceptsCancel: true,
+		AcceptsMsgPack: s.opts.OfferMsgPack,
 	})
 }
 
@@ -123,7 +124,7 @@ func (s *Server) announceChanges(ctx context.Context) {
 		}
 		for _, address := range s.peers.addresses() {
 			message := hootproto.New(hootproto.Ready, s.opts.Name)
-			message.Identity = address
+			message.Identity, message.Protocol = address.identity, address.protocol
 			s.answer(ctx, func() (hootproto.Message, error) { return s.ready(ctx, message) })
 		}
 	}

@@ -59,12 +59,17 @@ func failure(err error) hootproto.Outcome {
 
 // attachment converts a content block other than text.
 func attachment(raw json.RawMessage) (a hootproto.Attachment, ok bool) {
+	type meta struct {
+		Name string `json:"luanette/name"` // as our client of backends writes it
+	}
 	var block struct {
 		Type, MimeType, URI, Name string
 		Data                      []byte
+		Meta                      meta `json:"_meta"`
 		Resource                  struct {
 			URI, MimeType, Text string
 			Blob                []byte
+			Meta                meta `json:"_meta"`
 		}
 	}
 	if json.Unmarshal(raw, &block) != nil {
@@ -72,12 +77,12 @@ func attachment(raw json.RawMessage) (a hootproto.Attachment, ok bool) {
 	}
 	switch block.Type {
 	case "image", "audio":
-		return hootproto.Attachment{MimeType: block.MimeType, Data: block.Data}, true
+		return hootproto.Attachment{MimeType: block.MimeType, Data: block.Data, Name: block.Meta.Name}, true
 	case "resource_link":
 		return hootproto.Attachment{MimeType: block.MimeType, URI: block.URI, Name: block.Name}, true
 	case "resource":
 		r := block.Resource
-		return hootproto.Attachment{MimeType: r.MimeType, URI: r.URI, Text: r.Text, Data: r.Blob}, true
+		return hootproto.Attachment{MimeType: r.MimeType, URI: r.URI, Text: r.Text, Data: r.Blob, Name: r.Meta.Name}, true
 	}
 	return a, false
 }

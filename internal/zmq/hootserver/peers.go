@@ -38,7 +38,14 @@ type peers struct {
 type peer struct {
 	all     *peers
 	calls   map[hootproto.ID]context.CancelCauseFunc
-	address [][]byte // identity frames of its Ready; nil if it sent none
+	address *address       // nil if it sent no Ready
+	beats   []hootproto.ID // the heartbeats in HOOT01 that were answered last
+}
+
+// address is where and in which version of the protocol a client is reached.
+type address struct {
+	identity [][]byte
+	protocol string
 }
 
 func newPeers(limit int) *peers {
@@ -78,10 +85,10 @@ func (p *peers) find(identity [][]byte) *peer {
 }
 
 // addresses returns the addresses of all clients that sent Ready.
-func (p *peers) addresses() [][][]byte {
+func (p *peers) addresses() []*address {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list [][][]byte
+	var list []*address
 	for _, one := range p.byName {
 		if one.address != nil {
 			list = append(list, one.address)
@@ -119,10 +126,33 @@ func (p *peers) close() {
 }
 
 // setAddress stores the address of a client that sent Ready.
-func (o *peer) setAddress(address [][]byte) {
+func (o *peer) setAddress(ready hootproto.Message) {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
-	o.address = slices.Clone(address)
+	o.address = &address{slices.Clone(ready.Identity), ready.Protocol}
+}
+
+// maxBeats is how many heartbeats of a client are remembered: more than one sends
+// before it disconnects from a server that does not answer.
+const maxBeats = 64
+
+// mayAnswer reports whether a heartbeat is to be answered. In HOOT01 one that was
+// answered before is the answer to that answer: the client no longer waited for it and
+// took it for a question. Answering it would go on for ever.
+func (o *peer) mayAnswer(f hootproto.Message) bool {
+	if f.Protocol != hootproto.Hoot01 {
+		return true
+	}
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	if slices.Contains(o.beats, f.ID) {
+		return false
+	}
+	if len(o.beats) == maxBeats {
+		o.beats = append(o.beats[:0], o.beats[1:]...)
+	}
+	o.beats = append(o.beats, f.ID)
+	return true
 }
 
 // begin registers a call with that id and returns its context. The function it

@@ -40,6 +40,8 @@ type Options struct {
 	// Broadcast is the endpoint of the PUB, such as tcp://127.0.0.1:5581; empty
 	// means no broadcasts.
 	Broadcast string
+	// Curve authenticates clients and encrypts both sockets; nil means no security.
+	Curve *zmtp.Curve
 	// Source is the tools to serve.
 	Source tool.Source
 	// ToolsChanged receives a value when the source's tools changed; nil: never.
@@ -47,6 +49,8 @@ type Options struct {
 	// Events is the bus whose events are broadcast; nil: none.
 	Events *event.Bus
 
+	// OfferMsgPack asks clients for requests in MessagePack.
+	OfferMsgPack bool
 	// MaxCalls limits the concurrent calls of all clients together.
 	MaxCalls int
 	// MaxMessage is the largest message of a client, in bytes. A client that sends
@@ -113,14 +117,14 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	s := &Server{opts: opts, peers: newPeers(opts.MaxCalls), answers: make(chan struct{}, 256)}
 	life := context.WithoutCancel(ctx) // calls may finish after ctx ended
 	if opts.Broadcast != "" {
-		pub, err := zmtp.Listen(life, zmtp.Pub, opts.Broadcast, zmtp.Options{})
+		pub, err := zmtp.Listen(life, zmtp.Pub, opts.Broadcast, zmtp.Options{Curve: opts.Curve})
 		if err != nil {
 			return nil, err
 		}
 		s.pub = pub
 	}
 	router, err := zmtp.Listen(life, zmtp.Router, opts.Listen, zmtp.Options{
-		MaxMessage: opts.MaxMessage, MaxFrames: 32, Overflow: zmtp.Wait, OnEvent: s.handleEvent,
+		MaxMessage: opts.MaxMessage, MaxFrames: 32, Overflow: zmtp.Wait, Curve: opts.Curve, OnEvent: s.handleEvent,
 	})
 	if err != nil {
 		s.Close()
@@ -197,15 +201,17 @@ func (s *Server) handle(ctx context.Context, f hootproto.Message) {
 	}
 	switch f.Command {
 	case hootproto.Ready:
-		p.setAddress(f.Identity)
+		p.setAddress(f)
 		s.answer(ctx, func() (hootproto.Message, error) { return s.ready(ctx, f) })
 	case hootproto.Heartbeat:
-		s.answer(ctx, func() (hootproto.Message, error) { return f.Answer(hootproto.Heartbeat), nil })
+		if p.mayAnswer(f) {
+			s.answer(ctx, func() (hootproto.Message, error) { return f.HeartbeatReply(), nil })
+		}
 	case hootproto.Request:
 		s.request(ctx, p, f)
 	case hootproto.Disconnect:
 		p.cancelAll()
-	case hootproto.Reply: // a server sends no requests
+	case hootproto.Reply, hootproto.HeartbeatReply: // a server sends no requests
 	}
 }
 
@@ -258,11 +264,11 @@ func (s *Server) handleEvent(e zmtp.Event) {
 // refused as not executed, so that clients can retry them with a successor.
 func (s *Server) shutdown(ctx context.Context) {
 	s.stopping.Store(true)
-	s.broadcast(ctx, hootproto.Shutdown{Reason: "the backend is shutting down"})
+	s.Broadcast(ctx, hootproto.Shutdown{Reason: "the backend is shutting down"})
 	for _, address := range s.peers.addresses() {
 		s.answer(ctx, func() (hootproto.Message, error) {
 			disconnect := hootproto.New(hootproto.Disconnect, s.opts.Name)
-			disconnect.Identity = address
+			disconnect.Identity, disconnect.Protocol = address.identity, address.protocol
 			return disconnect, nil
 		})
 	}

@@ -117,6 +117,55 @@ func TestCatalog(t *testing.T) {
 	<-notified
 }
 
+// Every heartbeat is answered once. What a client sends because it took the answer for a
+// question, as clients of HOOT01 do after a pause, is not answered.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t, hootserver.Options{Source: toolFuncs{"echo": echo}})
+	socket, err := zmtp.Dial(t.Context(), zmtp.Dealer, b.Addr(), zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	send := func(m hootproto.Message) {
+		if err := socket.Send(t.Context(), m.Frames()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive := func() hootproto.Message {
+		frames, err := socket.Recv(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := hootproto.Parse(frames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for protocol, reply := range map[string]hootproto.Command{hootproto.Hoot01: hootproto.Heartbeat, hootproto.Hoot02: hootproto.HeartbeatReply} {
+		waiting := map[hootproto.ID]bool{}
+		for range 20 {
+			beat := hootproto.New(hootproto.Heartbeat, "")
+			beat.Protocol, waiting[beat.ID] = protocol, true
+			send(beat)
+		}
+		for len(waiting) > 0 {
+			answer := receive()
+			if answer.Command != reply || answer.Protocol != protocol || !waiting[answer.ID] {
+				t.Fatalf("in %s it was answered: %+v", protocol, answer)
+			}
+			delete(waiting, answer.ID)
+			send(answer) // as if it were a question
+		}
+		ask := hootproto.New(hootproto.Ready, "")
+		send(ask)
+		if last := receive(); last.ID != ask.ID {
+			t.Errorf("in %s an answer was answered: %+v", protocol, last)
+		}
+	}
+}
+
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t, hootserver.Options{Source: toolFuncs{

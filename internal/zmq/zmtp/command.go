@@ -33,14 +33,14 @@ func splitCommand(body []byte) (name string, data []byte, err error) {
 	return string(body[1:n]), body[n:], nil
 }
 
-// ready is the READY command of a socket.
-func ready(kind Kind, identity string) []byte {
+// metadata is the properties of a socket, the content of its READY.
+func metadata(kind Kind, identity string) []byte {
 	var data []byte
 	data = appendProperty(data, "Socket-Type", kind.String())
 	if kind == Dealer || kind == Router {
 		data = appendProperty(data, "Identity", identity)
 	}
-	return command(cmdReady, data...)
+	return data
 }
 
 func appendProperty(data []byte, name, value string) []byte {
@@ -82,9 +82,12 @@ func reason(data []byte) string {
 }
 
 // refusal is the ERROR command with a reason, truncated to 255 bytes.
-func refusal(why string) []byte {
+func refusal(why string) []byte { return command(cmdError, refusalText(why)...) }
+
+// refusalText is the content of an ERROR.
+func refusalText(why string) []byte {
 	why = why[:min(len(why), 255)]
-	return command(cmdError, append([]byte{byte(len(why))}, why...)...)
+	return append([]byte{byte(len(why))}, why...)
 }
 
 // tick is the unit of the time to live in a PING.

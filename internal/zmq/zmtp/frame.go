@@ -93,12 +93,3 @@ func writeFrame(out *bufio.Writer, flags byte, body []byte) {
 	_, _ = out.Write(head[:n])
 	_, _ = out.Write(body)
 }
-
-// writeMessage writes the frames of a message.
-func writeMessage(out *bufio.Writer, m Message) {
-	last := len(m) - 1
-	for _, body := range m[:last] {
-		writeFrame(out, flagMore, body)
-	}
-	writeFrame(out, 0, m[last])
-}

@@ -24,6 +24,10 @@ type scripted struct {
 	socket *Socket
 }
 
+func greeting() []byte { return (&handshake{}).greeting() }
+
+func ready(kind Kind, identity string) []byte { return command(cmdReady, metadata(kind, identity)...) }
+
 // connect connects a socket to a scripted peer that uses ZMTP 3.minor and does the
 // handshake. Nothing is buffered between the two.
 func connect(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scripted {
@@ -33,7 +37,7 @@ func connect(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *
 	conns <- near
 	p := &scripted{Conn: far, in: bufio.NewReader(far), out: bufio.NewWriter(far), events: make(chan Event, 100)}
 	opts.OnEvent = func(e Event) { p.events <- e }
-	s, err := newSocket(t.Context(), kind, "pipe", opts, func(ctx context.Context, s *Socket) {
+	s, err := newSocket(t.Context(), handshake{kind: kind}, "pipe", opts, func(ctx context.Context, s *Socket) {
 		s.dialLoop(ctx, func(ctx context.Context) (net.Conn, error) {
 			select {
 			case c := <-conns:

@@ -164,7 +164,7 @@ func TestSlowLoris(t *testing.T) {
 			}
 		}()
 		opts := Options{Handshake: 5 * time.Second}.filled(Router)
-		_, err := newLink(near, Router, &opts)
+		_, err := newLink(near, &handshake{kind: Router}, &opts)
 		if fault.CodeOf(err) != fault.Timeout || time.Since(began) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -199,7 +199,8 @@ func FuzzLink(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReader(bytes.NewReader(data))
 		var peer Peer
-		if readReady(in, &peer) != nil {
+		theirs, err := exchange{in: in}.receive(cmdReady, 0)
+		if err != nil || peer.read(theirs) != nil {
 			return
 		}
 		s := &Socket{kind: Router, opts: opts, peers: newPeers()}
@@ -212,6 +213,27 @@ func FuzzLink(f *testing.F) {
 			if len(m) < 2 || len(m) > 17 || m.size() > 1<<16+len(m)*frameCost+255 {
 				t.Fatalf("a message of %d frames, %d bytes", len(m), m.size())
 			}
+		}
+	})
+}
+
+// FuzzCurve sends arbitrary bytes to both ends of the handshake with keys, and to the
+// cipher after it.
+func FuzzCurve(f *testing.F) {
+	server := NewSecretKey()
+	f.Add(framed(flagCommand, command(cmdHello, make([]byte, helloSize)...)))
+	f.Add(framed(flagCommand, command(cmdWelcome, make([]byte, welcomeSize)...)))
+	f.Add(framed(0, append([]byte(messagePrefix), make([]byte, 40)...)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, listens := range []bool{true, false} {
+			h := handshake{kind: Router, listens: listens, curve: &Curve{Secret: server, Server: server.Public()}}
+			if _, _, err := h.introduce(exchange{bufio.NewReader(bytes.NewReader(data)), bufio.NewWriter(io.Discard)}); err == nil {
+				t.Fatalf("%q was accepted", data)
+			}
+		}
+		c := cipher{shared: precompute(server.Public(), server), opened: fromClient}
+		if _, body, err := c.open(data); err == nil {
+			t.Fatalf("%q was decrypted to %q", data, body)
 		}
 	})
 }

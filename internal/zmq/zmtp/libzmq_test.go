@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -42,10 +43,17 @@ type libzmqPeer struct {
 // start runs testdata/peer.py in a role and waits until its socket is open.
 func start(t testing.TB, args ...string) *libzmqPeer {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start with additional variables in the environment.
+func startWith(t testing.TB, env []string, args ...string) *libzmqPeer {
+	t.Helper()
 	if err := hasZMQ(); err != nil {
 		t.Skipf("no python3-zmq (apt-get install python3-zmq): %v", err)
 	}
 	cmd := exec.Command(python, append([]string{"testdata/peer.py"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -115,40 +123,44 @@ func mixed() zmtp.Message {
 
 func TestLibzmqRouter(t *testing.T) {
 	t.Parallel()
-	peer := start(t, "router", "tcp://127.0.0.1:*")
-	dealer := dial(t, zmtp.Dealer, peer.addr, zmtp.Options{})
-	for range 3 {
-		if err := dealer.Send(t.Context(), mixed()); err != nil {
-			t.Fatal(err)
+	eachMechanism(t, func(t *testing.T, m mechanism) {
+		peer := startWith(t, m.theirs(dials), "router", "tcp://127.0.0.1:*")
+		dealer := dial(t, zmtp.Dealer, peer.addr, zmtp.Options{Curve: m.ours(dials)})
+		for range 3 {
+			if err := dealer.Send(t.Context(), mixed()); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for range 3 {
-		got, err := dealer.Recv(t.Context())
-		if err != nil || !slices.EqualFunc(got, mixed(), bytes.Equal) {
-			t.Fatalf("the echo differs: %d frames, %v", len(got), err)
+		for range 3 {
+			got, err := dealer.Recv(t.Context())
+			if err != nil || !slices.EqualFunc(got, mixed(), bytes.Equal) {
+				t.Fatalf("the echo differs: %d frames, %v", len(got), err)
+			}
 		}
-	}
-	if p := dealer.Peers()[0]; p.Kind != "ROUTER" || p.Minor != 1 {
-		t.Errorf("libzmq sent the handshake %+v", p)
-	}
+		if p := dealer.Peers()[0]; p.Kind != "ROUTER" || p.Minor != 1 {
+			t.Errorf("libzmq sent the handshake %+v", p)
+		}
+	})
 }
 
 func TestLibzmqDealer(t *testing.T) {
 	t.Parallel()
-	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
-	start(t, "dealer", router.Addr())
-	expect(t, router, "python", "hello", "from", "libzmq")
-	for range 3 {
-		if err := router.Send(t.Context(), append(text("python"), mixed()...)); err != nil {
-			t.Fatal(err)
+	eachMechanism(t, func(t *testing.T, m mechanism) {
+		router := listen(t, zmtp.Router, anyPort, zmtp.Options{Curve: m.ours(listens)})
+		startWith(t, m.theirs(listens), "dealer", router.Addr())
+		expect(t, router, "python", "hello", "from", "libzmq")
+		for range 3 {
+			if err := router.Send(t.Context(), append(text("python"), mixed()...)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for range 3 {
-		got, err := router.Recv(t.Context())
-		if err != nil || !slices.EqualFunc(got[1:], mixed(), bytes.Equal) {
-			t.Fatalf("the echo differs: %d frames, %v", len(got), err)
+		for range 3 {
+			got, err := router.Recv(t.Context())
+			if err != nil || !slices.EqualFunc(got[1:], mixed(), bytes.Equal) {
+				t.Fatalf("the echo differs: %d frames, %v", len(got), err)
+			}
 		}
-	}
+	})
 }
 
 // TestLibzmqHeartbeats sends heartbeats every 500 ms; a peer that does not answer is
@@ -221,42 +233,46 @@ func stayIdle(t *testing.T, theirs string, ours zmtp.Heartbeat) string {
 
 func TestLibzmqPublisher(t *testing.T) {
 	t.Parallel()
-	peer := start(t, "publisher", "tcp://127.0.0.1:*")
-	sub := dial(t, zmtp.Sub, peer.addr, zmtp.Options{})
-	sub.Subscribe("job")
-	if got, want := peer.waitLine(t, "subscription"), "subscription 01"+hex.EncodeToString([]byte("job")); got != want {
-		t.Fatalf("libzmq received %q, want %q", got, want)
-	}
-	expect(t, sub, "job.1", "for you", string(make([]byte, 70000)))
-	sub.Unsubscribe("job")
-	if got, want := peer.waitLine(t, "subscription"), "subscription 00"+hex.EncodeToString([]byte("job")); got != want {
-		t.Fatalf("libzmq received %q, want %q", got, want)
-	}
-	sub.Subscribe("log")
-	expect(t, sub, "log.1", "for you", string(make([]byte, 70000)))
+	eachMechanism(t, func(t *testing.T, m mechanism) {
+		peer := startWith(t, m.theirs(dials), "publisher", "tcp://127.0.0.1:*")
+		sub := dial(t, zmtp.Sub, peer.addr, zmtp.Options{Curve: m.ours(dials)})
+		sub.Subscribe("job")
+		if got, want := peer.waitLine(t, "subscription"), "subscription 01"+hex.EncodeToString([]byte("job")); got != want {
+			t.Fatalf("libzmq received %q, want %q", got, want)
+		}
+		expect(t, sub, "job.1", "for you", string(make([]byte, 70000)))
+		sub.Unsubscribe("job")
+		if got, want := peer.waitLine(t, "subscription"), "subscription 00"+hex.EncodeToString([]byte("job")); got != want {
+			t.Fatalf("libzmq received %q, want %q", got, want)
+		}
+		sub.Subscribe("log")
+		expect(t, sub, "log.1", "for you", string(make([]byte, 70000)))
+	})
 }
 
 func TestLibzmqSubscriber(t *testing.T) {
 	t.Parallel()
-	seen := newWatch()
-	pub := listen(t, zmtp.Pub, anyPort, zmtp.Options{OnEvent: seen.on})
-	peer := start(t, "subscriber", pub.Addr())
-	for range 2 {
-		seen.next(t, zmtp.Subscribed)
-	}
-	send(t, pub, "log.1", "not wanted")
-	send(t, pub, "job.stop", "wanted")
-	if got, want := peer.waitLine(t, "got"), fmt.Sprintf("got %x %x", "job.stop", "wanted"); got != want {
-		t.Fatalf("%q, want %q", got, want)
-	}
-	if e := seen.next(t, zmtp.Unsubscribed); e.Topic != "job." {
-		t.Fatalf("libzmq unsubscribed from %q", e.Topic)
-	}
-	send(t, pub, "job.2", "no longer wanted")
-	send(t, pub, "end")
-	if got, want := peer.waitLine(t, "got"), fmt.Sprintf("got %x", "end"); got != want {
-		t.Fatalf("%q, want %q", got, want)
-	}
+	eachMechanism(t, func(t *testing.T, m mechanism) {
+		seen := newWatch()
+		pub := listen(t, zmtp.Pub, anyPort, zmtp.Options{OnEvent: seen.on, Curve: m.ours(listens)})
+		peer := startWith(t, m.theirs(listens), "subscriber", pub.Addr())
+		for range 2 {
+			seen.next(t, zmtp.Subscribed)
+		}
+		send(t, pub, "log.1", "not wanted")
+		send(t, pub, "job.stop", "wanted")
+		if got, want := peer.waitLine(t, "got"), fmt.Sprintf("got %x %x", "job.stop", "wanted"); got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+		if e := seen.next(t, zmtp.Unsubscribed); e.Topic != "job." {
+			t.Fatalf("libzmq unsubscribed from %q", e.Topic)
+		}
+		send(t, pub, "job.2", "no longer wanted")
+		send(t, pub, "end")
+		if got, want := peer.waitLine(t, "got"), fmt.Sprintf("got %x", "end"); got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	})
 }
 
 // own is an endpoint that is free to listen on again.

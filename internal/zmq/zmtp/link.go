@@ -25,6 +25,8 @@ type link struct {
 	w    *bufio.Writer
 	opts *Options
 	peer Peer
+	// cipher encrypts frames; nil without security.
+	cipher *cipher
 
 	out    *queue  // messages to write
 	prefix []byte  // of a ROUTER: put before each received message
@@ -41,7 +43,7 @@ type link struct {
 }
 
 // newLink does the handshake on conn.
-func newLink(conn net.Conn, kind Kind, opts *Options) (*link, error) {
+func newLink(conn net.Conn, h *handshake, opts *Options) (*link, error) {
 	l := &link{
 		conn: &timedConn{Conn: conn},
 		opts: opts,
@@ -52,8 +54,8 @@ func newLink(conn net.Conn, kind Kind, opts *Options) (*link, error) {
 	l.in = bufio.NewReaderSize(l.conn, 32<<10)
 	l.w = bufio.NewWriterSize(conn, 32<<10)
 	l.conn.bound(time.Now().Add(opts.Handshake))
-	peer, err := handshake(l.conn, l.in, kind, opts.Identity)
-	l.peer = peer
+	peer, sealed, err := h.do(l.conn, l.in)
+	l.peer, l.cipher = peer, sealed
 	if err != nil {
 		return l, l.explain(err)
 	}
@@ -110,7 +112,7 @@ func (l *link) message(p pattern) (Message, error) {
 	}
 	left := l.opts.MaxMessage
 	for frames := 0; ; {
-		flags, body, err := readFrame(l.in, left)
+		flags, body, err := l.readFrame(left)
 		if err != nil {
 			if frames > 0 {
 				err = midFrame(err)
@@ -132,6 +134,35 @@ func (l *link) message(p pattern) (Message, error) {
 			return m, nil
 		}
 	}
+}
+
+// readFrame reads one frame and decrypts it.
+func (l *link) readFrame(limit int) (flags byte, body []byte, err error) {
+	if l.cipher == nil {
+		return readFrame(l.in, limit)
+	}
+	_, body, err = readFrame(l.in, limit+sealOverhead)
+	if err != nil {
+		return 0, nil, err
+	}
+	return l.cipher.open(body)
+}
+
+// writeFrame encrypts one frame and writes it.
+func (l *link) writeFrame(flags byte, body []byte) {
+	if l.cipher != nil {
+		flags, body = 0, l.cipher.seal(flags, body)
+	}
+	writeFrame(l.w, flags, body)
+}
+
+// writeMessage writes the frames of a message.
+func (l *link) writeMessage(m Message) {
+	last := len(m) - 1
+	for _, body := range m[:last] {
+		l.writeFrame(flagMore, body)
+	}
+	l.writeFrame(0, m[last])
 }
 
 // handleCommand handles a command.

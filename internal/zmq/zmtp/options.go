@@ -55,6 +55,10 @@ type Options struct {
 	// disconnects.
 	Handover bool
 
+	// Curve, if set, authenticates and encrypts all connections; nil means the NULL
+	// mechanism, without security.
+	Curve *Curve
+
 	// Control, if set, may reject an address before a socket dials it, after name
 	// resolution; see net.Dialer.Control.
 	Control func(network, address string, conn syscall.RawConn) error

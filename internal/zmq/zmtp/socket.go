@@ -16,6 +16,7 @@ import (
 type Socket struct {
 	kind    Kind
 	opts    Options
+	greet   handshake
 	addr    string
 	peers   *peers
 	in      *queue
@@ -37,7 +38,7 @@ func Dial(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, e
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(ctx, kind, e.String(), opts, func(ctx context.Context, s *Socket) {
+	return newSocket(ctx, handshake{kind: kind}, e.String(), opts, func(ctx context.Context, s *Socket) {
 		s.dialLoop(ctx, func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, opts.Control) })
 	})
 }
@@ -53,7 +54,7 @@ func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket,
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSocket(ctx, kind, e.scheme+"://"+l.Addr().String(), opts, func(ctx context.Context, s *Socket) {
+	s, err := newSocket(ctx, handshake{kind: kind, listens: true}, e.scheme+"://"+l.Addr().String(), opts, func(ctx context.Context, s *Socket) {
 		s.acceptLoop(ctx, l)
 	})
 	if err != nil {
@@ -64,7 +65,8 @@ func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket,
 
 // newSocket returns a socket whose connections are made by connect, which returns
 // when its context ends.
-func newSocket(ctx context.Context, kind Kind, addr string, opts Options, connect func(context.Context, *Socket)) (*Socket, error) {
+func newSocket(ctx context.Context, greet handshake, addr string, opts Options, connect func(context.Context, *Socket)) (*Socket, error) {
+	kind := greet.kind
 	if kind < Dealer || kind > Sub {
 		return nil, fault.New(fault.InvalidParams, "open socket: unknown kind %d", kind).
 			WithHint("use Dealer, Router, Pub or Sub")
@@ -73,10 +75,14 @@ func newSocket(ctx context.Context, kind Kind, addr string, opts Options, connec
 		return nil, fault.New(fault.InvalidParams, "open socket: invalid identity %.40q", id).
 			WithHint("an identity has 1 to 255 bytes, the first of them not zero")
 	}
+	if err := opts.Curve.check(greet.listens); err != nil {
+		return nil, err
+	}
 	opts = opts.filled(kind)
+	greet.identity, greet.curve = opts.Identity, opts.Curve
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &Socket{
-		kind: kind, opts: opts, addr: addr, peers: newPeers(), topics: newTopics(),
+		kind: kind, opts: opts, greet: greet, addr: addr, peers: newPeers(), topics: newTopics(),
 		in: newQueue(opts.RecvQueue, opts.RecvBytes), done: ctx.Done(), close: cancel,
 	}
 	s.pattern = newPattern(s)
@@ -220,7 +226,7 @@ func (s *Socket) serve(ctx context.Context, conn net.Conn) Event {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	l, err := newLink(conn, s.kind, &s.opts)
+	l, err := newLink(conn, &s.greet, &s.opts)
 	if err == nil {
 		err = s.pattern.join(l)
 	}

@@ -36,7 +36,7 @@ func (l *link) write(ctx context.Context) error {
 func (l *link) writeBatch(m Message) error {
 	written := 0
 	for more := true; more; {
-		writeMessage(l.w, m)
+		l.writeMessage(m)
 		written += m.size()
 		more = false
 		if written < batch {
@@ -57,7 +57,7 @@ func (l *link) writePing() error {
 	if !l.heartbeats.Load() {
 		return nil
 	}
-	writeFrame(l.w, flagCommand, ping(l.opts.Heartbeat.TTL))
+	l.writeFrame(flagCommand, ping(l.opts.Heartbeat.TTL))
 	return l.w.Flush()
 }
 
@@ -68,7 +68,7 @@ func (l *link) writePending() error {
 	l.pong = nil
 	l.mu.Unlock()
 	if pong != nil {
-		writeFrame(l.w, flagCommand, pong)
+		l.writeFrame(flagCommand, pong)
 	}
 	if l.subscriptions != nil {
 		l.writeTopics(l.subscriptions.copy())
@@ -96,8 +96,8 @@ func (l *link) writeTopics(wanted map[string]struct{}) {
 // ZMTP 3.0, with a message that begins with the byte old.
 func (l *link) writeTopic(topic, cmd string, old byte) {
 	if l.peer.Minor >= 1 {
-		writeFrame(l.w, flagCommand, command(cmd, []byte(topic)...))
+		l.writeFrame(flagCommand, command(cmd, []byte(topic)...))
 		return
 	}
-	writeFrame(l.w, 0, append([]byte{old}, topic...))
+	l.writeFrame(0, append([]byte{old}, topic...))
 }

@@ -1,7 +1,7 @@
 // Package zmtp implements ZMTP 3.1, the protocol between ZeroMQ sockets, so that
 // the other end can be a program in any language with a ZeroMQ library. It
-// supports the sockets DEALER, ROUTER, PUB and SUB with the NULL mechanism over
-// TCP and Unix sockets. As in ZeroMQ, messages have several frames and arrive
+// supports the sockets DEALER, ROUTER, PUB and SUB over TCP and Unix sockets, without
+// security or with CURVE. As in ZeroMQ, messages have several frames and arrive
 // whole, lost connections are retried, and queues are limited.
 //
 // It differs from libzmq in that a message is only queued for an established
@@ -10,8 +10,8 @@
 // next peer. Close drops queued messages (a linger of zero); Flush waits until
 // they are written.
 //
-// The NULL mechanism has no authentication and no encryption: listen on a
-// loopback address or a Unix socket, or behind a proxy that provides both.
+// Without Options.Curve there is no authentication and no encryption: listen on a
+// loopback address or a Unix socket.
 package zmtp
 
 import (
@@ -101,5 +101,5 @@ func contextError(ctx context.Context) error {
 // violation is the error for a peer that violates the protocol.
 func violation(format string, args ...any) *fault.Error {
 	return fault.New(fault.Upstream, format, args...).
-		WithHint("check that the other end is a ZeroMQ socket of a compatible kind, without CURVE or PLAIN security")
+		WithHint("check that the other end is a ZeroMQ socket of a compatible kind, without PLAIN or GSSAPI security")
 }

@@ -1,4 +1,4 @@
-"""Prints vectors.json: messages to check an implementation of HOOT01 with.
+"""Prints vectors.json: messages to check an implementation of HOOT01 and HOOT02 with.
 
 It shares no code with the Go package; it needs python3-msgpack.
 """
@@ -9,7 +9,7 @@ import uuid
 
 import msgpack
 
-READY, REQUEST, REPLY, HEARTBEAT, DISCONNECT = range(1, 6)
+READY, REQUEST, REPLY, HEARTBEAT, DISCONNECT, HEARTBEAT_REPLY = range(1, 7)
 EMPTY, MSGPACK, BINARY, JSON = range(4)
 ID = uuid.UUID("6ba7b810-9dad-41d1-80b4-00c04fd430c8")
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -25,8 +25,8 @@ def encode(content, body):
     return json.dumps(body, ensure_ascii=False).encode()
 
 
-def frames(command, content, body, service="hootenanny", trace="", identity=()):
-    return [*identity, b"HOOT01", command.to_bytes(2, "big"), content.to_bytes(2, "big"),
+def frames(command, content, body, service="hootenanny", trace="", identity=(), protocol="HOOT01"):
+    return [*identity, protocol.encode(), command.to_bytes(2, "big"), content.to_bytes(2, "big"),
             ID.bytes, service.encode(), trace.encode(), body]
 
 
@@ -37,6 +37,7 @@ def message(name, why, command, content, body=None, reads=None, **rest):
         "name": name,
         "why": why,
         "frames": [f.hex() for f in frames(command, content, raw, **rest)],
+        "protocol": rest.get("protocol", "HOOT01"),
         "identity": [i.hex() for i in rest.get("identity", ())],
         "command": command,
         "content_type": content,
@@ -62,6 +63,7 @@ def broadcast(body, content=JSON):
 schema = {"type": "object", "properties": {"abc": {"type": "string"}}, "required": ["abc"]}
 catalog = {
     "protocol": "HOOT01",
+    "protocols": ["HOOT01", "HOOT02"],
     "tools": [
         {"name": "abc_parse", "description": "Parse a tune", "input_schema": schema, "read_only": True},
         {"name": "job_cancel", "idempotent": True},
@@ -80,7 +82,7 @@ def changed(at, part):
 
 
 print(json.dumps({
-    "about": "HOOT01 messages; frames are hexadecimal, from first to last. See docs/backends.md.",
+    "about": "Messages of HOOT01 and HOOT02; frames are hexadecimal, from first to last. See docs/backends.md.",
     "messages": [
         message("ready-ask", "a front end asks what a backend can do", READY, EMPTY),
         message("ready", "a backend says what it can do", READY, JSON, catalog),
@@ -111,16 +113,20 @@ print(json.dumps({
                 reads={"type": "success", "result": {"text": "odd", "data": {
                     "binary": "AP8=", "big": 2**64 - 1, "small": -(2**63), "nan": None,
                     "time": "2026-01-02T03:04:05.6Z", "keys": {"7": "seven"}, "deep": [[[]]], "half": 0.5}}}),
-        message("heartbeat", "the answer is the same seven frames", HEARTBEAT, EMPTY),
+        message("heartbeat", "in HOOT01 the answer is the same seven frames", HEARTBEAT, EMPTY),
+        message("heartbeat-2", "in HOOT02 it is a question", HEARTBEAT, EMPTY, protocol="HOOT02"),
+        message("heartbeat-reply-2", "and has an answer of its own", HEARTBEAT_REPLY, EMPTY, protocol="HOOT02"),
+        message("request-2", "everything else is as in HOOT01", REQUEST, JSON, call, protocol="HOOT02", identity=[b"me"]),
         message("disconnect", "the sender is about to go", DISCONNECT, EMPTY),
     ],
     "invalid": [
         invalid("nothing", "no frames", []),
-        invalid("no-magic", "another protocol", [b"HOOT02"] + good[1:]),
+        invalid("no-magic", "another protocol", [b"HOOT03"] + good[1:]),
         invalid("short", "the body is missing", good[:-1]),
         invalid("long", "a frame too many", good + [b""]),
         invalid("command-0", "no such command", changed(1, b"\x00\x00")),
-        invalid("command-6", "no such command", changed(1, b"\x00\x06")),
+        invalid("command-6", "HOOT01 has no such command", changed(1, b"\x00\x06")),
+        invalid("command-7", "no such command", [b"HOOT02", b"\x00\x07"] + good[2:]),
         invalid("command-short", "a command has two bytes", changed(1, b"\x04")),
         invalid("content-4", "no such content type", changed(2, b"\x00\x04")),
         invalid("content-long", "a content type has two bytes", changed(2, b"\x00\x00\x00")),

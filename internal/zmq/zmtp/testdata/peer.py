@@ -4,11 +4,15 @@
 
 It prints one line when it is ready ("on ENDPOINT"), then does what its role
 says until its standard input closes. With HEARTBEAT_MS it sends heartbeats so
-often, and gives a peer up that is silent five times as long.
+often, and gives a peer up that is silent five times as long. PEER_SECRET in the
+environment is its secret key for CURVE, PEER_SERVER the public key of the other
+end if that is the server.
 """
 
+import os
 import sys
 import threading
+import traceback
 
 import zmq
 
@@ -24,6 +28,13 @@ def say(*words):
 def socket(kind):
     s = context.socket(kind)
     s.linger = 0
+    if "PEER_SECRET" in os.environ:
+        s.curve_secretkey = os.environb[b"PEER_SECRET"]
+        s.curve_publickey = zmq.curve_public(os.environb[b"PEER_SECRET"])
+        if "PEER_SERVER" in os.environ:
+            s.curve_serverkey = os.environb[b"PEER_SERVER"]
+        else:
+            s.curve_server = True
     if beat:
         s.heartbeat_ivl, s.heartbeat_timeout, s.heartbeat_ttl = beat, 4 * beat, 5 * beat
     return s
@@ -103,5 +114,13 @@ def subscriber():
             s.unsubscribe(b"job.")
 
 
-threading.Thread(target=globals()[role], daemon=True).start()
+def run():
+    try:
+        globals()[role]()
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)
+
+
+threading.Thread(target=run, daemon=True).start()
 sys.stdin.read()

@@ -1,0 +1,146 @@
+package zmtp_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
+)
+
+// side says whether our socket listens.
+type side bool
+
+const (
+	listens side = true
+	dials   side = false
+)
+
+// mechanism is the security of a connection to libzmq.
+type mechanism struct{ server, client zmtp.Key } // secret keys; zero: none
+
+// eachMechanism runs a test without security and with CURVE.
+func eachMechanism(t *testing.T, test func(*testing.T, mechanism)) {
+	t.Run("null", func(t *testing.T) { t.Parallel(); test(t, mechanism{}) })
+	t.Run("curve", func(t *testing.T) { t.Parallel(); test(t, newMechanism()) })
+}
+
+func newMechanism() mechanism { return mechanism{zmtp.NewSecretKey(), zmtp.NewSecretKey()} }
+
+// ours is the configuration of our socket.
+func (m mechanism) ours(s side) *zmtp.Curve {
+	switch {
+	case m == mechanism{}:
+		return nil
+	case s == listens:
+		return &zmtp.Curve{Secret: m.server, Clients: []zmtp.Key{zmtp.NewSecretKey().Public(), m.client.Public()}}
+	}
+	return &zmtp.Curve{Secret: m.client, Server: m.server.Public()}
+}
+
+// theirs is the environment of peer.py when ours is on that side.
+func (m mechanism) theirs(s side) []string {
+	switch {
+	case m == mechanism{}:
+		return nil
+	case s == listens:
+		return []string{"PEER_SECRET=" + m.client.Text(), "PEER_SERVER=" + m.server.Public().Text()}
+	}
+	return []string{"PEER_SECRET=" + m.server.Text()}
+}
+
+// The key of the specification of Z85, and libzmq's own conversion and public keys.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	const secret, public = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6", "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+	key, err := zmtp.ParseKey(secret + "\n")
+	if err != nil || key.Text() != secret || key.Public().Text() != public {
+		t.Errorf("key %q with public key %q, %v", key.Text(), key.Public().Text(), err)
+	}
+	for _, bad := range []string{"", "short", strings.Repeat("~", 40), strings.Repeat("#", 40), secret + "0"} {
+		if _, err := zmtp.ParseKey(bad); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" || bad != "" && strings.Contains(err.Error(), bad) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := hasZMQ(); err != nil {
+		t.Skip(err)
+	}
+	for range 3 {
+		key := zmtp.NewSecretKey()
+		out, err := exec.Command(python, "-c", "import sys, zmq; print(zmq.curve_public(sys.argv[1].encode()).decode())", key.Text()).Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != key.Public().Text() {
+			t.Errorf("libzmq derives %q, we %q: %v", got, key.Public().Text(), err)
+		}
+	}
+}
+
+// Heartbeats are encrypted as well: a connection survives longer than their timeout.
+func TestLibzmqCurveHeartbeats(t *testing.T) {
+	t.Parallel()
+	m := newMechanism()
+	peer := startWith(t, m.theirs(dials), "router", "tcp://127.0.0.1:*", "100")
+	seen := newWatch()
+	dealer := dial(t, zmtp.Dealer, peer.addr, zmtp.Options{Curve: m.ours(dials), OnEvent: seen.on, Heartbeat: zmtp.Heartbeat{Interval: 100 * time.Millisecond, Timeout: time.Second}})
+	peer.waitLine(t, "up")
+	time.Sleep(1500 * time.Millisecond) // longer than either end waits for a heartbeat
+	send(t, dealer, "still there")
+	expect(t, dealer, "still there")
+	if lines := peer.printed(); len(lines) > 0 {
+		t.Errorf("libzmq printed %q", lines)
+	}
+}
+
+// Without the right keys there is no connection, and the error says why.
+func TestCurveRefuses(t *testing.T) {
+	t.Parallel()
+	m := newMechanism()
+	refused := newWatch()
+	router := listen(t, zmtp.Router, anyPort, zmtp.Options{Curve: m.ours(listens), OnEvent: refused.on})
+	for name, c := range map[string]struct {
+		curve       *zmtp.Curve
+		here, there string // what the ends say
+	}{
+		"no security":       {nil, `the peer uses the security mechanism "CURVE", this end NULL`, `the peer uses the security mechanism "NULL", this end CURVE`},
+		"another server":    {&zmtp.Curve{Secret: m.client, Server: zmtp.NewSecretKey().Public()}, "EOF", "another public key of this server"},
+		"a stranger":        {&zmtp.Curve{Secret: zmtp.NewSecretKey(), Server: m.server.Public()}, `the peer refused the connection: "400"`, "is not allowed"},
+		"an unnamed client": {&zmtp.Curve{Server: m.server.Public()}, `the peer refused the connection: "400"`, "is not allowed"},
+	} {
+		seen := newWatch()
+		dealer := dial(t, zmtp.Dealer, router.Addr(), zmtp.Options{Curve: c.curve, OnEvent: seen.on, Reconnect: backoff.Policy{First: time.Hour}})
+		if e := seen.next(t, zmtp.Refused); !strings.Contains(e.Err.Error(), c.here) {
+			t.Errorf("%s: the client says %v", name, e.Err)
+		}
+		if e := refused.next(t, zmtp.Refused); !strings.Contains(e.Err.Error(), c.there) {
+			t.Errorf("%s: the server says %v", name, e.Err)
+		}
+		dealer.Close()
+	}
+	for _, bad := range []*zmtp.Curve{{}, {Secret: m.client}} {
+		if _, err := zmtp.Dial(t.Context(), zmtp.Dealer, router.Addr(), zmtp.Options{Curve: bad}); fault.CodeOf(err) != fault.InvalidParams {
+			t.Errorf("dial with %v: %v", bad.Server, err)
+		}
+	}
+	if _, err := zmtp.Listen(t.Context(), zmtp.Router, anyPort, zmtp.Options{Curve: &zmtp.Curve{Server: m.server}}); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("listen without a secret key: %v", err)
+	}
+}
+
+// Both ends ours; a server without a list of clients accepts any.
+func TestCurve(t *testing.T) {
+	t.Parallel()
+	secret := zmtp.NewSecretKey()
+	router := listen(t, zmtp.Router, anyPort, zmtp.Options{Curve: &zmtp.Curve{Secret: secret}})
+	dealer := dial(t, zmtp.Dealer, router.Addr(), zmtp.Options{Identity: "me", Curve: &zmtp.Curve{Server: secret.Public()}})
+	if err := dealer.Send(t.Context(), mixed()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := router.Recv(t.Context())
+	if err != nil || string(got[0]) != "me" || len(got) != len(mixed())+1 {
+		t.Fatalf("%d frames, %v", len(got), err)
+	}
+	send(t, router, "me", "", "answer")
+	expect(t, dealer, "", "answer")
+}
