@@ -22,6 +22,8 @@ type Tune struct {
 	Header   []Item   `json:"header"`          // *Field and *Directive
 	Voices   []*Voice `json:"voices"`          // at least one
 	Body     []Item   `json:"body"`
+
+	macros bool // some of the body is text of m: fields
 }
 
 // Summary summarizes a tune.

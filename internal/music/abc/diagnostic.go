@@ -2,6 +2,7 @@ package abc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -58,6 +59,14 @@ func (d *Diagnostics) fail(at Position, format string, args ...any) {
 
 func (d *Diagnostics) warn(at Position, format string, args ...any) {
 	d.Warnings = note(d.Warnings, at, format, args)
+}
+
+// warnOnce adds a warning unless another has the same text.
+func (d *Diagnostics) warnOnce(at Position, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(d.Warnings, func(w Diagnostic) bool { return w.Message == text }) {
+		d.warn(at, "%s", text)
+	}
 }
 
 func note(list []Diagnostic, at Position, format string, args []any) []Diagnostic {

@@ -23,6 +23,10 @@ func (p *parser) field(f *Field) {
 		}
 	case "C":
 		p.composer(f.Value)
+	case "U":
+		p.symbol(f)
+	case "m":
+		p.macro(f)
 	case "I":
 		p.add(newDirective(f.Place, f.Value))
 		return

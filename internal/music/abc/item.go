@@ -35,10 +35,11 @@ type Directive struct {
 // Note is one note, alone or in a chord or grace group.
 type Note struct {
 	Place
-	Letter     string   `json:"letter"`     // C D E F G A B
-	Octave     int      `json:"octave"`     // 0 for C to B, 1 for c to b
-	Accidental *int     `json:"accidental"` // as written: −2 to 2, 0 is natural, nil is none
-	Length     Fraction `json:"length"`     // in unit note lengths
+	Letter     string   `json:"letter"`              // C D E F G A B
+	Octave     int      `json:"octave"`              // 0 for C to B, 1 for c to b
+	Accidental *int     `json:"accidental"`          // as written: −2 to 2, 0 is natural, nil is none
+	Microtone  float64  `json:"microtone,omitempty"` // semitones above or below the accidental, of ^/ or _3/4
+	Length     Fraction `json:"length"`              // in unit note lengths
 	Tie        bool     `json:"tie,omitempty"`
 
 	pitchEnd int // byte offset after accidental, letter and octave marks

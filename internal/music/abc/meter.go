@@ -2,6 +2,8 @@ package abc
 
 import (
 	"strings"
+
+	"github.com/luanette/luanette/internal/music/abc/accompany"
 )
 
 // Meter is what an M: field says.
@@ -20,6 +22,14 @@ func (m Meter) bar() int64 {
 		return whole
 	}
 	return scale(whole, m.Beat, m.Den)
+}
+
+// pattern is how chords are played in the meter.
+func (m Meter) pattern() (accompany.Pattern, bool) {
+	if m.free() {
+		m.Beat, m.Den = 4, 4
+	}
+	return accompany.Default(m.Beat, m.Den)
 }
 
 // compound reports whether beats have three parts: 6/8, 9/8, 12/8 and their like.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/music/smf"
@@ -23,7 +22,7 @@ const drums = 9
 
 // Options configure the conversion of a tune.
 type Options struct {
-	Velocity     int     // 1–127; 0: 80
+	Velocity     int     // of weak beats, 1–127; 0: 80, which gives 105 for the first and 95 for strong beats
 	Channel      int     // 1–15: every voice plays there, 9 is drums; 0: each voice on its own, from 0 on
 	TicksPerBeat int     // 1–32767; 0: 480
 	Tempo        float64 // quarter notes per minute all through; 0: as the tune says, else 120
@@ -32,9 +31,10 @@ type Options struct {
 
 // ToMIDI converts a tune to a format 0 file: repeats and parts written out, all
 // voices together, with title, tempo, meter, key and the lyrics of the first voice
-// that has any. Dynamics such as !p! and !f! change the velocity.
+// that has any, and an accompaniment to the chord symbols. Where ABC leaves the sound
+// open it is that of abc2midi.
 func ToMIDI(tune *Tune, opts Options) (*smf.File, error) {
-	opts.Velocity = cmp.Or(opts.Velocity, 80)
+	opts.Velocity = cmp.Or(opts.Velocity, defaultVelocity)
 	opts.TicksPerBeat = cmp.Or(opts.TicksPerBeat, smf.DefaultTicksPerBeat)
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -72,6 +72,7 @@ type band struct {
 	tune   *Tune
 	opts   Options
 	events []smf.Event
+	spares int // channels that voices use beside their own
 	left   int // steps that may still be played
 	notes  int
 	sung   bool  // a voice with words was played
@@ -120,7 +121,7 @@ func (b *band) tick(units int64) int64 {
 // play plays one voice. Tempo changes count from any voice, changes of meter
 // and key from the first.
 func (b *band) play(index int, voice *Voice) error {
-	p := &player{band: b, channel: b.channel(index, voice), ties: map[int]*tone{}}
+	p := b.player(index, voice)
 	order := perform(b.tune, voice.steps, b.left+1)
 	if b.left -= len(order); b.left < 0 {
 		return tooLong()
@@ -135,6 +136,7 @@ func (b *band) play(index int, voice *Voice) error {
 			return tooLong()
 		}
 	}
+	p.stopDrone()
 	for _, t := range p.tones {
 		b.sound(t)
 	}
@@ -156,6 +158,11 @@ func (b *band) channel(index int, voice *Voice) uint8 {
 	case voice.Percussion:
 		return drums
 	}
+	return channelAt(index)
+}
+
+// channelAt counts the channels that are not drums.
+func channelAt(index int) uint8 {
 	channel := index % 15
 	if channel >= drums {
 		channel++
@@ -167,8 +174,17 @@ func (b *band) channel(index int, voice *Voice) uint8 {
 func (b *band) sound(t *tone) {
 	start, end := b.tick(t.start), b.tick(t.end)
 	b.events = append(b.events,
-		smf.Note(start, t.channel, t.note, uint8(min(max(b.opts.Velocity+t.louder, 1), 127))),
+		smf.Note(start, t.channel, t.note, uint8(min(max(t.velocity, 1), maxVelocity))),
 		smf.Release(max(end, start+1), t.channel, t.note))
+}
+
+// spare is the next channel that no voice has.
+func (b *band) spare() uint8 {
+	if b.opts.Channel != 0 {
+		return uint8(b.opts.Channel)
+	}
+	b.spares++
+	return channelAt(len(b.tune.Voices) + b.spares - 1)
 }
 
 // file puts the events in order: at one tick, notes end before others begin.
@@ -194,135 +210,5 @@ func (b *band) file() *smf.File {
 	return &smf.File{
 		Division: smf.Division{TicksPerBeat: uint16(b.opts.TicksPerBeat)},
 		Tracks:   []smf.Track{{Events: b.events}},
-	}
-}
-
-// player plays the steps of one voice.
-type player struct {
-	*band
-	channel uint8
-	now     int64 // in units
-	bar     int64 // when this bar began
-	longest int64 // the end of the longest overlay in it
-	tones   []*tone
-	ties    map[int]*tone // tones that wait for their tied note, by pitch
-	singing bool
-}
-
-// tone is a note as it sounds: tied notes are one.
-type tone struct {
-	start, end    int64 // in units
-	note, channel uint8
-	louder        int
-}
-
-func (p *player) step(s *step, first bool) {
-	tick := p.tick(p.now)
-	switch {
-	case s.bar != nil:
-		p.now = max(p.now, p.longest)
-		p.bar = p.now
-	case s.overlay:
-		p.longest = max(p.longest, p.now)
-		p.now = p.bar
-	case s.tempo != nil && p.opts.Tempo == 0:
-		p.tempo(tick, s.tempo.quarters())
-	case s.meter != nil && first:
-		p.meter(tick, *s.meter)
-	case s.key != nil && first:
-		p.key(tick, *s.key)
-	case s.directive != nil:
-		p.directive(tick, s.directive)
-	}
-	p.sounds(s)
-	p.now += s.length
-}
-
-// sounds plays the notes of a step; grace notes take their time from them, but
-// not more than half of it.
-func (p *player) sounds(s *step) {
-	start := p.now
-	var grace int64
-	for _, g := range s.graces {
-		grace += g.length
-	}
-	for _, g := range s.graces {
-		length := g.length
-		if grace > s.length/2 {
-			length = g.length * (s.length / 2) / grace
-		}
-		p.tone(g.midi, start, length, s.louder)
-		start += length
-	}
-	for _, n := range s.sounds {
-		p.sound(n, start, s.louder)
-	}
-}
-
-// sound plays a note, or prolongs the one tied to it.
-func (p *player) sound(n sound, start int64, louder int) {
-	end := max(p.now+n.length, start+1)
-	t, tied := p.ties[n.midi]
-	if tied && t.end == p.now {
-		t.end = end
-	} else {
-		t = p.tone(n.midi, start, end-start, louder)
-	}
-	delete(p.ties, n.midi)
-	if n.tie {
-		p.ties[n.midi] = t
-	}
-}
-
-func (p *player) tone(midi int, start, length int64, louder int) *tone {
-	if p.channel != drums {
-		midi += p.opts.Transpose
-	}
-	t := &tone{start, start + length, uint8(min(max(midi, 0), 127)), p.channel, louder}
-	p.tones = append(p.tones, t)
-	p.notes++
-	return t
-}
-
-// sing writes the syllable of a verse, or of the last verse, at the start of the
-// step that was just played. Only one voice is written with words.
-func (p *player) sing(s *step, verse int) {
-	if len(s.words) == 0 || p.sung {
-		return
-	}
-	p.singing = true
-	if text := s.words[min(verse, len(s.words)-1)]; text != "" {
-		p.events = append(p.events, smf.TextEvent(p.tick(p.now-s.length), smf.Lyric, text))
-	}
-}
-
-// channelOf returns the channel with that number, or the current channel if there
-// is none or the options fix the channel.
-func (p *player) channelOf(number int) uint8 {
-	if number < 1 || number > 16 || p.opts.Channel != 0 {
-		return p.channel
-	}
-	return uint8(number - 1)
-}
-
-// directive handles %%MIDI program and channel, which count channels from 1.
-func (p *player) directive(tick int64, d *Directive) {
-	words := strings.Fields(d.Value)
-	if len(words) < 2 {
-		return
-	}
-	value, ok := parseInt(words[len(words)-1])
-	if !ok || value < 0 || value > 127 {
-		return
-	}
-	switch words[0] {
-	case "channel":
-		p.channel = p.channelOf(value)
-	case "program":
-		channel := p.channel
-		if n, ok := parseInt(words[1]); ok && len(words) == 3 {
-			channel = p.channelOf(n)
-		}
-		p.events = append(p.events, smf.Program(tick, channel, uint8(value)))
 	}
 }

@@ -39,7 +39,7 @@ func TestToMIDI(t *testing.T) {
 	file := played(t, "X:1\nT:Name\nM:3/4\nL:1/4\nQ:1/4=100\nK:Gm\nG2 [GB] |]\n", Options{})
 	want := []smf.Event{
 		smf.TextEvent(0, smf.TrackName, "Name"), smf.SetTempo(0, 600_000), smf.SetMeter(0, 3, 4), smf.SetKey(0, -2, true),
-		smf.Note(0, 0, 67, 80), smf.Release(960, 0, 67), smf.Note(960, 0, 67, 80), smf.Note(960, 0, 70, 80),
+		smf.Note(0, 0, 67, 105), smf.Release(960, 0, 67), smf.Note(960, 0, 67, 80), smf.Note(960, 0, 70, 80),
 		smf.Release(1440, 0, 67), smf.Release(1440, 0, 70), smf.End(1440),
 	}
 	smf.Deltas(want)
@@ -60,7 +60,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("got %+v", info)
 	}
 	first := file.Tracks[0].Events[slices.IndexFunc(file.Tracks[0].Events, smf.Event.Starts)]
-	if first.Data1 != 72 || first.Data2 != 100 {
+	if first.Data1 != 72 || first.Data2 != 125 {
 		t.Errorf("got %+v", first)
 	}
 }
@@ -73,7 +73,7 @@ func TestDynamics(t *testing.T) {
 			got = append(got, e.Data2)
 		}
 	}
-	if want := []uint8{80, 50, 50, 125, 80, 95, 95}; !slices.Equal(got, want) {
+	if want := []uint8{105, 35, 50, 110, 80, 95, 95}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

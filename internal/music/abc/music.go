@@ -12,8 +12,9 @@ type scanner struct {
 	text string // without comment
 	i    int    // the next byte
 
-	last             Item // the note or chord a tie may follow
-	columnAt, column int  // a byte whose column is known
+	last             Item   // the note or chord a tie may follow
+	call             *Place // where the macro was called whose text this is; nil: none
+	columnAt, column int    // a byte whose column is known
 }
 
 // music reads a line of music into the voice at hand.
@@ -28,6 +29,9 @@ func (p *parser) music(l line) {
 // at is the position of a byte. It counts from the byte last asked for, which
 // is never far, so that a line takes linear time however long it is.
 func (s *scanner) at(i int) Position {
+	if s.call != nil {
+		return s.call.Position
+	}
 	if i < s.columnAt {
 		s.column -= utf8.RuneCountInString(s.text[i:s.columnAt])
 	} else {
@@ -39,6 +43,11 @@ func (s *scanner) at(i int) Position {
 
 // place is where the bytes from start to the next one are.
 func (s *scanner) place(kind string, start int) Place {
+	if s.call != nil {
+		p := *s.call
+		p.Kind = kind
+		return p
+	}
 	return Place{Kind: kind, Position: s.at(start), start: s.line.offset + start, end: s.line.offset + s.i}
 }
 
@@ -61,6 +70,9 @@ func (s *scanner) take(set string) int {
 
 // next reads one thing.
 func (s *scanner) next() {
+	if s.macro() {
+		return
+	}
 	switch c := s.text[s.i]; {
 	case oneOf(" \t`$", c):
 		s.i++
@@ -88,8 +100,7 @@ func (s *scanner) next() {
 	case c == '.':
 		s.dot()
 	case isDecoration(c):
-		s.i++
-		s.mark("decoration", s.i-1, s.text[s.i-1:s.i], s.i-1)
+		s.letter()
 	case oneOf("<>", c):
 		s.broken()
 	case c == '-':
@@ -142,7 +153,7 @@ func (s *scanner) note() *Note {
 	if alter, n := parseAccidental(s.text[s.i:]); n > 0 {
 		note.Accidental = &alter
 		s.i += n
-		s.microtone(start)
+		s.microtone(note)
 	}
 	c := s.peek(0)
 	if !isNote(c) {
@@ -171,11 +182,19 @@ func (s *scanner) note() *Note {
 	return note
 }
 
-// microtone skips the fraction of an accidental such as ^/ or _3/4.
-func (s *scanner) microtone(start int) {
-	if s.take("0123456789/") > 0 {
-		s.p.diag.warn(s.at(start), "a microtone is played as a whole accidental")
+// microtone reads the fraction of an accidental such as ^/ or _3/4: so many semitones
+// from the natural note.
+func (s *scanner) microtone(note *Note) {
+	if c := s.peek(0); c != '/' && (c < '0' || c > '9') {
+		return
 	}
+	f := s.length()
+	note.Microtone = float64(f.Num) / float64(f.Den)
+	if *note.Accidental < 0 {
+		note.Microtone = -note.Microtone
+	}
+	natural := 0
+	note.Accidental = &natural
 }
 
 // length reads 2, /2, 3/2, / or //.

@@ -14,6 +14,10 @@ type parser struct {
 	unitSet  bool // an L: field was there
 	sawMusic bool
 	slurs    int
+
+	symbols  map[byte]string // of U: fields
+	macros   []macro
+	expanded int // bytes that macros made
 }
 
 // newParser returns nil for a text that is too long.
@@ -76,7 +80,7 @@ func (p *parser) begin() (first line) {
 // fileHeader reads the fields before the first tune; text between is left alone.
 func (p *parser) fileHeader(lines []line) {
 	for _, l := range lines {
-		if name, _, _, ok := l.field(); ok && strings.IndexByte("CLMQI", name) >= 0 || strings.HasPrefix(l.text, "%%") {
+		if name, _, _, ok := l.field(); ok && strings.IndexByte("CLMQIUm", name) >= 0 || strings.HasPrefix(l.text, "%%") {
 			p.line(l)
 		}
 	}
@@ -110,6 +114,9 @@ func (p *parser) place(l line, kind string, start, end int) Place {
 // newDirective splits "MIDI program 40".
 func newDirective(at Place, text string) *Directive {
 	at.Kind = "directive"
+	if value, ok := strings.CutPrefix(text, "MIDI"); ok { // an inline field may have [I:MIDI=program 40]
+		text = "MIDI " + strings.TrimPrefix(strings.TrimLeft(value, " "), "=")
+	}
 	name, value, _ := strings.Cut(text, " ")
 	return &Directive{Place: at, Name: name, Value: strings.TrimSpace(value)}
 }

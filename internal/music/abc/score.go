@@ -1,6 +1,6 @@
 package abc
 
-import "strings"
+import "github.com/luanette/luanette/internal/music/abc/accompany"
 
 // step is an item of a voice with its pitches and times computed. Items that do
 // not affect sound have no step.
@@ -8,16 +8,24 @@ type step struct {
 	sounds []sound  // of a note or chord
 	graces []sound  // before them
 	length int64    // time it takes, in units; of rests too
-	louder int      // what dynamics add to the velocity
+	hold   int64    // time that a fermata adds to it
 	words  []string // the syllable of each verse
 
-	bar       *Bar
-	overlay   bool
-	part      string // the label of a P: field
-	tempo     *Tempo
-	meter     *Meter
-	key       *Key
-	directive *Directive
+	ornaments
+	upper, lower int   // the notes above and below, for a figure
+	unit         int64 // the unit note length, for a figure
+	written      int64 // the length before a dotted rhythm changes it, for a figure
+	slurred      bool  // the next note follows without a gap
+
+	bar     *Bar
+	overlay bool
+	part    string // the label of a P: field
+	tempo   *Tempo
+	meter   *Meter
+	key     *Key
+	setting *setting
+	dynamic string           // a mark of loudness
+	chord   *accompany.Chord // of a chord symbol; without notes and bass: silence
 }
 
 // sound is one note to be played.
@@ -25,6 +33,7 @@ type sound struct {
 	midi   int
 	length int64
 	tie    bool
+	bend   int // of a microtone, in steps of a pitch bend
 }
 
 // score computes pitches and times of a voice and reports warnings.
@@ -33,15 +42,9 @@ func score(tune *Tune, voice *Voice, diag *Diagnostics) []step {
 		diag: diag, meter: tune.Meter, octave: voice.Octave, transpose: voice.Transpose,
 		accidentals: accidentalMemory{key: tune.Key},
 	}
+	r.grace.divider = graceDivider
 	r.setUnit(tune.Unit)
-	for _, item := range tune.Header {
-		if f, ok := item.(*Field); ok && f.Name == "V" {
-			break
-		}
-		if d, ok := item.(*Directive); ok {
-			r.directive(d)
-		}
-	}
+	r.header(tune)
 	for _, item := range voice.Items {
 		r.item(item)
 	}
@@ -52,6 +55,24 @@ func score(tune *Tune, voice *Voice, diag *Diagnostics) []step {
 		diag.warn(r.brokenAt, "a broken rhythm without a note after it")
 	}
 	return r.steps
+}
+
+// header applies the rhythm and the directives that stand before the first voice.
+func (r *reader) header(tune *Tune) {
+	voices := false
+	for _, item := range tune.Header {
+		switch item := item.(type) {
+		case *Field:
+			voices = voices || item.Name == "V"
+			if item.Name == "R" {
+				r.rhythm(item)
+			}
+		case *Directive:
+			if !voices {
+				r.directive(item)
+			}
+		}
+	}
 }
 
 // reader processes one voice item by item.
@@ -65,8 +86,10 @@ type reader struct {
 	base              int64 // the unit note length in time units
 	octave, transpose int
 
-	graces []sound // waiting for their note
-	prev   int     // index+1 of the last step with a length, for broken rhythms
+	graces  []sound // waiting for their note
+	pending ornaments
+	slurs   int
+	prev    int // index+1 of the last step with a length, for broken rhythms
 
 	tuplet struct {
 		notes, with, left int
@@ -75,7 +98,17 @@ type reader struct {
 	broken   Fraction // what a broken rhythm does to the next note; zero: nothing
 	brokenAt Position
 
-	louder int
+	ratio        Fraction // of the notes of a broken rhythm; zero: 3 to 1
+	swing        swing
+	fermataFixed bool
+	grace        struct {
+		divider int      // how many times shorter than written grace notes are
+		part    Fraction // or how much of their note they take; zero: see divider
+	}
+	chordNames map[string][]int
+	patterned  bool             // a directive set the pattern of chords
+	bends      map[spelling]int // of the microtones of this bar
+
 	lyrics lyrics
 
 	filled   int64 // time of this bar so far
@@ -96,7 +129,7 @@ func (r *reader) item(item Item) {
 	case *Rest:
 		r.rest(item)
 	case *Grace:
-		r.grace(item)
+		r.graceNotes(item)
 	case *Bar:
 		r.bar(item)
 	case *Tuplet:
@@ -107,19 +140,14 @@ func (r *reader) item(item Item) {
 		r.resetBar()
 		r.steps = append(r.steps, step{overlay: true})
 	case *Mark:
-		if louder, ok := dynamics[item.Text]; ok && item.Class == "decoration" {
-			r.louder = louder
-		}
+		r.mark(item)
+	case *Slur:
+		r.slur(item.Open)
 	case *Field:
 		r.field(item)
 	case *Directive:
 		r.directive(item)
 	}
-}
-
-// dynamics are the marks of loudness, by what they add to the velocity.
-var dynamics = map[string]int{
-	"pppp": -70, "ppp": -60, "pp": -45, "p": -30, "mp": -15, "mf": 0, "f": 15, "ff": 30, "fff": 45, "ffff": 47,
 }
 
 // field applies a field of the body. Malformed fields are filtered out before.
@@ -148,44 +176,72 @@ func (r *reader) field(f *Field) {
 		r.steps = append(r.steps, step{tempo: &tempo})
 	case "P":
 		r.steps = append(r.steps, step{part: f.Value})
+	case "R":
+		r.rhythm(f)
 	case "w":
 		r.lyrics.sing(r.steps, f.Value)
-	}
-}
-
-func (r *reader) directive(d *Directive) {
-	switch d.Name {
-	case "propagate-accidentals":
-		r.accidentals.scope = d.Value
-	case "MIDI":
-		words := strings.Fields(d.Value)
-		if len(words) == 2 && words[0] == "transpose" {
-			if n, ok := parseInt(words[1]); ok && n >= -127 && n <= 127 {
-				r.transpose = n
-			}
-			return
-		}
-		r.steps = append(r.steps, step{directive: d})
 	}
 }
 
 // sound computes a note or chord.
 func (r *reader) sound(notes []*Note, factor Fraction, tie bool) {
 	r.lyrics.music(len(r.steps))
-	s := step{graces: r.graces, louder: r.louder}
-	r.graces = nil
+	s := step{graces: r.graces, ornaments: r.pending, slurred: r.slurs > 0, unit: r.base}
+	r.graces, r.pending = nil, ornaments{}
 	pitches := r.accidentals.resolve(notes, tie)
 	for i, n := range notes {
-		length := r.stretch(scale(scale(r.base, n.Length.Num, n.Length.Den), factor.Num, factor.Den))
-		s.sounds = append(s.sounds, sound{r.midi(pitches[i]), length, tie || n.Tie})
+		plain := scale(scale(r.base, n.Length.Num, n.Length.Den), factor.Num, factor.Den)
+		s.written = max(s.written, plain)
+		s.sounds = append(s.sounds, sound{r.midi(pitches[i]), r.stretch(plain), tie || n.Tie, r.bend(n, pitches[i])})
 	}
 	s.length = s.sounds[0].length
+	r.ornament(&s, notes[0].Position, pitches)
 	r.advance(s)
+}
+
+// ornament computes what the decorations of a step need.
+func (r *reader) ornament(s *step, at Position, pitches []spelling) {
+	switch {
+	case s.figure == noFigure:
+	case len(pitches) > 1:
+		r.diag.warnOnce(at, "trills and rolls of chords are not played")
+		s.figure = noFigure
+	default:
+		s.upper, s.lower = r.neighbours(pitches[0])
+	}
+	if s.held {
+		s.hold = r.holdOf(s.length)
+	}
+	if r.grace.part.Den > 0 {
+		r.shareGrace(s)
+	}
+}
+
+// holdOf is how much longer a fermata makes a note or rest.
+func (r *reader) holdOf(length int64) int64 {
+	if r.fermataFixed {
+		return r.base
+	}
+	return length
+}
+
+// shareGrace gives grace notes their part of the note after them.
+func (r *reader) shareGrace(s *step) {
+	var total int64
+	for _, g := range s.graces {
+		total += g.length
+	}
+	part := scale(s.length, r.grace.part.Num, r.grace.part.Den)
+	for i := range s.graces {
+		s.graces[i].length = s.graces[i].length * part / max(total, 1)
+	}
 }
 
 func (r *reader) midi(s spelling) int { return s.midi() + 12*r.octave + r.transpose }
 
 func (r *reader) rest(rest *Rest) {
+	pending := r.pending
+	r.pending = ornaments{}
 	if rest.Bars {
 		length := scale(r.meter.bar(), rest.Length.Num, 1)
 		r.steps = append(r.steps, step{length: length})
@@ -193,7 +249,12 @@ func (r *reader) rest(rest *Rest) {
 		return
 	}
 	r.accidentals.resolve(nil, false)
-	r.advance(step{length: r.stretch(scale(r.base, rest.Length.Num, rest.Length.Den))})
+	s := step{length: r.stretch(scale(r.base, rest.Length.Num, rest.Length.Den)), graces: r.graces}
+	r.graces = nil
+	if pending.held {
+		s.hold = r.holdOf(s.length)
+	}
+	r.advance(s)
 }
 
 // stretch applies the tuplet and the broken rhythm that a note belongs to.
@@ -209,6 +270,7 @@ func (r *reader) stretch(length int64) int64 {
 
 // advance adds a step that takes time.
 func (r *reader) advance(s step) {
+	r.swung(&s)
 	r.steps = append(r.steps, s)
 	r.prev = len(r.steps)
 	r.filled = min(r.filled+s.length, maxUnits)
@@ -221,9 +283,9 @@ func (r *reader) advance(s step) {
 // graceDivider is how many times shorter than written grace notes are.
 const graceDivider = 4
 
-func (r *reader) grace(g *Grace) {
+func (r *reader) graceNotes(g *Grace) {
 	for _, n := range g.Notes {
-		length := scale(r.base, n.Length.Num, n.Length.Den*graceDivider)
+		length := scale(r.base, n.Length.Num, n.Length.Den*r.grace.divider)
 		r.graces = append(r.graces, sound{midi: r.midi(r.accidentals.pitch(n)), length: length})
 	}
 	if len(r.graces) > maxChord {
@@ -259,27 +321,6 @@ func (r *reader) usual(notes int) int {
 	return 2
 }
 
-// breakRhythm shortens one note and lengthens the other.
-func (r *reader) breakRhythm(b *BrokenRhythm) {
-	if r.prev == 0 || r.broken.Den > 0 {
-		r.diag.fail(b.Position, "a broken rhythm without a note before it")
-		return
-	}
-	power := 1 << max(b.Dots, -b.Dots)
-	long, short := Fraction{2*power - 1, power}, Fraction{1, power}
-	if b.Dots < 0 {
-		long, short = short, long
-	}
-	s := &r.steps[r.prev-1]
-	was := s.length
-	s.length = scale(s.length, long.Num, long.Den)
-	for i := range s.sounds {
-		s.sounds[i].length = scale(s.sounds[i].length, long.Num, long.Den)
-	}
-	r.filled += s.length - was
-	r.broken, r.brokenAt = short, b.Position
-}
-
 // bar ends a bar: it clears the accidentals and checks the length.
 func (r *reader) bar(b *Bar) {
 	r.steps = append(r.steps, step{bar: b})
@@ -296,7 +337,8 @@ func (r *reader) bar(b *Bar) {
 
 func (r *reader) resetBar() {
 	r.accidentals.bar()
-	r.filled, r.prev = 0, 0
+	r.bends = nil
+	r.filled, r.prev, r.swing.first = 0, 0, 0
 }
 
 // checkBar warns of a bar that is too long, or too short although there are

@@ -15,6 +15,12 @@ func TestTransposingMovesEveryNoteAndNothingElse(t *testing.T) {
 	for name, text := range tunes(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "macros" || name == "microtones" {
+				if _, err := Transpose(text, 1); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
 			for semitones := -12; semitones <= 12; semitones++ {
 				moved, err := Transpose(text, semitones)
 				if err != nil {
@@ -35,12 +41,20 @@ func TestTransposingMovesEveryNoteAndNothingElse(t *testing.T) {
 	}
 }
 
-// play lists the notes of a text as we play it.
+// play lists the notes of a text as we play it, without accompaniment: chords stay in
+// one octave.
 func play(t *testing.T, text string) []playedNote {
 	t.Helper()
 	tune, diag := Parse(text)
 	if err := diag.Err(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, v := range tune.Voices {
+		for i, s := range v.steps {
+			if s.chord != nil || s.setting != nil && strings.HasPrefix(s.setting.name, "dr") {
+				v.steps[i] = step{}
+			}
+		}
 	}
 	file, err := ToMIDI(tune, Options{})
 	if err != nil {

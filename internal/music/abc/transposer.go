@@ -13,6 +13,9 @@ type transposer struct {
 }
 
 func (t *transposer) tune(tune *Tune) error {
+	if tune.macros {
+		return fault.New(fault.InvalidParams, "transpose abc: the tune uses macros (m:)").WithHint("write the notes of the macros into the tune")
+	}
 	for _, item := range tune.Header {
 		if f, ok := item.(*Field); ok && f.Name == "K" {
 			t.keyField(f, tune.Key)
@@ -131,8 +134,8 @@ func (w *rewriter) item(item Item) error {
 	case *Mark:
 		w.mark(item)
 	case *Directive:
-		if item.Name == "propagate-accidentals" {
-			w.from.scope, w.to.scope = item.Value, item.Value
+		if scope, ok := item.scope(); ok {
+			w.from.scope, w.to.scope = scope, scope
 		}
 	case *Field:
 		w.field(item)
@@ -171,6 +174,10 @@ func (w *rewriter) sound(notes []*Note, tie bool) error {
 
 // note rewrites a note and returns its old and new pitch.
 func (w *rewriter) note(n *Note) (was, is spelling, err error) {
+	if n.Microtone != 0 {
+		return was, is, fault.New(fault.InvalidParams, "transpose abc: line %d, column %d: microtones cannot be transposed", n.Line, n.Column).
+			WithHint("set %%%%MIDI transpose in the tune instead")
+	}
 	was = w.from.pitch(n)
 	is = w.by.pitch(was)
 	if is.octave < -5 || is.octave > 5 {

@@ -142,7 +142,7 @@ type abcToMIDIIn struct {
 	abcIn
 	Tempo     float64 `json:"tempo_override,omitempty" jsonschema:"quarter notes per minute; default: the tempo of the tune" min:"1" max:"999"`
 	Transpose int     `json:"transpose,omitempty" jsonschema:"semitones" min:"-60" max:"60"`
-	Velocity  int     `json:"velocity,omitempty" jsonschema:"how hard notes are struck; default 80" min:"1" max:"127"`
+	Velocity  int     `json:"velocity,omitempty" jsonschema:"how hard notes on weak beats are struck; default 80, and 95 to 105 on strong beats" min:"1" max:"127"`
 	Channel   int     `json:"channel,omitempty" jsonschema:"MIDI channel for all voices, 9 is drums; default: one channel per voice" min:"0" max:"15"`
 	Lineage
 }
@@ -153,11 +153,17 @@ type TuneMIDI struct {
 	Title     string  `json:"title,omitempty"`
 	NoteCount int     `json:"note_count"`
 	Seconds   float64 `json:"duration_seconds"`
+
+	Warnings []TuneProblem `json:"warnings" jsonschema:"what in the tune is not played, or not as it may be meant"`
 }
 
 // Text is one line.
 func (p TuneMIDI) Text() string {
-	return fmt.Sprintf("%q as %s: %d notes, %.1f seconds", p.Title, p.ArtifactID, p.NoteCount, p.Seconds)
+	text := fmt.Sprintf("%q as %s: %d notes, %.1f seconds", p.Title, p.ArtifactID, p.NoteCount, p.Seconds)
+	if len(p.Warnings) > 0 {
+		text += fmt.Sprintf("\n%d warnings:\n%s", len(p.Warnings), listed(p.Warnings))
+	}
+	return text
 }
 
 func (h *Backend) abcToMIDI(ctx context.Context, call tool.Call, in abcToMIDIIn) (TuneMIDI, error) {
@@ -179,5 +185,5 @@ func (h *Backend) abcToMIDI(ctx context.Context, call tool.Call, in abcToMIDIIn)
 	}
 	a, err := h.create(ctx, bytes.NewReader(data), newArtifact{Lineage: in.Lineage, mime: "audio/midi", name: title, by: call.Ref.Name})
 	info := file.Info()
-	return TuneMIDI{ArtifactView: h.view(a), Title: title, NoteCount: info.NoteCount, Seconds: info.DurationSeconds}, err
+	return TuneMIDI{ArtifactView: h.view(a), Title: title, NoteCount: info.NoteCount, Seconds: info.DurationSeconds, Warnings: problems(found.Warnings)}, err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/tools/modelspec"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
@@ -38,14 +39,16 @@ var pages embed.FS
 
 // Options configure the backend.
 type Options struct {
-	Store      Store         // of contents and artifacts
-	Events     *event.Bus    // to publish on and subscribe to; may be nil
-	Clock      clock.Clock   // nil means real time
-	Log        *slog.Logger  // nil means no log
-	Folders    []string      // from which files may be uploaded by path
-	URL        func() string // base URL of our HTTP server, such as http://127.0.0.1:8081; nil or "" if there is none
-	Services   Services      // addresses of the models
-	HTTP       *http.Client  // client for the models; nil means a default one
+	Store      Store                     // of contents and artifacts
+	Events     *event.Bus                // to publish on and subscribe to; may be nil
+	Clock      clock.Clock               // nil means real time
+	Log        *slog.Logger              // nil means no log
+	Node       string                    // name of this process among those that share the database
+	Folders    []string                  // from which files may be uploaded by path
+	URL        func() string             // base URL of our HTTP server, such as http://127.0.0.1:8081; nil or "" if there is none
+	Services   Services                  // addresses of the models
+	Models     map[string]modelspec.Spec // further models, by the names of their tools
+	HTTP       *http.Client              // client for the models; nil means a default one
 	Propagator propagation.TextMapPropagator
 }
 
@@ -58,10 +61,11 @@ type Backend struct {
 	options Options
 	events  *event.Bus
 	clock   clock.Clock
-	garden  *garden
+	gardens *gardens
 	ring    *ring
 	set     *toolset.Set
 	workers map[string]worker
+	defined []definedModel
 	players chan struct{} // limits concurrent rendering
 }
 
@@ -87,15 +91,31 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 		return nil, err
 	}
 	h := &Backend{db: database, store: o.Store, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}
-	garden, err := openGarden(ctx, database, o.Clock, o.Events)
+	gardens, err := openGardens(ctx, database, o)
 	if err != nil {
 		return nil, err
 	}
-	h.garden, h.ring = garden, newRing(o.Events, o.Clock) //nolint:contextcheck // it subscribes until Close
-	h.players = make(chan struct{}, runtime.GOMAXPROCS(0))
-	h.workers = h.allWorkers()
-	h.set = toolset.NewSet(Space, h.families()...)
+	h.gardens, h.players = gardens, make(chan struct{}, runtime.GOMAXPROCS(0))
+	if err := h.makeTools(); err != nil {
+		return nil, err
+	}
+	h.ring = newRing(o.Events, o.Clock) //nolint:contextcheck // it subscribes until Close
 	return h, nil
+}
+
+// makeTools makes the tools and the workers of those that start jobs.
+func (h *Backend) makeTools() error {
+	if err := h.defineModels(); err != nil {
+		return err
+	}
+	families := h.families()
+	models, err := h.definedTools(families)
+	if err != nil {
+		return err
+	}
+	h.workers = h.allWorkers()
+	h.set = toolset.NewSet(Space, append(families, models)...)
+	return nil
 }
 
 // SetJobs sets where jobs run. It must be called before any tool is called.
@@ -104,9 +124,9 @@ func (h *Backend) SetJobs(jobs Jobs) { h.jobs = jobs }
 // Tools returns the tools of the backend.
 func (h *Backend) Tools() *toolset.Set { return h.set }
 
-// Close stops the transport and the subscription to events.
-func (h *Backend) Close() {
-	h.garden.close()
+// Close stops the transports and the subscription to events.
+func (h *Backend) Close(ctx context.Context) {
+	h.gardens.close(ctx)
 	h.ring.close()
 }
 

@@ -134,15 +134,20 @@ type casGetIn struct {
 // ContentData is the bytes of a content, or a part of them.
 type ContentData struct {
 	Hash     string `json:"hash"`
-	Size     int64  `json:"size"`
+	Size     int64  `json:"size_bytes" jsonschema:"size of the whole content"`
 	MIMEType string `json:"mime_type"`
-	Offset   int64  `json:"offset,omitempty" jsonschema:"offset of the data in the content"`
-	Data     string `json:"data" jsonschema:"the content or the requested part, in base64"`
+	Offset   int64  `json:"offset,omitempty" jsonschema:"offset of the part in the content"`
+	Content  string `json:"content_base64" jsonschema:"the content or the requested part, in base64"`
+}
+
+// decodedLen is the number of bytes that padded base64 stands for.
+func decodedLen(text string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
 }
 
 // Text is one line.
 func (g ContentData) Text() string {
-	return fmt.Sprintf("%d of %d bytes of %s", base64.StdEncoding.DecodedLen(len(g.Data)), g.Size, g.MIMEType)
+	return fmt.Sprintf("%d of %d bytes of %s", decodedLen(g.Content), g.Size, g.MIMEType)
 }
 
 func (h *Backend) casGet(ctx context.Context, _ tool.Call, in casGetIn) (ContentData, error) {
@@ -150,7 +155,7 @@ func (h *Backend) casGet(ctx context.Context, _ tool.Call, in casGetIn) (Content
 	if err != nil {
 		return ContentData{}, err
 	}
-	return ContentData{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Data: base64.StdEncoding.EncodeToString(data)}, nil
+	return ContentData{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Content: base64.StdEncoding.EncodeToString(data)}, nil
 }
 
 // readPart reads the requested part of a content.

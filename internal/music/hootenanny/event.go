@@ -2,6 +2,7 @@ package hootenanny
 
 // TransportStateChanged is published when playback starts, stops or moves.
 type TransportStateChanged struct {
+	Project  string  `json:"project"`
 	State    string  `json:"state"`
 	Position float64 `json:"position_beats"`
 	Tempo    float64 `json:"tempo_bpm"`
@@ -12,6 +13,7 @@ func (TransportStateChanged) EventType() string { return "transport.state_change
 
 // BeatTick is published when playback reaches a beat.
 type BeatTick struct {
+	Project  string  `json:"project"`
 	Beat     uint64  `json:"beat"`
 	Position float64 `json:"position_beats"`
 	Tempo    float64 `json:"tempo_bpm"`
@@ -22,6 +24,7 @@ func (BeatTick) EventType() string { return "beat.tick" }
 
 // MarkerReached is published when playback reaches a marker.
 type MarkerReached struct {
+	Project  string  `json:"project"`
 	ID       string  `json:"marker_id"`
 	Position float64 `json:"position_beats"`
 	Type     string  `json:"marker_type"`
@@ -33,6 +36,7 @@ func (MarkerReached) EventType() string { return "marker.reached" }
 
 // RegionEntered is published when playback enters a region.
 type RegionEntered struct {
+	Project string `json:"project"`
 	Region
 }
 
@@ -41,6 +45,7 @@ func (RegionEntered) EventType() string { return "region.entered" }
 
 // RegionLeft is published when playback leaves a region.
 type RegionLeft struct {
+	Project string `json:"project"`
 	Region
 }
 

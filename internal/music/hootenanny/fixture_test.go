@@ -42,7 +42,7 @@ func openFixture(t *testing.T, url string) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		b.Close()
+		b.Close(t.Context())
 		b.bus.Close()
 		if err := store.Close(); err != nil {
 			t.Error(err)

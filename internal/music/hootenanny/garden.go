@@ -10,12 +10,17 @@ import (
 )
 
 func (h *Backend) gardenTools() []toolset.Tool {
-	g := h.garden
-	transport := func(name string, do func() GardenState) toolset.Tool {
-		return define(name, changes(), func(context.Context, tool.Call, noArguments) (GardenState, error) { return do(), nil })
+	g := h.gardens
+	transport := func(name string, do func(context.Context, string) (*project, error)) toolset.Tool {
+		return define(name, changes(), func(ctx context.Context, call tool.Call, in projectIn) (GardenState, error) {
+			return h.onTransport(ctx, call, in, do)
+		})
 	}
 	return []toolset.Tool{
-		define("garden_status", reads(), func(context.Context, tool.Call, noArguments) (GardenState, error) { return g.state(), nil }),
+		define("garden_projects", reads(), h.gardenProjects),
+		define("garden_open", puts(), h.gardenOpen),
+		define("garden_delete_project", changes(), h.gardenDeleteProject),
+		define("garden_status", reads(), h.gardenStatus),
 		transport("garden_play", g.play),
 		transport("garden_pause", g.pause),
 		transport("garden_stop", g.halt),
@@ -33,34 +38,67 @@ func (h *Backend) gardenTools() []toolset.Tool {
 	}
 }
 
+// projectIn names the project that a tool is about.
+type projectIn struct {
+	Project string `json:"project,omitempty" jsonschema:"name of the project; default: the one that this session opened, or default" max:"64"`
+}
+
+// onTransport changes the transport of the project of a call.
+func (h *Backend) onTransport(ctx context.Context, call tool.Call, in projectIn, do func(ctx context.Context, name string) (*project, error)) (GardenState, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return GardenState{}, err
+	}
+	p, err := do(ctx, name)
+	if err != nil {
+		return GardenState{}, err
+	}
+	return h.gardens.stateOf(p), nil
+}
+
+func (h *Backend) gardenStatus(ctx context.Context, call tool.Call, in projectIn) (GardenState, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return GardenState{}, err
+	}
+	return h.gardens.state(ctx, name)
+}
+
 // Text is one line.
 func (s GardenState) Text() string {
-	return fmt.Sprintf("%s at beat %.3f, %g bpm, %d regions", s.State, s.Position, s.Tempo, s.RegionCount)
+	text := fmt.Sprintf("%s at beat %.3f, %g bpm, %d regions", s.State, s.Position, s.Tempo, s.RegionCount)
+	if s.Project != DefaultProject {
+		text = s.Project + ": " + text
+	}
+	return text
 }
 
 type seekIn struct {
+	projectIn
 	Beat float64 `json:"beat" jsonschema:"the new position, in beats" min:"0" max:"1000000000"`
 }
 
-func (h *Backend) gardenSeek(_ context.Context, _ tool.Call, in seekIn) (GardenState, error) {
+func (h *Backend) gardenSeek(ctx context.Context, call tool.Call, in seekIn) (GardenState, error) {
 	if !(in.Beat >= 0 && in.Beat <= lastBeat) {
 		return GardenState{}, invalid("invalid beat %g", in.Beat)
 	}
-	return h.garden.seek(in.Beat), nil
+	return h.onTransport(ctx, call, in.projectIn, func(ctx context.Context, name string) (*project, error) { return h.gardens.seek(ctx, name, in.Beat) })
 }
 
 type tempoIn struct {
+	projectIn
 	BPM float64 `json:"bpm" jsonschema:"beats per minute" min:"1" max:"999"`
 }
 
-func (h *Backend) gardenSetTempo(_ context.Context, _ tool.Call, in tempoIn) (GardenState, error) {
+func (h *Backend) gardenSetTempo(ctx context.Context, call tool.Call, in tempoIn) (GardenState, error) {
 	if !(in.BPM >= 1 && in.BPM <= 999) {
 		return GardenState{}, invalid("invalid tempo %g", in.BPM).WithHint("use 1 to 999 beats per minute")
 	}
-	return h.garden.setTempo(in.BPM), nil
+	return h.onTransport(ctx, call, in.projectIn, func(ctx context.Context, name string) (*project, error) { return h.gardens.setTempo(ctx, name, in.BPM) })
 }
 
 type regionIn struct {
+	projectIn
 	Position  float64 `json:"position" jsonschema:"where it begins, in beats" min:"0" max:"1000000000"`
 	Duration  float64 `json:"duration" jsonschema:"how long it is, in beats" min:"0.001" max:"1000000000"`
 	Behavior  string  `json:"behavior_type" jsonschema:"what happens there" enum:"play_content,latent,apply_processing,emit_trigger"`
@@ -73,7 +111,7 @@ func (r Region) Text() string {
 	return fmt.Sprintf("%s: %s from beat %g for %g beats %s", r.ID, r.Behavior, r.Position, r.Duration, strings.TrimSpace(r.ContentID+" "+r.Name))
 }
 
-func (h *Backend) gardenCreateRegion(ctx context.Context, _ tool.Call, in regionIn) (Region, error) {
+func (h *Backend) gardenCreateRegion(ctx context.Context, call tool.Call, in regionIn) (Region, error) {
 	if !(in.Position >= 0 && in.Duration > 0) {
 		return Region{}, invalid("a region must begin at beat 0 or later and have a positive length")
 	}
@@ -85,11 +123,16 @@ func (h *Backend) gardenCreateRegion(ctx context.Context, _ tool.Call, in region
 			return Region{}, err
 		}
 	}
-	r := Region{newID("region"), in.Position, in.Duration, in.Behavior, in.ContentID, in.Name}
-	return r, h.garden.addRegion(ctx, r)
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Region{}, err
+	}
+	r := Region{ID: newID("region"), Position: in.Position, Duration: in.Duration, Behavior: in.Behavior, ContentID: in.ContentID, Name: in.Name}
+	return r, h.gardens.addRegion(ctx, name, r)
 }
 
 type regionIDIn struct {
+	projectIn
 	ID string `json:"region_id" jsonschema:"id of a region" min:"1" max:"64"`
 }
 
@@ -102,23 +145,33 @@ type Deleted struct {
 // Text is one line.
 func (d Deleted) Text() string { return fmt.Sprintf("Deleted %d", d.Count) }
 
-func (h *Backend) gardenDeleteRegion(ctx context.Context, _ tool.Call, in regionIDIn) (Deleted, error) {
-	if err := h.garden.deleteRegion(ctx, in.ID); err != nil {
+func (h *Backend) gardenDeleteRegion(ctx context.Context, call tool.Call, in regionIDIn) (Deleted, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Deleted{}, err
+	}
+	if err := h.gardens.deleteRegion(ctx, name, in.ID); err != nil {
 		return Deleted{}, err
 	}
 	return Deleted{1, []string{in.ID}}, nil
 }
 
 type moveRegionIn struct {
+	projectIn
 	ID       string  `json:"region_id" jsonschema:"id of a region" min:"1" max:"64"`
 	Position float64 `json:"new_position" jsonschema:"its new start, in beats" min:"0" max:"1000000000"`
 }
 
-func (h *Backend) gardenMoveRegion(ctx context.Context, _ tool.Call, in moveRegionIn) (Region, error) {
-	return h.garden.moveRegion(ctx, in.ID, in.Position)
+func (h *Backend) gardenMoveRegion(ctx context.Context, call tool.Call, in moveRegionIn) (Region, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Region{}, err
+	}
+	return h.gardens.moveRegion(ctx, name, in.ID, in.Position)
 }
 
 type stretchIn struct {
+	projectIn
 	Start float64  `json:"start,omitempty" jsonschema:"from this beat on; default 0" min:"0"`
 	End   *float64 `json:"end,omitempty" jsonschema:"to this beat; default to the end" min:"0"`
 }
@@ -145,17 +198,30 @@ func (r Regions) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Backend) gardenGetRegions(_ context.Context, _ tool.Call, in stretchIn) (Regions, error) {
-	regions, _ := h.garden.between(in.Start, in.end())
+func (h *Backend) gardenGetRegions(ctx context.Context, call tool.Call, in stretchIn) (Regions, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Regions{}, err
+	}
+	p, err := h.gardens.load(ctx, name)
+	if err != nil {
+		return Regions{}, err
+	}
+	regions, _ := p.between(in.Start, in.end())
 	return Regions{regions, len(regions)}, nil
 }
 
-func (h *Backend) gardenClearRegions(ctx context.Context, _ tool.Call, _ noArguments) (Deleted, error) {
-	count, err := h.garden.clearRegions(ctx)
+func (h *Backend) gardenClearRegions(ctx context.Context, call tool.Call, in projectIn) (Deleted, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Deleted{}, err
+	}
+	count, err := h.gardens.clearRegions(ctx, name)
 	return Deleted{Count: count}, err
 }
 
 type markerIn struct {
+	projectIn
 	Position float64        `json:"position" jsonschema:"where, in beats" min:"0" max:"1000000000"`
 	Type     string         `json:"marker_type,omitempty" jsonschema:"what it marks, such as section_change or cue_point; default cue_point" max:"128"`
 	Metadata toolset.Object `json:"metadata,omitempty" jsonschema:"data to publish with it"`
@@ -164,23 +230,32 @@ type markerIn struct {
 // Text is one line.
 func (m Marker) Text() string { return fmt.Sprintf("%s: %s at beat %g", m.ID, m.Type, m.Position) }
 
-func (h *Backend) gardenAddMarker(ctx context.Context, _ tool.Call, in markerIn) (Marker, error) {
+func (h *Backend) gardenAddMarker(ctx context.Context, call tool.Call, in markerIn) (Marker, error) {
 	if in.Type == "" {
 		in.Type = "cue_point"
 	}
 	if len(in.Metadata) > maxMetadata {
 		return Marker{}, invalid("the metadata has %d bytes", len(in.Metadata)).WithHint("at most %d are allowed", maxMetadata)
 	}
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Marker{}, err
+	}
 	m := Marker{newID("marker"), in.Position, in.Type, in.Metadata}
-	return m, h.garden.addMarker(ctx, m)
+	return m, h.gardens.addMarker(ctx, name, m)
 }
 
 type markerIDIn struct {
+	projectIn
 	ID string `json:"marker_id" jsonschema:"id of a marker" min:"1" max:"64"`
 }
 
-func (h *Backend) gardenDeleteMarker(ctx context.Context, _ tool.Call, in markerIDIn) (Deleted, error) {
-	if err := h.garden.deleteMarker(ctx, in.ID); err != nil {
+func (h *Backend) gardenDeleteMarker(ctx context.Context, call tool.Call, in markerIDIn) (Deleted, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return Deleted{}, err
+	}
+	if err := h.gardens.deleteMarker(ctx, name, in.ID); err != nil {
 		return Deleted{}, err
 	}
 	return Deleted{1, []string{in.ID}}, nil
@@ -212,23 +287,33 @@ func (v GardenView) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Backend) gardenQuery(_ context.Context, _ tool.Call, in gardenQueryIn) (GardenView, error) {
-	return h.look(in), nil
+func (h *Backend) gardenQuery(ctx context.Context, call tool.Call, in gardenQueryIn) (GardenView, error) {
+	name, err := h.projectOf(ctx, call, in.Project)
+	if err != nil {
+		return GardenView{}, err
+	}
+	return h.look(ctx, name, in)
 }
 
-// look returns a part of the timeline.
-func (h *Backend) look(in gardenQueryIn) GardenView {
-	v := GardenView{GardenState: h.garden.state(), Regions: []Region{}, Playing: []string{}}
+// look returns a part of the timeline of a project.
+func (h *Backend) look(ctx context.Context, name string, in gardenQueryIn) (GardenView, error) {
+	p, err := h.gardens.load(ctx, name)
+	if err != nil {
+		return GardenView{}, err
+	}
+	v := GardenView{GardenState: h.gardens.stateOf(p), Regions: []Region{}, Playing: []string{}}
 	var regions []Region
-	regions, v.Markers = h.garden.between(in.Start, in.end())
+	regions, v.Markers = p.between(in.Start, in.end())
+	sounds := sounds{store: h.store, found: map[string]string{}}
 	for _, r := range regions {
 		if in.Behavior != "" && r.Behavior != in.Behavior || in.Content != "" && r.ContentID != in.Content {
 			continue
 		}
+		r.Audio = sounds.of(ctx, r.ContentID)
 		v.Regions = append(v.Regions, r)
 		if r.Position <= v.Position && v.Position < r.Position+r.Duration {
 			v.Playing = append(v.Playing, r.ID)
 		}
 	}
-	return v
+	return v, nil
 }

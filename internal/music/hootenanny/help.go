@@ -52,7 +52,7 @@ func category(name string) string {
 		return "graph"
 	case "midi", "audio", "time", "convert":
 		return "media"
-	case "musicgen", "yue", "clap", "beatthis":
+	case "musicgen", "yue", "clap", "beatthis", "anticipatory":
 		return "models"
 	default:
 		return family

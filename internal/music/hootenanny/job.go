@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,9 +82,8 @@ func (h *Backend) RunJob(ctx context.Context, t Task) (json.RawMessage, error) {
 
 func (h *Backend) allWorkers() map[string]worker {
 	all := map[string]worker{"convert_midi_to_wav": workerOf(h.render)}
-	for name, w := range h.modelWorkers() {
-		all[name] = w
-	}
+	maps.Copy(all, h.modelWorkers())
+	maps.Copy(all, h.definedWorkers())
 	return all
 }
 
@@ -316,8 +316,8 @@ type jobPollIn struct {
 
 // JobsPolled is the result of polling jobs.
 type JobsPolled struct {
-	Completed []JobView `json:"completed" jsonschema:"jobs that completed, failed or were cancelled"`
-	Failed    []string  `json:"failed" jsonschema:"ids of those that failed or were cancelled"`
+	Completed []JobView `json:"completed" jsonschema:"jobs that completed"`
+	Failed    []JobView `json:"failed" jsonschema:"jobs that failed or were cancelled"`
 	Pending   []string  `json:"pending" jsonschema:"ids of jobs that have not ended"`
 	TimedOut  bool      `json:"timed_out"`
 	Reason    string    `json:"reason" jsonschema:"job_complete or timeout"`
@@ -326,15 +326,16 @@ type JobsPolled struct {
 
 // Text is one line.
 func (p JobsPolled) Text() string {
+	how := "complete"
 	if p.TimedOut {
-		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
+		how = "timed out"
 	}
-	return fmt.Sprintf("Poll complete. %d jobs finished, %d still pending.", len(p.Completed), len(p.Pending))
+	return fmt.Sprintf("Poll %s. %d completed, %d failed, %d still pending.", how, len(p.Completed), len(p.Failed), len(p.Pending))
 }
 
 func (h *Backend) jobPoll(ctx context.Context, call tool.Call, in jobPollIn) (JobsPolled, error) {
 	began, left := h.clock.Now(), min(time.Duration(in.Timeout)*time.Millisecond, longestPoll)
-	p := JobsPolled{Completed: []JobView{}, Failed: []string{}, Pending: []string{}, Reason: "job_complete"}
+	p := JobsPolled{Completed: []JobView{}, Failed: []JobView{}, Pending: []string{}, Reason: "job_complete"}
 	if len(in.JobIDs) == 0 {
 		p.TimedOut, p.Reason = true, "timeout"
 		err := h.clock.Sleep(ctx, left)
@@ -359,9 +360,10 @@ func (h *Backend) jobPoll(ctx context.Context, call tool.Call, in jobPollIn) (Jo
 		report(call, float64(len(done)), float64(len(in.JobIDs)), fmt.Sprintf("%d of %d jobs have ended", len(done), len(in.JobIDs)))
 	}
 	for _, j := range done {
-		p.Completed = append(p.Completed, jobView(j))
-		if j.State != "complete" {
-			p.Failed = append(p.Failed, j.ID)
+		if j.State == "complete" {
+			p.Completed = append(p.Completed, jobView(j))
+		} else {
+			p.Failed = append(p.Failed, jobView(j))
 		}
 	}
 	p.Pending = append([]string{}, p.Pending...)

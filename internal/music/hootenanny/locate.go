@@ -21,7 +21,7 @@ type Locator struct {
 type reader interface {
 	Artifact(ctx context.Context, id string) (ArtifactView, error)
 	Artifacts(ctx context.Context, q Search) (ArtifactList, error)
-	Garden(ctx context.Context) (GardenView, error)
+	Garden(ctx context.Context, project string) (GardenView, error)
 	Content(ctx context.Context, name string) (Content, error)
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 	PutContent(ctx context.Context, r io.Reader, mime string) (StoredContent, error)
@@ -44,8 +44,10 @@ func (l Locator) Artifacts(ctx context.Context, q Search) (ArtifactList, error) 
 	return l.current().Artifacts(ctx, q)
 }
 
-// Garden returns the transport and the whole timeline.
-func (l Locator) Garden(ctx context.Context) (GardenView, error) { return l.current().Garden(ctx) }
+// Garden returns the transport and the whole timeline of a project; "" is the default one.
+func (l Locator) Garden(ctx context.Context, project string) (GardenView, error) {
+	return l.current().Garden(ctx, project)
+}
 
 // Content returns what a hash, a unique prefix of one, or an artifact's id names.
 func (l Locator) Content(ctx context.Context, name string) (Content, error) {

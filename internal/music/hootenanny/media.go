@@ -113,7 +113,7 @@ type timeConvertIn struct {
 	Value float64 `json:"value" jsonschema:"a time"`
 	From  string  `json:"from" jsonschema:"its unit" enum:"beats,seconds"`
 	To    string  `json:"to" jsonschema:"the unit to convert to" enum:"beats,seconds"`
-	Tempo float64 `json:"tempo_bpm,omitempty" jsonschema:"beats per minute; default: the tempo of the garden" min:"1" max:"999"`
+	Tempo float64 `json:"tempo_bpm,omitempty" jsonschema:"beats per minute; default: the tempo of the session's project" min:"1" max:"999"`
 }
 
 // ConvertedTime is a time in another unit.
@@ -126,9 +126,13 @@ type ConvertedTime struct {
 // Text is one line.
 func (t ConvertedTime) Text() string { return fmt.Sprintf("%g %s at %g bpm", t.Value, t.Unit, t.Tempo) }
 
-func (h *Backend) timeConvert(_ context.Context, _ tool.Call, in timeConvertIn) (ConvertedTime, error) {
+func (h *Backend) timeConvert(ctx context.Context, call tool.Call, in timeConvertIn) (ConvertedTime, error) {
 	if in.Tempo == 0 {
-		in.Tempo = h.garden.state().Tempo
+		now, err := h.gardenStatus(ctx, call, projectIn{})
+		if err != nil {
+			return ConvertedTime{}, err
+		}
+		in.Tempo = now.Tempo
 	}
 	out := ConvertedTime{Value: in.Value, Unit: in.To, Tempo: in.Tempo}
 	switch {
@@ -240,7 +244,22 @@ type convertIn struct {
 	Input string `json:"input_hash" jsonschema:"hash of a MIDI file, or the id of its artifact" min:"12" max:"80"`
 	Font  string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
 	Rate  int    `json:"sample_rate,omitempty" jsonschema:"samples per second; default 44100" min:"8000" max:"192000"`
+
+	Gain      *float64 `json:"gain,omitempty" jsonschema:"decibels to add; default 0" min:"-60" max:"60"`
+	Normalize *bool    `json:"normalize,omitempty" jsonschema:"bring the loudest sample to -1 dB, before gain; default true, and false if gain is given"`
 	Lineage
+}
+
+// options are the settings of the synthesizer.
+func (in convertIn) options(progress func(float64)) synth.Options {
+	o := synth.Options{Rate: in.Rate, Normalize: in.Gain == nil, Progress: progress}
+	if in.Gain != nil {
+		o.Gain = *in.Gain
+	}
+	if in.Normalize != nil {
+		o.Normalize = *in.Normalize
+	}
+	return o
 }
 
 // convertMIDI checks the arguments and starts a job.
@@ -311,7 +330,7 @@ func (h *Backend) render(ctx context.Context, t Task, in convertIn) (any, error)
 	var played synth.Result
 	sound := streamed(func(w io.Writer) (err error) {
 		buffered := bufio.NewWriterSize(w, 64<<10)
-		played, err = font.Play(ctx, buffered, music, synth.Options{Rate: in.Rate, Progress: everyPercent(t)})
+		played, err = font.Play(ctx, buffered, music, in.options(everyPercent(t)))
 		if err != nil {
 			return err
 		}
@@ -323,7 +342,7 @@ func (h *Backend) render(ctx context.Context, t Task, in convertIn) (any, error)
 		return nil, err
 	}
 	m := h.outputOf(fmt.Sprintf("%.1f seconds of sound", played.Seconds), a)
-	m.Details, err = json.Marshal(map[string]any{"duration_seconds": played.Seconds, "sample_rate": played.Rate, "peak_db": audio.Decibels(played.Peak), "clipped": played.Peak > 1})
+	m.Details, err = json.Marshal(map[string]any{"duration_seconds": played.Seconds, "sample_rate": played.Rate, "gain_db": played.Gain, "peak_db": audio.Decibels(played.Peak), "clipped": played.Peak > 1})
 	return m, err
 }
 

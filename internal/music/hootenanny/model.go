@@ -1,13 +1,9 @@
 package hootenanny
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/audio"
 	"github.com/luanette/luanette/internal/music/smf"
@@ -137,7 +133,7 @@ func (s sampling) request(t Task) orpheusRequest {
 func (h *Backend) orpheusGenerate(ctx context.Context, t Task, in orpheusIn) (any, error) {
 	q := in.request(t)
 	q.Model, q.Task = in.Model, "generate"
-	return h.compose(ctx, t, "orpheus", q, in.Lineage)
+	return h.compose(ctx, t, generation{service: h.service("orpheus"), request: q, kin: in.Lineage})
 }
 
 func (h *Backend) orpheusSeeded(ctx context.Context, t Task, in orpheusSeededIn) (any, error) {
@@ -155,7 +151,7 @@ func (h *Backend) composeFrom(ctx context.Context, t Task, in orpheusIn, task, s
 	if q.MIDI, err = h.midiText(ctx, source); err != nil {
 		return nil, err
 	}
-	return h.compose(ctx, t, "orpheus", q, h.withParent(ctx, in.Lineage, source))
+	return h.compose(ctx, t, generation{service: h.service("orpheus"), request: q, kin: in.Lineage, sources: []string{source}})
 }
 
 type orpheusBridgeIn struct {
@@ -176,7 +172,7 @@ func (h *Backend) orpheusBridge(ctx context.Context, t Task, in orpheusBridgeIn)
 	if err != nil {
 		return nil, err
 	}
-	return h.compose(ctx, t, "orpheus_bridge", q, h.withParent(ctx, in.Lineage, in.SectionA))
+	return h.compose(ctx, t, generation{service: h.service("orpheus_bridge"), request: q, kin: in.Lineage, sources: in.contents()})
 }
 
 type orpheusLoopsIn struct {
@@ -188,15 +184,14 @@ type orpheusLoopsIn struct {
 func (in orpheusLoopsIn) contents() []string { return []string{in.Seed} }
 
 func (h *Backend) orpheusLoops(ctx context.Context, t Task, in orpheusLoopsIn) (any, error) {
-	q, kin := in.request(t), in.Lineage
+	q := in.request(t)
 	if in.Seed != "" {
 		var err error
 		if q.Seed, err = h.midiText(ctx, in.Seed); err != nil {
 			return nil, err
 		}
-		kin = h.withParent(ctx, kin, in.Seed)
 	}
-	return h.compose(ctx, t, "orpheus_loops", q, kin)
+	return h.compose(ctx, t, generation{service: h.service("orpheus_loops"), request: q, kin: in.Lineage, sources: in.contents()})
 }
 
 // midiText is a MIDI file in base64. It is decoded first, so that an invalid file is
@@ -210,85 +205,6 @@ func (h *Backend) midiText(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return base64.StdEncoding.EncodeToString(data), nil
-}
-
-// withParent sets the parent to the source, if that is an artifact and no other
-// parent was given.
-func (h *Backend) withParent(ctx context.Context, k Lineage, source string) Lineage {
-	if k.Parent == "" {
-		if a, err := h.store.Get(ctx, source); err == nil {
-			k.Parent = a.ID
-		}
-	}
-	return k
-}
-
-// storedContent is a content that a model made, as the outcome of a step.
-type storedContent struct {
-	Hash   string          `json:"hash"`
-	Tokens int             `json:"num_tokens,omitempty"`
-	MIME   string          `json:"mime,omitempty"`
-	About  json.RawMessage `json:"about,omitempty"`
-}
-
-// compose requests MIDI files from a model and creates artifacts from them.
-func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusRequest, k Lineage) (any, error) {
-	stored, err := stepped(ctx, t, name, func(ctx context.Context) ([]storedContent, error) {
-		var answer struct {
-			Variations []struct {
-				MIDI   string `json:"midi_base64"`
-				Tokens int    `json:"num_tokens"`
-			} `json:"variations"`
-		}
-		if err := h.ask(ctx, t, h.service(name), q, &answer); err != nil {
-			return nil, err
-		}
-		var stored []storedContent
-		for i, v := range answer.Variations {
-			c, err := h.putMIDI(ctx, v.MIDI)
-			if err != nil {
-				return nil, fault.Wrap(fault.Upstream, err, "variation %d of %s", i+1, name)
-			}
-			stored = append(stored, storedContent{Hash: c.Hash.String(), Tokens: v.Tokens})
-		}
-		if len(stored) == 0 {
-			return nil, fault.New(fault.Upstream, "%s replied without any MIDI file", name)
-		}
-		return stored, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(stored) > 1 && k.Set == "" {
-		k.Set = "set_" + t.ID
-	}
-	t.Progress(0.9, "storing the result")
-	var list []Artifact
-	for i, one := range stored {
-		kin := k
-		if i > 0 {
-			kin.Index = 0 // only the first can have the requested index
-		}
-		a, err := h.createFrom(ctx, one.Hash, newArtifact{Lineage: kin, mime: "audio/midi", by: t.Tool})
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, a)
-	}
-	m := h.outputOf(fmt.Sprintf("%d MIDI files", len(list)), list...)
-	m.Details, err = json.Marshal(map[string]any{"variation_set_id": k.Set, "variations": stored})
-	return m, err
-}
-
-func (h *Backend) putMIDI(ctx context.Context, text string) (Content, error) {
-	data, err := decodeBase64(text)
-	if err != nil {
-		return Content{}, err
-	}
-	if _, err := smf.Decode(data); err != nil {
-		return Content{}, err
-	}
-	return h.store.PutContent(ctx, bytes.NewReader(data), "audio/midi")
 }
 
 // createFrom creates an artifact from a stored content.
@@ -317,24 +233,9 @@ func (h *Backend) orpheusClassify(ctx context.Context, t Task, in orpheusClassif
 	if err != nil {
 		return nil, err
 	}
-	return h.analyse(ctx, t, "orpheus_classifier", in.Input, map[string]any{"midi_input": text})
-}
-
-// analyse has a model analyse a content and annotates its artifact with the result.
-func (h *Backend) analyse(ctx context.Context, t Task, name, source string, request any) (any, error) {
-	answer, err := stepped(ctx, t, name, func(ctx context.Context) (object, error) {
-		var answer object
-		err := h.ask(ctx, t, h.service(name), request, &answer)
-		return answer, err
+	return h.analyse(ctx, t, generation{
+		service: h.service("orpheus_classifier"), request: map[string]any{"midi_input": text}, sources: in.contents(), expects: []string{"classification"},
 	})
-	if err != nil {
-		return nil, err
-	}
-	c, err := h.store.Find(ctx, source)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"status": "completed", "content_hash": c.Hash.String(), "artifact_id": IDOf(c.Hash), "analysis": answer, "message": "analysed by " + name}, nil
 }
 
 type musicgenIn struct {
@@ -355,7 +256,7 @@ func (h *Backend) musicgen(ctx context.Context, t Task, in musicgenIn) (any, err
 		"prompt": in.Prompt, "duration": or(in.Duration, 10), "temperature": or(in.Temperature, 1), "top_k": or(in.TopK, 250),
 		"top_p": or(in.TopP, 0.9), "guidance_scale": or(in.Guidance, 3), "do_sample": in.DoSample == nil || *in.DoSample,
 	}
-	return h.generateAudio(ctx, t, "musicgen", request, in.Lineage, in.Prompt)
+	return h.generateAudio(ctx, t, generation{service: h.service("musicgen"), request: request, kin: in.Lineage, words: in.Prompt})
 }
 
 type yueIn struct {
@@ -379,7 +280,7 @@ func (h *Backend) yue(ctx context.Context, t Task, in yueIn) (any, error) {
 	}
 	kin := in.Lineage
 	kin.Tags = append([]string{"has:vocals"}, kin.Tags...)
-	return h.generateAudio(ctx, t, "yue", request, kin, in.Lyrics)
+	return h.generateAudio(ctx, t, generation{service: h.service("yue"), request: request, kin: kin, words: in.Lyrics})
 }
 
 // or returns value, or otherwise if value is zero.
@@ -389,60 +290,6 @@ func or[T comparable](value, otherwise T) T {
 		return otherwise
 	}
 	return value
-}
-
-// generateAudio requests audio from a model and creates an artifact from it.
-func (h *Backend) generateAudio(ctx context.Context, t Task, name string, request any, k Lineage, words string) (any, error) {
-	stored, err := stepped(ctx, t, name, func(ctx context.Context) (storedContent, error) {
-		var answer struct {
-			Status string `json:"status"`
-			Audio  string `json:"audio_base64"`
-			Format string `json:"format"`
-			Error  string `json:"error"`
-			Stderr string `json:"stderr"`
-		}
-		if err := h.ask(ctx, t, h.service(name), request, &answer); err != nil {
-			return storedContent{}, err
-		}
-		if answer.Audio == "" {
-			return storedContent{}, fault.New(fault.Upstream, "%s produced no audio: %s", name, clip(or(answer.Error, or(answer.Stderr, "no reason given"))))
-		}
-		return h.putSound(ctx, answer.Audio, answer.Format)
-	})
-	if err != nil {
-		return nil, err
-	}
-	t.Progress(0.9, "storing the result")
-	a, err := h.createFrom(ctx, stored.Hash, newArtifact{Lineage: k, mime: stored.MIME, description: clip(words), by: t.Tool})
-	if err != nil {
-		return nil, err
-	}
-	m := h.outputOf("1 sound", a)
-	m.Details = stored.About
-	return m, nil
-}
-
-// putSound stores audio and summarizes it if it is a readable WAV file.
-func (h *Backend) putSound(ctx context.Context, text, format string) (storedContent, error) {
-	data, err := decodeBase64(text)
-	if err != nil {
-		return storedContent{}, fault.Wrap(fault.Upstream, err, "read sound")
-	}
-	stored := storedContent{MIME: "audio/wav"}
-	if format == "mp3" {
-		stored.MIME = "audio/mpeg"
-	} else {
-		sound, _, err := audio.Decode(data)
-		if err != nil {
-			return storedContent{}, fault.Wrap(fault.Upstream, err, "read sound")
-		}
-		if stored.About, err = json.Marshal(sound.Info()); err != nil {
-			return storedContent{}, err
-		}
-	}
-	c, err := h.store.PutContent(ctx, bytes.NewReader(data), stored.MIME)
-	stored.Hash = c.Hash.String()
-	return stored, err
 }
 
 type clapIn struct {
@@ -474,7 +321,7 @@ func (h *Backend) clap(ctx context.Context, t Task, in clapIn) (any, error) {
 	if len(in.Candidates) > 0 {
 		request["text_candidates"] = in.Candidates
 	}
-	return h.analyse(ctx, t, "clap", in.Audio, request)
+	return h.analyse(ctx, t, generation{service: h.service("clap"), request: request, sources: in.contents()})
 }
 
 // sound reads a WAV file and checks that it is not silent: models fail on silence
@@ -520,5 +367,7 @@ func (h *Backend) beatthis(ctx context.Context, t Task, in beatthisIn) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return h.analyse(ctx, t, "beatthis", in.Audio, map[string]any{"audio": base64.StdEncoding.EncodeToString(data)})
+	return h.analyse(ctx, t, generation{
+		service: h.service("beatthis"), request: map[string]any{"audio": base64.StdEncoding.EncodeToString(data)}, sources: in.contents(), expects: []string{"beats"},
+	})
 }

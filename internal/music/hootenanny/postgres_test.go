@@ -10,7 +10,8 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestTransportPublishesBeatsMarkersAndRegions, TestTransportRunsByItself, TestPositionFollowsTheClock, TestTimelineIsStored,
+		TestTransportPublishesBeatsMarkersAndRegions, TestTransportRunsByItself, TestPositionFollowsTheClock, TestProjectsAreStored,
+		TestCrashPausesProjects, TestSessionsHaveTheirProjects, TestProjectNames, TestOnlySomeProjectsPlay,
 		TestEventsExpire, TestEveryToolFollowsTheRules, TestPageOfMusic,
 	)
 }

@@ -74,9 +74,13 @@ func (f Remote) Artifacts(ctx context.Context, q Search) (list ArtifactList, err
 	return list, f.ask(ctx, "artifact_list", args, &list)
 }
 
-// Garden is the transport and the whole timeline.
-func (f Remote) Garden(ctx context.Context) (view GardenView, err error) {
-	return view, f.ask(ctx, "garden_query", map[string]any{}, &view)
+// Garden is the transport and the whole timeline of a project.
+func (f Remote) Garden(ctx context.Context, project string) (view GardenView, err error) {
+	args := map[string]any{}
+	if project != "" { // other implementations may have no projects
+		args["project"] = project
+	}
+	return view, f.ask(ctx, "garden_query", args, &view)
 }
 
 // Content returns what a hash, a unique prefix of one, or an artifact's id names, after
@@ -160,7 +164,7 @@ func (r *remoteReader) fetch() error {
 	if err != nil {
 		return err
 	}
-	r.piece, err = base64.StdEncoding.DecodeString(got.Data)
+	r.piece, err = base64.StdEncoding.DecodeString(got.Content)
 	if err != nil || len(r.piece) == 0 || int64(len(r.piece)) > r.left {
 		return fault.New(fault.Upstream, "%s sent %d of the %d bytes it has of %s", Space, len(r.piece), r.left, r.hash)
 	}

@@ -183,7 +183,7 @@ func (p EventsPolled) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Backend) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (EventsPolled, error) {
+func (h *Backend) eventPoll(ctx context.Context, call tool.Call, in eventPollIn) (EventsPolled, error) {
 	types, err := knownTypes(in.Types)
 	if err != nil {
 		return EventsPolled{}, err
@@ -216,17 +216,17 @@ func (h *Backend) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (E
 		cancel()
 	}
 	defer h.clock.AfterFunc(wait, cancel)()
-	return h.await(ctx, waiting, func() ([]PolledEvent, uint64, bool, <-chan struct{}) {
+	return h.await(ctx, waiting, call, func() ([]PolledEvent, uint64, bool, <-chan struct{}) {
 		return h.ring.after(from, types, since, in.Limit)
 	})
 }
 
 // await calls look until there are events or the wait ends.
-func (h *Backend) await(ctx, waiting context.Context, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
+func (h *Backend) await(ctx, waiting context.Context, call tool.Call, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
 	for {
 		found, upTo, more, woken := look()
 		if len(found) > 0 {
-			return h.polled(found, upTo, more), nil
+			return h.polled(ctx, call, found, upTo, more)
 		}
 		select {
 		case <-woken:
@@ -234,12 +234,12 @@ func (h *Backend) await(ctx, waiting context.Context, look func() (found []Polle
 			if ctx.Err() != nil {
 				return EventsPolled{}, context.Cause(ctx)
 			}
-			return h.polled(found, upTo, more), nil
+			return h.polled(ctx, call, found, upTo, more)
 		}
 	}
 }
 
-func (h *Backend) polled(found []PolledEvent, upTo uint64, more bool) EventsPolled {
+func (h *Backend) polled(ctx context.Context, call tool.Call, found []PolledEvent, upTo uint64, more bool) (EventsPolled, error) {
 	r := h.ring
 	r.mu.Lock()
 	buffer := EventBuffer{Newest: r.last, Total: len(r.events), Capacity: r.bounds}
@@ -248,10 +248,11 @@ func (h *Backend) polled(found []PolledEvent, upTo uint64, more bool) EventsPoll
 	}
 	beat := r.beat
 	r.mu.Unlock()
+	transport, err := h.gardenStatus(ctx, call, projectIn{})
 	return EventsPolled{
 		Events: found, Cursor: r.cursor(upTo), HasMore: more, Buffer: buffer, Now: h.clock.Now().UnixMilli(),
-		Snapshot: EventSnapshot{Transport: h.garden.state(), LatestBeat: beat, ActiveJobs: h.jobs.Active()},
-	}
+		Snapshot: EventSnapshot{Transport: transport, LatestBeat: beat, ActiveJobs: h.jobs.Active()},
+	}, err
 }
 
 func (r *ring) newest() uint64 {

@@ -48,5 +48,10 @@ func (h *Backend) PutContent(ctx context.Context, r io.Reader, mime string) (Sto
 	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 
-// Garden returns the transport and the whole timeline.
-func (h *Backend) Garden(context.Context) (GardenView, error) { return h.look(gardenQueryIn{}), nil }
+// Garden returns the transport and the whole timeline of a project; "" is the default one.
+func (h *Backend) Garden(ctx context.Context, project string) (GardenView, error) {
+	if project == "" {
+		project = DefaultProject
+	}
+	return h.look(ctx, project, gardenQueryIn{})
+}

@@ -1,9 +1,8 @@
 package hootenanny
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"database/sql"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
@@ -17,6 +16,7 @@ type Region struct {
 	Behavior  string  `json:"behavior_type"`
 	ContentID string  `json:"content_id,omitempty"`
 	Name      string  `json:"name,omitempty"`
+	Audio     string  `json:"audio_hash,omitempty" jsonschema:"the sound of its content, if there is one; only of garden_query"`
 }
 
 // Marker is a position of the timeline that is published when playback reaches it.
@@ -34,137 +34,166 @@ const (
 	lastBeat   = 1e9
 )
 
-func (g *garden) load(ctx context.Context) error {
-	return g.db.Read(ctx, func(tx *db.Tx) (err error) {
-		g.regions, err = db.All(ctx, tx, func(row db.Scanner) (r Region, err error) {
-			err = row.Scan(&r.ID, &r.Position, &r.Duration, &r.Behavior, &r.ContentID, &r.Name)
-			return r, err
-		}, "SELECT id, position, duration, behavior, content_id, name FROM hoot_regions ORDER BY position, id")
-		if err != nil {
+// loadTimeline reads the regions and markers of a project.
+func (p *project) loadTimeline(ctx context.Context, tx *db.Tx) (err error) {
+	p.regions, err = db.All(ctx, tx, func(row db.Scanner) (r Region, err error) {
+		err = row.Scan(&r.ID, &r.Position, &r.Duration, &r.Behavior, &r.ContentID, &r.Name)
+		return r, err
+	}, "SELECT id, position, duration, behavior, content_id, name FROM hoot_regions WHERE project = $1 ORDER BY position, id", p.name)
+	if err != nil {
+		return err
+	}
+	p.markers, err = db.All(ctx, tx, func(row db.Scanner) (m Marker, err error) {
+		var metadata string
+		err = row.Scan(&m.ID, &m.Position, &m.Type, &metadata)
+		if metadata != "" {
+			m.Metadata = object(metadata)
+		}
+		return m, err
+	}, "SELECT id, position, kind, metadata FROM hoot_markers WHERE project = $1 ORDER BY position, id", p.name)
+	return err
+}
+
+// load reads a project with its timeline.
+func (g *gardens) load(ctx context.Context, name string) (p *project, err error) {
+	err = g.db.Read(ctx, func(tx *db.Tx) error {
+		if p, err = loadTransport(ctx, tx, name); err != nil {
 			return err
 		}
-		g.markers, err = db.All(ctx, tx, func(row db.Scanner) (m Marker, err error) {
-			var metadata string
-			err = row.Scan(&m.ID, &m.Position, &m.Type, &metadata)
-			if metadata != "" {
-				m.Metadata = object(metadata)
-			}
-			return m, err
-		}, "SELECT id, position, kind, metadata FROM hoot_markers ORDER BY position, id")
+		if err := p.known(ctx, tx); err != nil {
+			return err
+		}
+		return p.loadTimeline(ctx, tx)
+	})
+	return p, err
+}
+
+func (g *gardens) addRegion(ctx context.Context, name string, r Region) error {
+	_, err := g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
+		if err := checkRoom(ctx, tx, "SELECT COUNT(*) FROM hoot_regions WHERE project = $1", name, maxRegions, "regions"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO hoot_regions (id, project, position, duration, behavior, content_id, name) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+			r.ID, name, r.Position, r.Duration, r.Behavior, r.ContentID, r.Name)
 		return err
 	})
+	return err
 }
 
-// save writes to the database and, if that succeeds, changes the timeline.
-func (g *garden) save(ctx context.Context, write func(tx *db.Tx) error, change func()) error {
-	if err := g.db.Write(ctx, write); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.publishDue()
-	change()
-	slices.SortStableFunc(g.regions, func(a, b Region) int {
-		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.ID, b.ID))
+func (g *gardens) deleteRegion(ctx context.Context, name, id string) error {
+	_, err := g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
+		done, err := tx.Exec(ctx, "DELETE FROM hoot_regions WHERE id = $1 AND project = $2", id, name)
+		return changedOne(done, err, "region "+id, name)
 	})
-	slices.SortStableFunc(g.markers, func(a, b Marker) int {
-		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.ID, b.ID))
+	return err
+}
+
+func (g *gardens) moveRegion(ctx context.Context, name, id string, position float64) (moved Region, err error) {
+	p, err := g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
+		done, err := tx.Exec(ctx, "UPDATE hoot_regions SET position = $3 WHERE id = $1 AND project = $2", id, name, position)
+		return changedOne(done, err, "region "+id, name)
 	})
-	g.arm()
-	return nil
-}
-
-func (g *garden) addRegion(ctx context.Context, r Region) error {
-	if g.state().RegionCount >= maxRegions {
-		return fault.New(fault.Limit, "the timeline has %d regions", maxRegions).WithHint("delete some, or garden_clear_regions")
-	}
-	return g.save(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO hoot_regions (id, position, duration, behavior, content_id, name) VALUES ($1, $2, $3, $4, $5, $6)",
-			r.ID, r.Position, r.Duration, r.Behavior, r.ContentID, r.Name)
-		return err
-	}, func() { g.regions = append(g.regions, r) })
-}
-
-func (g *garden) deleteRegion(ctx context.Context, id string) error {
-	if _, err := g.region(id); err != nil {
-		return err
-	}
-	return g.save(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM hoot_regions WHERE id = $1", id)
-		return err
-	}, func() { g.regions = slices.DeleteFunc(g.regions, func(r Region) bool { return r.ID == id }) })
-}
-
-func (g *garden) moveRegion(ctx context.Context, id string, position float64) (Region, error) {
-	moved, err := g.region(id)
 	if err != nil {
 		return Region{}, err
 	}
-	moved.Position = position
-	err = g.save(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE hoot_regions SET position = $2 WHERE id = $1", id, position)
-		return err
-	}, func() {
-		for i := range g.regions {
-			if g.regions[i].ID == id {
-				g.regions[i].Position = position
-			}
+	for _, r := range p.regions {
+		if r.ID == id {
+			moved = r
 		}
-	})
-	return moved, err
+	}
+	return moved, nil
 }
 
-func (g *garden) clearRegions(ctx context.Context) (count int, err error) {
-	err = g.save(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM hoot_regions")
+func (g *gardens) clearRegions(ctx context.Context, name string) (count int, err error) {
+	_, err = g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
+		done, err := tx.Exec(ctx, "DELETE FROM hoot_regions WHERE project = $1", name)
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		count = int(n)
 		return err
-	}, func() { count, g.regions = len(g.regions), nil })
+	})
 	return count, err
 }
 
-func (g *garden) addMarker(ctx context.Context, m Marker) error {
-	if g.state().MarkerCount >= maxMarkers {
-		return fault.New(fault.Limit, "the timeline has %d markers", maxMarkers).WithHint("delete some with garden_delete_marker")
-	}
-	return g.save(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO hoot_markers (id, position, kind, metadata) VALUES ($1, $2, $3, $4)", m.ID, m.Position, m.Type, string(m.Metadata))
+func (g *gardens) addMarker(ctx context.Context, name string, m Marker) error {
+	_, err := g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
+		if err := checkRoom(ctx, tx, "SELECT COUNT(*) FROM hoot_markers WHERE project = $1", name, maxMarkers, "markers"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO hoot_markers (id, project, position, kind, metadata) VALUES ($1, $2, $3, $4, $5)", m.ID, name, m.Position, m.Type, string(m.Metadata))
 		return err
-	}, func() { g.markers = append(g.markers, m) })
+	})
+	return err
 }
 
-func (g *garden) deleteMarker(ctx context.Context, id string) error {
-	g.mu.Lock()
-	known := slices.ContainsFunc(g.markers, func(m Marker) bool { return m.ID == id })
-	g.mu.Unlock()
-	if !known {
-		return fault.New(fault.NotFound, "there is no marker %s", id).WithHint("garden_query lists them")
-	}
-	return g.save(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM hoot_markers WHERE id = $1", id)
-		return err
-	}, func() { g.markers = slices.DeleteFunc(g.markers, func(m Marker) bool { return m.ID == id }) })
+func (g *gardens) deleteMarker(ctx context.Context, name, id string) error {
+	_, err := g.change(ctx, name, timelineChange, func(tx *db.Tx, _ *project) error {
+		done, err := tx.Exec(ctx, "DELETE FROM hoot_markers WHERE id = $1 AND project = $2", id, name)
+		return changedOne(done, err, "marker "+id, name)
+	})
+	return err
 }
 
-func (g *garden) region(id string) (Region, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if i := slices.IndexFunc(g.regions, func(r Region) bool { return r.ID == id }); i >= 0 {
-		return g.regions[i], nil
+// deleteProject deletes a project with its timeline.
+func (g *gardens) deleteProject(ctx context.Context, name string) error {
+	err := g.db.Write(ctx, func(tx *db.Tx) error {
+		p, err := loadTransport(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if err := p.known(ctx, tx); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			"DELETE FROM hoot_regions WHERE project = $1", "DELETE FROM hoot_markers WHERE project = $1",
+			"DELETE FROM hoot_project_sessions WHERE project = $1", "DELETE FROM hoot_projects WHERE name = $1",
+		} {
+			if _, err := tx.Exec(ctx, statement, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		g.forget(name)
 	}
-	return Region{}, fault.New(fault.NotFound, "there is no region %s", id).WithHint("garden_get_regions lists them")
+	return err
+}
+
+// checkRoom returns an error if a query counts as many rows as a timeline may have.
+func checkRoom(ctx context.Context, tx *db.Tx, query, name string, most int, what string) error {
+	var count int
+	if err := tx.QueryRow(ctx, query, name).Scan(&count); err != nil {
+		return err
+	}
+	if count >= most {
+		return fault.New(fault.Limit, "the timeline has %d %s", count, what).WithHint("delete some; garden_clear_regions deletes all regions")
+	}
+	return nil
+}
+
+// changedOne returns an error if no row was changed.
+func changedOne(done sql.Result, err error, what, project string) error {
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return fault.New(fault.NotFound, "there is no %s in the project %s", what, project).WithHint("garden_query lists what there is")
 }
 
 // between returns the regions and markers that overlap a part of the timeline.
-func (g *garden) between(start, end float64) (regions []Region, markers []Marker) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (p *project) between(start, end float64) (regions []Region, markers []Marker) {
 	regions, markers = []Region{}, []Marker{}
-	for _, r := range g.regions {
+	for _, r := range p.regions {
 		if r.Position < end && r.Position+r.Duration > start {
 			regions = append(regions, r)
 		}
 	}
-	for _, m := range g.markers {
+	for _, m := range p.markers {
 		if m.Position >= start && m.Position < end {
 			markers = append(markers, m)
 		}

@@ -19,22 +19,8 @@ const maxTables = 64 << 20
 
 // Read reads the description of a file of that size.
 func Read(r io.ReaderAt, size int64) (*Font, error) {
-	var head [12]byte
-	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:4]) != "RIFF" || string(head[8:]) != "sfbk" {
-		return nil, broken("it does not begin with RIFF and sfbk")
-	}
 	b := &builder{font: &Font{}, tables: map[string][]byte{}}
-	err := chunks(r, 12, size, func(name string, at, length int64) error {
-		if name != "LIST" || length < 4 {
-			return nil
-		}
-		var kind [4]byte
-		if _, err := r.ReadAt(kind[:], at); err != nil {
-			return broken("it is truncated")
-		}
-		return b.list(r, string(kind[:]), at+4, at+length)
-	})
-	if err != nil {
+	if err := b.read(r, size); err != nil {
 		return nil, err
 	}
 	return b.build()
@@ -64,6 +50,26 @@ type builder struct {
 	font   *Font
 	tables map[string][]byte // of the pdta list
 	size   int64             // of all tables
+
+	samples, lowBytes chunkAt
+}
+
+// read reads the file's lists.
+func (b *builder) read(r io.ReaderAt, size int64) error {
+	var head [12]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:4]) != "RIFF" || string(head[8:]) != "sfbk" {
+		return broken("it does not begin with RIFF and sfbk")
+	}
+	return chunks(r, 12, size, func(name string, at, length int64) error {
+		if name != "LIST" || length < 4 {
+			return nil
+		}
+		var kind [4]byte
+		if _, err := r.ReadAt(kind[:], at); err != nil {
+			return broken("it is truncated")
+		}
+		return b.list(r, string(kind[:]), at+4, at+length)
+	})
 }
 
 // list reads one of the file's lists, up to end.
@@ -73,8 +79,11 @@ func (b *builder) list(r io.ReaderAt, kind string, at, end int64) error {
 		case "INFO":
 			return b.info(r, name, at, min(length, 64<<10))
 		case "sdta":
-			if name == "smpl" {
-				b.font.Info.SampleBytes = length
+			switch name {
+			case "smpl":
+				b.samples, b.font.Info.SampleBytes = chunkAt{at, length}, length
+			case "sm24":
+				b.lowBytes = chunkAt{at, length}
 			}
 		case "pdta":
 			if b.size += length; b.size > maxTables {
@@ -128,10 +137,8 @@ const (
 // build builds the font from its tables. The last record of each table only marks
 // the end of the one before it.
 func (b *builder) build() (*Font, error) {
-	for _, name := range []string{"phdr", "pbag", "pgen", "inst", "ibag", "igen", "shdr"} {
-		if b.tables[name] == nil {
-			return nil, broken("chunk %s is missing", name)
-		}
+	if err := b.complete(); err != nil {
+		return nil, err
 	}
 	f := b.font
 	f.presetZones = zones(b.tables["pbag"], b.tables["pgen"], genInstrument)
@@ -157,6 +164,30 @@ func (b *builder) build() (*Font, error) {
 	})
 	f.Info.Presets, f.Info.Instruments, f.Info.Samples = len(f.Presets), len(f.instruments), len(f.samples)
 	return f, nil
+}
+
+// complete checks that no table is missing.
+func (b *builder) complete() error {
+	for _, name := range []string{"phdr", "pbag", "pgen", "inst", "ibag", "igen", "shdr"} {
+		if b.tables[name] == nil {
+			return broken("chunk %s is missing", name)
+		}
+	}
+	for _, name := range []string{"pbag", "ibag"} {
+		if !ascending(b.tables[name]) {
+			return broken("the zones of %s overlap", name) // each generator would be read once per zone
+		}
+	}
+	return nil
+}
+
+// ascending reports whether the zones of a table follow one another.
+func ascending(bags []byte) bool {
+	ok := true
+	records(bags, bagSize, func(r, next []byte) {
+		ok = ok && word(r, 0) <= word(next, 0) && word(r, 2) <= word(next, 2)
+	})
+	return ok
 }
 
 // inherit applies a global zone to the other zones.

@@ -53,8 +53,8 @@ type zone struct {
 
 // font is the tables of a file as they grow.
 type font struct {
-	phdr, pbag, pgen, inst, ibag, igen, shdr []byte
-	instruments, samples                     uint16
+	phdr, pbag, pmod, pgen, inst, ibag, imod, igen, shdr []byte
+	instruments, samples                                 uint16
 }
 
 var le = binary.LittleEndian
@@ -106,22 +106,27 @@ func (f *font) preset(title string, program, bank, instrument uint16) {
 }
 
 // file ends every table and writes them all.
-func (f *font) file(samples []int16) []byte {
+func (f *font) file(samples []int16, low ...byte) []byte {
 	end := le.AppendUint16(append(name("EOP"), 0, 0, 0, 0), uint16(len(f.pbag)/4)) //nolint:gosec // small
 	f.phdr = append(f.phdr, append(end, make([]byte, 12)...)...)
-	f.inst = le.AppendUint16(append(f.inst, name("EOI")...), uint16(len(f.ibag)/4)) //nolint:gosec // small
-	f.pbag = le.AppendUint16(le.AppendUint16(f.pbag, uint16(len(f.pgen)/4)), 0)     //nolint:gosec // small
-	f.ibag = le.AppendUint16(le.AppendUint16(f.ibag, uint16(len(f.igen)/4)), 0)     //nolint:gosec // small
+	f.inst = le.AppendUint16(append(f.inst, name("EOI")...), uint16(len(f.ibag)/4))                  //nolint:gosec // small
+	f.pbag = le.AppendUint16(le.AppendUint16(f.pbag, uint16(len(f.pgen)/4)), uint16(len(f.pmod)/10)) //nolint:gosec // small
+	f.ibag = le.AppendUint16(le.AppendUint16(f.ibag, uint16(len(f.igen)/4)), uint16(len(f.imod)/10)) //nolint:gosec // small
+	f.pmod, f.imod = append(f.pmod, make([]byte, 10)...), append(f.imod, make([]byte, 10)...)
 	f.pgen, f.igen = append(f.pgen, 0, 0, 0, 0), append(f.igen, 0, 0, 0, 0)
 	f.shdr = append(append(f.shdr, name("EOS")...), make([]byte, 26)...)
 	var data []byte
 	for _, s := range samples {
 		data = le.AppendUint16(data, uint16(s)) //nolint:gosec // the same bits
 	}
+	waves := chunk("smpl", data)
+	if len(low) > 0 {
+		waves = join(waves, chunk("sm24", low))
+	}
 	info := join(chunk("ifil", []byte{2, 0, 1, 0}), chunk("isng", []byte("EMU8000\x00")), chunk("INAM", []byte("Tiny\x00\x00")), chunk("IENG", []byte("A test\x00\x00")))
-	return chunk("RIFF", join([]byte("sfbk"), list("INFO", info), list("sdta", chunk("smpl", data)), list("pdta", join(
-		chunk("phdr", f.phdr), chunk("pbag", f.pbag), chunk("pmod", make([]byte, 10)), chunk("pgen", f.pgen),
-		chunk("inst", f.inst), chunk("ibag", f.ibag), chunk("imod", make([]byte, 10)), chunk("igen", f.igen), chunk("shdr", f.shdr)))))
+	return chunk("RIFF", join([]byte("sfbk"), list("INFO", info), list("sdta", waves), list("pdta", join(
+		chunk("phdr", f.phdr), chunk("pbag", f.pbag), chunk("pmod", f.pmod), chunk("pgen", f.pgen),
+		chunk("inst", f.inst), chunk("ibag", f.ibag), chunk("imod", f.imod), chunk("igen", f.igen), chunk("shdr", f.shdr)))))
 }
 
 func chunk(id string, body []byte) []byte {
