@@ -14,6 +14,9 @@ type Budget struct {
 	// Memory bounds the bytes the state may hold. Garbage does not count:
 	// before the limit is enforced what is reachable is measured.
 	Memory int64
+	// Reserve is where the memory is taken from that several states share; nil
+	// takes it from nowhere. The host gives back what a state holds at its end.
+	Reserve Reserve
 	// Deadline is when the state must stop.
 	Deadline time.Time
 }
@@ -45,11 +48,14 @@ type account struct {
 	memory     int64 // bytes charged since the last measurement, plus what it found
 	held       int64 // of them, what parsers hold outside of the live graph
 	memoryNext int64 // measure when memory passes this
+	reserved   int64 // taken from budget.Reserve
+	measureAt  int64 // with a reserve: measure before taking more than this
 }
 
 // SetBudget replaces the budget and starts counting steps anew.
 func (s *State) SetBudget(b Budget) {
 	s.account.budget = b
+	s.account.reserved, s.account.measureAt = 0, s.account.memory+unmeasured
 	s.account.spent, s.account.granted, s.account.fuel = 0, 0, 0
 	s.account.memoryNext = s.nextMeasure()
 }
@@ -150,12 +156,15 @@ func (s *State) nextMeasure() int64 {
 	if limit := s.account.budget.Memory; limit > 0 {
 		next = min(next, limit)
 	}
-	return next
+	return s.account.withinReserve(next)
 }
 
 // measure re-measures what is reachable and raises an error when that is over
 // the limit. The bytes asked for are already on the account.
 func (s *State) measure(asked int64) error {
+	if s.takeAhead() {
+		return nil
+	}
 	a := &s.account
 	live := s.collect() + a.held
 	a.memory = live + asked
@@ -170,11 +179,15 @@ func (s *State) measure(asked int64) error {
 		a.memoryNext = limit
 		return &BudgetError{Limit: LimitMemory, Used: used, Allowed: limit}
 	}
+	if err := s.settle(); err != nil {
+		a.memory = live
+		return err
+	}
 	a.memoryNext = s.nextMeasure()
 	if limit > 0 {
 		// Close under the limit a walk would run for every small allocation.
 		// Letting a sixteenth pass unmeasured bounds what walks cost.
-		a.memoryNext = max(a.memoryNext, a.memory+limit/16)
+		a.memoryNext = a.withinReserve(max(a.memoryNext, a.memory+limit/16))
 	}
 	return nil
 }

@@ -29,14 +29,39 @@ func ToJSON(v Value) ([]byte, error) {
 	return e.out, nil
 }
 
+// ToJSON is the function [ToJSON], and charges the memory of the text to s. It
+// returns a *BudgetError if there is none.
+func (s *State) ToJSON(v Value) ([]byte, error) {
+	e := jsonEncoder{state: s}
+	if err := e.value(v); err != nil {
+		return nil, err
+	}
+	return e.out, nil
+}
+
 type jsonEncoder struct {
 	walk
-	out []byte
+	out     []byte
+	state   *State // is charged; may be nil
+	charged int    // bytes of out
+}
+
+// charge charges the growth of the text by n bytes to the state.
+func (e *jsonEncoder) charge(n int) error {
+	more := max(cap(e.out), len(e.out)+n) - e.charged
+	if e.state == nil || more <= 0 {
+		return nil
+	}
+	e.charged += more
+	return e.state.alloc(more)
 }
 
 func (e *jsonEncoder) value(v Value) error {
 	if len(e.out) > maxJSON {
 		return e.fail("is longer than 64 MiB as JSON")
+	}
+	if err := e.charge(0); err != nil {
+		return err
 	}
 	switch v.Kind() {
 	case KindNil:
@@ -129,6 +154,9 @@ func (e *jsonEncoder) object(t *Table) error {
 }
 
 func (e *jsonEncoder) text(s string) error {
+	if err := e.charge(len(s)); err != nil {
+		return err
+	}
 	if !utf8.ValidString(s) {
 		return e.fail("is a string that is not UTF-8 text")
 	}

@@ -43,6 +43,7 @@ type Limit string
 const (
 	LimitSteps    Limit = "steps"
 	LimitMemory   Limit = "memory"
+	LimitReserve  Limit = "reserve" // of memory that several states share
 	LimitDeadline Limit = "deadline"
 	LimitContext  Limit = "context"
 )
@@ -55,7 +56,7 @@ type BudgetError struct {
 	Used, Allowed int64
 	// Traceback tells where the script was.
 	Traceback string
-	// Cause is the context's error, if that was it.
+	// Cause is the context's or the reserve's error, if that was it.
 	Cause error
 }
 
@@ -66,6 +67,8 @@ func (e *BudgetError) Error() string {
 		return fmt.Sprintf("script used up its %d steps", e.Allowed)
 	case LimitMemory:
 		return fmt.Sprintf("script needs more than its %d bytes of memory", e.Allowed)
+	case LimitReserve:
+		return fmt.Sprintf("script gets no more memory: %v", e.Cause)
 	case LimitDeadline:
 		return "script ran past its deadline"
 	}

@@ -57,6 +57,12 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	effect.overlay = f.Path > 0 || f.Overlay
 	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
 		effect.TempOnly = e.services.Files.InTemp(path)
+		effect.file = func() (string, []byte) { return path, e.rehearsed().Files.peek(path) }
+	}
+	if f.Check != nil {
+		effect.check = func(ctx context.Context) error {
+			return f.Check(withParent(ctx, e.handler, effect), e.rehearsed(), args)
+		}
 	}
 	return func(ctx context.Context) ([]Value, error) { return e.handle(ctx, f, effect, args) }
 }

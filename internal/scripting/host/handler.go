@@ -15,9 +15,11 @@ type Effect struct {
 	Kind Kind
 	Args []Value
 
-	Line     int  // of the script; 0 if unknown
-	TempOnly bool // changes only the run's temp folder, which is removed with the run
-	overlay  bool // changes only a file or a stored content, which a rehearsal can overlay
+	Line     int                                  // of the script; 0 if unknown
+	TempOnly bool                                 // changes only the run's temp folder, which is removed with the run
+	file     func() (path string, content []byte) // in a rehearsal: the file it changes, as it is now; may be nil
+	check    func(context.Context) error          // returns why it would be refused, without carrying it out; may be nil
+	overlay  bool                                 // changes only a file or a stored content, which a rehearsal can overlay
 }
 
 // subject names the effect in error messages. Tools are called through functions of the

@@ -26,8 +26,16 @@ import (
 )
 
 // Value is passed between a script and the host, always as a copy: nil, bool, int64,
-// float64, string (any bytes), or json.RawMessage for a table.
+// float64, string (any bytes), json.RawMessage for a table, or *Lazy for a table of a
+// rehearsal.
 type Value = any
+
+// Lazy is a table that was made up in a rehearsal. The engine calls Look when the script
+// first uses anything in it.
+type Lazy struct {
+	JSON json.RawMessage
+	Look func()
+}
 
 // Module is a global of scripts. Functions that change the script's own tables in place,
 // or take functions, are written in its preludes; the Go functions provide only what
@@ -41,6 +49,8 @@ type Module struct {
 
 	LuaOnly bool // JavaScript has its own equivalent
 }
+
+func (l *Lazy) String() string { return string(l.JSON) }
 
 // Func returns the module's function of that name, or nil.
 func (m *Module) Func(name string) *Func {
@@ -64,6 +74,10 @@ type Func struct {
 	// Kind is the kind of the effect; Classify, when set, decides per call.
 	Kind     Kind
 	Classify func(services *Services, args Args) Kind
+
+	// Check returns why the effect would be refused, without carrying it out. A rehearsal
+	// calls it for effects that it mocks; nil means that nothing is known beforehand.
+	Check func(ctx context.Context, services *Services, args Args) error
 
 	// Path is the index of the argument with the path of the file that the effect
 	// changes; 0 if the effect is not on Services.Files alone. A rehearsal carries these

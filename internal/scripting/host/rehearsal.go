@@ -3,16 +3,18 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Rehearsal is a Handler that changes nothing: reads are carried out, everything else is
 // entered in a plan. Writes of files and contents go to an overlay, where the script can
-// read them again; other effects are answered with a mock. Sleeping takes no time. It is
-// safe for concurrent use.
+// read them again; other effects are checked as in a live run and answered with a mock.
+// Sleeping takes no time. It is safe for concurrent use.
 type Rehearsal struct {
 	tools   tool.Source
 	answers map[string]json.RawMessage
@@ -20,7 +22,7 @@ type Rehearsal struct {
 	mu     sync.Mutex
 	plan   []Planned
 	reads  []Planned
-	mocked bool // the script got a mock
+	looked bool // the script looked into a mock
 }
 
 // NewRehearsal mocks tools by their output schemas, which it finds in tools; tools may
@@ -72,7 +74,7 @@ func (r *Rehearsal) look(e Effect) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := planned(e)
-	p.Number, p.Uncertain = len(r.reads)+1, r.mocked
+	p.Number, p.Uncertain = len(r.reads)+1, r.looked
 	r.reads = append(r.reads, p)
 }
 
@@ -87,25 +89,96 @@ func (r *Rehearsal) given(e Effect) ([]Value, bool) {
 		return nil, false
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	p := planned(e)
-	p.Number, p.Uncertain, p.Mock = len(r.reads)+1, r.mocked, answer
-	r.reads, r.mocked = append(r.reads, p), true
-	return values, true
+	p.Number, p.Uncertain, p.Mock = len(r.reads)+1, r.looked, answer
+	r.reads = append(r.reads, p)
+	r.mu.Unlock()
+	return r.observed(values), true
+}
+
+// observed marks the script as uncertain as soon as it has looked into an answer. Values
+// other than tables cannot be observed and count as looked at.
+func (r *Rehearsal) observed(values []Value) []Value {
+	for i, value := range values {
+		raw, ok := value.(json.RawMessage)
+		if ok && (rawjson.IsObject(raw) || len(raw) > 0 && raw[0] == '[') {
+			values[i] = &Lazy{JSON: raw, Look: r.see}
+		} else if value != nil {
+			r.see()
+		}
+	}
+	return values
+}
+
+// see records that the script looked into a mock.
+func (r *Rehearsal) see() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked = true
 }
 
 // overlay carries out a write in the overlay. A write that is refused is not planned.
 func (r *Rehearsal) overlay(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	var before, after []byte
+	var path string
+	if e.file != nil {
+		path, before = e.file()
+	}
 	values, err := live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.add(planned(e), nil)
+	p := planned(e)
+	if e.file != nil {
+		_, after = e.file()
+		p.path, p.before = path, before
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.extend(p, after) {
+		p.Diff = fileDiff(p.path, before, after)
+		r.add(p, nil)
+	}
 	return values, nil
 }
 
-// rehearse plans the effect and answers it with a mock.
+// extend adds a write to the last entry if that writes the same file: opening a file,
+// writing to it and closing it is one change. mu is held.
+func (r *Rehearsal) extend(p Planned, after []byte) bool {
+	if len(r.plan) == 0 || p.path == "" {
+		return false
+	}
+	last := &r.plan[len(r.plan)-1]
+	if last.path != p.path || last.Uncertain != r.looked || !isWrite(last.Effect) || !isWrite(p.Effect) {
+		return false
+	}
+	if p.Effect == "fs.append" {
+		p.Bytes += last.Bytes - len(p.path)
+		p.Arguments = last.Arguments
+	}
+	last.Bytes, last.Arguments = p.Bytes, p.Arguments
+	last.Action = fmt.Sprintf("%s %s (%d bytes)", verbOf(last.Effect), show(p.path), last.Bytes-len(p.path))
+	last.Diff = fileDiff(last.path, last.before, after)
+	last.Digest += " " + p.Digest
+	return true
+}
+
+func isWrite(effect string) bool { return effect == "fs.write" || effect == "fs.append" }
+
+func verbOf(effect string) string {
+	if effect == "fs.append" {
+		return "append to"
+	}
+	return "write"
+}
+
+// rehearse checks the effect, plans it and answers it with a mock.
 func (r *Rehearsal) rehearse(ctx context.Context, e Effect) ([]Value, error) {
+	if e.check != nil {
+		if err := e.check(ctx); err != nil {
+			return nil, err
+		}
+	}
 	answer, given := r.answer(e)
 	if !given {
 		answer = r.mock(ctx, e)
@@ -114,15 +187,15 @@ func (r *Rehearsal) rehearse(ctx context.Context, e Effect) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
 	r.add(planned(e), answer)
-	return values, nil
+	r.mu.Unlock()
+	return r.observed(values), nil
 }
 
+// add appends an entry to the plan; mu is held.
 func (r *Rehearsal) add(p Planned, mock json.RawMessage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p.Number, p.Uncertain, p.Mock = len(r.plan)+1, r.mocked, mock
-	r.mocked = r.mocked || mock != nil
+	p.Number, p.Uncertain, p.Mock = len(r.plan)+1, r.looked, mock
 	r.plan = append(r.plan, p)
 }
 
@@ -152,7 +225,7 @@ func (r *Rehearsal) mock(ctx context.Context, e Effect) json.RawMessage {
 	}
 }
 
-// The effects whose answer has several values.
+// The effects whose answer has several values, or is one table in a rehearsal.
 const (
 	runEffect  = "__run"
 	httpEffect = "http.request"
@@ -165,33 +238,44 @@ func answered(e Effect, mock json.RawMessage) ([]Value, error) {
 	}
 	switch e.Name {
 	case runEffect:
-		var out struct {
-			Status         int64
-			Stdout, Stderr string
-		}
-		err := readMock(e, mock, &out)
-		return []Value{out.Status, out.Stdout, out.Stderr}, err
-	case httpEffect:
-		var out struct {
-			Status  int64
-			Headers json.RawMessage
-			Body    json.RawMessage
-		}
+		out := struct {
+			Status int64  `json:"status"`
+			Stdout string `json:"stdout"`
+			Stderr string `json:"stderr"`
+		}{}
 		if err := readMock(e, mock, &out); err != nil {
 			return nil, err
 		}
-		if out.Status == 0 {
-			out.Status = 200
-		}
-		if out.Headers == nil {
-			out.Headers = json.RawMessage("{}")
-		}
-		body := string(out.Body)
-		_ = json.Unmarshal(out.Body, &body) // a body that is not a string is given as JSON
-		return []Value{out.Status, out.Headers, body, argument(e, 1)}, nil
+		table, err := Table(out)
+		return []Value{table}, err
+	case httpEffect:
+		return httpMock(e, mock)
 	default:
 		return []Value{mock}, nil
 	}
+}
+
+// httpMock completes the mock of a response.
+func httpMock(e Effect, mock json.RawMessage) ([]Value, error) {
+	out := struct {
+		Status  int64           `json:"status"`
+		Headers json.RawMessage `json:"headers"`
+		Body    json.RawMessage `json:"body"`
+		URL     Value           `json:"url"`
+	}{Status: 200, Headers: json.RawMessage("{}"), Body: json.RawMessage(`""`)}
+	if err := readMock(e, mock, &out); err != nil {
+		return nil, err
+	}
+	if len(out.Body) > 0 && out.Body[0] != '"' { // a body that is not a string is given as JSON
+		text, err := json.Marshal(string(out.Body))
+		if err != nil {
+			return nil, err
+		}
+		out.Body = text
+	}
+	out.URL = argument(e, 1)
+	table, err := Table(out)
+	return []Value{table}, err
 }
 
 func readMock(e Effect, mock json.RawMessage, into any) error {
@@ -243,8 +327,8 @@ func (r *Rehearsal) Reads() []Planned {
 	return append([]Planned{}, r.reads...)
 }
 
-// Certain reports whether the script would do the same live: no entry of its plan
-// follows a mock.
+// Certain reports whether the script would do the same live: it made every entry of its
+// plan before it looked into a mock.
 func (r *Rehearsal) Certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,12 +340,12 @@ func (r *Rehearsal) Certain() bool {
 	return true
 }
 
-// Mocked reports whether the script got a mock: then its output and result may differ in
-// a live run.
+// Mocked reports whether the script looked into a mock: then its output and result may
+// differ in a live run.
 func (r *Rehearsal) Mocked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.mocked
+	return r.looked
 }
 
 var _ Handler = (*Rehearsal)(nil)

@@ -29,6 +29,18 @@ func (f *Files) ForRehearsal() *Files {
 	return &rehearsed
 }
 
+// maxPeek is the size of files whose changes are shown in plans.
+const maxPeek = 64 << 10
+
+// peek returns the content of a file, or nil if it cannot be read or is large.
+func (f *Files) peek(path string) []byte {
+	data, err := f.ReadUpTo(path, maxPeek)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
 // get returns the content of a file in the overlay; known is also true for a file
 // removed in it.
 func (o *overlay) get(full string) (content []byte, known bool) {

@@ -1,12 +1,16 @@
 package host
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/base/textdiff"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -19,11 +23,15 @@ type Planned struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // as a list, or the tool's own
 	Bytes     int             `json:"bytes"`               // size of the arguments
 	Mock      json.RawMessage `json:"mock,omitempty"`      // the answer the script got instead
-	// Uncertain is set if the script got a mock before: with the real answer it may do
-	// something else here.
+	Diff      string          `json:"diff,omitempty"`      // of the file it changes, as a unified diff; "" if that is not text
+	// Uncertain is set if the script looked into a mock before: with the real answer it
+	// may do something else here.
 	Uncertain bool `json:"uncertain,omitempty"`
 
-	Digest string `json:"-"` // of the effect
+	Digest string `json:"-"` // of the effect; several, separated by spaces, of an entry that stands for several effects
+
+	path   string // of the file it changes
+	before []byte // the file before
 }
 
 // Line returns the entry as a line of a list.
@@ -50,7 +58,7 @@ func PlanText(plan []Planned) string {
 		uncertain = uncertain || p.Uncertain
 	}
 	if uncertain {
-		lines = append(lines, "Entries marked uncertain follow a mocked answer.")
+		lines = append(lines, "Entries marked uncertain follow a made-up answer that the script looked into.")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -89,15 +97,27 @@ func calledTool(e Effect) tool.Ref {
 	if space != "" || name != relay {
 		return tool.Ref{Space: space, Name: name}
 	}
-	arguments, _ := argument(e, 2).(json.RawMessage)
-	var relayed struct{ Name string }
-	if json.Unmarshal(arguments, &relayed) != nil {
-		return tool.Ref{Name: name}
+	if ref, _, ok := RelayedCall(Args{Values: e.Args}); ok {
+		return ref
+	}
+	return tool.Ref{Name: name}
+}
+
+// RelayedCall returns the tool that a call of relay calls, with its arguments; ok is
+// false if the call is not one of relay.
+func RelayedCall(args Args) (ref tool.Ref, arguments json.RawMessage, ok bool) {
+	raw, _ := args.At(3).(json.RawMessage)
+	var relayed struct {
+		Name      string
+		Arguments json.RawMessage
+	}
+	if args.At(1) != "" || args.At(2) != relay || json.Unmarshal(raw, &relayed) != nil {
+		return ref, nil, false
 	}
 	if space, name, ok := strings.Cut(strings.TrimPrefix(relayed.Name, "mcp."), "."); ok {
-		return tool.Ref{Space: space, Name: name}
+		return tool.Ref{Space: space, Name: name}, relayed.Arguments, true
 	}
-	return tool.Ref{Name: relayed.Name}
+	return tool.Ref{Name: relayed.Name}, relayed.Arguments, true
 }
 
 // Digest identifies an effect: two effects have the same digest if their names and
@@ -144,6 +164,21 @@ func planned(e Effect) Planned {
 		p.Arguments = raw
 	}
 	return p
+}
+
+// maxDiff is the size of a diff in a plan, in bytes.
+const maxDiff = 8 << 10
+
+// fileDiff returns what an effect changes in a text file.
+func fileDiff(path string, before, after []byte) string {
+	if !utf8.Valid(before) || !utf8.Valid(after) || bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(after, 0) >= 0 {
+		return ""
+	}
+	diff := textdiff.Unified(path, before, after)
+	if len(diff) > maxDiff {
+		return redact.Cut(diff, maxDiff) + fmt.Sprintf("\n… %d bytes", len(diff))
+	}
+	return diff
 }
 
 // action says what the effect would do.

@@ -71,6 +71,7 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 		if err != nil || len(values) != 1 || fmt.Sprintf("%s", values[0]) != want {
 			t.Errorf("%s answered %s, %v, want %s", name, values, err, want)
 		}
+		values[0].(*Lazy).Look()
 	}
 	if values, err := call("fs", "read", Read, 0, readFile, file); err != nil || len(values) != 1 || values[0] != "hello" {
 		t.Errorf("what would be written reads as %v, %v", values, err)
@@ -154,9 +155,9 @@ func TestGivenMocks(t *testing.T) {
 		args         []Value
 		want         string
 	}{
-		{"http", "request", Write, []Value{"POST", "http://x"}, `[404 {} {"error":"no"} http://x]`},
-		{"http", "request", Read, []Value{"GET", "http://x"}, `[404 {} {"error":"no"} http://x]`},
-		{"", "__run", Write, []Value{"git", json.RawMessage(`[]`)}, `[1  bad]`},
+		{"http", "request", Write, []Value{"POST", "http://x"}, `[{"status":404,"headers":{},"body":"{\"error\":\"no\"}","url":"http://x"}]`},
+		{"http", "request", Read, []Value{"GET", "http://x"}, `[{"status":404,"headers":{},"body":"{\"error\":\"no\"}","url":"http://x"}]`},
+		{"", "__run", Write, []Value{"git", json.RawMessage(`[]`)}, `[{"status":1,"stdout":"","stderr":"bad"}]`},
 		{"fs", "read", Read, []Value{"a"}, `["mocked"]`},
 	} {
 		values, err := call(c.module, c.name, c.kind, 0, never, c.args...)

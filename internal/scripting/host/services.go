@@ -35,7 +35,10 @@ type Services struct {
 	Commands  Commands                               // programs it may run
 	Meter     metric.Meter                           // for otel.record_metric
 	Progress  func(fraction float64, message string) // reports progress to the caller
-	Random    func() uint64                          // seeds the script's generator
+	// ToolProgress passes the progress of a tool that the script waits for to the caller; nil
+	// does not.
+	ToolProgress func(ref tool.Ref, p tool.Progress)
+	Random       func() uint64 // seeds the script's generator
 }
 
 func (w *Services) random() uint64 {
@@ -90,15 +93,29 @@ type UpstreamStatus struct {
 // Clock is a run's own time: the server's clock plus what the script advanced.
 type Clock struct {
 	clock.Clock
-	advanced *atomic.Int64 // milliseconds
-	instant  bool          // for a rehearsal: sleeping takes no time
+	advanced *atomic.Int64          // milliseconds
+	started  *atomic.Pointer[int64] // milliseconds since 1970 at which it stands still; nil runs with the server's clock
+	instant  bool                   // for a rehearsal: sleeping takes no time
 }
 
 // NewClock starts at the current time of c.
-func NewClock(c clock.Clock) *Clock { return &Clock{Clock: c, advanced: new(atomic.Int64)} }
+func NewClock(c clock.Clock) *Clock {
+	return &Clock{Clock: c, advanced: new(atomic.Int64), started: new(atomic.Pointer[int64])}
+}
 
 // Milliseconds returns the run's time in milliseconds since 1970.
-func (c *Clock) Milliseconds() int64 { return c.Now().UnixMilli() + c.advanced.Load() }
+func (c *Clock) Milliseconds() int64 {
+	if start := c.started.Load(); start != nil {
+		return *start + c.advanced.Load()
+	}
+	return c.Now().UnixMilli() + c.advanced.Load()
+}
+
+// Start sets the run's time. From then on only Advance moves it.
+func (c *Clock) Start(milliseconds int64) {
+	c.advanced.Store(0)
+	c.started.Store(&milliseconds)
+}
 
 // Advance moves the run's time forward without waiting.
 func (c *Clock) Advance(milliseconds int64) { c.advanced.Add(milliseconds) }
@@ -106,7 +123,7 @@ func (c *Clock) Advance(milliseconds int64) { c.advanced.Add(milliseconds) }
 // ForRehearsal returns the same clock for a rehearsal: Sleep returns at once and
 // advances the run's time.
 func (c *Clock) ForRehearsal() *Clock {
-	return &Clock{Clock: c.Clock, advanced: c.advanced, instant: true}
+	return &Clock{Clock: c.Clock, advanced: c.advanced, started: c.started, instant: true}
 }
 
 // Sleep waits for d.

@@ -1,9 +1,11 @@
 package js
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -12,9 +14,14 @@ import (
 
 // Options are the options of an Engine.
 type Options struct {
-	CacheDir string // caches compiled code between processes; "" compiles in each, which takes a second
-	Memory   int64  // memory of one script in bytes; 0 means 64 MiB
-	PoolSize int    // instances held ready for the next script; 0 means 8, negative means none
+	CacheDir string       // caches compiled code between processes; "" compiles in each, which takes a second
+	Memory   int64        // memory of one script in bytes; 0 means 64 MiB
+	PoolSize int          // instances held ready for the next script; 0 means 8, negative means none
+	Log      *slog.Logger // nil discards
+	// Count is told how many bytes of memory the instances take that exist, without what
+	// scripts made them grow by: positive for a new one, negative when it is closed. May
+	// be nil.
+	Count func(bytes int64)
 
 	// Modules exist in every realm before a script runs. They are part of the template,
 	// so that they cost a script nothing.
@@ -36,16 +43,19 @@ type Module struct {
 	Source string
 }
 
-// Engine runs scripts, any number in parallel. Nothing is compiled before the first.
+// Engine runs scripts, any number in parallel. Nothing is compiled before the first, or
+// [Engine.Precompile]. While it compiles, scripts are interpreted.
 type Engine struct {
 	options  Options
 	pool     pool
 	underway tally // runs, and host calls that ignore ctx
 
-	mu      sync.Mutex
-	machine *machine // nil before the first use
-	broken  error    // why compiling failed
-	closed  bool
+	building  sync.Mutex // held while the machine is built
+	mu        sync.Mutex
+	machine   *machine     // nil before the first use
+	compiling *compilation // nil before it starts
+	entering  int          // calls that wait for the machine
+	closed    bool
 }
 
 // Limits of Options.Memory: what the realm itself needs, and what 32 bits can address.
@@ -67,6 +77,9 @@ func NewEngine(options Options) (*Engine, error) {
 	if options.PoolSize == 0 {
 		options.PoolSize = 8
 	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Engine{options: options, pool: pool{size: options.PoolSize}}, nil
 }
 
@@ -75,7 +88,11 @@ func NewEngine(options Options) (*Engine, error) {
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
+	c, used := e.compiling, e.machine != nil || e.entering > 0
 	e.mu.Unlock()
+	if c != nil {
+		c.stop(ctx, used)
+	}
 	if err := e.underway.wait(ctx); err != nil {
 		return fmt.Errorf("close the JavaScript engine: scripts or their calls are still running: %w", err)
 	}
@@ -85,15 +102,18 @@ func (e *Engine) Close(ctx context.Context) error {
 	for _, in := range e.pool.empty() {
 		errs = append(errs, in.close(ctx))
 	}
-	if e.machine != nil {
-		errs = append(errs, e.machine.close(ctx))
+	switch {
+	case e.machine != nil:
+		errs = append(errs, e.machine.backend.Load().close(ctx))
 		e.machine = nil
+	case e.compiling != nil && e.compiling.backend != nil: // compiled, but never used
+		errs = append(errs, e.compiling.backend.close(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// Warm compiles the engine if needed, so that the first script need not wait for it.
-func (e *Engine) Warm(ctx context.Context) error {
+// Ready waits until scripts can run, compiled or interpreted.
+func (e *Engine) Ready(ctx context.Context) error {
 	_, err := e.enter(ctx)
 	if err == nil {
 		e.underway.done()
@@ -101,24 +121,51 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return err
 }
 
+// Warm compiles the engine if needed, so that the first script need not wait for it.
+func (e *Engine) Warm(ctx context.Context) error {
+	if _, err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.underway.done()
+	return e.compiled(ctx)
+}
+
+// compiled waits until there is machine code, or returns why there is none.
+func (e *Engine) compiled(ctx context.Context) error {
+	e.mu.Lock()
+	c := e.compileLocked() //nolint:contextcheck // it goes on after this caller
+	e.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // enter returns the machine for a run, which ends with underway.done.
 func (e *Engine) enter(ctx context.Context) (*machine, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.closed {
+		e.mu.Unlock()
 		return nil, fault.New(fault.Unavailable, "the JavaScript engine is closed")
 	}
-	if e.machine == nil && e.broken == nil {
-		var err error
-		if e.machine, err = newMachine(context.WithoutCancel(ctx), e.options); err != nil {
-			e.machine, e.broken = nil, fault.Wrap(fault.Internal, err, "prepare JavaScript")
-		}
-	}
-	if e.broken != nil {
-		return nil, e.broken
-	}
 	e.underway.add()
-	return e.machine, nil
+	if m := e.machine; m != nil {
+		e.mu.Unlock()
+		return m, nil
+	}
+	e.entering++
+	c := e.compileLocked() //nolint:contextcheck // it goes on after this caller
+	e.mu.Unlock()
+	m, err := e.prepare(ctx, c)
+	e.mu.Lock()
+	e.entering--
+	e.mu.Unlock()
+	if err != nil {
+		e.underway.done()
+	}
+	return m, err
 }
 
 // Run runs a program once, in its own realm. The outcome has logs and counts also if
@@ -148,24 +195,41 @@ func (e *Engine) Check(ctx context.Context, source, name string) error {
 }
 
 // execute runs a program on an instance with the given image. If keep is set and the
-// program was not stopped, it also returns the image after the run.
+// program was not stopped, it also returns the image after the run. A program that was
+// interpreted may start again in machine code, as long as the host does not know of it.
 func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
+	for {
+		outcome, left, err := e.attempt(ctx, m, img, r, keep)
+		if !r.watch.again || ctx.Err() != nil {
+			return outcome, left, err
+		}
+	}
+}
+
+// attempt runs a program once.
+func (e *Engine) attempt(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
 	r.limits = r.program.Limits.withDefaults(e.options.Memory)
-	in, err := e.take(ctx, m, img, uint64(r.limits.Memory))
+	in, err := e.take(ctx, m, img, r.limits)
 	if errors.Is(err, errNoGuestMemory) {
 		return Outcome{}, nil, fault.New(fault.Limit, "the session holds %d bytes of memory, the script may have %d", img.size, r.limits.Memory).
 			WithHint("raise the memory limit, or start a new session")
+	}
+	if denied := (*fault.Error)(nil); errors.As(err, &denied) {
+		return Outcome{}, nil, err
 	}
 	if err != nil {
 		return Outcome{}, nil, fault.Wrap(fault.Internal, err, "start a JavaScript instance")
 	}
 	defer e.put(ctx, m, in)
 	started := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Time, errTime)
+	ctx, cancel := r.limits.deadline(ctx)
 	defer cancel()
-	r.prepare(in, newWatch(ctx), &e.underway)
+	r.prepare(in, newWatch(ctx, r.limits.Steps, func() bool { return m.backend.Load() != in.backend }), &e.underway)
 	guest := in.bind(ctx)
 	result, err := r.execute(guest)
+	if err != nil && e.tooDeep(ctx, m, r, err) {
+		r.watch.again = true
+	}
 	err = r.explain(ctx, err)
 	cancel()
 	r.calls.abandon()
@@ -180,6 +244,13 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	}, left, err
 }
 
+// tooDeep reports whether a run ended because the interpreter nests calls less deeply than
+// machine code does, after waiting for machine code.
+func (e *Engine) tooDeep(ctx context.Context, m *machine, r *run, err error) bool {
+	return !r.watch.effects && r.in.dead && !r.in.overflowed() && isOverflow(err) &&
+		e.compiled(ctx) == nil && m.backend.Load() != r.in.backend
+}
+
 // imageAfter returns the image after a run, or nil if the instance broke.
 func (r *run) imageAfter(ctx context.Context, template, before *image) *image {
 	r.releaseRejections(ctx)
@@ -191,29 +262,39 @@ func (r *run) imageAfter(ctx context.Context, template, before *image) *image {
 
 func (r *run) prepare(in *instance, w watch, underway *tally) {
 	r.in, r.watch = in, w
+	r.rejections, r.absent = nil, false
 	r.console = console{left: r.limits.Logs}
 	r.calls = newCalls(r.host, r.limits, underway)
 	in.run = r
 }
 
 // take returns an instance filled with an image: one from the pool, or a new one.
-func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64) (*instance, error) {
+func (e *Engine) take(ctx context.Context, m *machine, img *image, limits Limits) (*instance, error) {
+	b := m.backend.Load()
 	in, ready := e.pool.take()
+	for in != nil && in.backend != b { // from before there was machine code
+		e.discard(ctx, m, in)
+		in, ready = e.pool.take()
+	}
 	switch {
 	case in == nil:
 		var err error
-		if in, err = newInstance(ctx, m.wasm, m.compiled, m.limit); err != nil {
+		if in, err = newInstance(ctx, b, m.limit); err != nil {
 			return nil, err
 		}
 		if err := m.fill(in); err != nil {
 			return nil, errors.Join(err, in.close(ctx))
 		}
+		e.count(int64(m.template.size))
 	case !ready:
 		m.wipe(in)
 	}
-	in.memory.limit = max(limit, m.template.size)
+	in.memory.limit = max(uint64(limits.Memory), m.template.size)
+	in.memory.reserve = limits.take(ctx)
 	if err := m.restore(in, img); err != nil {
-		return nil, errors.Join(err, in.close(ctx))
+		denied := in.memory.denied
+		e.discard(ctx, m, in)
+		return nil, cmp.Or(denied, err)
 	}
 	return in, nil
 }
@@ -221,7 +302,8 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64)
 // put returns an instance to the pool. It closes a dead or grown one: memory cannot shrink,
 // and the next script would have less of it.
 func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
-	if !in.dead && in.memory.size == m.template.size {
+	in.memory.reserve = nil
+	if !in.dead && in.memory.size == m.template.size && in.backend == m.backend.Load() {
 		taken, tidy := e.pool.put(in)
 		if tidy {
 			e.underway.run(func() { e.pool.tidy(m.wipe) })
@@ -230,5 +312,32 @@ func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
 			return
 		}
 	}
+	e.discard(ctx, m, in)
+}
+
+// discard closes an instance that take returned or the pool held.
+func (e *Engine) discard(ctx context.Context, m *machine, in *instance) {
 	_ = in.close(ctx) // closing memory cannot lose anything
+	e.count(-int64(m.template.size))
+}
+
+// count tells the owner of the engine how much memory instances take.
+func (e *Engine) count(bytes int64) {
+	if e.options.Count != nil {
+		e.options.Count(bytes)
+	}
+}
+
+// take returns the function that takes memory from the reserve; nil without one.
+func (l Limits) take(ctx context.Context) func(n uint64) error {
+	if l.Reserve == nil {
+		return nil
+	}
+	return func(n uint64) error {
+		err := l.Reserve.Take(ctx, int64(n), true)
+		if err != nil && ctx.Err() != nil {
+			return fault.Wrap(fault.CodeOf(ctx.Err()), err, "wait for memory")
+		}
+		return err
+	}
 }

@@ -170,6 +170,11 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	case !r.calls.idle():
 		where = " (waiting for " + r.calls.names() + ")"
 	}
+	if r.watch.spent {
+		f := fault.New(fault.Limit, "the script used up its %d steps%s", r.limits.Steps, where)
+		f.Err = &Stopped{at, nil}
+		return f
+	}
 	if !r.watch.softened.IsZero() && ctx.Err() == nil { // stop saw the deadline pass before the timer of ctx fired
 		select {
 		case <-ctx.Done():
@@ -216,6 +221,9 @@ func (r *run) starved(e *Error) bool {
 }
 
 func (r *run) outOfMemory(cause error) error {
+	if denied := r.in.memory.denied; denied != nil { // not the script's own limit
+		return fault.From(denied)
+	}
 	return fault.Wrap(fault.Limit, &OutOfMemory{cause}, "the script used more than its %d MiB of memory", r.limits.Memory>>20).
 		WithHint("keep less data at a time, or raise the memory limit")
 }
@@ -270,7 +278,7 @@ func (r *run) explain(ctx context.Context, err error) error {
 		return r.stopped(ctx, nil)
 	case errors.Is(err, errNoGuestMemory), r.in.dead && r.in.memory.refused:
 		return r.outOfMemory(errNoGuestMemory)
-	case r.in.dead && (r.in.overflowed() || strings.Contains(err.Error(), "stack overflow")):
+	case r.in.dead && (r.in.overflowed() || isOverflow(err)):
 		return fault.New(fault.Limit, "the script's native stack overflowed").
 			WithHint("nest data and calls less deeply")
 	case r.in.dead:
@@ -279,6 +287,9 @@ func (r *run) explain(ctx context.Context, err error) error {
 		return fault.Wrap(fault.Internal, err, "run the script")
 	}
 }
+
+// isOverflow reports whether a trap is that of wazero's own stack.
+func isOverflow(err error) bool { return strings.Contains(err.Error(), "stack overflow") }
 
 // missing holds advice for names that scripts often expect.
 var missing = map[string]string{

@@ -15,15 +15,27 @@ import (
 
 // TestHostileScripts runs the scripts in testdata/hostile. The first line of each says how it
 // must end: with one of the faults listed there, or "well". Its memory must stay within the
-// limit, and the next script must run.
+// limit, and the next script must run. All of this must hold in the interpreter too.
 func TestHostileScripts(t *testing.T) {
 	t.Parallel()
-	const memory = 16 << 20
+	// One instance each, so that the next script would find leftovers.
+	options := Options{Memory: hostileMemory, PoolSize: 1}
+	t.Run("compiled", func(t *testing.T) { t.Parallel(); testHostile(t, newEngine(t, options)) })
+	t.Run("interpreted", func(t *testing.T) {
+		t.Parallel()
+		e, _ := newInterpretedEngine(t, options)
+		e.compiling.cancel()                                          // there will be no machine code
+		testHostile(t, e, string(fault.Limit), string(fault.Timeout)) // calls nest less deeply and take longer
+	})
+}
+
+const hostileMemory = 16 << 20
+
+func testHostile(t *testing.T, e *Engine, alternatives ...string) {
 	files, err := filepath.Glob("testdata/hostile/*.js")
 	if err != nil || len(files) < 40 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
-	e := newEngine(t, Options{Memory: memory, PoolSize: 1}) // one instance, so that the next script would find leftovers
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".js"), func(t *testing.T) {
 			source, err := os.ReadFile(file)
@@ -36,15 +48,16 @@ func TestHostileScripts(t *testing.T) {
 				t.Fatal("the first line does not say how it ends")
 			}
 			p := hostileProgram(string(source))
-			if !strings.Contains(want, string(fault.Timeout)) {
+			ways := append(strings.Split(want, ","), alternatives...)
+			if !slices.Contains(ways, string(fault.Timeout)) {
 				p.Limits.Time = time.Minute // it must end for another reason
 			}
 			got, err := e.Run(t.Context(), p, hostileHost())
-			if ended := howEnded(err); !slices.Contains(strings.Split(want, ","), ended) {
+			if ended := howEnded(err); !slices.Contains(ways, ended) {
 				t.Errorf("ended %s (%v), want %s", ended, err, want)
 			}
-			if got.Memory > memory {
-				t.Errorf("memory of %d bytes, want at most %d", got.Memory, memory)
+			if got.Memory > hostileMemory {
+				t.Errorf("memory of %d bytes, want at most %d", got.Memory, hostileMemory)
 			}
 			if n := logBytes(got.Logs); n > p.Limits.Logs {
 				t.Errorf("recorded %d bytes of logs, want at most %d", n, p.Limits.Logs)

@@ -138,7 +138,7 @@ func (m *machine) restore(in *instance, img *image) error {
 		img.overlay(in.memory.bytes())
 	}
 	in.handles = m.handles
-	in.memory.refused = false
+	in.memory.refused, in.memory.denied = false, nil
 	in.setStack()
 	return nil
 }

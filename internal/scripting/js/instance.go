@@ -101,6 +101,7 @@ var exports = [functionCount]struct {
 // time. After a trap it is dead: its memory is undefined and it must be closed.
 type instance struct {
 	handles
+	backend   *backend
 	module    api.Module
 	memory    *region
 	functions [functionCount]api.Function
@@ -130,18 +131,18 @@ type handles struct {
 var errNoGuestMemory = errors.New("out of memory")
 
 // newInstance makes an instance with empty memory; boot or restore fills it.
-func newInstance(ctx context.Context, wasm wazero.Runtime, compiled wazero.CompiledModule, limit uint64) (*instance, error) {
+func newInstance(ctx context.Context, b *backend, limit uint64) (*instance, error) {
 	memory, err := newRegion(limit)
 	if err != nil {
 		return nil, err
 	}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	module, err := wasm.InstantiateModule(experimental.WithMemoryAllocator(ctx, memory), compiled, config)
+	module, err := b.wasm.InstantiateModule(experimental.WithMemoryAllocator(ctx, memory), b.compiled, config)
 	if err != nil {
 		memory.Free()
 		return nil, fmt.Errorf("instantiate the engine: %w", err)
 	}
-	return &instance{module: module, memory: memory}, nil
+	return &instance{backend: b, module: module, memory: memory}, nil
 }
 
 // close releases the instance and its memory.

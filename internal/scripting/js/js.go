@@ -65,12 +65,21 @@ type Func struct {
 
 // Limits limit one run. Zero fields have defaults; there is no unlimited.
 type Limits struct {
-	Time     time.Duration // total time, including waiting; 5 s
+	Time     time.Duration // total time, including waiting; 5 s; negative: no limit
 	Memory   int64         // bytes of the script's memory; the engine's, which is also the most
 	Output   int           // bytes of the result as JSON; 1 MiB
 	Logs     int           // bytes of recorded console text; 256 KiB
 	Calls    int           // calls of the host, all kinds together; 1,000
 	Parallel int           // asynchronous calls at the same time, more wait; 64
+	Steps    int64         // branches, counted in ten thousands; 0: no limit
+	Reserve  Reserve       // memory that several scripts share; nil takes it from nowhere
+}
+
+// Reserve is memory that several scripts share.
+type Reserve interface {
+	// Take waits for n more bytes, or returns why there are none. The caller of the run
+	// gives back what it took.
+	Take(ctx context.Context, n int64, wait bool) error
 }
 
 func (l Limits) withDefaults(memory int64) Limits {
@@ -83,13 +92,21 @@ func (l Limits) withDefaults(memory int64) Limits {
 	fill(&l.Logs, 256<<10)
 	fill(&l.Calls, 1000)
 	fill(&l.Parallel, 64)
-	if l.Time <= 0 {
+	if l.Time == 0 {
 		l.Time = 5 * time.Second
 	}
 	if l.Memory <= 0 || l.Memory > memory {
 		l.Memory = memory
 	}
 	return l
+}
+
+// deadline returns a context that ends when the run's time is over.
+func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Time < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, l.Time, errTime)
 }
 
 // Outcome is the outcome of a run, also of one that failed.

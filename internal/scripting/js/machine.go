@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	_ "embed"
-
-	quickjs "github.com/aperturerobotics/go-quickjs-wasi-reactor"
-	"github.com/tetratelabs/wazero"
 )
 
 //go:embed prelude.js
@@ -34,90 +32,42 @@ const (
 	headroom     = 512 << 10 // free heap in the template: most scripts never grow memory
 )
 
-// machine is the compiled engine and the image from which all instances start.
+// machine is the engine and the image from which all instances start.
 type machine struct {
-	wasm        wazero.Runtime
-	cache       wazero.CompilationCache // nil without a directory
-	compiled    wazero.CompiledModule
-	table       rewritten // without its bytes
-	limit       uint64    // most memory any instance may have
+	backend     atomic.Pointer[backend] // runs new instances; the interpreter until there is machine code
+	limit       uint64                  // most memory any instance may have
 	template    *image
 	handles     handles
 	fingerprint [sha256.Size]byte // of everything an image depends on
 }
 
-// newMachine compiles the engine and builds the template. This takes a second, or a
-// tenth of it when the compilation cache is warm.
-func newMachine(ctx context.Context, options Options) (_ *machine, err error) {
+// newMachine builds the template. After an error the backend is closed.
+func newMachine(ctx context.Context, b *backend, table rewritten, options Options) (*machine, error) {
 	m := &machine{limit: uint64(options.Memory)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.close(ctx))
-		}
-	}()
-	config := wazero.NewRuntimeConfig() // region limits memory, and records that it did
-	if options.CacheDir != "" {
-		if m.cache, err = wazero.NewCompilationCacheWithDir(options.CacheDir); err != nil {
-			return nil, fmt.Errorf("open the compilation cache: %w", err)
-		}
-		config = config.WithCompilationCache(m.cache)
-	}
-	m.wasm = wazero.NewRuntimeWithConfig(ctx, config)
-	if err := m.compile(ctx); err != nil {
-		return nil, fmt.Errorf("compile the JavaScript engine: %w", err)
-	}
-	if err := m.build(ctx, options.Modules); err != nil {
-		return nil, fmt.Errorf("start the JavaScript engine: %w", err)
+	m.backend.Store(b)
+	if err := m.build(ctx, table, options.Modules); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the JavaScript engine: %w", err), b.close(ctx))
 	}
 	return m, nil
 }
 
-// close releases everything; no instance may be in use.
-func (m *machine) close(ctx context.Context) error {
-	var errs []error
-	if m.wasm != nil {
-		errs = append(errs, m.wasm.Close(ctx))
-	}
-	if m.cache != nil {
-		errs = append(errs, m.cache.Close(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-func (m *machine) compile(ctx context.Context) error {
-	table, err := rewrite(quickjs.QuickJSWASM)
-	if err != nil {
-		return err
-	}
-	if err := serveWASI(ctx, m.wasm); err != nil {
-		return err
-	}
-	m.compiled, err = m.wasm.CompileModule(ctx, table.bytes)
-	h := sha256.New()
-	h.Write(table.bytes)
-	h.Write([]byte(prelude))
-	h.Sum(m.fingerprint[:0])
-	table.bytes = nil
-	m.table = table
-	return err
-}
-
 // build boots a first instance and stores its memory as the template.
-func (m *machine) build(ctx context.Context, modules []Module) error {
-	in, err := newInstance(ctx, m.wasm, m.compiled, m.limit)
+func (m *machine) build(ctx context.Context, table rewritten, modules []Module) error {
+	in, err := newInstance(ctx, m.backend.Load(), m.limit)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.close(ctx) }() // the template is a copy
 	ctx = in.bind(ctx)
-	if err := in.boot(ctx, m.table, modules); err != nil {
+	if err := in.boot(ctx, table, modules); err != nil {
 		return err
 	}
 	m.handles = in.handles
 	m.template = captureTemplate(in)
 	h := sha256.New()
-	h.Write(m.fingerprint[:])
-	h.Write(in.memory.bytes())
+	for _, part := range [][]byte{table.bytes, []byte(prelude), in.memory.bytes()} {
+		h.Write(part)
+	}
 	h.Sum(m.fingerprint[:0])
 	return nil
 }

@@ -10,10 +10,12 @@ const wasmPage = 64 << 10
 // a limit. QuickJS ignores its own memory limit in this build, so region enforces it: a
 // refused growth becomes an out-of-memory exception inside the script.
 type region struct {
-	buf     []byte // the reservation; released by Free
-	size    uint64 // what the module sees
-	limit   uint64 // growing beyond is refused; at most len(buf)
-	refused bool   // a growth was refused since the last reset
+	buf     []byte               // the reservation; released by Free
+	size    uint64               // what the module sees
+	limit   uint64               // growing beyond is refused; at most len(buf)
+	refused bool                 // a growth was refused since the last reset
+	reserve func(n uint64) error // asked before the region grows; may be nil
+	denied  error                // of reserve, since the last reset
 }
 
 // newRegion reserves limit bytes, of which nothing is used yet.
@@ -33,6 +35,12 @@ func (r *region) Reallocate(size uint64) []byte {
 	if size > r.limit || size > uint64(len(r.buf)) {
 		r.refused = true
 		return nil
+	}
+	if r.reserve != nil && size > r.size {
+		if err := r.reserve(size - r.size); err != nil {
+			r.refused, r.denied = true, err
+			return nil
+		}
 	}
 	r.size = size
 	return r.buf[:size:size]

@@ -7,6 +7,7 @@
   const { bind, call: invoke } = Function.prototype;
   const uncurry = bind.bind(invoke); // uncurry(method)(receiver, ...args)
   const { ownKeys, getPrototypeOf, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+  const reflect = { __proto__: null, get: Reflect.get, has: Reflect.has, set: Reflect.set, ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty };
   const { create, freeze } = Object;
   const { isArray } = Array;
   const { isFinite, isSafeInteger } = Number;
@@ -19,6 +20,7 @@
   const toBase64 = uncurry(Uint8Array.prototype.toBase64);
   const join = uncurry(Array.prototype.join);
   const push = uncurry(Array.prototype.push);
+  const includes = uncurry(Array.prototype.includes);
   const split = uncurry(String.prototype.split);
   const slice = uncurry(String.prototype.slice);
   const charAt = uncurry(String.prototype.charCodeAt);
@@ -79,7 +81,31 @@
     typeof value === 'object' && value !== null && typeof getOwnPropertyDescriptor(value, '$bytes')?.value === 'string'
       ? fromBase64(value.$bytes) : value;
 
+  // An answer that was made up in a rehearsal reports the first use of its content. 'then'
+  // is not a use: awaiting the answer reads it.
+  const lazyKey = '$luanette.lazy';
+
+  function lazily(number, target) {
+    let looked = false;
+    const look = () => {
+      if (looked) return;
+      looked = true;
+      hostSync('__looked', encode([number]));
+    };
+    const handler = { __proto__: null };
+    const traps = ['get', 'has', 'set', 'ownKeys', 'getOwnPropertyDescriptor', 'defineProperty', 'deleteProperty'];
+    for (let i = 0; i < traps.length; i++) {
+      const use = reflect[traps[i]];
+      handler[traps[i]] = (object, ...args) => {
+        if (args[0] !== 'then') look();
+        return use(object, ...args);
+      };
+    }
+    return new Proxy(target, handler);
+  }
+
   function opened(value) {
+    if (typeof value === 'object' && value !== null && typeof value[lazyKey] === 'number') return lazily(value[lazyKey], value.value);
     if (!isArray(value)) return bytesOf(value);
     for (let i = 0; i < value.length; i++) value[i] = bytesOf(value[i]);
     return value;
@@ -160,6 +186,16 @@
   // first access. 'then' stays undefined, or awaiting a namespace would call it.
   const plainKeys = freeze({ __proto__: null, then: 1, toJSON: 1, prototype: 1, constructor: 1 });
 
+  // Lists the namespaces below mcp, or the tools of one; undefined for a tool.
+  function listed(path) {
+    const names = split(path, '.');
+    if (names[0] !== 'mcp' || names.length > 2) return undefined;
+    const found = callSync(names.length === 1 ? 'mcp.namespaces' : 'mcp.tools', names.length === 1 ? [] : [names[1]]);
+    const keys = [];
+    for (let i = 0; i < found.length; i++) push(keys, names.length === 1 ? found[i] : found[i].name);
+    return keys;
+  }
+
   function makeNamespace(path, fixed) {
     const refuse = () => { throw new TypeError(path + ' cannot be changed'); };
     return new Proxy(() => {}, {
@@ -168,10 +204,13 @@
         if (typeof key === 'symbol') return key === Symbol.toStringTag ? path : undefined;
         if (fixed !== undefined && fixed[key] !== undefined) return fixed[key];
         if (key === 'toString' || key === 'valueOf') return () => '[' + path + ']';
+        if (key === 'toJSON' && listed(path) !== undefined) return () => listed(path);
         return plainKeys[key] === 1 ? undefined : makeNamespace(path + '.' + key);
       },
       apply: (_, __, args) => callAsync(path, args),
-      ownKeys: () => [],
+      ownKeys: () => listed(path) ?? [],
+      getOwnPropertyDescriptor: (_, key) => (typeof key === 'string' && includes(listed(path) ?? [], key)
+        ? { value: makeNamespace(path + '.' + key), enumerable: true, configurable: true, writable: true } : undefined),
       set: refuse, defineProperty: refuse, deleteProperty: refuse, setPrototypeOf: refuse, preventExtensions: refuse,
     });
   }

@@ -2,6 +2,7 @@ package js
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -84,24 +85,31 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 }
 
-// TestTemplateIsDeterministic checks that two engines build the same template, which
-// snapshots rely on.
+// TestTemplateIsDeterministic checks that two engines build the same template, compiled or
+// interpreted, which snapshots rely on.
 func TestTemplateIsDeterministic(t *testing.T) {
 	t.Parallel()
-	a, err := newMachine(t.Context(), Options{Memory: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.close(t.Context())
-	b, err := newMachine(t.Context(), Options{CacheDir: cache, Memory: 64 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close(t.Context())
+	slow, table, err := newInterpreted(t.Context())
+	a := testMachine(t, slow, table, err, 16<<20)
+	fast, table, err := newCompiled(t.Context(), cache)
+	b := testMachine(t, fast, table, err, 64<<20)
 	if a.fingerprint != b.fingerprint {
 		t.Error("the fingerprints differ")
 	}
 	if a.handles != b.handles || !bytes.Equal(a.template.full, b.template.full) {
 		t.Error("the templates differ")
 	}
+}
+
+func testMachine(t *testing.T, b *backend, table rewritten, err error, memory int64) *machine {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.close(context.Background()) })
+	m, err := newMachine(t.Context(), b, table, Options{Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

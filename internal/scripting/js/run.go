@@ -275,6 +275,7 @@ var errTooDeep = fault.New(fault.Script, "convert a value to JSON: it nests more
 
 // serve calls one of the host functions that the prelude uses.
 func (r *run) serve(ctx context.Context, magic uint32, args []value) value {
+	r.watch.effects = true
 	switch magic {
 	case magicCall:
 		err := r.calls.start(ctx, args[0].integer(), r.argument(ctx, args[1]), json.RawMessage(r.argument(ctx, args[2])))

@@ -85,6 +85,7 @@ func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{})
 func hostClock(ctx context.Context, m api.Module, stack []uint64) {
 	now := uint64(birth)
 	if r := instanceOf(ctx).run; r != nil {
+		r.watch.effects = true
 		now = uint64(r.host.Now(ctx).UnixNano())
 	}
 	m.Memory().WriteUint64Le(uint32(stack[2]), now)
@@ -96,7 +97,7 @@ func hostClock(ctx context.Context, m api.Module, stack []uint64) {
 func hostPoll(ctx context.Context, _ api.Module, stack []uint64) {
 	native := uint32(stack[0]) == 1
 	stack[0] = 0
-	if r := instanceOf(ctx).run; r != nil && r.watch.stop(ctx, native) {
+	if r := instanceOf(ctx).run; r != nil && r.watch.poll(ctx, native) {
 		stack[0] = 1
 	}
 }

@@ -3,6 +3,7 @@ package js
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -15,23 +16,48 @@ var errTime = errors.New("the script ran too long")
 
 // watch decides when a run must stop. Only the script's goroutine calls it.
 type watch struct {
-	deadline time.Time
+	deadline time.Time     // zero: there is none
 	allowed  time.Duration // from the start to the deadline
 	softened time.Time     // when the script was first ordered to stop; zero before
+
+	steps int64 // what is left of Limits.Steps
+	spent bool  // the steps are used up
+
+	outdated func() bool // reports whether there is machine code for a script that is interpreted
+	effects  bool        // the host knows of the run: it asked for something or wrote a line
+	again    bool        // the run ends here and starts again in machine code
 }
 
-// newWatch watches over a run whose ctx has a deadline.
-func newWatch(ctx context.Context) watch {
+// newWatch watches over a run, with the deadline of ctx. steps is 0 without a limit.
+func newWatch(ctx context.Context, steps int64, outdated func() bool) watch {
 	deadline, _ := ctx.Deadline()
-	return watch{deadline: deadline, allowed: max(0, time.Until(deadline))}
+	if steps == 0 {
+		steps = math.MaxInt64
+	}
+	return watch{deadline: deadline, allowed: max(0, time.Until(deadline)), steps: steps, outdated: outdated}
+}
+
+// pollSteps is how many branches of a script pass between two polls.
+const pollSteps = 10_000
+
+// poll is stop, called by the guest; it counts the steps.
+func (w *watch) poll(ctx context.Context, native bool) bool {
+	if w.steps -= pollSteps; w.steps < 0 && !w.stopped() {
+		w.spent, w.softened = true, time.Now()
+	}
+	return w.stop(ctx, native)
 }
 
 // stop reports whether the guest must stop now. Scripts stop at once with an exception that
 // they cannot catch; native code traps after the grace period. stop reads the clock too,
-// because a busy guest can delay the timers of the process.
+// because a busy guest can delay the timers of the process. A run without effects stops
+// to start again when it can run faster.
 func (w *watch) stop(ctx context.Context, native bool) bool {
+	if w.again = w.again || !w.effects && w.outdated(); w.again {
+		return true
+	}
 	if w.softened.IsZero() {
-		if ctx.Err() == nil && time.Now().Before(w.deadline) {
+		if ctx.Err() == nil && (w.deadline.IsZero() || time.Now().Before(w.deadline)) {
 			return false
 		}
 		w.softened = time.Now()

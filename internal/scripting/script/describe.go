@@ -2,11 +2,10 @@ package script
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -30,8 +29,22 @@ type Description struct {
 // NoDescription is the text for a script without a describe().
 const NoDescription = "Script does not define a describe() function"
 
-// describeLimits are the limits of describe().
-var describeLimits = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 10, Calls: 1000}
+// describeLimits are the limits of describe() and the top level. Steps, not time, bound
+// the work, so that the outcome does not depend on how busy the machine is.
+var describeLimits = Limits{Steps: 50_000_000, Output: 64 << 10, Calls: 1000}
+
+// descriptionKey is everything that a description depends on.
+type descriptionKey struct {
+	language string
+	content  [sha256.Size]byte
+}
+
+func descriptionOf(q Request) descriptionKey {
+	return descriptionKey{q.language(), sha256.Sum256([]byte(q.Source))}
+}
+
+// descriptionWeight is what a description takes in the cache; few are larger.
+const descriptionWeight = 8 << 10
 
 // Describe runs a script with no effects allowed and calls its describe(). The error is
 // an *Error. Only the source of the request is used, with its name, hash and language.
@@ -39,16 +52,36 @@ func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) 
 	of = r.inLanguage(ctx, of)
 	q := Request{
 		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
-		Handler: host.DenyEffects("the script is being described"),
-		Limits:  describeLimits,
-		entry:   &entry{name: "describe", optional: true},
+		Limits: describeLimits, entry: &entry{name: "describe", optional: true},
 	}
-	if !strings.Contains(q.Source, "describe") { // it cannot define describe
-		return Description{AnyParams: true}, r.compiles(ctx, q)
+	key := descriptionOf(q)
+	if known, ok := r.descriptions.find(key, descriptionWeight); ok {
+		return known, nil
+	}
+	inspection := host.NewInspection("the script is being described")
+	q.Handler = inspection
+	d, err := r.describe(ctx, q)
+	if err == nil && !inspection.Varied() {
+		r.descriptions.keep(key, d, descriptionWeight)
+	}
+	return d, err
+}
+
+// describe is Describe without the cache.
+func (r *Runner) describe(ctx context.Context, q Request) (Description, error) {
+	engine, err := r.engineFor(q)
+	if err == nil {
+		err = engine.compile(ctx, q)
+	}
+	if err != nil {
+		return Description{}, r.explain(ctx, q, err)
+	}
+	if !engine.mayDefine(q, q.entry.name) {
+		return Description{AnyParams: true}, nil
 	}
 	outcome, err := r.Run(ctx, q)
 	if err != nil {
-		return Description{}, err
+		return Description{}, describeError(err)
 	}
 	if q.entry.absent {
 		return Description{AnyParams: true}, nil
@@ -62,16 +95,14 @@ func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) 
 	return d, nil
 }
 
-// compiles checks the syntax of the source.
-func (r *Runner) compiles(ctx context.Context, q Request) error {
-	engine, err := r.engineFor(q)
-	if err == nil {
-		err = engine.compile(ctx, q)
+// describeError adds to a failure that it happened before main.
+func describeError(err error) error {
+	var failed *Error
+	if errors.As(err, &failed) {
+		failed.Troubleshooting = append(failed.Troubleshooting,
+			"The top level and describe() run before main(params), to check its params: keep effects and long work in main")
 	}
-	if err != nil {
-		return r.explain(ctx, q, err)
-	}
-	return nil
+	return err
 }
 
 // readDescription reads what describe() returned.

@@ -292,13 +292,13 @@ func (d *Description) asTyped(params json.RawMessage, typed map[string]string) j
 }
 
 // Prepare validates the params of a run of main against the script's description and
-// fills in defaults and the script's name. A script whose describe() fails is run as it
-// is: the run reports the error better.
+// fills in defaults and the script's name. A script whose describe() fails does not run,
+// because its params could not be checked.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	q = r.inLanguage(ctx, q)
 	d, err := r.Describe(ctx, q)
 	if err != nil {
-		return q, ctx.Err()
+		return q, err
 	}
 	params, err := d.Check(d.asTyped(q.Params, q.TypedParams))
 	if err != nil {

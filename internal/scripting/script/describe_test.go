@@ -156,8 +156,66 @@ func TestMissingParamsSayWhatTheyAre(t *testing.T) {
 	if err != nil || string(q.Params) != `{"x":"a"}` {
 		t.Errorf("Prepare = %s, %v", q.Params, err)
 	}
-	q, err = r.Prepare(t.Context(), Request{Source: "function describe() error('x') end", Main: true, Params: json.RawMessage(`{"x":1}`)})
-	if err != nil || string(q.Params) != `{"x":1}` {
-		t.Errorf("Prepare of a script that cannot describe itself = %s, %v", q.Params, err)
+	_, err = r.Prepare(t.Context(), Request{Source: "function describe() error('x') end", Main: true, Params: json.RawMessage(`{"x":1}`)})
+	if err == nil || !strings.Contains(err.Error(), "script:1: x") {
+		t.Errorf("Prepare of a script that cannot describe itself: %v", err)
+	}
+}
+
+// usual is what scripts do at their top level.
+const usual = `
+local h, play = mcp.hootenanny, mcp.hootenanny.play
+local ours = mcp.script_store
+local started, at, home = os.time(), clock.now(), os.getenv("HOME")
+local out = temp.path("out.mid")
+local trace = otel.trace_id() .. otel.traceparent()
+otel.event("loaded") otel.set_attribute("a", 1) otel.record_metric("m", 1) log.info("x") print("loaded") progress(0.5)
+math.randomseed(started)
+`
+
+func TestUsualTopLevelIsDescribed(t *testing.T) {
+	t.Parallel()
+	events := 0
+	r := newRunner(t, func(o *Options) { o.Getenv = func(string) (string, bool) { events++; return "", false } })
+	source := usual + "function describe() return {params={n={type='number', default=7}}} end function main(p) return p.n end"
+	q, err := r.Prepare(t.Context(), Request{Source: source, Main: true})
+	if err != nil || string(q.Params) != `{"n":7}` {
+		t.Errorf("Prepare = %s, %v", q.Params, err)
+	}
+	if _, err := r.Prepare(t.Context(), Request{Source: source, Main: true, Params: json.RawMessage(`{"n":"x"}`)}); err == nil {
+		t.Error("params of a script with a usual top level are not checked")
+	}
+	if events != 2 {
+		t.Errorf("a description that depends on a variable was made %d times, not 2", events)
+	}
+}
+
+func TestDescribeIsLimitedByStepsNotTime(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, nil)
+	for _, source := range []string{"function describe() while true do end end", "while true do end function describe() end"} {
+		_, err := r.Prepare(t.Context(), Request{Source: source, Main: true})
+		var failed *Error
+		if !errors.As(err, &failed) || failed.Kind != LimitError || !strings.Contains(failed.Message, "steps") {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	if d, err := r.Describe(t.Context(), Request{Source: "for i = 1, 1e6 do local s = i .. '' end function describe() return {name='slow'} end"}); err != nil || d.Name != "slow" {
+		t.Errorf("Describe = %+v, %v", d, err)
+	}
+}
+
+func TestDescriptionsAreKept(t *testing.T) {
+	t.Parallel()
+	var d recent[descriptionKey, Description]
+	for i := range generation/descriptionWeight + 1 {
+		q := Request{Source: strings.Repeat(" ", i)}
+		d.keep(descriptionOf(q), Description{Name: "kept"}, descriptionWeight)
+	}
+	if one, ok := d.find(descriptionOf(Request{}), descriptionWeight); !ok || one.Name != "kept" {
+		t.Error("an older description is lost")
+	}
+	if _, ok := d.find(descriptionOf(Request{Language: JavaScript}), descriptionWeight); ok {
+		t.Error("the language does not count")
 	}
 }

@@ -30,6 +30,8 @@ type engine interface {
 	run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error)
 	// compile checks the syntax of the source without running any of it.
 	compile(ctx context.Context, q Request) error
+	// mayDefine reports whether a source that compiles may define a global of that name.
+	mayDefine(q Request, name string) bool
 	// explain fills e from an error of run or compile: kind, message, stack, and hints
 	// specific to the language.
 	explain(ctx context.Context, r *Runner, q Request, err error, e *Error)

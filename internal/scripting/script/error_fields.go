@@ -86,7 +86,8 @@ func (r *Runner) toolsIn(ctx context.Context, q Request) []tool.Ref {
 	if q.language() != JavaScript || r.options.JavaScript == nil {
 		return refs
 	}
-	for _, path := range r.options.JavaScript.plainNames(ctx, r.options.Tools, wordsOf(q.Source)) {
+	words, fields := wordsOf(q.Source)
+	for _, path := range r.options.JavaScript.plainNames(ctx, r.options.Tools, words, fields) {
 		space, name, ok := strings.Cut(path, ".")
 		if !ok {
 			space, name = "", path

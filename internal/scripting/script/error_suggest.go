@@ -54,7 +54,7 @@ func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
 		return
 	}
 	available := r.toolNames(ctx).first(e.SourceLine)
-	e.didYouMean(name, slices.Collect(available.names()))
+	e.meant(name, slices.Collect(available.names()), available.writtenAs)
 	if list := available.list(20); list != "" {
 		e.Troubleshooting = append(e.Troubleshooting, "Tool name typo? Available tools: "+list)
 	}
@@ -92,8 +92,16 @@ func (e *Error) suggestHidden(ctx context.Context, r *Runner) bool {
 }
 
 func (e *Error) didYouMean(name string, known []string) {
+	e.meant(name, known, func(name string) string { return name })
+}
+
+// meant suggests known names that are similar, as written.
+func (e *Error) meant(name string, known []string, written func(string) string) {
 	known = slices.Compact(slices.Sorted(slices.Values(known)))
 	if near := suggest.Names(name, known, 3); len(near) > 0 {
+		for i := range near {
+			near[i] = written(near[i])
+		}
 		e.Suggestions = append(e.Suggestions, "Did you mean '"+strings.Join(near, "', '")+"'?")
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/module/mcp"
 )
 
 // toolNames are the tools a script can call, for advice.
@@ -73,6 +76,24 @@ func (t toolNames) spaces() []string {
 	return spaces
 }
 
+// writtenAs returns a tool's name, or how to write it if it is not an identifier.
+func (t toolNames) writtenAs(name string) string {
+	i := slices.IndexFunc(t, func(one reachable) bool { return one.name == name })
+	if i < 0 || mcp.Identifier(name) == name {
+		return name
+	}
+	return t[i].written()
+}
+
+// written returns the tool as it can be pasted into a script, in short if its name is an
+// identifier.
+func (r reachable) written() string {
+	if mcp.Identifier(r.space) == r.space && mcp.Identifier(r.name) == r.name {
+		return r.space + "." + r.name
+	}
+	return mcp.Path(tool.Ref{Space: r.space, Name: r.name})
+}
+
 // list returns the first few names.
 func (t toolNames) list(limit int) string {
 	var names []string
@@ -81,7 +102,7 @@ func (t toolNames) list(limit int) string {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, one.space+"."+one.name)
+		names = append(names, one.written())
 	}
 	return strings.Join(names, ", ")
 }

@@ -51,9 +51,11 @@ type jsHost struct {
 	env    *host.Env
 	stop   context.CancelCauseFunc // ends the run
 
-	mu     sync.Mutex
-	raised map[string]error // recent errors of functions, by message
-	now    time.Time        // last time returned to Date; used by the script's goroutine only
+	mu      sync.Mutex
+	raised  map[string]error  // recent errors of functions, by message
+	spelled map[string]string // tools by the names that the source uses for them; not changed while the script runs
+	lazy    []*host.Lazy      // answers of a rehearsal that the script has not looked into
+	now     time.Time         // last time returned to Date; used by the script's goroutine only
 }
 
 // find returns the host function of a name, and its arguments.
@@ -71,6 +73,9 @@ func (h *jsHost) find(name string, args json.RawMessage) (boundFunc, []host.Valu
 	path, isTool := strings.CutPrefix(name, "mcp.")
 	if !isTool {
 		return boundFunc{}, nil, fault.New(fault.ToolNotFound, "no function %s", name)
+	}
+	if exact := h.spelled[path]; exact != "" && strings.Contains(path, ".") { // get_sum may be the tool get-sum
+		path = exact
 	}
 	space, tool, inSpace := strings.Cut(path, ".")
 	if !inSpace {
@@ -100,12 +105,48 @@ func (h *jsHost) Start(name string, args json.RawMessage) func(context.Context) 
 		if err != nil {
 			return nil, h.raise(err, name)
 		}
+		return h.toJS(values)
+	}
+}
+
+// jsLazyKey marks an answer of a rehearsal in the JSON for the prelude.
+const jsLazyKey = "$luanette.lazy"
+
+// toJS encodes the result of a function. A made-up answer gets a number, with which the
+// prelude reports that the script looked into it.
+func (h *jsHost) toJS(values []host.Value) (json.RawMessage, error) {
+	if len(values) != 1 {
 		return toJS(values)
+	}
+	answer, ok := values[0].(*host.Lazy)
+	if !ok {
+		return toJS(values)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lazy = append(h.lazy, answer)
+	return encode(map[string]any{jsLazyKey: len(h.lazy) - 1, "value": answer.JSON}), nil
+}
+
+// looked records that the script looked into a made-up answer.
+func (h *jsHost) looked(args json.RawMessage) {
+	var number []int
+	if json.Unmarshal(args, &number) != nil || len(number) != 1 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := number[0]; i >= 0 && i < len(h.lazy) {
+		h.lazy[i].Look()
 	}
 }
 
 // CallSync makes a synchronous call.
 func (h *jsHost) CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+	if name == "__looked" {
+		h.looked(args)
+		return nil, nil
+	}
 	found, values, err := h.find(name, args)
 	if err == nil {
 		values, err = h.env.Call(ctx, found.module, found.f, values)
@@ -113,7 +154,7 @@ func (h *jsHost) CallSync(ctx context.Context, name string, args json.RawMessage
 	if err != nil {
 		return nil, h.raise(err, name)
 	}
-	return toJS(values)
+	return h.toJS(values)
 }
 
 // Next returns which of several calls the script gets the result of next. The order

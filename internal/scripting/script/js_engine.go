@@ -3,22 +3,27 @@ package script
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
+	"github.com/luanette/luanette/internal/scripting/memory"
 )
 
 // JavaScriptOptions are the options of a JavaScriptEngine.
 type JavaScriptOptions struct {
-	CacheDir string // caches the compiled engine between processes; "" compiles it in each
-	Memory   int64  // upper bound of a script's memory in bytes, whatever its limits; 0 means 128 MiB
+	CacheDir string       // caches the compiled engine between processes; "" compiles it in each
+	Memory   int64        // upper bound of a script's memory in bytes, whatever its limits; 0 means 128 MiB
+	Log      *slog.Logger // nil discards
+	Pool     *memory.Pool // counts the instances that the engine holds; may be nil
 }
 
 // JavaScriptEngine runs scripts in JavaScript and TypeScript. It binds the modules once,
 // into the memory image that every script starts from. Runners may share one. Nothing is
-// compiled before the first script.
+// compiled before the first script or Precompile.
 type JavaScriptEngine struct {
 	engine *js.Engine
 	bound  map[string]boundFunc // by target
@@ -32,7 +37,11 @@ func NewJavaScript(o JavaScriptOptions) (*JavaScriptEngine, error) {
 	}
 	e := &JavaScriptEngine{bound: map[string]boundFunc{}}
 	modules := modules()
-	options := js.Options{CacheDir: o.CacheDir, Memory: o.Memory}
+	options := js.Options{CacheDir: o.CacheDir, Memory: o.Memory, Log: o.Log}
+	if o.Pool != nil {
+		share, _ := o.Pool.Open(context.Background(), "", 0)
+		options.Count = share.Count
+	}
 	for i := range modules {
 		if !modules[i].LuaOnly {
 			options.Modules = append(options.Modules, e.bind(&modules[i]))
@@ -43,8 +52,11 @@ func NewJavaScript(o JavaScriptOptions) (*JavaScriptEngine, error) {
 	return e, err
 }
 
-// warm compiles the engine if needed.
-func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.Warm(ctx) }
+// Precompile stores the compiled engine in the cache, in the background, if it is not there.
+func (e *JavaScriptEngine) Precompile() { e.engine.Precompile() }
+
+// warm waits until scripts can run.
+func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.Ready(ctx) }
 
 // Close waits for running scripts, then frees everything.
 func (e *JavaScriptEngine) Close(ctx context.Context) error { return e.engine.Close(ctx) }
@@ -72,6 +84,9 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, en
 		}
 		entry.absent = true
 	}
+	if limits.share != nil {
+		limits.share.Count(int64(len(outcome.Result)))
+	}
 	if outcome.Result == nil {
 		return json.RawMessage("null"), nil
 	}
@@ -90,7 +105,7 @@ func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits
 		OnLine:  func(line js.Line) { h.say(ctx, line) },
 		Limits: js.Limits{
 			Time: limits.Time, Memory: limits.Memory, Output: int(limits.Memory), Logs: limits.Output,
-			Calls: jsCalls, Parallel: int(limits.Calls),
+			Calls: jsCalls, Parallel: int(limits.Calls), Steps: limits.Steps, Reserve: limits.reserve(),
 		},
 	}
 	if entry := q.entryPoint(); entry != nil {
@@ -108,6 +123,11 @@ func (e *JavaScriptEngine) compile(ctx context.Context, q Request) error {
 		return &jsFailure{err, nil}
 	}
 	return nil
+}
+
+// mayDefine looks for the name in the text.
+func (e *JavaScriptEngine) mayDefine(q Request, name string) bool {
+	return strings.Contains(q.Source, name)
 }
 
 // jsTurn is a run in the realm of a session.

@@ -92,6 +92,8 @@ func (e *Error) explainStop(stopped *js.Stopped, err error) {
 	switch {
 	case errors.As(stopped.Cause, &timeout):
 		e.Kind, e.Message = Timeout, timeout.Error()
+	case fault.CodeOf(err) == fault.Limit:
+		e.Kind, e.Message = LimitError, strings.TrimSuffix(firstLine(err), ": "+stopped.Error())
 	case fault.CodeOf(err) == fault.Timeout:
 		e.Kind, e.Message = Timeout, strings.TrimSuffix(firstLine(err), ": "+stopped.Error())
 	case errors.As(stopped.Cause, &inner): // an effect ended the run

@@ -14,12 +14,12 @@ import (
 // names. The tools depend on the outside, so the query passes the Handler; if it is
 // refused, only mcp.<namespace>.<tool> works.
 func (h *jsHost) globals(ctx context.Context, source string) func(string) (js.Func, bool) {
-	words := wordsOf(source)
-	if len(words) == 0 {
+	words, fields := wordsOf(source)
+	if len(words)+len(fields) == 0 {
 		return nil
 	}
 	look := &host.Func{Name: "globals", Kind: host.Nondeterministic, Effect: func(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
-		table, err := host.Table(h.engine.plainNames(ctx, w.Tools, words))
+		table, err := host.Table(h.engine.plainNames(ctx, w.Tools, words, fields))
 		return []host.Value{table}, err
 	}}
 	values, err := h.env.Call(ctx, "mcp", look, nil)
@@ -31,6 +31,7 @@ func (h *jsHost) globals(ctx context.Context, source string) func(string) (js.Fu
 	if json.Unmarshal(raw, &found) != nil || len(found) == 0 {
 		return nil
 	}
+	h.spelled = found
 	return func(word string) (js.Func, bool) {
 		path, ok := found[word]
 		return js.Func{Name: word, Target: "mcp." + path}, ok
@@ -42,10 +43,12 @@ func (h *jsHost) globals(ctx context.Context, source string) func(string) (js.Fu
 type plainIndex struct {
 	of    []tool.Info // the listing it was made from
 	paths map[string]string
+	// spelled are the tools whose names are not identifiers, by those identifiers.
+	spelled map[string][]tool.Ref
 }
 
 // plainNames finds tools by words. The index is reused until the listing changes.
-func (e *JavaScriptEngine) plainNames(ctx context.Context, source tool.Source, words []string) map[string]string {
+func (e *JavaScriptEngine) plainNames(ctx context.Context, source tool.Source, words, fields []string) map[string]string {
 	found := map[string]string{}
 	if source == nil {
 		return found
@@ -64,11 +67,30 @@ func (e *JavaScriptEngine) plainNames(ctx context.Context, source tool.Source, w
 			found[word] = path
 		}
 	}
+	index.addSpelled(found, fields)
 	return found
 }
 
+// addSpelled adds the tools whose names are written as one of the fields.
+func (x *plainIndex) addSpelled(found map[string]string, fields []string) {
+	for _, word := range fields {
+		for _, ref := range x.spelled[word] {
+			key := ref.Space + "." + word
+			if _, again := found[key]; again {
+				found[key] = "" // several tools are written so
+			} else {
+				found[key] = ref.String()
+			}
+		}
+	}
+}
+
 func newPlainIndex(infos []tool.Info) *plainIndex {
-	index := &plainIndex{of: infos, paths: make(map[string]string, len(infos))}
+	index := &plainIndex{of: infos, paths: make(map[string]string, len(infos)), spelled: map[string][]tool.Ref{}}
+	exact := make(map[tool.Ref]bool, len(infos))
+	for i := range infos {
+		exact[infos[i].Ref] = true
+	}
 	for i := range infos {
 		name, path := identifier(infos[i].Name), infos[i].Name
 		if infos[i].Space != "" {
@@ -78,6 +100,9 @@ func newPlainIndex(infos []tool.Info) *plainIndex {
 			path = ""
 		}
 		index.paths[name] = path
+		if name != infos[i].Name && infos[i].Space != "" && !exact[tool.Ref{Space: infos[i].Space, Name: name}] {
+			index.spelled[name] = append(index.spelled[name], infos[i].Ref)
+		}
 	}
 	return index
 }
@@ -96,10 +121,9 @@ func isWordRune(r rune) bool {
 	return r == '_' || r == '$' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
-// wordsOf returns the words of a source that may be names of globals, without
-// duplicates, keywords and names after a dot.
-func wordsOf(source string) []string {
-	var words []string
+// wordsOf returns the words of a source that may be names of globals, without duplicates
+// and keywords, and the names after a dot that may stand for names with other characters.
+func wordsOf(source string) (words, fields []string) {
 	seen := map[string]bool{}
 	for i := 0; i < len(source); i++ {
 		if !isWordRune(rune(source[i])) {
@@ -110,13 +134,19 @@ func wordsOf(source string) []string {
 			end++
 		}
 		word := source[i:end]
-		if !seen[word] && !jsKeywords[word] && !isDigit(word[0]) && !afterDot(source[:i]) {
+		field := afterDot(source[:i])
+		switch {
+		case isDigit(word[0]):
+		case field && strings.Contains(word, "_") && !seen["."+word]:
+			seen["."+word] = true
+			fields = append(fields, word)
+		case !field && !seen[word] && !jsKeywords[word]:
 			seen[word] = true
 			words = append(words, word)
 		}
 		i = end
 	}
-	return words
+	return words, fields
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -85,9 +85,14 @@ func TestJavaScriptMainAndDescribe(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "fs.read is not allowed while the script is being described") {
 		t.Errorf("an effect while described: %v", err)
 	}
-	_, err = r.Describe(t.Context(), in(`const now = Date.now(); function describe() { return {} }`))
-	if err == nil || !strings.Contains(err.Error(), "clock.now is not allowed while the script is being described") {
-		t.Errorf("the time while described: %v", err)
+	d, err = r.Describe(t.Context(), in(`const now = Date.now(), h = mcp.hootenanny, play = h.play; console.log(os.getenv("HOME"), temp.path("x"));
+		function describe() { return { name: "usual" } }`))
+	if err != nil || d.Name != "usual" {
+		t.Errorf("a usual top level: %+v, %v", d, err)
+	}
+	_, err = r.Describe(t.Context(), in(`function describe() { for (;;); }`))
+	if failed := (*Error)(nil); !errors.As(err, &failed) || failed.Kind != LimitError || !strings.Contains(failed.Message, "used up its 50000000 steps") {
+		t.Errorf("an endless describe: %v", err)
 	}
 }
 
@@ -356,13 +361,13 @@ func TestPlainNamesAreIndexedOnce(t *testing.T) {
 	e := &JavaScriptEngine{}
 	many := crowd(10_000)
 	for range 3 {
-		found := e.plainNames(t.Context(), many, []string{"tool_77", "nobody", "twin"})
+		found := e.plainNames(t.Context(), many, []string{"tool_77", "nobody", "twin"}, nil)
 		if len(found) != 1 || found["tool_77"] != "s7.tool-77" {
 			t.Fatalf("found %v", found)
 		}
 	}
 	index := e.plain.Load()
-	e.plainNames(t.Context(), many, []string{"tool_1"})
+	e.plainNames(t.Context(), many, []string{"tool_1"}, nil)
 	if e.plain.Load() != index {
 		t.Error("the index was made again")
 	}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -68,17 +69,9 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 	if env == nil {
 		return c.Errorf("%s: the state has no environment", f.Name)
 	}
-	values := make([]host.Value, len(lead)+c.NArgs())
-	for i := range values {
-		var err error
-		if i < len(lead) {
-			values[i], err = fromLua(lead[i])
-		} else {
-			values[i], err = fromLua(c.Arg(i - len(lead) + 1))
-		}
-		if err != nil {
-			return c.ArgError(i-len(lead)+1, err.Error())
-		}
+	values, err := hostArgs(c, lead)
+	if err != nil {
+		return err
 	}
 	if env.WantsLines() {
 		env.SetLine(c.Line(ofScript))
@@ -91,6 +84,26 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 	}
 	results, err := env.Call(c.Context(), module, f, values)
 	return answer(c, results, err)
+}
+
+// hostArgs converts the values of lead and the arguments of a call.
+func hostArgs(c *lua.Call, lead []lua.Value) ([]host.Value, error) {
+	values := make([]host.Value, len(lead)+c.NArgs())
+	for i := range values {
+		var err error
+		if i < len(lead) {
+			values[i], err = fromLua(c.State(), lead[i])
+		} else {
+			values[i], err = fromLua(c.State(), c.Arg(i-len(lead)+1))
+		}
+		if stopped := (*lua.BudgetError)(nil); errors.As(err, &stopped) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, c.ArgError(i-len(lead)+1, err.Error())
+		}
+	}
+	return values, nil
 }
 
 // ofScript reports whether a chunk is part of a script, not of our preludes.
@@ -152,7 +165,7 @@ func raise(c *lua.Call, err error) error {
 }
 
 // fromLua converts a Lua value: scalars as they are, tables as JSON.
-func fromLua(v lua.Value) (host.Value, error) {
+func fromLua(s *lua.State, v lua.Value) (host.Value, error) {
 	switch v.Kind() {
 	case lua.KindNil:
 		return nil, nil
@@ -169,7 +182,10 @@ func fromLua(v lua.Value) (host.Value, error) {
 		s, _ := v.AsString()
 		return s, nil
 	}
-	raw, err := lua.ToJSON(v)
+	if err := fillLazy(s, v); err != nil {
+		return nil, err
+	}
+	raw, err := s.ToJSON(v)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +207,8 @@ func toLua(s *lua.State, v host.Value) (lua.Value, error) {
 		return lua.String(v), nil
 	case json.RawMessage:
 		return lua.FromJSON(s, v)
+	case *host.Lazy:
+		return lazyTable(s, v)
 	default:
 		return lua.Nil, fmt.Errorf("a %T cannot be passed to a script", v)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -62,7 +63,7 @@ func (e *luaEngine) bare(_ context.Context, limits Limits, env *host.Env, seed u
 	if err := state.Open(e.libraries...); err != nil {
 		return nil, err
 	}
-	state.SetBudget(lua.Budget{Memory: limits.Memory})
+	state.SetBudget(limits.budget())
 	return state, nil
 }
 
@@ -100,7 +101,42 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(results)
+	for i, value := range results {
+		if err := fillLazy(state, value); err != nil {
+			return nil, err
+		}
+		if results[i], err = namespaceResult(ctx, state, value); err != nil {
+			return nil, err
+		}
+	}
+	return resultOf(state, results)
+}
+
+// namespaceResult replaces a namespace of tools by the list of their names.
+func namespaceResult(ctx context.Context, state *lua.State, v lua.Value) (lua.Value, error) {
+	t, ok := v.AsTable()
+	if !ok || t.Metatable() == nil {
+		return v, nil
+	}
+	if name, _ := t.Metatable().GetString("__name").AsString(); name != "mcp.namespace" {
+		return v, nil
+	}
+	values, err := state.Call(ctx, t.Metatable().GetString("__pairs"), v)
+	if err != nil || len(values) < 2 {
+		return v, err
+	}
+	tools, _ := values[1].AsTable()
+	var names []string
+	for key := range tools.All() {
+		name, _ := key.AsString()
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	list := lua.NewArray(len(names))
+	for _, name := range names {
+		list.Append(lua.String(name))
+	}
+	return list.Value(), nil
 }
 
 // execute runs the chunk, and then the entry point. A fresh state gets the preludes that
@@ -118,6 +154,9 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 		storeSource(state, q)
 	} else if err := preludes.open(ctx, state, program.needs); err != nil {
 		return nil, err
+	}
+	if q.turn == nil && q.Handler != nil && mayBeLazy(program.chunk) {
+		state.Store(lazyKey{}, &lazyTables{next: state.Globals().GetString("next")})
 	}
 	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
 	if entry := q.entryPoint(); err == nil && entry != nil {
@@ -168,6 +207,14 @@ func (e *luaEngine) compile(_ context.Context, q Request) error {
 	return err
 }
 
+// mayDefine looks for the name among the globals that the source uses.
+func (e *luaEngine) mayDefine(q Request, name string) bool {
+	chunk, err := compileChunk(lua.New(lua.Options{}), q)
+	found := false
+	named := err == nil && chunk.Globals(func(global string) { found = found || global == name || global == "_G" || global == "load" })
+	return found || !named
+}
+
 // likeJavaScript matches what most JavaScript sources and no Lua sources contain.
 var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
@@ -177,12 +224,16 @@ var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
 // expression, as typed in a REPL.
 func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	name := "=" + q.name()
+	var budget *lua.BudgetError
 	if q.entryPoint() == nil && !beginsStatement(q.Source) {
-		if chunk, err := state.Compile("return "+q.Source, name); err == nil {
-			return chunk, nil
+		if chunk, err := state.Compile("return "+q.Source, name); err == nil || errors.As(err, &budget) {
+			return chunk, err
 		}
 	}
 	chunk, err := state.Compile(q.Source, name)
+	if errors.As(err, &budget) {
+		return nil, err
+	}
 	if err != nil {
 		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
 		if likeJavaScript().MatchString(q.Source) {
@@ -228,7 +279,7 @@ func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lu
 
 // resultOf converts what the script returned: nothing is null, several values are a
 // list.
-func resultOf(values []lua.Value) (json.RawMessage, error) {
+func resultOf(state *lua.State, values []lua.Value) (json.RawMessage, error) {
 	value := lua.Nil
 	switch len(values) {
 	case 0:
@@ -244,7 +295,10 @@ func resultOf(values []lua.Value) (json.RawMessage, error) {
 		}
 		value = list.Value()
 	}
-	result, err := lua.ToJSON(value)
+	result, err := state.ToJSON(value)
+	if stopped := (*lua.BudgetError)(nil); errors.As(err, &stopped) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: luaAdvice(ResultError), cause: err}
 	}

@@ -38,6 +38,9 @@ func (e *Error) explainBudget(b *lua.BudgetError) {
 		e.Message = fmt.Sprintf("the script needed more than %d MiB of memory and was stopped", b.Allowed>>20)
 	case errors.As(b.Cause, &timeout):
 		e.Kind, e.Message = Timeout, timeout.Error()
+	case b.Limit == lua.LimitReserve:
+		e.Message = fault.From(b.Cause).Error()
+		e.explainFault(fault.From(b.Cause), false)
 	case b.Limit == lua.LimitContext:
 		e.Kind, e.Message = Cancelled, "the run was cancelled"
 	case b.Limit == lua.LimitDeadline:

@@ -33,6 +33,9 @@ func isArray(c *lua.Call) error {
 	if !ok {
 		return c.Return(lua.Bool(false))
 	}
+	if err := fillLazy(c.State(), c.Arg(1)); err != nil {
+		return err
+	}
 	count := 0
 	for range t.All() {
 		count++

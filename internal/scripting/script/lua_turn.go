@@ -66,10 +66,10 @@ func (t *luaTurn) open(ctx context.Context, limits Limits, env *host.Env, seed u
 func (t *luaTurn) obtain(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
 	switch {
 	case t.live != nil:
-		t.live.SetBudget(lua.Budget{Memory: limits.Memory})
+		t.live.SetBudget(limits.budget())
 		return t.live, nil
 	case t.saved != nil:
-		state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Budget: lua.Budget{Memory: limits.Memory}})
+		state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Budget: limits.budget()})
 		if err != nil {
 			t.failed = fault.Wrap(fault.Conflict, err, "restore the session").
 				WithHint("session_reset makes it usable again; its variables are lost")

@@ -18,6 +18,9 @@ func spanAttributes(ctx context.Context, q Request) []attribute.KeyValue {
 		hash = cas.Sum([]byte(q.Source))
 	}
 	attributes := []attribute.KeyValue{attribute.String("script.name", q.name()), attribute.String("script.hash", hash.String())}
+	if q.Job != "" {
+		attributes = append(attributes, attribute.String("job.id", q.Job))
+	}
 	switch {
 	case q.Creator != "":
 		attributes = append(attributes, attribute.String("script.creator", q.Creator))

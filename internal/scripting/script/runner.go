@@ -23,18 +23,44 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/memory"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/lua"
 )
 
 // Limits bound one run. Zero fields mean the default beside them.
 type Limits struct {
-	Time   time.Duration // 30 s
+	Time   time.Duration // 30 s; NoTimeLimit is none
 	Memory int64         // 128 MiB
 	Output int           // 1 MiB of printed and logged text
 	Calls  int64         // 1,000 effects
 	Tools  int64         // tool calls among the effects; no separate limit
 	Temp   int64         // 100 MB of temp files
+	Steps  int64         // loop iterations and calls; no limit
+
+	share *memory.Share // of the memory of all runs; set by the run
+}
+
+// budget returns the limits of a Lua state.
+func (l Limits) budget() lua.Budget {
+	b := lua.Budget{Memory: l.Memory, Steps: l.Steps}
+	if l.share != nil {
+		b.Reserve = l.share
+	}
+	return b
+}
+
+// NoTimeLimit lets a run take as long as it needs.
+const NoTimeLimit time.Duration = -1
+
+// deadline returns a context that ends when the run's time is over.
+func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Time < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, l.Time, &timeoutError{l.Time})
 }
 
 func (l Limits) orDefault(d Limits) Limits {
@@ -55,6 +81,9 @@ func (l Limits) orDefault(d Limits) Limits {
 	}
 	if l.Temp == 0 {
 		l.Temp = d.Temp
+	}
+	if l.Steps == 0 {
+		l.Steps = d.Steps
 	}
 	return l
 }
@@ -82,6 +111,7 @@ type Options struct {
 	TempDir   string                      // parent of temp folders; "" is the system's
 	Files     host.FilesOptions
 	Limits    Limits
+	Memory    *memory.Pool // of all runs together; nil does not limit it
 	// JavaScript runs scripts in that language; nil disables them. It may be shared
 	// between runners, and the runner does not close it.
 	JavaScript *JavaScriptEngine
@@ -103,11 +133,16 @@ type Options struct {
 type Runner struct {
 	options Options
 	lua     *luaEngine
+
+	descriptions recent[descriptionKey, Description]
 }
 
 // NewRunner prepares the engines.
 func NewRunner(o Options) *Runner {
 	o.Limits = o.Limits.orDefault(DefaultLimits())
+	if o.Memory == nil {
+		o.Memory = memory.NewPool(memory.Options{})
+	}
 	if o.Contents != nil {
 		o.Files.Named = o.Contents.Folder()
 	}
@@ -137,6 +172,7 @@ type Request struct {
 	Watch   func(host.OutputLine) // receives output while the script runs; must not block; nil sends it to the caller
 
 	Upstreams host.Upstreams // managed by the tools module in this run; nil means the runner's
+	Job       string         // id of the job that the run is, for traces; "" otherwise
 	FlowName  string         // name under which the flow of the run is stored, such as "job:…"; "" does not store it
 
 	entry         *entry         // a function to call instead of main; may be nil
@@ -238,6 +274,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	defer span.End()
 	if span.IsRecording() {
 		span.SetAttributes(spanAttributes(ctx, q)...)
+		telemetry.AddLink(ctx, span)
 	}
 	temp := r.tempFor(q, limits)
 	defer func() {
@@ -245,11 +282,13 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 			r.options.Log.WarnContext(ctx, "temp folder not removed", "error", err)
 		}
 	}()
+	limits.share, ctx = r.memoryOf(ctx, limits)
 	listener := host.NewListener(r.options.Events)
-	if q.residentState != nil {
+	if q.residentState != nil { // its state stays, with what it holds
 		q.residentState.listener = listener
 	} else {
 		defer listener.Close()
+		defer limits.share.Close()
 	}
 	output := host.NewOutput(r.options.Log, limits.Output, q.watch())
 	tools := &host.ToolCounter{Limit: limits.Tools}
@@ -259,7 +298,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	}
 	started := r.options.Clock.Now()
 
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
+	ctx, cancel := limits.deadline(ctx)
 	defer cancel()
 	var result json.RawMessage
 	if err == nil {
@@ -268,6 +307,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count()}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
+		tellWait(failure, limits.share)
 		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
 		span.SetStatus(codes.Error, string(failure.Kind))
 		return outcome, failure
@@ -303,7 +343,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 	default:
 		handler = host.Live()
 	}
-	o := r.options
+	o, progress := r.options, &progressReport{caller: q.Caller}
 	if q.Upstreams != nil {
 		o.Upstreams = q.Upstreams
 	}
@@ -313,20 +353,12 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
 		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
 		Events: o.Events, Listener: own.listener, Resident: q.residentState != nil,
-		Progress: progressTo(q.Caller),
+		Progress: progress.script, ToolProgress: progress.tool,
 	})
 	if parent != nil {
 		env.SetParent(parent)
 	}
 	return env
-}
-
-func progressTo(caller *tool.Caller) func(float64, string) {
-	return func(fraction float64, message string) {
-		if caller != nil && caller.Progress != nil {
-			caller.Progress(tool.Progress{Progress: fraction, Total: 1, Message: message})
-		}
-	}
 }
 
 func (q Request) spanName() string {

@@ -62,7 +62,8 @@ func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o Sessio
 		return nil, err
 	}
 	o = o.orDefault()
-	s := &Sessions{runner: runner, db: database, options: o, lanes: queue.NewLanes(queue.LaneOptions{}), live: newLiveStates(o.Memory)}
+	share, _ := runner.options.Memory.Open(ctx, "", 0)
+	s := &Sessions{runner: runner, db: database, options: o, lanes: queue.NewLanes(queue.LaneOptions{}), live: newLiveStates(o.Memory, share.Count)}
 	return s, s.expire(ctx)
 }
 

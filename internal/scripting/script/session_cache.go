@@ -35,6 +35,7 @@ type liveState struct {
 // in use is not in it. It is safe for concurrent use.
 type liveStates struct {
 	limit int64
+	count func(int64) // is told how the weight changes
 
 	mu     sync.Mutex
 	weight int64
@@ -42,8 +43,8 @@ type liveStates struct {
 	byID   map[string]*linked.Element
 }
 
-func newLiveStates(limit int64) *liveStates {
-	return &liveStates{limit: limit, order: linked.New(), byID: map[string]*linked.Element{}}
+func newLiveStates(limit int64, count func(int64)) *liveStates {
+	return &liveStates{limit: limit, count: count, order: linked.New(), byID: map[string]*linked.Element{}}
 }
 
 // stateWeight is the memory of an empty state: its libraries.
@@ -91,7 +92,7 @@ func (s *liveStates) put(one *liveState) {
 		s.drop(e)
 	}
 	s.byID[one.id] = s.order.PushFront(one)
-	s.weight += one.weight()
+	s.add(one.weight())
 	for s.weight > s.limit && s.order.Len() > 0 {
 		s.drop(s.order.Back())
 	}
@@ -101,6 +102,12 @@ func (s *liveStates) put(one *liveState) {
 func (s *liveStates) drop(e *linked.Element) *liveState {
 	one := s.order.Remove(e).(*liveState)
 	delete(s.byID, one.id)
-	s.weight -= one.weight()
+	s.add(-one.weight())
 	return one
+}
+
+// add changes the total weight; mu is held.
+func (s *liveStates) add(weight int64) {
+	s.weight += weight
+	s.count(weight)
 }

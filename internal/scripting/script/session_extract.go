@@ -78,7 +78,7 @@ func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name s
 	if err != nil {
 		return w, fault.Wrap(fault.Script, err, "extract %s", name)
 	}
-	raw, err := resultOf(results)
+	raw, err := resultOf(state, results)
 	if err != nil {
 		return w, err
 	}

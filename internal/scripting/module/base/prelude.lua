@@ -2,7 +2,7 @@
 -- not break these functions.
 local say = __print
 local type, tostring, ipairs, next, select = type, tostring, ipairs, next, select
-local getmetatable, error = getmetatable, error
+local getmetatable, error, pairs = getmetatable, error, pairs
 local format, match = string.format, string.match
 local concat, sort, pack, is_array = table.concat, table.sort, table.pack, table.is_array
 
@@ -15,7 +15,12 @@ end
 -- Sorts keys: numbers, then strings, then the rest.
 local function sorted_keys(t)
   local keys = {}
-  for k in next, t do keys[#keys + 1] = k end
+  local meta = getmetatable(t)
+  if type(meta) == "table" and meta.__pairs then -- the table says itself what it contains
+    for k in pairs(t) do keys[#keys + 1] = k end
+  else
+    for k in next, t do keys[#keys + 1] = k end
+  end
   sort(keys, function(a, b)
     local ta, tb = type(a), type(b)
     if ta ~= tb then return ta < tb end
@@ -31,17 +36,19 @@ local function readable(v, indent, open)
   local meta = getmetatable(v)
   if type(meta) == "table" and meta.__tostring then return tostring(v) end
   if open[v] then return "<cycle>" end
-  if next(v) == nil then return "{}" end
+  local list = is_array(v) and next(v) ~= nil
+  local keys = not list and sorted_keys(v)
+  if not list and #keys == 0 then return "{}" end
   if #indent > 60 then return "{...}" end
   open[v] = true
   local parts = {}
   local text
-  if is_array(v) then
+  if list then
     for i, x in ipairs(v) do parts[i] = readable(x, indent, open) end
     text = "{" .. concat(parts, ", ") .. "}"
   else
     local deeper = indent .. "  "
-    for _, k in ipairs(sorted_keys(v)) do
+    for _, k in ipairs(keys) do
       parts[#parts + 1] = deeper .. key_text(k) .. " = " .. readable(v[k], deeper, open)
     end
     text = "{\n" .. concat(parts, ",\n") .. "\n" .. indent .. "}"

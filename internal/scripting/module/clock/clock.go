@@ -17,6 +17,8 @@ var page string
 func Module() host.Module {
 	return host.Module{Name: "clock", Page: page, Funcs: []host.Func{
 		{Name: "now", Kind: host.Nondeterministic, Effect: now},
+		// start is repeated when a job resumes, because the clock is not part of its journal
+		{Name: "start", Kind: host.Observe, Effect: start},
 		{Name: "advance", Kind: host.Nondeterministic, Effect: advance},
 		{Name: "sleep", Kind: host.Nondeterministic, Effect: sleep, Waits: true},
 	}}
@@ -24,6 +26,18 @@ func Module() host.Module {
 
 func now(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	return []host.Value{w.Clock.Milliseconds()}, nil
+}
+
+func start(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+	milliseconds, err := args.Float(1)
+	if err != nil {
+		return nil, err
+	}
+	if milliseconds < 0 || milliseconds > 1e15 {
+		return nil, fault.New(fault.InvalidParams, "%s: %v is not a time in milliseconds since 1970", args.Func, milliseconds)
+	}
+	w.Clock.Start(int64(milliseconds))
+	return nil, nil
 }
 
 func advance(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {

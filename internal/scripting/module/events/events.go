@@ -31,7 +31,7 @@ func Module() host.Module {
 		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: want},
 		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: hook},
 		{Name: "__next", Hidden: true, Kind: host.Nondeterministic, Effect: next, Waits: true},
-		{Name: "emit", Kind: host.Write, Effect: emit},
+		{Name: "emit", Kind: host.Write, Effect: emit, Check: checkEmit},
 	}}
 }
 
@@ -97,13 +97,9 @@ var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // emit(type, data) publishes an event of a script.
 func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	kind, err := args.String(1)
+	kind, err := emitted(args)
 	if err != nil {
 		return nil, err
-	}
-	if !scriptType().MatchString(kind) {
-		return nil, fault.New(fault.InvalidParams, "emit: scripts may not publish events of type %q", kind).
-			WithHint("the type must begin with \"script.\", such as \"script.mix.done\"")
 	}
 	data, err := json.Marshal(args.At(2))
 	if err != nil {
@@ -111,4 +107,19 @@ func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	}
 	w.Events.Publish(Emitted{kind: kind, data: data})
 	return nil, nil
+}
+
+func checkEmit(_ context.Context, _ *host.Services, args host.Args) error {
+	_, err := emitted(args)
+	return err
+}
+
+// emitted reads the type of the event that emit publishes.
+func emitted(args host.Args) (string, error) {
+	kind, err := args.String(1)
+	if err == nil && !scriptType().MatchString(kind) {
+		err = fault.New(fault.InvalidParams, "emit: scripts may not publish events of type %q", kind).
+			WithHint("the type must begin with \"script.\", such as \"script.mix.done\"")
+	}
+	return kind, err
 }

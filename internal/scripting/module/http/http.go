@@ -27,7 +27,7 @@ var preludeJS string
 // Module is the global http, and http_request.
 func Module() host.Module {
 	return host.Module{Name: "http", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
-		{Name: "request", Effect: request, Classify: classify, Waits: true},
+		{Name: "request", Effect: request, Check: checkRequest, Classify: classify, Waits: true},
 	}}
 }
 
@@ -35,8 +35,7 @@ func Module() host.Module {
 // the final URL.
 func request(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.HTTP == nil {
-		return nil, fault.New(fault.Denied, "http: this run may not use the network").
-			WithHint("allow hosts in the configuration with scripts.http_hosts")
+		return nil, noNetwork()
 	}
 	milliseconds, err := args.OptInt(5, 0)
 	if err != nil {
@@ -62,6 +61,26 @@ func request(ctx context.Context, w *host.Services, args host.Args) ([]host.Valu
 	}
 	headers, err := host.Table(flat(answer.Header))
 	return []host.Value{int64(answer.StatusCode), headers, string(body), answer.Request.URL.String()}, err
+}
+
+// checkRequest refuses what request would refuse before it sends anything.
+func checkRequest(ctx context.Context, w *host.Services, args host.Args) error {
+	if w.HTTP == nil {
+		return noNetwork()
+	}
+	question, err := newRequest(ctx, args)
+	if err != nil {
+		return err
+	}
+	if g, ok := w.HTTP.Transport.(*guard); ok {
+		return g.rules.check(question.URL)
+	}
+	return nil
+}
+
+func noNetwork() error {
+	return fault.New(fault.Denied, "http: this run may not use the network").
+		WithHint("allow hosts in the configuration with scripts.http_hosts")
 }
 
 func newRequest(ctx context.Context, args host.Args) (*http.Request, error) {

@@ -13,7 +13,9 @@
       if (!Object.keys(sent).some((name) => name.toLowerCase() === 'content-type')) sent['content-type'] = 'application/json';
     }
     method ??= body === undefined || body === null ? 'GET' : 'POST';
-    const [status, answered, text, from] = await send(method, url, sent, body, timeout_ms);
+    const answer = await send(method, url, sent, body, timeout_ms);
+    if (!Array.isArray(answer)) return answer; // made up in a preview
+    const [status, answered, text, from] = answer;
     return { status, headers: answered, body: text, url: from };
   }
 

@@ -21,6 +21,7 @@ local function ask(what)
   end
   local method = what.method or (body and "POST" or "GET")
   local status, answered, text, url = send(method, what.url, headers, body, what.timeout_ms)
+  if type(status) == "table" then return status end -- made up in a preview
   return { status = status, headers = answered, body = text, url = url }
 end
 

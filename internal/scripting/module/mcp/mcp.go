@@ -7,6 +7,8 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -23,7 +25,7 @@ var prelude string
 // Module is the global mcp.
 func Module() host.Module {
 	return host.Module{Name: "mcp", Page: page, Lua: prelude, Funcs: []host.Func{
-		{Name: "call", Effect: call, Classify: classify, Waits: true},
+		{Name: "call", Effect: call, Check: check, Classify: classify, Waits: true},
 		{Name: "has", Kind: host.Read, Effect: has},
 		{Name: "namespaces", Kind: host.Read, Effect: namespaces},
 		{Name: "tools", Kind: host.Read, Effect: tools},
@@ -32,19 +34,12 @@ func Module() host.Module {
 
 // call(namespace, tool, arguments) calls a tool and returns its result as a value.
 func call(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	ref, err := refAt(args)
+	asked, err := callAt(w, args)
 	if err != nil {
 		return nil, err
 	}
-	if w.Tools == nil {
-		return nil, fault.New(fault.Unavailable, "%s: this run has no tools", ref)
-	}
-	arguments, err := args.Table(3)
-	if err != nil {
-		return nil, fault.New(fault.InvalidParams, "%s takes one table of named arguments", ref).
-			WithHint("write mcp.%s { name = value }", ref)
-	}
-	result, err := w.Tools.Call(ctx, tool.Call{Ref: ref, Args: arguments, Caller: within(w.Caller)})
+	ref := asked.Ref
+	result, err := w.Tools.Call(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +56,45 @@ func call(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	return []host.Value{json.RawMessage(view.Value())}, nil
 }
 
+// callAt reads the arguments of call.
+func callAt(w *host.Services, args host.Args) (tool.Call, error) {
+	ref, err := refAt(args)
+	if err != nil {
+		return tool.Call{}, err
+	}
+	if w.Tools == nil {
+		return tool.Call{}, fault.New(fault.Unavailable, "%s: this run has no tools", ref)
+	}
+	arguments, err := args.Table(3)
+	if err != nil {
+		return tool.Call{}, fault.New(fault.InvalidParams, "%s takes one table of named arguments", ref).
+			WithHint("write mcp.%s { name = value }", ref)
+	}
+	return tool.Call{Ref: ref, Args: arguments, Caller: within(w, ref)}, nil
+}
+
+// check refuses what call would refuse before the tool is asked: a tool that does not
+// exist, a policy, arguments that break the schema.
+func check(ctx context.Context, w *host.Services, args host.Args) error {
+	asked, err := callAt(w, args)
+	if err != nil {
+		return err
+	}
+	checker, ok := w.Tools.(interface {
+		Check(ctx context.Context, call tool.Call) error
+	})
+	if !ok {
+		return nil
+	}
+	if err := checker.Check(ctx, asked); err != nil {
+		return err
+	}
+	if target, arguments, ok := host.RelayedCall(args); ok { // the tool that call_tool calls
+		return checker.Check(ctx, tool.Call{Ref: target, Args: arguments, Caller: asked.Caller})
+	}
+	return nil
+}
+
 // structured returns the structured content of a result without parsing the rest; nil if
 // there is none or the result is an error.
 func structured(result tool.Result) json.RawMessage {
@@ -74,13 +108,17 @@ func structured(result tool.Result) json.RawMessage {
 }
 
 // within returns the caller for a tool called by a script: the progress of the tool is
-// not that of the script.
-func within(caller *tool.Caller) *tool.Caller {
+// only a part of the script's.
+func within(w *host.Services, ref tool.Ref) *tool.Caller {
+	caller := w.Caller
 	if caller == nil || caller.Progress == nil {
 		return caller
 	}
 	inner := *caller
 	inner.Progress = nil
+	if w.ToolProgress != nil {
+		inner.Progress = func(p tool.Progress) { w.ToolProgress(ref, p) }
+	}
 	return &inner
 }
 
@@ -145,16 +183,84 @@ func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 		if err != nil {
 			return nil, err
 		}
-		_, ok := find(ctx, w.Tools, ref)
+		name, ok := spelled(ctx, w.Tools, ref)
+		if ok && name != ref.Name { // the name to call it by
+			return []host.Value{true, name}, nil
+		}
 		return []host.Value{ok}, nil
 	}
 	if f, ok := w.Tools.(interface {
 		Exists(ctx context.Context, namespace string) bool
-	}); ok { // also if all its tools would be refused: the refusal says more than nil
-		return []host.Value{f.Exists(ctx, space)}, nil
+	}); ok && f.Exists(ctx, space) { // also if all its tools would be refused: the refusal says more than nil
+		return []host.Value{true}, nil
+	}
+	if unlisted(ctx, w.Tools, space) {
+		return []host.Value{true}, nil
 	}
 	infos, err := inSpace(ctx, w.Tools, space)
 	return []host.Value{len(infos) > 0}, err
+}
+
+// spelled returns the name of a tool: as given, or the only one in its namespace that is
+// written so as an identifier (get_sum for get-sum). A namespace whose tools are not
+// known, as of an upstream that is disconnected, may have any: the call says what is
+// wrong.
+func spelled(ctx context.Context, source tool.Source, ref tool.Ref) (name string, ok bool) {
+	if _, ok := find(ctx, source, ref); ok || ref.Space == "" {
+		return ref.Name, ok
+	}
+	infos, err := inSpace(ctx, source, ref.Space)
+	if err != nil {
+		return "", false
+	}
+	for _, info := range infos {
+		if Identifier(info.Name) != ref.Name {
+			continue
+		}
+		if name != "" {
+			return "", false // several are written so
+		}
+		name = info.Name
+	}
+	if name == "" && unlisted(ctx, source, ref.Space) {
+		return ref.Name, true
+	}
+	return name, name != ""
+}
+
+// unlisted reports whether a namespace exists of which no tools are known.
+func unlisted(ctx context.Context, source tool.Source, space string) bool {
+	f, ok := source.(finder)
+	if !ok || space == "" {
+		return false
+	}
+	infos, ok := f.In(ctx, space)
+	return ok && len(infos) == 0
+}
+
+// Identifier returns a tool's name as an identifier of Lua and JavaScript.
+func Identifier(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// Path returns how scripts write a tool: mcp.files.read, mcp.files["read-all"].
+func Path(ref tool.Ref) string {
+	path := "mcp"
+	for _, name := range []string{ref.Space, ref.Name} {
+		switch {
+		case name == "":
+		case Identifier(name) == name && (name[0] < '0' || name[0] > '9'):
+			path += "." + name
+		default:
+			path += "[" + strconv.Quote(name) + "]"
+		}
+	}
+	return path
 }
 
 // inSpace lists the tools of a namespace.
@@ -179,7 +285,11 @@ func inSpace(ctx context.Context, source tool.Source, space string) ([]tool.Info
 // namespaces() lists the namespaces.
 func namespaces(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	names := []string{}
-	if w.Tools != nil {
+	if all, ok := w.Tools.(interface {
+		Namespaces(ctx context.Context) []string
+	}); ok { // also those whose tools are not known yet
+		names = append(names, all.Namespaces(ctx)...)
+	} else if w.Tools != nil {
 		infos, err := w.Tools.Tools(ctx)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ package temp
 import (
 	"context"
 	_ "embed"
+	"path/filepath"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -58,6 +59,14 @@ func exists(_ context.Context, w *host.Services, args host.Args) ([]host.Value, 
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err
+	}
+	if !w.Files.InTemp(name) {
+		return []host.Value{false}, nil
+	}
+	if !filepath.IsAbs(name) { // a relative name may also be one in another folder
+		if name, err = w.Temp.Path(name); err != nil {
+			return []host.Value{false}, nil //nolint:nilerr // it leaves the folder, so it is not in it
+		}
 	}
 	there, err := w.Files.Exists(name)
 	if fault.CodeOf(err) == fault.Denied {

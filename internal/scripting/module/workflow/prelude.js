@@ -37,10 +37,10 @@
     return wait(started.job_id, timeout);
   }
 
-  const generate = ({ soundfont_hash, sample_rate, timeout_ms, ...params }) => finish('orpheus_generate', params, timeout_ms);
+  const generate = ({ soundfont_hash, sample_rate, gain, normalize, timeout_ms, ...params }) => finish('orpheus_generate', params, timeout_ms);
 
-  const toWav = (midi, font, { sample_rate, tags, creator, timeout_ms }) =>
-    finish('convert_midi_to_wav', { input_hash: midi.content_hash, soundfont_hash: font, sample_rate, tags, creator }, timeout_ms);
+  const toWav = (midi, font, { sample_rate, gain, normalize, tags, creator, timeout_ms }) =>
+    finish('convert_midi_to_wav', { input_hash: midi.content_hash, soundfont_hash: font, sample_rate, gain, normalize, tags, creator }, timeout_ms);
 
   const functions = {
     async wait_job(id, timeout = 60000) {
@@ -62,7 +62,7 @@
       check(text, 'string', 1, 'abc_to_wav');
       check(font, 'string', 2, 'abc_to_wav');
       check(options, 'object', 3, 'abc_to_wav');
-      const { sample_rate, timeout_ms, ...how } = options;
+      const { sample_rate, gain, normalize, timeout_ms, ...how } = options;
       const midi = await backend().abc_to_midi({ ...how, abc: text });
       return { ...await toWav(midi, font, options), midi };
     },

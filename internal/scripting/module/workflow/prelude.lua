@@ -61,7 +61,7 @@ local function finish(tool, params, timeout)
 end
 
 local function generate(params)
-  return finish("orpheus_generate", without(params, "soundfont_hash", "sample_rate", "timeout_ms"), params.timeout_ms)
+  return finish("orpheus_generate", without(params, "soundfont_hash", "sample_rate", "gain", "normalize", "timeout_ms"), params.timeout_ms)
 end
 
 function workflow.orpheus_generate(params)
@@ -73,6 +73,7 @@ end
 local function to_wav(midi, font, options)
   return finish("convert_midi_to_wav", {
     input_hash = midi.content_hash, soundfont_hash = font, sample_rate = options.sample_rate,
+    gain = options.gain, normalize = options.normalize,
     tags = options.tags, creator = options.creator,
   }, options.timeout_ms)
 end
@@ -89,7 +90,7 @@ function workflow.abc_to_wav(text, font, options)
   check(font, "string", 2, "abc_to_wav")
   options = options or {}
   check(options, "table", 3, "abc_to_wav")
-  local how = without(options, "sample_rate", "timeout_ms")
+  local how = without(options, "sample_rate", "gain", "normalize", "timeout_ms")
   how.abc = text
   local midi = backend().abc_to_midi(how)
   local wav = to_wav(midi, font, options)

@@ -40,9 +40,8 @@ func NewPrograms(o CommandOptions) host.Commands {
 // Run runs a program to its end, or until its timeout or ctx is done.
 func (p *Programs) Run(ctx context.Context, name string, args []string) (host.CommandResult, error) {
 	o := p.options
-	if !slices.Contains(o.Allow, name) && !slices.Contains(o.Allow, "*") {
-		return host.CommandResult{}, fault.New(fault.Denied, "run %s: scripts may not run it", name).
-			WithHint("allow it in the configuration with scripts.commands; allowed now: %v", o.Allow)
+	if err := p.Check(name); err != nil {
+		return host.CommandResult{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fault.New(fault.Unavailable, "run %s: it took longer than %s", name, o.Timeout))
 	defer cancel()
@@ -64,6 +63,19 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 		return host.CommandResult{}, fault.Wrap(fault.Unavailable, err, "run %s", name)
 	}
 	return outcome, nil
+}
+
+// Check returns why a program cannot be run.
+func (p *Programs) Check(name string) error {
+	allow := p.options.Allow
+	if !slices.Contains(allow, name) && !slices.Contains(allow, "*") {
+		return fault.New(fault.Denied, "run %s: scripts may not run it", name).
+			WithHint("allow it in the configuration with scripts.commands; allowed now: %v", allow)
+	}
+	if _, err := exec.LookPath(name); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "run %s", name)
+	}
+	return nil
 }
 
 // head stores the beginning of what is written to it.

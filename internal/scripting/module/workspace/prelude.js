@@ -8,7 +8,9 @@
     if (!Array.isArray(list)) {
       throw new TypeError("bad argument #2 to 'run_command' (list of arguments expected, got " + typeof args + ')');
     }
-    const [status, stdout, stderr] = await run(name, list);
+    const answer = await run(name, list);
+    if (!Array.isArray(answer)) return answer; // made up in a preview
+    const [status, stdout, stderr] = answer;
     return { status, stdout, stderr };
   }
   Object.defineProperty(globals, 'run_command', { value: run_command, writable: true, configurable: true });

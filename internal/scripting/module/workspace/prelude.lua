@@ -15,5 +15,6 @@ function run_command(name, arguments)
   local list = arguments.args or arguments
   if #list == 0 then list = array {} end
   local status, out, err = run(name, list)
+  if type(status) == "table" then return status end -- made up in a preview
   return { status = status, stdout = out, stderr = err }
 end

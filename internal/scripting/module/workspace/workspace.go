@@ -31,7 +31,7 @@ func Module() host.Module {
 		{Name: "write_file", Kind: host.Idempotent, Effect: writeFile, Path: 1},
 		{Name: "patch_file", Kind: host.Write, Effect: patchFile, Path: 1},
 		{Name: "git_status", Kind: host.Read, Effect: gitStatus, Waits: true},
-		{Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Waits: true},
+		{Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Check: checkCommand, Waits: true},
 	}}
 }
 
@@ -119,23 +119,9 @@ func gitStatus(ctx context.Context, w *host.Services, args host.Args) ([]host.Va
 
 // runCommand(name, arguments) returns status, standard output and standard error.
 func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
-	args.Func = "run_command"
-	if w.Commands == nil {
-		return nil, noCommands(args)
-	}
-	name, err := args.String(1)
+	name, words, err := commandLine(w, args)
 	if err != nil {
 		return nil, err
-	}
-	var arguments []json.RawMessage
-	if err := args.Decode(2, &arguments); err != nil {
-		return nil, err
-	}
-	words := make([]string, len(arguments))
-	for i, raw := range arguments {
-		if json.Unmarshal(raw, &words[i]) != nil {
-			words[i] = string(raw) // numbers and booleans as written
-		}
 	}
 	outcome, err := w.Commands.Run(ctx, name, words)
 	if err != nil {
@@ -147,4 +133,38 @@ func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.V
 func noCommands(args host.Args) error {
 	return fault.New(fault.Denied, "%s: this run may not run programs", args.Func).
 		WithHint("allow programs in the configuration with scripts.commands")
+}
+
+// checkCommand refuses what runCommand would refuse.
+func checkCommand(_ context.Context, w *host.Services, args host.Args) error {
+	name, _, err := commandLine(w, args)
+	if err != nil {
+		return err
+	}
+	if c, ok := w.Commands.(interface{ Check(name string) error }); ok {
+		return c.Check(name)
+	}
+	return nil
+}
+
+// commandLine reads the arguments of runCommand.
+func commandLine(w *host.Services, args host.Args) (name string, words []string, err error) {
+	args.Func = "run_command"
+	if w.Commands == nil {
+		return "", nil, noCommands(args)
+	}
+	if name, err = args.String(1); err != nil {
+		return "", nil, err
+	}
+	var arguments []json.RawMessage
+	if err := args.Decode(2, &arguments); err != nil {
+		return "", nil, err
+	}
+	words = make([]string, len(arguments))
+	for i, raw := range arguments {
+		if json.Unmarshal(raw, &words[i]) != nil {
+			words[i] = string(raw) // numbers and booleans as written
+		}
+	}
+	return name, words, nil
 }

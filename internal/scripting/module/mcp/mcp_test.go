@@ -1,0 +1,58 @@
+package mcp
+
+import (
+	"context"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// disconnected is a source with a namespace whose tools are not known.
+type disconnected struct{}
+
+func (disconnected) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
+
+func (disconnected) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	return tool.Result{}, fault.New(fault.Unavailable, "%s is disconnected", call.Ref.Space)
+}
+
+func (disconnected) Find(context.Context, tool.Ref) (tool.Info, bool) { return tool.Info{}, false }
+
+func (disconnected) In(_ context.Context, namespace string) ([]tool.Info, bool) {
+	return nil, namespace == "down"
+}
+
+func TestToolsOfADisconnectedServerCanBeCalled(t *testing.T) {
+	t.Parallel()
+	w := &host.Services{Tools: disconnected{}}
+	for _, c := range []struct {
+		args []host.Value
+		want bool
+	}{
+		{[]host.Value{"down"}, true}, {[]host.Value{"down", "any"}, true}, {[]host.Value{"other"}, false}, {[]host.Value{"other", "any"}, false}, {[]host.Value{"", "any"}, false},
+	} {
+		values, err := has(t.Context(), w, host.Args{Func: "has", Values: c.args})
+		if err != nil || values[0] != c.want {
+			t.Errorf("has%v = %v, %v, want %t", c.args, values, err, c.want)
+		}
+	}
+	if _, err := call(t.Context(), w, host.Args{Func: "call", Values: []host.Value{"down", "any"}}); fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("call: %v", err)
+	}
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[tool.Ref]string{
+		{Space: "a", Name: "b"}:     "mcp.a.b",
+		{Space: "a", Name: "get-x"}: `mcp.a["get-x"]`,
+		{Space: "a-b", Name: "1"}:   `mcp["a-b"]["1"]`,
+		{Name: "own"}:               "mcp.own",
+	} {
+		if got := Path(ref); got != want {
+			t.Errorf("Path(%v) = %s, want %s", ref, got, want)
+		}
+	}
+}
