@@ -86,6 +86,10 @@ type Job struct {
 	Result   json.RawMessage
 	Error    *Failure
 	Output   []host.OutputLine // empty in lists
+	TraceID  string            // of the trace of its latest run; "" without traces
+
+	origin  string // the span that submitted it
+	resumed bool   // an earlier process has run it
 }
 
 // Failure is the stored error of a failed job.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -17,6 +18,7 @@ type liveJob struct {
 	lines    []host.OutputLine
 	journal  *host.Journal // while the script runs
 	waiters  []chan<- struct{}
+	watchers map[*func(float64, string)]bool // receive progress
 
 	cancelling  sync.Mutex // held while the cancellation is stored
 	unpublished bool       // this node stored the cancellation and has not published the end
@@ -109,8 +111,31 @@ func (c *liveJob) halt(cause error) (settled <-chan struct{}) {
 
 func (c *liveJob) progress(fraction float64, message string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.fraction, c.message, c.changed = fraction, message, true
+	watchers := slices.Collect(maps.Keys(c.watchers))
+	c.mu.Unlock()
+	for _, see := range watchers {
+		(*see)(fraction, message)
+	}
+}
+
+// watch passes the latest progress to see, and every further one until stop is called.
+func (c *liveJob) watch(see func(fraction float64, message string)) (stop func()) {
+	c.mu.Lock()
+	if c.watchers == nil {
+		c.watchers = map[*func(float64, string)]bool{}
+	}
+	c.watchers[&see] = true
+	fraction, message := c.fraction, c.message
+	c.mu.Unlock()
+	if fraction > 0 || message != "" {
+		see(fraction, message)
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, &see)
+	}
 }
 
 func (c *liveJob) say(line host.OutputLine) {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -22,12 +23,14 @@ var migrations embed.FS
 
 // Options configure a queue. The zero value is ready to use.
 type Options struct {
-	Workers      int           // maximum number of running jobs; zero means 16
-	KeepComplete time.Duration // retention of complete jobs; zero means 5 minutes
-	KeepFailed   time.Duration // retention of other ended jobs; zero means 30 minutes
-	Attempts     int           // starts in a row without progress before a job fails; zero means 50
-	Grace        time.Duration // how long Close waits for calls in progress; zero means 5 s
-	ReadOnly     bool          // jobs can be read and replayed, but not run; another process may have the queue open
+	Workers       int           // maximum number of running jobs; zero means 16
+	KeepComplete  time.Duration // retention of complete jobs; zero means 7 days
+	KeepFailed    time.Duration // retention of other ended jobs; zero means 30 days
+	KeepCount     int           // maximum number of ended jobs; zero means 5000
+	KeepScheduled int           // maximum number of ended jobs of one schedule; zero means 50
+	Attempts      int           // starts in a row without progress before a job fails; zero means 50
+	Grace         time.Duration // how long Close waits for calls in progress; zero means 5 s
+	ReadOnly      bool          // jobs can be read and replayed, but not run; another process may have the queue open
 	// Node is the id of this process if several share the database; the caller then
 	// calls TakeOver when a node dies. "" means that no other process runs jobs.
 	Node    string
@@ -41,25 +44,22 @@ type Options struct {
 	Approvals        Approvals    // decides what jobs may do; nil allows all
 	Tools            tool.Source  // gives the output schemas for plans of jobs that wait; may be nil
 	Events           *event.Bus   // may be nil
+	Traces           Traces       // nil: jobs are not part of traces
 	Clock            clock.Clock  // nil means the machine's
 	Log              *slog.Logger // nil discards
 }
 
 func (o Options) orDefault() Options {
-	if o.Workers <= 0 {
-		o.Workers = 16
-	}
-	if o.KeepComplete == 0 {
-		o.KeepComplete = 5 * time.Minute
-	}
-	if o.KeepFailed == 0 {
-		o.KeepFailed = 30 * time.Minute
-	}
-	if o.Attempts == 0 {
-		o.Attempts = 50
-	}
-	if o.Grace == 0 {
-		o.Grace = 5 * time.Second
+	const day = 24 * time.Hour
+	o.Workers = cmp.Or(max(o.Workers, 0), 16)
+	o.KeepComplete = cmp.Or(o.KeepComplete, 7*day)
+	o.KeepFailed = cmp.Or(o.KeepFailed, 30*day)
+	o.KeepCount = cmp.Or(o.KeepCount, 5000)
+	o.KeepScheduled = cmp.Or(o.KeepScheduled, 50)
+	o.Attempts = cmp.Or(o.Attempts, 50)
+	o.Grace = cmp.Or(o.Grace, 5*time.Second)
+	if o.Traces == nil {
+		o.Traces = noTraces{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -219,6 +219,8 @@ func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
 	if s.Start.After(j.Due) {
 		j.Due = s.Start
 	}
+	j.origin = q.options.Traces.Origin(ctx)
+	j.TraceID = q.traceID(ctx, j)
 	if err := q.db.Write(ctx, func(tx *db.Tx) error { return q.insertJob(ctx, tx, j) }); err != nil {
 		return Job{}, fault.Wrap(fault.Internal, err, "store job")
 	}
@@ -309,31 +311,4 @@ func (q *Queue) Retention(s State) time.Duration {
 		return q.options.KeepComplete
 	}
 	return q.options.KeepFailed
-}
-
-// tidy removes expired jobs periodically.
-func (q *Queue) tidy(ctx context.Context) {
-	every := min(q.options.KeepComplete, q.options.KeepFailed, time.Minute)
-	for q.options.Clock.Sleep(ctx, every) == nil {
-		if err := q.sweep(ctx); err != nil && ctx.Err() == nil {
-			q.options.Log.WarnContext(ctx, "old jobs not removed", "error", err)
-		}
-	}
-}
-
-// sweep removes expired jobs and their journals.
-func (q *Queue) sweep(ctx context.Context) error {
-	now := q.options.Clock.Now()
-	for {
-		ids, err := q.expired(ctx, now.Add(-q.options.KeepComplete), now.Add(-q.options.KeepFailed))
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		if err := q.engine.Forget(ids...); err != nil {
-			return err
-		}
-		if err := q.remove(ctx, ids); err != nil {
-			return err
-		}
-	}
 }

@@ -298,6 +298,36 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// TestEndedJobsAreBoundedInNumber checks that the newest ended jobs are kept: of each
+// schedule, and of all.
+func TestEndedJobsAreBoundedInNumber(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		q := open(t, d, newStage(), job.Options{KeepCount: 6, KeepScheduled: 2})
+		defer shut(t, q)
+		plan, err := q.Schedule(t.Context(), job.Spec{Source: "read:a"}, "@every 1h", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5*time.Hour + 2*time.Minute) // five runs, and a sweep after each
+		page, err := q.List(t.Context(), job.Filter{Schedule: plan.ID}, 0, "")
+		if err != nil || page.Total != 2 || time.Since(page.Jobs[0].Created) > time.Hour {
+			t.Fatalf("%d jobs of the schedule are kept, want the last 2 (%v)", page.Total, err)
+		}
+		var ids []string
+		for range 8 {
+			ids = append(ids, submit(t, q, job.Spec{Source: "read:a"}))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Minute)
+		page, err = q.List(t.Context(), job.Filter{}, 0, "")
+		if err != nil || page.Total != 6 || page.Jobs[0].ID != ids[7] || page.Jobs[5].ID != ids[2] {
+			t.Errorf("%d jobs are kept, want the last 6 (%v)", page.Total, err)
+		}
+	})
+}
+
 func TestDelayAndRetention(t *testing.T) {
 	t.Parallel()
 	d := database(t)

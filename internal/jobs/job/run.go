@@ -26,6 +26,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	if err != nil {
 		return err
 	}
+	j.resumed = !fresh && !j.Started.IsZero()
 	if !fresh {
 		if err := q.becomeOwner(ctx, j); err != nil {
 			return q.stopped(ctx, j, err)
@@ -46,7 +47,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	}
 	var attempts int
 	err = q.persist(ctx, func() (err error) {
-		attempts, err = q.begin(ctx, j.ID, q.options.Clock.Now(), past)
+		attempts, err = q.begin(ctx, j, q.options.Clock.Now(), past)
 		return err
 	})
 	switch {
@@ -170,7 +171,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	var outcome Outcome
 	running, err := q.asOwner(ctx, j.ID)
 	if err == nil {
-		outcome, err = q.runner.RunJob(running, q.task(j, c, replay))
+		outcome, err = q.runner.RunJob(q.traced(running, j), q.task(j, c, replay))
 	}
 	late := run.Delayed() || outages.Any()
 	switch stopped := journal.Err(); { // even if the script handled the error

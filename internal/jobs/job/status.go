@@ -179,6 +179,16 @@ func (q *Queue) Active() []string {
 	return ids
 }
 
+// Watch passes the progress of an unfinished job of this process to see, which must not
+// block, until stop is called. Of other jobs it passes nothing.
+func (q *Queue) Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func()) {
+	c := q.following(id)
+	if c == nil || q.checkOwner(ctx, unknown, id) != nil {
+		return func() {}
+	}
+	return c.watch(see)
+}
+
 // maxPoll is the maximum time that Poll waits.
 const maxPoll = 60 * time.Second
 

@@ -16,7 +16,7 @@ import (
 )
 
 // columns are the columns of a job that scan reads; the output is read on request.
-const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule"
+const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule, origin, trace_id"
 
 func scan(row db.Scanner, more ...any) (j Job, err error) {
 	var tags string
@@ -24,7 +24,7 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 	var params, result, failure []byte
 	into := append([]any{
 		&j.ID, &j.State, &j.Name, &j.Hash, &j.Source, &params, &j.Creator, &tags, &j.Priority,
-		&created, &due, &started, &finished, &result, &failure, &j.Schedule,
+		&created, &due, &started, &finished, &result, &failure, &j.Schedule, &j.origin, &j.TraceID,
 	}, more...)
 	if err := row.Scan(into...); err != nil {
 		return j, err
@@ -54,9 +54,9 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node)
+	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node, origin, trace_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node, j.origin, j.TraceID)
 	if err == nil {
 		err = storeOwner(ctx, tx, j.ID)
 	}
@@ -94,11 +94,12 @@ func unknown(ids ...string) error {
 
 // begin stores that a job runs. attempts is the number of starts since its journal
 // last grew.
-func (q *Queue) begin(ctx context.Context, id string, at time.Time, records int) (attempts int, err error) {
+func (q *Queue) begin(ctx context.Context, j Job, at time.Time, records int) (attempts int, err error) {
+	trace := q.traceID(ctx, j)
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `UPDATE jobs SET state = 'running', started = CASE WHEN started = 0 THEN $2 ELSE started END,
-			attempts = CASE WHEN $3 > steps THEN 1 ELSE attempts + 1 END, steps = $3
-			WHERE id = $1 AND finished = 0 AND node = $4 RETURNING attempts`, id, at.UnixMicro(), records, q.options.Node).Scan(&attempts)
+			attempts = CASE WHEN $3 > steps THEN 1 ELSE attempts + 1 END, steps = $3, trace_id = $5
+			WHERE id = $1 AND finished = 0 AND node = $4 RETURNING attempts`, j.ID, at.UnixMicro(), records, q.options.Node, trace).Scan(&attempts)
 	})
 	return attempts, err
 }
@@ -172,32 +173,4 @@ func (q *Queue) unfinished(ctx context.Context) (jobs []Job, err error) {
 		return err
 	})
 	return jobs, err
-}
-
-// expired returns the jobs that ended before the given times.
-func (q *Queue) expired(ctx context.Context, complete, others time.Time) (ids []string, err error) {
-	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
-		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
-			`SELECT id FROM jobs WHERE finished > 0 AND (state = 'complete' AND finished < $1 OR state <> 'complete' AND finished < $2)
-			ORDER BY finished LIMIT 1000`, complete.UnixMicro(), others.UnixMicro())
-		return err
-	})
-	return ids, err
-}
-
-func (q *Queue) remove(ctx context.Context, ids []string) error {
-	return q.db.Write(ctx, func(tx *db.Tx) error {
-		for _, id := range ids {
-			if _, err := tx.Exec(ctx, "DELETE FROM jobs WHERE id = $1", id); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id); err != nil {
-				return err
-			}
-		}
-		if q.options.Node == "" {
-			return nil
-		}
-		return forgetLive(ctx, tx, ids) // left by nodes that died
-	})
 }

@@ -78,7 +78,7 @@ func fromJob(j job.Job) hootenanny.Job {
 // that a job that resumes after a crash does not repeat them.
 func Run(ctx context.Context, backend *hootenanny.Backend, task job.Task) (job.Outcome, error) {
 	if backend == nil {
-		return job.Outcome{}, fault.New(fault.Unavailable, "the music backend is switched off").WithHint("set hoot.enabled and start the job again")
+		return job.Outcome{}, fault.New(fault.Unavailable, "the music backend is switched off").WithHint("set music.enabled, or start the server with --music, and start the job again")
 	}
 	env := host.NewEnv(nil, task.Handler, &host.Services{})
 	result, err := backend.RunJob(ctx, hootenanny.Task{

@@ -63,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(f.backend.Close)
+	t.Cleanup(func() { f.backend.Close(t.Context()) })
 	return f
 }
 
