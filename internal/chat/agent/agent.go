@@ -142,12 +142,15 @@ func New(o Options) (*Agent, error) {
 // Turn answers one message. It passes its events to emit, which may be nil; emit is
 // called by one goroutine at a time and delays the turn while it runs. Failures of tools
 // and servers do not fail the turn: they are reported to the model. An error, a
-// *fault.Error, means that there is no answer; the Reply then has the usage so far.
+// *fault.Error, means that there is no whole answer; the Reply then has the usage and the text so far.
 // Cancelling ctx ends the turn with the code cancelled.
 func (a *Agent) Turn(ctx context.Context, r Request, emit func(Event)) (Reply, error) {
 	t := a.begin(r, emit)
 	ctx, finish := t.observe(ctx)
 	err := t.run(ctx)
+	if err != nil && t.partial.Len() > 0 { // what was said before it ended
+		t.reply.Responses = append(t.reply.Responses, t.partial.String())
+	}
 	t.reply.ToolCalls = int(t.calls.Load())
 	finish(err)
 	return t.reply, err

@@ -46,7 +46,7 @@ type Usage struct{ llm.Usage }
 // Notice is information about the turn that is not part of the answer: a limit that was
 // reached, a server that is unreachable.
 type Notice struct {
-	Code    string `json:"code"` // iteration_limit, call_limit, refusal, max_tokens, server_away, model_busy
+	Code    string `json:"code"` // iteration_limit, call_limit, refusal, max_tokens, arguments_cut, unknown_outcome, server_away, model_busy
 	Message string `json:"message"`
 }
 
@@ -66,6 +66,7 @@ type Reply struct {
 	Iterations int
 	ToolCalls  int // including those of scripts
 	Usage      llm.Usage
+	Restored   llm.Usage `json:"-"` // the part of Usage that is of answers in the journal
 	Model      string
 	Notices    []Notice
 }

@@ -68,12 +68,18 @@ type fixture struct {
 // play returns a fixture in which the model answers as the scenario says.
 func play(t *testing.T, source *toolSource, scenario string, change ...func(*agent.Options)) *fixture {
 	t.Helper()
-	slices.SortFunc(source.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	steps, err := llmtest.Parse(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &fixture{model: llmtest.Play(t, steps...), catalog: catalog.New(catalog.Options{Sources: []tool.Source{source}})}
+	return playModel(t, source, llmtest.Play(t, steps...), change...)
+}
+
+// playModel returns a fixture with that model.
+func playModel(t *testing.T, source *toolSource, server *llmtest.Server, change ...func(*agent.Options)) *fixture {
+	t.Helper()
+	slices.SortFunc(source.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	s := &fixture{model: server, catalog: catalog.New(catalog.Options{Sources: []tool.Source{source}})}
 	model, err := llm.Open(llm.Options{
 		BaseURL: s.model.URL, Key: secret.New(llmtest.Key),
 		Retry: llm.Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},

@@ -53,21 +53,30 @@ func loggable(err error) string {
 	}
 }
 
+// modelEvent names an event of the model's API: claude_… is what the logs of Anthropic's
+// are searched for.
+func (t *turn) modelEvent(what string) string {
+	if t.agent.options.Model.About().Provider == "anthropic" {
+		return "claude_" + what
+	}
+	return "model_" + what
+}
+
 // noteAsking logs a request to the model.
 func (t *turn) noteAsking(ctx context.Context) {
 	about := t.agent.options.Model.About()
-	t.note(ctx, slog.LevelInfo, "claude_request", slog.Int("iteration", t.reply.Iterations), slog.Int("message_count", len(t.messages)),
+	t.note(ctx, slog.LevelInfo, t.modelEvent("request"), slog.Int("iteration", t.reply.Iterations), slog.Int("message_count", len(t.messages)),
 		slog.String("provider", about.Provider), slog.String("model", about.Model), slog.Int("tools_offered", len(t.tools.offered)))
 }
 
 // noteAsked logs the model's answer.
 func (t *turn) noteAsked(ctx context.Context, a llm.Answer, err error, took time.Duration) {
 	if err != nil {
-		t.note(ctx, slog.LevelError, "claude_error", slog.Int("iteration", t.reply.Iterations), slog.String("error", loggable(err)),
+		t.note(ctx, slog.LevelError, t.modelEvent("error"), slog.Int("iteration", t.reply.Iterations), slog.String("error", loggable(err)),
 			slog.Int("status_code", llm.StatusOf(err)), slog.Int("attempts", a.Attempts), slog.Int64("duration_ms", took.Milliseconds()))
 		return
 	}
-	t.note(ctx, slog.LevelInfo, "claude_response", slog.Int("iteration", t.reply.Iterations), slog.Int("tool_calls_count", len(a.Uses())),
+	t.note(ctx, slog.LevelInfo, t.modelEvent("response"), slog.Int("iteration", t.reply.Iterations), slog.Int("tool_calls_count", len(a.Uses())),
 		slog.Int64("duration_ms", took.Milliseconds()), slog.String("stop_reason", string(a.Stop)), slog.Int("attempts", a.Attempts),
 		slog.Int64("input_tokens", a.Usage.Input), slog.Int64("output_tokens", a.Usage.Output),
 		slog.Int64("cache_read_tokens", a.Usage.CacheRead), slog.Int64("cache_write_tokens", a.Usage.CacheWrite),

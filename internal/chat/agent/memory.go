@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -104,10 +105,9 @@ type memoryChanged struct {
 }
 
 func (m *memory) update(ctx context.Context, input json.RawMessage) (string, error) {
-	var in memoryChange
-	if err := json.Unmarshal(input, &in); err != nil {
-		return "", fault.Wrap(fault.InvalidParams, err, "read the arguments of update_memory").
-			WithHint(`sections is an object: {"name": "text", "old name": null}`)
+	in, err := readChange(input)
+	if err != nil {
+		return "", err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,6 +121,22 @@ func (m *memory) update(ctx context.Context, input json.RawMessage) (string, err
 	}
 	m.sections = next.sections
 	return asJSON(changed)
+}
+
+// readChange reads the arguments of update_memory. An argument with another name would
+// change nothing, and the model would believe that it was stored.
+func readChange(input json.RawMessage) (in memoryChange, err error) {
+	strict := json.NewDecoder(bytes.NewReader(input))
+	strict.DisallowUnknownFields()
+	err = strict.Decode(&in)
+	if err == nil && in.Sections == nil && in.Pin == nil && in.Unpin == nil {
+		err = errors.New("nothing is to be changed")
+	}
+	if err != nil {
+		return in, fault.Wrap(fault.InvalidParams, err, "read the arguments of update_memory").
+			WithHint(`send {"sections": {"name": "text", "old name": null}, "pin": ["name"], "unpin": ["name"]}; each may be left out`)
+	}
+	return in, nil
 }
 
 // change applies a change and makes space for it: of the sections that are not pinned

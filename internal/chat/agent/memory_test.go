@@ -45,9 +45,14 @@ func TestMemory(t *testing.T) {
 		---
 		use update_memory {"pin":["unknown"]}
 		use update_memory {"sections":{"x":7}}
+		use update_memory {"key":"pets","value":"a dog"}
+		use update_memory {}
 		---
 		expect no section
 		expect read the arguments of update_memory
+		expect "unknown field \"key\""
+		expect "send {\"sections\": {\"name\": \"text\""
+		expect nothing is to be changed
 		say noted
 	`)
 	reply := s.turn(t, "I have a cat", func(r *agent.Request) { r.Memory = memory })

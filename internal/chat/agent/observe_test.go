@@ -16,7 +16,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -207,5 +209,27 @@ func TestEventsOfTurns(t *testing.T) {
 	}
 	if got := strings.Join(types, " "); got != "chat.turn_started chat.turn_ended" {
 		t.Errorf("published %s", got)
+	}
+}
+
+// TestLogsNameTheVendor checks that requests to another vendor's model are not logged as
+// Claude's.
+func TestLogsNameTheVendor(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	server := llmtest.Play(t, llmtest.Step{Say: []string{"hi"}})
+	model, err := llm.Open(llm.Options{Provider: "openai", Model: "m", BaseURL: server.URL + "/v1", Key: secret.New(llmtest.Key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(agent.Options{Model: model, Log: slog.New(slog.NewJSONHandler(&logs, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Turn(t.Context(), agent.Request{Message: "hi"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := logs.String(); strings.Contains(text, "claude") || !strings.Contains(text, `"event":"model_response"`) {
+		t.Error(text)
 	}
 }

@@ -56,7 +56,7 @@ func (t *turn) writeContext() string {
 		}
 	}
 	if len(away) > 0 {
-		parts = append(parts, "These servers are currently unreachable, so their tools will probably fail: "+strings.Join(away, ", ")+".")
+		parts = append(parts, "The tools of these servers cannot be used now, or will probably fail: "+strings.Join(away, ", ")+".")
 	}
 	if t.memory != nil {
 		parts = append(parts, t.memory.contents())

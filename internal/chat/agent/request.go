@@ -19,6 +19,7 @@ type Request struct {
 	Prompts      []Prompts  // later ones take precedence: the organisation's, a mode's, the person's
 	Servers      []Server   // that may be used, in the order they are shown; nil allows all
 	Memory       Memory     // may be nil
+	Journal      Journal    // makes the turn continue after an interruption; may be nil
 	Limits       Limits     // fields that are not zero replace those of Options
 }
 

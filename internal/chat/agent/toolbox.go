@@ -19,7 +19,8 @@ import (
 // name.
 type toolbox struct {
 	offered []llm.Tool
-	refs    map[string]tool.Ref // all tools by the model's name for them, offered or not
+	refs    map[string]tool.Ref   // all tools by the model's name for them, offered or not
+	hints   map[string]tool.Hints // of refs
 	local   map[string]func(ctx context.Context, input json.RawMessage) (string, error)
 	groups  []group
 }
@@ -36,7 +37,7 @@ type group struct {
 // discover finds the tools of this turn. If they cannot be listed, the turn continues
 // without tools.
 func (t *turn) discover(ctx context.Context) {
-	box := &toolbox{refs: map[string]tool.Ref{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
+	box := &toolbox{refs: map[string]tool.Ref{}, hints: map[string]tool.Hints{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
 	t.tools = box
 	expected := t.expected(ctx)
 	t.note(ctx, slog.LevelInfo, "mcp_discovery_start", slog.Int("server_count", len(expected)))
@@ -104,7 +105,7 @@ func (t *turn) chooseDirect(groups []group, searchable bool) {
 // offer gives a tool its name and, if it is to be called directly, offers it.
 func (b *toolbox) offer(info *tool.Info, directly bool) {
 	name := b.name(info.Ref)
-	b.refs[name] = info.Ref
+	b.refs[name], b.hints[name] = info.Ref, info.Hints
 	if directly {
 		b.offered = append(b.offered, llm.Tool{Name: name, Description: redact.Cut(info.Description, longestDescription), Input: inputFor(info)})
 	}
@@ -166,6 +167,13 @@ func (b *toolbox) shown(name string) string {
 		return ref.String()
 	}
 	return name
+}
+
+// repeatable reports whether a call that may have happened may be made again. The tools
+// of the memory replace what they wrote.
+func (b *toolbox) repeatable(name string) bool {
+	_, local := b.local[name]
+	return local || b.hints[name].Repeatable()
 }
 
 // allows reports whether the turn may use a tool. A Ref without a name stands for its
@@ -235,6 +243,10 @@ func (t *turn) reportUnreachable(ctx context.Context) {
 	for _, g := range t.tools.groups {
 		if g.away {
 			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))
+			if len(g.tools) == 0 { // a connected server may have none that can be used, such as tools that wait for approval
+				t.notice("server_away", "no tools of %s can be used now: it is not connected, or they wait for approval", g.title())
+				continue
+			}
 			t.notice("server_away", "%s is currently unreachable", g.title())
 		}
 	}

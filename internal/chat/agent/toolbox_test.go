@@ -155,7 +155,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 func TestDisconnectedServer(t *testing.T) {
 	t.Parallel()
 	source := threeServers(1)
-	s := play(t, source, "system are currently unreachable\nsay ok")
+	s := play(t, source, "system cannot be used now\nsay ok")
 	source.tools = append([]tool.Info(nil), source.tools...)
 	for i := range source.tools {
 		source.tools[i].Stale = source.tools[i].Space == "git"
@@ -167,7 +167,7 @@ func TestDisconnectedServer(t *testing.T) {
 	for _, n := range reply.Notices {
 		codes = append(codes, n.Message)
 	}
-	if got := strings.Join(codes, "; "); got != "git is currently unreachable; Gone (nowhere) is currently unreachable" {
+	if got := strings.Join(codes, "; "); got != "git is currently unreachable; no tools of Gone (nowhere) can be used now: it is not connected, or they wait for approval" {
 		t.Errorf("notices %s", got)
 	}
 }

@@ -28,6 +28,8 @@ type turn struct {
 	messages []llm.Message
 	calls    atomic.Int64 // tool calls, including those of scripts
 	session  luaSession
+	journal  *journal
+	partial  strings.Builder // text of an answer that is still arriving
 
 	mu   sync.Mutex // one event at a time; guards reply.Notices
 	emit func(Event)
@@ -97,6 +99,11 @@ func (t *turn) prepare(ctx context.Context) error {
 		}
 		t.memory = m
 	}
+	j, err := openJournal(ctx, t.request.Journal)
+	if err != nil {
+		return err
+	}
+	t.journal = j
 	t.discover(ctx)
 	t.system, t.context = t.writeSystem(), t.writeContext()
 	t.messages = conversation(&t.request)
@@ -149,15 +156,12 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	if err := t.fit(ctx); err != nil {
 		return llm.Answer{}, err
 	}
-	ctx, asked := t.asking(ctx)
-	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
-		System: t.system, Context: t.context, Tools: t.tools.offered, Messages: t.messages,
-	}, t.onDelta)
-	asked(answer, err)
+	answer, err := t.nextAnswer(ctx)
 	t.reply.Usage.Add(answer.Usage)
 	if err != nil {
 		return answer, err
 	}
+	t.partial.Reset()
 	t.reply.Stop, t.reply.Model = answer.Stop, cmp.Or(answer.Model, t.reply.Model)
 	if text := answer.Text(); strings.TrimSpace(text) != "" {
 		t.reply.Responses = append(t.reply.Responses, text)
@@ -165,8 +169,33 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	if blocks := withoutBlank(answer.Blocks); len(blocks) > 0 {
 		t.messages = append(t.messages, llm.Message{Role: llm.Assistant, Blocks: blocks})
 	}
+	if answer.Cut != "" {
+		t.notice("arguments_cut", "the model's call of %s was cut off at max_tokens: its arguments are incomplete, and it was not made", t.tools.shown(answer.Cut))
+	}
 	t.send(Usage{t.reply.Usage})
 	return answer, nil
+}
+
+// nextAnswer returns the model's answer: the one in the journal, or a new one.
+func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
+	var known answerStep
+	if _, done := t.journal.restore(t.reply.Iterations, 0, &known); done {
+		answer := known.answer()
+		t.reply.Restored.Add(answer.Usage)
+		if text := answer.Text(); text != "" {
+			t.onDelta(llm.Delta{Text: text})
+		}
+		return answer, nil
+	}
+	ctx, asked := t.asking(ctx)
+	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
+		System: t.system, Context: t.context, Tools: t.tools.offered, Messages: t.messages,
+	}, t.onDelta)
+	asked(answer, err)
+	if err != nil || len(answer.Uses()) == 0 && answer.Stop != llm.StopPause {
+		return answer, err // the last answer is stored with the turn
+	}
+	return answer, t.journal.save(ctx, t.reply.Iterations, 0, stepOf(&answer))
 }
 
 // withoutBlank removes blank text, which providers return but do not accept.
@@ -184,6 +213,7 @@ func withoutBlank(blocks []llm.Block) []llm.Block {
 func (t *turn) onDelta(d llm.Delta) {
 	switch {
 	case d.Text != "":
+		t.partial.WriteString(d.Text)
 		t.send(Text{Block: len(t.reply.Responses), Text: d.Text})
 	case d.Wait != nil:
 		t.send(Status{fmt.Sprintf("The model is busy; trying again in %v...", d.Wait.Delay.Round(100*time.Millisecond))})
@@ -206,6 +236,9 @@ func (t *turn) finish(a *llm.Answer) {
 		t.notice("refusal", "the model declined to answer")
 	case llm.StopLength:
 		t.notice("max_tokens", "the answer was cut at the longest allowed")
+	}
+	if a.Cut != "" {
+		t.add("I could not call %s: what I wanted to send was longer than an answer may be (max_tokens). Ask for less at a time.", t.tools.shown(a.Cut))
 	}
 	if len(t.reply.Responses) > 0 {
 		return

@@ -210,6 +210,7 @@ func TestEndings(t *testing.T) {
 		"refusal with words":    {"say \"I would rather not.\"\nstop refusal", "I would rather not.", "refusal"},
 		"refusal without words": {"stop refusal", "The model declined to answer this message.", "refusal"},
 		"cut":                   {"say \"To begin with\"\nstop max_tokens", "To begin with", "max_tokens"},
+		"cut arguments":         {"use pay__push {\"a\":1}\nstop max_tokens", "I could not call pay__push: what I wanted to send was longer than an answer may be (max_tokens). Ask for less at a time.", "arguments_cut"},
 		"nothing":               {"stop end_turn", "The model returned an empty answer. Try to rephrase the message.", ""},
 		"pause":                 {"say one\nstop pause_turn\n---\nsay two", "one\ntwo", ""},
 		"busy":                  {"status 529 overloaded_error Overloaded\n---\nsay ok", "ok", "model_busy"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ func (t *turn) use(ctx context.Context, uses []llm.Use) llm.Message {
 	var all sync.WaitGroup
 	for i, use := range uses {
 		all.Go(func() {
-			result := t.useOne(ctx, use)
+			result := t.useOne(ctx, i+1, use)
 			blocks[i] = llm.Block{Result: &result}
 		})
 	}
@@ -40,11 +41,51 @@ type outcome struct {
 
 func failed(err error) outcome { return outcome{text: failureText(err), failed: true, err: err} }
 
-func (t *turn) useOne(ctx context.Context, use llm.Use) llm.Result {
+func (t *turn) useOne(ctx context.Context, number int, use llm.Use) llm.Result {
 	shown := t.tools.shown(use.Name)
 	t.send(ToolUse{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Input: use.Input})
-	ctx, used := t.using(ctx, use, shown)
 	began := time.Now()
+	o := t.recall(ctx, number, use)
+	t.send(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
+	return llm.Result{ID: use.ID, Text: o.text, Failed: o.failed}
+}
+
+// recall returns the outcome of a call from the journal, or calls the tool. A call whose
+// outcome is unknown is repeated only if the tool may be.
+func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
+	shown, iteration := t.tools.shown(use.Name), t.reply.Iterations
+	var known resultStep
+	begun, done := t.journal.restore(iteration, number, &known)
+	if done {
+		t.calls.Add(1)
+		return outcome{text: known.Text, failed: known.Failed}
+	}
+	repeatable := t.tools.repeatable(use.Name)
+	var o outcome
+	switch {
+	case begun && !repeatable:
+		t.calls.Add(1)
+		t.notice("unknown_outcome", "%s may or may not have happened: the server stopped meanwhile, and it was not repeated", shown)
+		o = failed(unknownOutcome(shown))
+	case !repeatable:
+		if err := t.journal.save(ctx, iteration, number, nil); err != nil {
+			return failed(err) // not called: a crash could not be told from a call that never was
+		}
+		o = t.observedCall(ctx, use, shown)
+	default:
+		o = t.observedCall(ctx, use, shown)
+	}
+	if ctx.Err() == nil { // otherwise it was interrupted
+		if err := t.journal.save(ctx, iteration, number, resultStep{o.text, o.failed}); err != nil {
+			t.note(ctx, slog.LevelError, "journal_error", slog.String("tool_name", shown), slog.String("error", loggable(err)))
+		}
+	}
+	return o
+}
+
+// observedCall calls a tool, with a span and log records, and bounds its result.
+func (t *turn) observedCall(ctx context.Context, use llm.Use, shown string) outcome {
+	ctx, used := t.using(ctx, use, shown)
 	o := t.call(ctx, use)
 	whole := len(o.text)
 	if o.text = cutTo(o.text, t.limits.ResultBytes); len(o.text) < whole {
@@ -54,8 +95,7 @@ func (t *turn) useOne(ctx context.Context, use llm.Use) llm.Result {
 		o.text = "(no output)"
 	}
 	used(o)
-	t.send(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
-	return llm.Result{ID: use.ID, Text: o.text, Failed: o.failed}
+	return o
 }
 
 // call runs one tool within the limits of the turn. Failures are reported to the model,

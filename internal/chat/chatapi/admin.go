@@ -1,11 +1,13 @@
 package chatapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -120,6 +122,29 @@ func (d *Handler) replaceServers(w http.ResponseWriter, r *http.Request) error {
 	return d.showServers(w, r, p, list)
 }
 
+// patchServer changes the given fields of one server. For POST, which also adds one, the
+// id is in the body.
+func (d *Handler) patchServer(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	var s conversation.Server
+	if err := httpjson.Decode(body, &s); err != nil {
+		return err
+	}
+	list, err := d.service.PatchServer(r.Context(), p, cmp.Or(r.PathValue("server"), s.ID), body)
+	if err != nil {
+		return err
+	}
+	return d.showServers(w, r, p, list)
+}
+
+// putServer replaces one server.
 func (d *Handler) putServer(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
@@ -129,6 +154,10 @@ func (d *Handler) putServer(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &s); err != nil {
 		return err
 	}
+	if id := r.PathValue("server"); s.ID != "" && s.ID != id {
+		return fault.New(fault.InvalidParams, "the body has the id %q, the path %q", s.ID, id)
+	}
+	s.ID = r.PathValue("server")
 	list, err := d.service.PutServer(r.Context(), p, s)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package chatapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -34,22 +36,41 @@ func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(age
 		return unseen
 	})
 	if unseen != nil || ctx.Err() != nil {
+		err = movedError(t) // or the client has disconnected and reads nothing
 		if d.ending.Err() != nil {
-			return Response{}, ofTurn(err)
+			return Response{}, err
 		}
 		d.hooks.Go(func() { // the turn outlives the request
 			if reply, err := t.Wait(d.ending); d.ending.Err() == nil {
 				d.report(d.ending, t, began, reply, err, true)
 			}
 		})
-		return Response{}, ofTurn(err)
+		return Response{}, err
 	}
 	d.report(ctx, t, began, reply, err, false)
+	if errors.Is(err, conversation.ErrMoved) {
+		return Response{}, movedError(t)
+	}
 	if err != nil {
 		return Response{}, ofTurn(err)
 	}
 	return responseOf(t, reply), nil
 }
+
+// movedError says how to get the answer to a message that is answered elsewhere.
+func movedError(t *conversation.Turn) error {
+	key := cmp.Or(t.Message.Key, t.ID)
+	return movedTo{key, kindError{moved, fault.New(fault.Unavailable, "the server is shutting down; the message is stored and will be answered").
+		WithHint("send it again with message_key %s to get its answer, from another node or after the restart", key)}}
+}
+
+// movedTo is an error of a message that is answered elsewhere.
+type movedTo struct {
+	key string
+	error
+}
+
+func (m movedTo) Unwrap() error { return m.error }
 
 // report logs the outcome of a turn.
 func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
@@ -68,7 +89,7 @@ func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.T
 func responseOf(t *conversation.Turn, reply agent.Reply) Response {
 	answer := Response{
 		Responses: reply.Responses, ResponseLanguage: reply.Language, MessageID: t.ID,
-		Model: reply.Model, Usage: reply.Usage,
+		Model: reply.Model, Usage: reply.Usage, Warnings: t.Message.Warnings,
 	}
 	if answer.Responses == nil {
 		answer.Responses = []string{}
@@ -89,6 +110,10 @@ func (d *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return d.respond(w, r, t)
+}
+
+func (d *Handler) respond(w http.ResponseWriter, r *http.Request, t *conversation.Turn) error {
 	response, err := d.follow(r.Context(), t, func(agent.Event) error { return nil })
 	if err != nil {
 		return err

@@ -91,6 +91,7 @@ func (d *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if m.Note, err = json.Marshal(q.target()); err != nil {
+		m.Place.Release()
 		return err
 	}
 	t, err := d.say(r, m)
@@ -215,7 +216,8 @@ func (c *caller) post(ctx context.Context, body []byte) error {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if token := c.handler.options.Token; !token.IsZero() {
-		r.Header.Set("X-Engine-Token", token.Reveal())
+		r.Header.Set("Authorization", "Bearer "+token.Reveal())
+		r.Header.Set("X-Engine-Token", token.Reveal()) // the receivers of the program that this one replaces read it
 	}
 	client := http.Client{Transport: c.handler.options.Webhooks, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)

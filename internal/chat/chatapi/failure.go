@@ -15,6 +15,7 @@ type Failure struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
 	RetryAfter int    `json:"retry_after_ms,omitempty"`
+	MessageKey string `json:"message_key,omitempty" doc:"of MOVED: with it the message is the same message"`
 }
 
 // kind is a type of failure as clients know it.
@@ -38,6 +39,7 @@ var (
 	modelFailed   = kind{http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0}
 	timedOut      = kind{http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0}
 	shuttingDown  = kind{http.StatusServiceUnavailable, "UnavailableError", "UNAVAILABLE", 5}
+	moved         = kind{http.StatusServiceUnavailable, "MovedError", "MOVED", 2}
 	internalError = kind{http.StatusInternalServerError, "InternalError", "INTERNAL_ERROR", 0}
 	noAudio       = kind{http.StatusBadRequest, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 0}
 )
@@ -99,7 +101,12 @@ func failureOf(err error) (Failure, kind) {
 	if hint := fault.HintOf(err); hint != "" {
 		message += " (" + hint + ")"
 	}
-	return Failure{Error: k.name, Code: k.code, Message: message, RetryAfter: k.retry * 1000}, k
+	f := Failure{Error: k.name, Code: k.code, Message: message, RetryAfter: k.retry * 1000}
+	var to movedTo
+	if errors.As(err, &to) {
+		f.MessageKey = to.key
+	}
+	return f, k
 }
 
 // refuse responds with an error.

@@ -228,7 +228,7 @@ func TestSilentStreamSendsKeepalives(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() && lines.Text() != `data: {"type":"keepalive"}` {
+	for lines.Scan() && !strings.Contains(lines.Text(), `{"type":"keepalive",`) {
 	}
 	close(hold)
 	for lines.Scan() && !strings.Contains(lines.Text(), `"complete"`) {
@@ -287,7 +287,7 @@ func TestFailures(t *testing.T) {
 		{"a group", "POST", "/api/v1/chat", field("chat_type", `"group"`), 400, "VALIDATION_ERROR", "only private"},
 		{"audio", "POST", "/api/v1/chat", field("message_type", `"audio"`), 400, "AUDIO_TRANSCRIPTION_ERROR", "send the message as text"},
 		{"an unknown message type", "POST", "/api/v1/chat", field("message_type", `"smoke"`), 400, "VALIDATION_ERROR", "smoke"},
-		{"an invalid language", "POST", "/api/v1/chat", field("response_language_hint", `"english"`), 400, "VALIDATION_ERROR", "ISO 639-1"},
+		{"an invalid language", "POST", "/api/v1/chat", field("response_language_hint", `"english"`), 400, "VALIDATION_ERROR", "BCP 47"},
 		{"a control character", "POST", "/api/v1/chat", field("org", `"a\nb"`), 400, "VALIDATION_ERROR", "org"},
 		{"too long", "POST", "/api/v1/chat", field("x", `"`+strings.Repeat("x", 201<<10)+`"`), 413, "REQUEST_BODY_TOO_LARGE", "send less"},
 		{"no callback URL", "POST", "/api/v1/chat/callback", field("chat_type", `"private"`), 400, "VALIDATION_ERROR", "progress_callback_url is required"},
@@ -298,7 +298,7 @@ func TestFailures(t *testing.T) {
 		{"a slow model", "POST", "/api/v1/chat", say("slow model"), 504, "TIMEOUT_ERROR", "in time"},
 		{"our mistake", "POST", "/api/v1/chat", say("our mistake"), 500, "INTERNAL_ERROR", "oops"},
 		{"an unknown path", "GET", "/api/v1/nothing", "", 404, "NOT_FOUND", "openapi.json"},
-		{"preferences", "PUT", users + "/preferences", `{"response_language":"EN"}`, 400, "VALIDATION_ERROR", "ISO 639-1"},
+		{"preferences", "PUT", users + "/preferences", `{"response_language":"E"}`, 400, "VALIDATION_ERROR", "BCP 47"},
 		{"an invalid page", "GET", users + "/history?limit=0", "", 400, "VALIDATION_ERROR", "limit must be"},
 		{"an invalid setting", "PUT", admin + "/config", `{"max_history_llm":60}`, 400, "VALIDATION_ERROR", "1 to 50"},
 		{"an unknown slot", "PUT", admin + "/prompt-overrides", `{"identiti":"x"}`, 400, "VALIDATION_ERROR", "did you mean identity"},
@@ -432,6 +432,8 @@ func TestSettings(t *testing.T) {
 	steps := []struct{ method, path, body, want string }{
 		{"GET", ann + "/preferences", "", `{"response_language":"en","first_interaction":true}`},
 		{"PUT", ann + "/preferences", `{"response_language":"sw"}`, `{"response_language":"sw","first_interaction":true}`},
+		{"PUT", ann + "/preferences", `{"agentic_strength":"low","dev_agentic_mcp":true}`, `{"response_language":"sw","first_interaction":true,"agentic_strength":"low","dev_agentic_mcp":true}`},
+		{"PUT", ann + "/preferences", `{"response_language":"PT-br"}`, `{"response_language":"pt-BR","first_interaction":true,"agentic_strength":"low","dev_agentic_mcp":true}`},
 		{"GET", ann + "/history?limit=3&offset=1", "", `{"user_id":"ann","entries":[],"total_count":0,"limit":3,"offset":1}`},
 		{"DELETE", ann + "/history", "", `{"removed":0}`},
 		{"GET", admin + "/config", "", `{"max_history_storage":50,"max_history_llm":5}`},

@@ -1,7 +1,9 @@
 package chatapi
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -11,8 +13,24 @@ import (
 
 // Preferences are the settings that people may change themselves.
 type Preferences struct {
-	ResponseLanguage string `json:"response_language" doc:"two lowercase letters"`
+	ResponseLanguage string `json:"response_language" doc:"a tag of BCP 47, such as en or pt-BR; GET /api/v1/languages lists common ones"`
 	FirstInteraction *bool  `json:"first_interaction,omitempty" doc:"no message was answered yet; read-only"`
+	AgenticStrength  string `json:"agentic_strength,omitempty" doc:"normal, low or very_low; stored for older clients, without effect"`
+	DevAgenticMCP    *bool  `json:"dev_agentic_mcp,omitempty" doc:"stored for older clients, without effect"`
+}
+
+func preferencesOf(p conversation.Preferences) Preferences {
+	return Preferences{p.ResponseLanguage, &p.FirstInteraction, p.AgenticStrength, p.DevAgenticMCP}
+}
+
+// Languages lists languages.
+type Languages struct {
+	Languages []conversation.Language `json:"languages"`
+}
+
+func (d *Handler) languages(w http.ResponseWriter, _ *http.Request) error {
+	httpjson.JSON(w, http.StatusOK, Languages{conversation.Languages()})
+	return nil
 }
 
 // History is a page of a person's history.
@@ -47,7 +65,7 @@ func (d *Handler) preferences(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpjson.JSON(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
+	httpjson.JSON(w, http.StatusOK, preferencesOf(prefs))
 	return nil
 }
 
@@ -60,17 +78,38 @@ func (d *Handler) setPreferences(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if err := conversation.CheckLanguage(body.ResponseLanguage); err != nil {
+	if err := body.check(); err != nil {
 		return err
 	}
-	prefs, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) {
-		p.ResponseLanguage, p.LanguageChosen = body.ResponseLanguage, true
-	})
+	prefs, err := d.service.SetPreferences(r.Context(), p, body.apply)
 	if err != nil {
 		return err
 	}
-	httpjson.JSON(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
+	httpjson.JSON(w, http.StatusOK, preferencesOf(prefs))
 	return nil
+}
+
+// check validates preferences and writes the language as it is usually written. What is
+// missing is not changed; the language may only be missing beside others.
+func (p *Preferences) check() (err error) {
+	if p.AgenticStrength != "" && !slices.Contains([]string{"normal", "low", "very_low"}, p.AgenticStrength) {
+		return fault.New(fault.InvalidParams, "agentic_strength must be normal, low or very_low, not %q", p.AgenticStrength)
+	}
+	if p.ResponseLanguage == "" && (p.AgenticStrength != "" || p.DevAgenticMCP != nil) {
+		return nil
+	}
+	p.ResponseLanguage, err = conversation.CheckLanguage(p.ResponseLanguage)
+	return err
+}
+
+func (p *Preferences) apply(to *conversation.Preferences) {
+	if p.ResponseLanguage != "" {
+		to.ResponseLanguage, to.LanguageChosen = p.ResponseLanguage, true
+	}
+	to.AgenticStrength = cmp.Or(p.AgenticStrength, to.AgenticStrength)
+	if p.DevAgenticMCP != nil {
+		to.DevAgenticMCP = p.DevAgenticMCP
+	}
 }
 
 // maxHistory is the largest page of history: all that can be stored.

@@ -3,13 +3,21 @@ package chatapi
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/httpserver"
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -42,6 +50,7 @@ type Request struct {
 	ThreadID     string `json:"thread_id,omitempty" doc:"one thread of a conversation"`
 	LanguageHint string `json:"response_language_hint,omitempty" doc:"language of the answer if the person has not chosen one"`
 	IsAdmin      *bool  `json:"is_admin,omitempty" doc:"not accepted: the API key decides"`
+	Strict       bool   `json:"strict,omitempty" doc:"refuse unknown fields, instead of a warning in the answer"`
 }
 
 // Response is the answer to a message.
@@ -52,47 +61,132 @@ type Response struct {
 	MessageID        string   `json:"message_id"`
 	Model            string   `json:"model,omitempty"`
 	Usage            any      `json:"usage,omitempty" doc:"tokens and cost"`
+	Warnings         []string `json:"warnings,omitempty" doc:"fields of the request that were ignored"`
 	Notices          any      `json:"notices,omitempty" doc:"limits that were reached, servers that were unreachable"`
 }
 
 // readJSON reads a body of limited size.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody).WithHint("send less at once")}
-	case err != nil:
-		return fault.Wrap(fault.InvalidParams, err, "read body")
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
 	}
 	return httpjson.Decode(body, into)
 }
 
-// message reads and checks a request, in the order clients rely on.
-func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (Request, conversation.Message, error) {
-	var q Request
-	if err := readJSON(w, r, &q); err != nil {
-		return q, conversation.Message{}, err
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody).WithHint("send less at once")}
+	case err != nil:
+		return nil, fault.Wrap(fault.InvalidParams, err, "read body")
 	}
+	return body, nil
+}
+
+// decode reads a request. Unknown fields are ignored, because clients of the program that
+// this one replaces send some, and named in warnings.
+func (q *Request) decode(body []byte) (warnings []string, err error) {
+	unknown := httpjson.Decode(body, q)
+	if unknown == nil {
+		return nil, nil
+	}
+	var plain Request
+	if json.Unmarshal(body, &plain) != nil || plain.Strict {
+		return nil, unknown
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(body, &given); err != nil {
+		return nil, unknown
+	}
+	known := requestFields()
+	for name := range given {
+		if !slices.Contains(known, name) {
+			warnings = append(warnings, ignored(name, known))
+		}
+	}
+	slices.Sort(warnings)
+	*q = plain
+	return warnings[:min(len(warnings), maxWarnings)], nil
+}
+
+const maxWarnings = 20
+
+// ignored is the warning about an unknown field.
+func ignored(name string, known []string) string {
+	text := fmt.Sprintf("the field %s is unknown and was ignored", redact.Cut(name, 100))
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return text
+}
+
+// withIgnored adds the warnings to the error of a request that is not valid: a field that
+// is missing may have been misspelled.
+func withIgnored(err error, warnings []string) error {
+	var invalid *fault.Error
+	if len(warnings) == 0 || !errors.As(err, &invalid) || invalid.Code != fault.InvalidParams || invalid.Hint != "" {
+		return err
+	}
+	return invalid.WithHint("%s", strings.Join(warnings, "; "))
+}
+
+// requestFields are the names of the fields of a request.
+var requestFields = sync.OnceValue(func() (names []string) {
+	t := reflect.TypeFor[Request]()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+})
+
+// message reads and checks a request, in the order clients rely on. A person's messages
+// have the order in which they were received.
+func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (q Request, m conversation.Message, err error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return q, m, err
+	}
+	warnings, err := q.decode(body)
+	if err != nil {
+		return q, m, err
+	}
+	place := d.service.Reserve(q.person(), httpserver.ReceivedAt(r.Context()))
+	if m, err = d.checked(r, q, callback); err != nil {
+		place.Release()
+		return q, m, withIgnored(err, warnings)
+	}
+	m.Place, m.Warnings = place, warnings
+	return q, m, nil
+}
+
+func (q Request) person() conversation.Person {
+	return conversation.Person{Org: cmp.Or(q.Org, q.OrgID, conversation.DefaultOrg), User: q.UserID}
+}
+
+func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversation.Message, err error) {
 	if err := q.check(callback); err != nil {
-		return q, conversation.Message{}, err
+		return m, err
 	}
-	person := conversation.Person{Org: cmp.Or(q.Org, q.OrgID, conversation.DefaultOrg), User: q.UserID}
+	person := q.person()
 	if err := person.Check(); err != nil {
-		return q, conversation.Message{}, err
+		return m, err
 	}
 	who := principal.Of(r.Context())
 	if err := maySend(who, person); err != nil {
-		return q, conversation.Message{}, err
+		return m, err
 	}
 	var asker *principal.Principal
 	if who.ID != principal.LocalID {
 		asker = &who
 	}
 	if !d.rates.take(person) {
-		return q, conversation.Message{}, kindError{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
+		return m, kindError{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
 	}
-	return q, conversation.Message{
+	return conversation.Message{
 		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
 		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint, Asker: asker,
 	}, nil
@@ -137,7 +231,8 @@ func (q Request) check(callback bool) error {
 		}
 	}
 	if q.LanguageHint != "" {
-		return conversation.CheckLanguage(q.LanguageHint)
+		_, err := conversation.CheckLanguage(q.LanguageHint)
+		return err
 	}
 	return nil
 }

@@ -30,7 +30,11 @@ func routes() []route {
 		{"POST", "/api/v1/chat", principal.Chat, "Send a message and wait for the answer", Request{}, Response{}, 0, (*Handler).answer},
 		{"POST", "/api/v1/chat/stream", principal.Chat, "Send a message and receive the answer as server-sent events", Request{}, StreamEvent{}, 0, (*Handler).stream},
 		{"POST", "/api/v1/chat/callback", principal.Chat, "Send a message and receive the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Handler).callback},
+		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", nil, Response{}, 0, (*Handler).result},
+		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", nil, StreamEvent{}, 0, (*Handler).reattach},
+		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", nil, Response{}, 0, (*Handler).stop},
 
+		{"GET", "/api/v1/languages", principal.Chat, "Languages that can be chosen by name", nil, Languages{}, 0, (*Handler).languages},
 		{"GET", people + "/preferences", principal.Chat, "A person's preferences", nil, Preferences{}, 0, (*Handler).preferences},
 		{"PUT", people + "/preferences", principal.Chat, "Change a person's preferences", Preferences{}, Preferences{}, 0, (*Handler).setPreferences},
 		{"GET", people + "/history", principal.Chat, "A person's history, the oldest first (limit, offset)", nil, History{}, 0, (*Handler).history},
@@ -38,7 +42,9 @@ func routes() []route {
 
 		{"GET", admin + "/mcp-servers", principal.Org, "The organisation's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},
 		{"PUT", admin + "/mcp-servers", principal.Org, "Replace the organisation's servers", []conversation.Server{}, Servers{}, 0, (*Handler).replaceServers},
-		{"POST", admin + "/mcp-servers", principal.Org, "Add one server, or replace it", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
+		{"POST", admin + "/mcp-servers", principal.Org, "Add one server, or change the given fields of one", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
+		{"PUT", admin + "/mcp-servers/{server}", principal.Org, "Replace one server", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
+		{"PATCH", admin + "/mcp-servers/{server}", principal.Org, "Change the given fields of one server", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
 		{"DELETE", admin + "/mcp-servers/{server}", principal.Org, "Remove one server", nil, Removed{}, 0, (*Handler).removeServer},
 		{"GET", admin + "/config", principal.Org, "The organisation's settings", nil, conversation.Settings{}, 0, (*Handler).settings},
 		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", conversation.Settings{}, conversation.Settings{}, 0, (*Handler).setSettings},
@@ -54,7 +60,9 @@ func routes() []route {
 
 		{"GET", person + "/mcp-servers", principal.Org, "A person's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},
 		{"PUT", person + "/mcp-servers", principal.Org, "Replace a person's servers", []conversation.Server{}, Servers{}, 0, (*Handler).replaceServers},
-		{"POST", person + "/mcp-servers", principal.Org, "Add one server of a person, or replace it", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
+		{"POST", person + "/mcp-servers", principal.Org, "Add one server of a person, or change the given fields of one", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
+		{"PUT", person + "/mcp-servers/{server}", principal.Org, "Replace one server of a person", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
+		{"PATCH", person + "/mcp-servers/{server}", principal.Org, "Change the given fields of one server of a person", conversation.Server{}, Servers{}, 0, (*Handler).patchServer},
 		{"DELETE", person + "/mcp-servers/{server}", principal.Org, "Remove one server of a person", nil, Removed{}, 0, (*Handler).removeServer},
 		{"GET", person + "/prompt-overrides", principal.Org, "A person's prompts in place of the organisation's and the defaults", nil, Overrides{}, 0, (*Handler).prompts},
 		{"PUT", person + "/prompt-overrides", principal.Org, "Change some prompts; null resets one to the organisation's or the default", map[agent.Slot]*string{}, Overrides{}, 0, (*Handler).setPrompts},

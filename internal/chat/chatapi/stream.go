@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
 // writeTime limits how long a client may take to accept an event.
@@ -25,6 +26,10 @@ type StreamEvent struct {
 	Tool     string          `json:"tool,omitempty" doc:"of tool_use and tool_result"`
 	Input    json.RawMessage `json:"input,omitempty" doc:"of tool_use"`
 	Result   any             `json:"result,omitempty" doc:"of tool_result"`
+
+	MessageID  string    `json:"message_id,omitempty" doc:"of the first event"`
+	MessageKey string    `json:"message_key,omitempty" doc:"of an error with the code MOVED: send the message again with it"`
+	Timestamp  time.Time `json:"timestamp"`
 }
 
 // stream is POST /api/v1/chat/stream. If the client disconnects, the stream ends and the
@@ -38,13 +43,17 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return d.streamTurn(w, r, t)
+}
+
+func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversation.Turn) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Connection", "keep-alive")
 	header.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s := &sse{w: w, control: http.NewResponseController(w)}
+	s := &sse{w: w, control: http.NewResponseController(w), now: d.options.Clock.Now}
 	ctx, stop := context.WithCancel(r.Context())
 	defer s.keepAlive(ctx, d.options.Keepalive)()
 	defer stop()
@@ -52,7 +61,7 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	if t.Queued {
 		first = "Queued — processing will begin shortly"
 	}
-	_ = s.send(StreamEvent{Type: "status", Message: first})
+	_ = s.send(StreamEvent{Type: "status", Message: first, MessageID: t.ID})
 	streamWriter := streamWriter{debug: d.options.Debug, status: first}
 	answer, err := d.follow(ctx, t, func(e agent.Event) error {
 		for _, shown := range streamWriter.shows(e) {
@@ -64,7 +73,7 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		f, _ := failureOf(err)
-		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code}) // the connection may be the cause
+		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code, MessageKey: f.MessageKey}) // the connection may be the cause
 		return nil
 	}
 	_ = s.send(StreamEvent{Type: "complete", Response: &answer})
@@ -111,9 +120,11 @@ type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	last    time.Time
+	now     func() time.Time
 }
 
 func (s *sse) send(e StreamEvent) error {
+	e.Timestamp = s.now().UTC()
 	data, err := json.Marshal(e)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -15,9 +17,11 @@ import (
 // unreachable.
 func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	ctx, _ = db.WaitForDatabase(ctx)
+	r.register(t)
+	defer r.unregister(t)
 	switch mine, err := r.await(ctx, l, t); {
 	case err != nil: // the server is stopping; the stored turn is unchanged
-		t.end(agent.Reply{}, errStored)
+		t.end(agent.Reply{}, ErrMoved)
 		return
 	case !mine:
 		r.follow(t)
@@ -34,8 +38,11 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	r.own(t, cancel)
 	reply, err := r.attempt(turn, t)
 	r.own(t, nil)
+	if errors.Is(context.Cause(turn), errStopped) {
+		reply, err = stoppedReply(reply), nil
+	}
 	if ctx.Err() != nil {
-		t.end(agent.Reply{}, errStored)
+		t.end(agent.Reply{}, ErrMoved)
 		return
 	}
 	ended := r.now()
@@ -46,7 +53,7 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	})
 	switch {
 	case failed != nil:
-		t.end(agent.Reply{}, errStored)
+		t.end(agent.Reply{}, ErrMoved)
 	case !kept: // another node took over the turn while this one was disconnected
 		r.follow(t)
 	default:
@@ -55,8 +62,20 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	}
 }
 
-var errStored = fault.New(fault.Unavailable, "the server is shutting down").
-	WithHint("the message is stored and will be answered after the restart")
+// register makes a turn known by its id; unregister ends that.
+func (r *Service) register(t *Turn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns[t.ID] = t
+}
+
+func (r *Service) unregister(t *Turn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns[t.ID] == t {
+		delete(r.turns, t.ID)
+	}
+}
 
 // await waits until every earlier message of the person is answered, on whichever node,
 // and begins the turn. There is no timeout: an earlier message stays first until it is
@@ -97,6 +116,9 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 		return reply, fault.New(fault.Internal, "answering was interrupted %d times", t.attempts-1).
 			WithHint("send the message again")
 	}
+	if t.trace != nil {
+		ctx = t.trace(ctx)
+	}
 	if t.Message.Asker != nil {
 		who := *t.Message.Asker
 		if r.options.CurrentPrincipal != nil {
@@ -113,6 +135,9 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 	})
 	if err != nil {
 		return reply, err
+	}
+	if strings.TrimSpace(request.Message) == "" { // it only chose a mode or a language
+		return r.confirm(ctx, t, request)
 	}
 	r.options.Bus.Publish(Started{Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID})
 	began := time.Now()

@@ -1,11 +1,13 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/chat/agent"
 )
 
 // languages maps the names that people use at the start of a message to codes.
@@ -50,6 +52,41 @@ func (r *Service) applyDirectives(ctx context.Context, m Message) (text string, 
 	return text, prefs, err
 }
 
+// confirm answers a message that only chooses a mode or a language.
+func (r *Service) confirm(ctx context.Context, t *Turn, request agent.Request) (reply agent.Reply, err error) {
+	prefs, err := r.Preferences(ctx, t.Message.Person)
+	if err != nil {
+		return reply, err
+	}
+	text := "Mode: " + cmp.Or(prefs.Mode, "none") + ". Language: " + languageName(prefs.ResponseLanguage) + "."
+	t.emit(agent.Text{Text: text})
+	return agent.Reply{RequestID: request.ID, Responses: []string{text}, Language: prefs.ResponseLanguage}, nil
+}
+
+// Language is a language that people can choose by its name.
+type Language struct {
+	Code string `json:"code"` // a tag of BCP 47
+	Name string `json:"name"` // in English
+}
+
+// Languages lists them by name. Other tags of BCP 47 can be chosen by their code.
+func Languages() (list []Language) {
+	for _, name := range names(languages) {
+		list = append(list, Language{languages[name], strings.ToUpper(name[:1]) + name[1:]})
+	}
+	return list
+}
+
+// languageName returns the name of a language, or its code.
+func languageName(code string) string {
+	for _, l := range Languages() {
+		if l.Code == code {
+			return l.Name
+		}
+	}
+	return code
+}
+
 // follow applies one word at the start of a message and reports whether it is a mode or
 // language.
 func follow(prefs *Preferences, word string, modes []string) bool {
@@ -66,8 +103,8 @@ func follow(prefs *Preferences, word string, modes []string) bool {
 		return true
 	case strings.HasPrefix(word, "@"):
 		name := strings.ToLower(word[1:])
-		code := name
-		if !languageCode().MatchString(code) {
+		code, valid := canonicalLanguage(name)
+		if !valid || len(code) == 3 { // three letters are rather somebody's name
 			full, ok := matchName(name, names(languages))
 			if !ok {
 				return false

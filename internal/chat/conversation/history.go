@@ -15,6 +15,7 @@ type Entry struct {
 	UserMessage       string    `json:"user_message"`
 	AssistantResponse string    `json:"assistant_response"`
 	Timestamp         time.Time `json:"timestamp"`
+	Conversation      string    `json:"conversation,omitempty"` // chat_id and thread_id, if it has any
 }
 
 // History returns limit of a person's answered messages from offset on, the oldest
@@ -32,12 +33,13 @@ func (r *Service) History(ctx context.Context, p Person, limit, offset int) (ent
 	return entries, total, err
 }
 
-// latest returns the last exchanges before the current message, the oldest first.
-func (r *Service) latest(ctx context.Context, p Person, count int) (exchanges []agent.Exchange, err error) {
+// latest returns the last exchanges of a conversation before the current message, the
+// oldest first.
+func (r *Service) latest(ctx context.Context, p Person, conversation string, count int) (exchanges []agent.Exchange, err error) {
 	var entries []Entry
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		entries, err = db.All(ctx, tx, scanEntry, `SELECT message, reply, ended FROM talk_turns
-			WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq DESC LIMIT $4`, p.Org, p.User, done, count)
+			WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT $5`, p.Org, p.User, conversation, done, count)
 		return err
 	})
 	for _, e := range slices.Backward(entries) {
@@ -60,7 +62,7 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	if err := json.Unmarshal([]byte(reply), &answer); err != nil {
 		return e, err
 	}
-	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC()}, nil
+	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC(), m.Conversation}, nil
 }
 
 // Forget removes a person's history and calls Options.OnForget, and returns how many

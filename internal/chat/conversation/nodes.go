@@ -39,7 +39,7 @@ func (r *Service) TakeOver(ctx context.Context, gone []string) error {
 		}
 		var adopted []*Turn
 		err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
-			adopted, err = db.All(ctx, tx, scanTurn, `UPDATE talk_turns SET node = $1, status = 'waiting'
+			adopted, err = db.All(ctx, tx, scanOnly, `UPDATE talk_turns SET node = $1, status = 'waiting'
 				WHERE node = $2 AND status IN ('waiting', 'running') RETURNING `+turnColumns, r.options.Node, node)
 			return err
 		})
@@ -62,6 +62,10 @@ func (r *Service) broadcast(ctx context.Context, p Person) {
 
 // Receive handles a notification of another node.
 func (r *Service) Receive(word string) {
+	if id, stop := strings.CutPrefix(word, stopWord); stop {
+		r.stopRunning(id)
+		return
+	}
 	org, user, _ := strings.Cut(word, "\x00")
 	r.mu.Lock()
 	l := r.lines[Person{Org: org, User: user}]
@@ -98,6 +102,9 @@ func (r *Service) own(t *Turn, stop context.CancelCauseFunc) {
 		return
 	}
 	r.active[t] = stop
+	if t.stopped { // before the agent was running
+		stop(errStopped)
+	}
 }
 
 func (r *Service) revoke(t *Turn, cause error) {
@@ -135,7 +142,7 @@ func (r *Service) follow(t *Turn) {
 			case <-r.background.Done():
 			}
 			if r.background.Err() != nil {
-				t.end(agent.Reply{}, errStored)
+				t.end(agent.Reply{}, ErrMoved)
 				return
 			}
 		}

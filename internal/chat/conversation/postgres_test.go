@@ -12,6 +12,7 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestOrderPerPerson, TestFollowersSeeEverything, TestQueueIsBounded, TestRestart, TestTurnIsGivenUpAfterItsAttempts,
 		TestTheSameKeyIsTheSameMessage, TestHistory, TestRequestOfATurn, TestRefusals, TestOrderAcrossNodes,
-		TestReassignedMessageIsAnsweredOnce, TestRecheckCancelsReassignedTurns, TestDrain,
+		TestReassignedMessageIsAnsweredOnce, TestRecheckCancelsReassignedTurns, TestDrain, TestPlacesDecideTheOrder,
+		TestStop, TestStopOnAnotherNode, TestJournalSurvivesARestart, TestAttach,
 	)
 }

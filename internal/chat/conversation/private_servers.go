@@ -62,6 +62,24 @@ func (p *PrivateServers) Connect(ctx context.Context, s Server) (string, error) 
 	return space, nil
 }
 
+// Unknown returns the namespaces that were not tried yet.
+func (p *PrivateServers) Unknown(spaces []string) (unknown []string) {
+	for _, space := range spaces {
+		if s, ok := p.set.Manager.Status(space); ok && !s.Attempted() {
+			unknown = append(unknown, space)
+		}
+	}
+	return unknown
+}
+
+// Await waits for an attempt of each, and then lists their tools.
+func (p *PrivateServers) Await(ctx context.Context, spaces []string) {
+	for _, space := range spaces {
+		p.set.AwaitAttempt(ctx, space)
+	}
+	p.set.Catalog.Refresh(ctx)
+}
+
 // sweep removes servers that were not used for privateIdle. p.mu is held.
 func (p *PrivateServers) sweep(ctx context.Context) {
 	for space, at := range p.used {

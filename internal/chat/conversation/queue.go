@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"sync"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -12,7 +13,8 @@ import (
 // in use. Whether messages on other nodes come first is decided by the database: see
 // begin.
 type personQueue struct {
-	users int // number of users; guarded by the Service
+	users  int      // number of users; guarded by the Service
+	places []*Place // of messages that are not stored yet; guarded by the Service
 
 	mu      sync.Mutex // held while a message is stored, so that the stored order is that of the queue
 	waiting []*Turn
@@ -26,6 +28,10 @@ type personQueue struct {
 func (r *Service) enter(p Person) *personQueue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.enterLocked(p)
+}
+
+func (r *Service) enterLocked(p Person) *personQueue {
 	l := r.lines[p]
 	if l == nil {
 		l = &personQueue{changed: make(chan struct{})}
@@ -59,16 +65,21 @@ func (l *personQueue) broadcast() {
 
 // Send accepts a message: it is stored when Send returns, and will be answered even if
 // the client disconnects or this node stops. A message with the key of an earlier one
-// returns the turn of that one.
+// returns the turn of that one, or tries it again if it failed.
 func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
+	place := m.Place
+	if place == nil {
+		place = r.Reserve(m.Person, time.Now())
+	}
+	defer place.Release()
 	if err := m.Person.Check(); err != nil {
 		return nil, err
 	}
 	if r.isDraining() {
 		return nil, errLeaving
 	}
-	l := r.enter(m.Person)
-	defer r.leave(m.Person, l)
+	place.wait()
+	l := place.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m.Key != "" {
@@ -77,10 +88,13 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 		}
 	}
 	t := newTurn("msg_"+rand.Text(), m)
+	if r.options.CarryTrace != nil {
+		t.trace = r.options.CarryTrace(ctx)
+	}
 	twin, err := r.insert(ctx, t)
 	if twin || err != nil {
 		if twin { // sent to another node at the same time
-			return r.elsewhere(ctx, m)
+			return r.again(ctx, l, m)
 		}
 		return nil, err
 	}
@@ -91,16 +105,50 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 // earlier returns the turn of a message with the same key, or nil. l.mu is held.
 func (r *Service) earlier(ctx context.Context, l *personQueue, m Message) (*Turn, error) {
 	for _, t := range append([]*Turn{l.current}, l.waiting...) {
-		if t != nil && t.Message.Key == m.Key {
+		if t != nil && (t.Message.Key == m.Key || t.ID == m.Key) {
+			return t, sameMessage(t.Message, m)
+		}
+	}
+	return r.again(ctx, l, m)
+}
+
+// again returns the turn of a message that was sent before, to this node or another, or
+// nil. One that failed is tried again, as the person's last message. l.mu is held.
+func (r *Service) again(ctx context.Context, l *personQueue, m Message) (*Turn, error) {
+	t, status, err := r.lookUp(ctx, m)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	if err := sameMessage(t.Message, m); err != nil {
+		return nil, err
+	}
+	if status == failed {
+		retried, err := r.retry(ctx, t, m)
+		if err != nil {
+			return nil, err
+		}
+		if retried {
+			r.join(l, t)
 			return t, nil
 		}
 	}
-	return r.elsewhere(ctx, m)
+	r.follow(t)
+	return t, nil
+}
+
+// sameMessage refuses a key that belongs to another message.
+func sameMessage(before, now Message) error {
+	if before.Text == now.Text && before.Conversation == now.Conversation {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the message_key %q belongs to another message", now.Key).
+		WithHint("use a new key for each message, and the same key only to send the same message again")
 }
 
 // join appends a turn to its queue and makes sure that a goroutine works on it. l.mu is
 // held.
 func (r *Service) join(l *personQueue, t *Turn) {
+	r.register(t)
 	l.waiting = append(l.waiting, t)
 	if l.current != nil {
 		return

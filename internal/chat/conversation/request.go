@@ -17,7 +17,7 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	if err != nil {
 		return agent.Request{}, err
 	}
-	history, err := r.latest(ctx, p, settings.HistorySent)
+	history, err := r.latest(ctx, p, m.Conversation, settings.HistorySent)
 	if err != nil {
 		return agent.Request{}, err
 	}
@@ -25,7 +25,7 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	if err != nil {
 		return agent.Request{}, err
 	}
-	servers, err := r.offered(ctx, p)
+	servers, err := r.offered(ctx, t)
 	if err != nil {
 		return agent.Request{}, err
 	}
@@ -36,7 +36,7 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	return agent.Request{
 		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation,
 		Message: text, History: history, Language: language, First: prefs.FirstInteraction,
-		Prompts: prompts, Servers: servers, Memory: r.Memory(p),
+		Prompts: prompts, Servers: servers, Memory: r.Memory(p), Journal: journal{r, t},
 	}, nil
 }
 

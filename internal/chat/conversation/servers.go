@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
@@ -46,6 +47,12 @@ type Servers interface {
 	// Connect connects a server, shared by everyone with the same URL and token, and
 	// returns its namespace. It does not wait for the connection.
 	Connect(ctx context.Context, s Server) (space string, err error)
+	// Unknown returns which of these namespaces were not tried yet, so that their tools are
+	// unknown.
+	Unknown(spaces []string) []string
+	// Await waits until each of these namespaces is connected or an attempt has failed, or
+	// ctx ends.
+	Await(ctx context.Context, spaces []string)
 	// Discover connects and returns the number of tools.
 	Discover(ctx context.Context, s Server) (tools int, err error)
 }
@@ -157,6 +164,33 @@ func tokenOf(before []Server, s Server) string {
 	return ""
 }
 
+// PatchServer adds a server, or changes the given fields of an existing one. A new URL
+// needs its token again: the stored one belongs to the old URL.
+func (r *Service) PatchServer(ctx context.Context, p Person, id string, changes json.RawMessage) ([]Server, error) {
+	list, err := r.Servers(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	type plain Server
+	s := plain{ID: id, Enabled: true}
+	for _, old := range list {
+		if old.ID == id {
+			s = plain(old)
+		}
+	}
+	before := s
+	if err := json.Unmarshal(changes, &s); err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "read server %s", id)
+	}
+	if s.ID != id {
+		return nil, fault.New(fault.InvalidParams, "the id of server %s cannot be changed", id).WithHint("add one with the new id, and remove the old one")
+	}
+	if s.URL != before.URL && s.AuthToken == before.AuthToken {
+		s.AuthToken = ""
+	}
+	return r.PutServer(ctx, p, Server(s))
+}
+
 // PutServer adds or replaces a server.
 func (r *Service) PutServer(ctx context.Context, p Person, s Server) ([]Server, error) {
 	list, err := r.Servers(ctx, p)
@@ -195,10 +229,11 @@ func (r *Service) Discover(ctx context.Context, s Server) (tools int, err error)
 // offered returns the servers that a person's agent may use: this server's own, as
 // changed by the organisation and then by the person. Nil means all, if nothing is
 // configured.
-func (r *Service) offered(ctx context.Context, p Person) ([]agent.Server, error) {
+func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) {
 	if r.options.Servers == nil {
 		return nil, nil
 	}
+	p := t.Message.Person
 	chosen := map[string]Server{}
 	changed := false
 	for _, own := range r.options.Servers.Own() {
@@ -214,15 +249,30 @@ func (r *Service) offered(ctx context.Context, p Person) ([]agent.Server, error)
 		}
 	}
 	if !changed {
+		r.awaitServers(ctx, t, slices.Collect(maps.Keys(chosen)))
 		return nil, nil
 	}
-	offered := []agent.Server{}
+	offered, spaces := []agent.Server{}, []string{}
 	for _, s := range slices.SortedFunc(maps.Values(chosen), byPriority) {
 		if server, ok := r.connect(ctx, p, s); ok {
-			offered = append(offered, server)
+			offered, spaces = append(offered, server), append(spaces, server.Space)
 		}
 	}
+	r.awaitServers(ctx, t, spaces)
 	return offered, nil
+}
+
+// awaitServers waits a while for servers that were not tried yet, so that the first
+// message after a start has their tools.
+func (r *Service) awaitServers(ctx context.Context, t *Turn, spaces []string) {
+	unknown := r.options.Servers.Unknown(spaces)
+	if len(unknown) == 0 {
+		return
+	}
+	t.emit(agent.Status{Message: fmt.Sprintf("Connecting to %d server(s)...", len(unknown))})
+	ctx, cancel := context.WithTimeout(ctx, discoverWait)
+	defer cancel()
+	r.options.Servers.Await(ctx, unknown)
 }
 
 // connect connects a server. A failure does not affect the conversation.

@@ -49,9 +49,12 @@ type Options struct {
 	// OnForget removes what else is stored of a person's conversations when their
 	// history is deleted; may be nil.
 	OnForget func(ctx context.Context, p Person) error
-	Bus      *event.Bus
-	Log      *slog.Logger
-	Clock    clock.Clock
+	// CarryTrace returns a function that makes another context part of the trace of ctx: a
+	// turn belongs to the trace of its request. Nil means there are no traces.
+	CarryTrace func(ctx context.Context) func(context.Context) context.Context
+	Bus        *event.Bus
+	Log        *slog.Logger
+	Clock      clock.Clock
 }
 
 // Service stores and answers messages. It is safe for concurrent use.
@@ -69,6 +72,8 @@ type Service struct {
 
 	mu       sync.Mutex
 	lines    map[Person]*personQueue
+	lag      lag
+	turns    map[string]*Turn                  // in progress on this node, by id
 	active   map[*Turn]context.CancelCauseFunc // of turns whose agent is running
 	underWay int                               // turns in progress
 	settled  chan struct{}                     // not nil while draining; closed when no turn is in progress
@@ -98,7 +103,7 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, e
 	r := &Service{
 		db: database, agent: a, options: o,
 		slots: make(chan struct{}, o.Parallel),
-		lines: map[Person]*personQueue{}, active: map[*Turn]context.CancelCauseFunc{},
+		lines: map[Person]*personQueue{}, active: map[*Turn]context.CancelCauseFunc{}, turns: map[string]*Turn{},
 	}
 	r.background, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if o.Node == "" {

@@ -289,8 +289,18 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 	if reply, err := keyed(service, "good", "k1"); err != nil || reply.Text() != "re: good" {
 		t.Errorf("after a restart: %+v, %v", reply, err)
 	}
-	if turns.Load() != 2 {
-		t.Errorf("%d turns", turns.Load())
+	if turns.Load() != 3 {
+		t.Errorf("%d turns, want 1 of the answered message and 2 of the one that failed", turns.Load())
+	}
+	if reply, err := keyed(service, "bad", "k2"); err != nil || reply.Text() != "re: bad" {
+		t.Errorf("the failed message was not tried again: %+v, %v", reply, err)
+	}
+	_, err := service.Send(t.Context(), conversation.Message{Person: ann, Text: "another text", Key: "k1"})
+	if fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("the same key with another text: %v", err)
+	}
+	if got, want := history(t, service, ann), []string{"good → re: good", "bad → re: bad"}; !slices.Equal(got, want) {
+		t.Errorf("history %q, want %q", got, want)
 	}
 }
 
@@ -401,6 +411,10 @@ func (s *ownServers) Connect(_ context.Context, server conversation.Server) (str
 	}
 	return "private-" + server.ID, nil
 }
+
+func (s *ownServers) Unknown([]string) []string { return nil }
+
+func (s *ownServers) Await(context.Context, []string) {}
 
 func (s *ownServers) Discover(context.Context, conversation.Server) (int, error) { return 3, nil }
 

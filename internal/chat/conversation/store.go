@@ -61,9 +61,9 @@ func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 				return tooMany(r.options.Depth)
 			}
 			t.Queued = ahead > 0
-			_, err = tx.Exec(ctx, `INSERT INTO talk_turns (id, org, person, seq, message_key, message, status, attempts, reply, failure, created, ended, node)
-				SELECT $1, $2, $3, coalesce(max(seq), 0) + 1, $4, $5, $6, 0, '', '', $7, 0, $8 FROM talk_turns WHERE org = $2 AND person = $3`,
-				t.ID, p.Org, p.User, t.Message.Key, string(message), waiting, r.now().UnixMicro(), r.options.Node)
+			_, err = tx.Exec(ctx, `INSERT INTO talk_turns (id, org, person, seq, message_key, message, status, attempts, reply, failure, created, ended, node, conversation)
+				SELECT $1, $2, $3, coalesce(max(seq), 0) + 1, $4, $5, $6, 0, '', '', $7, 0, $8, $9 FROM talk_turns WHERE org = $2 AND person = $3`,
+				t.ID, p.Org, p.User, t.Message.Key, string(message), waiting, r.now().UnixMicro(), r.options.Node, t.Message.Conversation)
 			return err
 		})
 		if !errors.Is(err, db.ErrUnique) {
@@ -71,8 +71,8 @@ func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 		}
 		// Another node stored a message of the person: this one, or one before it.
 		if t.Message.Key != "" {
-			if _, found, err := r.lookUp(ctx, t.Message); found || err != nil {
-				return found, err
+			if found, _, err := r.lookUp(ctx, t.Message); found != nil || err != nil {
+				return found != nil, err
 			}
 		}
 	}
@@ -156,16 +156,24 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 			return err
 		}
 		if outcome == nil {
-			if err := r.recordFirst(ctx, tx, t.Message.Person); err != nil {
+			if err := r.settleAnswered(ctx, tx, t); err != nil {
 				return err
 			}
 		}
-		if err := countUsage(ctx, tx, t.Message.Person, reply, ended); err != nil {
+		if err := countUsage(ctx, tx, t, reply, ended); err != nil {
 			return err
 		}
 		return forgetBeyond(ctx, tx, t.Message.Person, settings.HistoryStored)
 	})
 	return kept, err
+}
+
+// settleAnswered updates what depends on an answer. The journal is not needed any more.
+func (r *Service) settleAnswered(ctx context.Context, tx *db.Tx, t *Turn) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM talk_steps WHERE turn = $1`, t.ID); err != nil {
+		return err
+	}
+	return r.recordFirst(ctx, tx, t.Message.Person)
 }
 
 // forgetBeyond removes finished turns that are older than the latest ones.
@@ -182,30 +190,42 @@ func forgetBeyond(ctx context.Context, tx *db.Tx, p Person, keep int) error {
 	return nil
 }
 
-// elsewhere returns the turn of a message that was sent before, to this node or another,
-// or nil. If it has not ended, it ends when the stored one does.
-func (r *Service) elsewhere(ctx context.Context, m Message) (*Turn, error) {
-	t, found, err := r.lookUp(ctx, m)
-	if !found || err != nil {
-		return nil, err
-	}
-	r.follow(t)
-	return t, nil
-}
-
-// lookUp finds the turn of a message by its key.
-func (r *Service) lookUp(ctx context.Context, m Message) (t *Turn, found bool, err error) {
+// lookUp finds the turn of a message by its key, which may be the id of the turn, or
+// returns nil.
+func (r *Service) lookUp(ctx context.Context, m Message) (t *Turn, status string, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		var id string
-		err := tx.QueryRow(ctx, `SELECT id FROM talk_turns WHERE org = $1 AND person = $2 AND message_key = $3`,
-			m.Person.Org, m.Person.User, m.Key).Scan(&id)
-		t = newTurn(id, m)
+		row := tx.QueryRow(ctx, `SELECT `+turnColumns+`, status FROM talk_turns
+			WHERE org = $1 AND person = $2 AND (message_key = $3 OR id = $3)`, m.Person.Org, m.Person.User, m.Key)
+		t, err = scanTurn(row, &status)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, false, nil
+		return nil, "", nil
 	}
-	return t, err == nil, err
+	return t, status, err
+}
+
+// retry makes a failed turn wait again, after all other messages of its person. It keeps
+// its journal, so that calls are not repeated. False means that another node was first.
+func (r *Service) retry(ctx context.Context, t *Turn, m Message) (mine bool, err error) {
+	m.Key = t.Message.Key
+	message, err := json.Marshal(m)
+	if err != nil {
+		return false, err
+	}
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `UPDATE talk_turns SET status = 'waiting', attempts = 0, failure = '', ended = 0, node = $1, message = $2, seq = (
+				SELECT max(seq) + 1 FROM talk_turns AS others WHERE others.org = $3 AND others.person = $4)
+			WHERE id = $5 AND status = 'failed'`, r.options.Node, string(message), m.Person.Org, m.Person.User, t.ID)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		mine = n > 0
+		return err
+	})
+	t.Message, t.attempts, t.retried = m, 0, true
+	return mine, err
 }
 
 // outcome ends a turn with the stored outcome, if there is one.
@@ -243,11 +263,11 @@ func (t *Turn) settle(status, reply, why string) error {
 
 const turnColumns = `id, org, person, seq, message_key, message, attempts`
 
-func scanTurn(row db.Scanner) (*Turn, error) {
+func scanTurn(row db.Scanner, more ...any) (*Turn, error) {
 	t := newTurn("", Message{})
 	var message, key string
 	var p Person
-	if err := row.Scan(&t.ID, &p.Org, &p.User, &t.seq, &key, &message, &t.attempts); err != nil {
+	if err := row.Scan(append([]any{&t.ID, &p.Org, &p.User, &t.seq, &key, &message, &t.attempts}, more...)...); err != nil {
 		return nil, err
 	}
 	err := json.Unmarshal([]byte(message), &t.Message)
@@ -255,11 +275,13 @@ func scanTurn(row db.Scanner) (*Turn, error) {
 	return t, err
 }
 
+func scanOnly(row db.Scanner) (*Turn, error) { return scanTurn(row) }
+
 // recover takes all messages that were unanswered when the server stopped.
 func (r *Service) recover(ctx context.Context) error {
 	var turns []*Turn
 	err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
-		turns, err = db.All(ctx, tx, scanTurn,
+		turns, err = db.All(ctx, tx, scanOnly,
 			`UPDATE talk_turns SET status = 'waiting', node = '' WHERE status IN ('waiting', 'running') RETURNING `+turnColumns)
 		return err
 	})

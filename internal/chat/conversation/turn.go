@@ -14,11 +14,14 @@ import (
 type Message struct {
 	RequestID    string `json:"request_id"`
 	Person       Person `json:"-"`
+	Place        *Place `json:"-"` // among the person's messages; nil means after those that were sent so far
 	Client       string `json:"client,omitempty"`
 	Key          string `json:"-"` // idempotency key of the client: the same key is the same message; may be empty
 	Conversation string `json:"conversation,omitempty"`
 	Text         string `json:"text"`
-	Hint         string `json:"hint,omitempty"` // language of the answer if the person has not chosen one
+	// Warnings are what the sender is told with the answer.
+	Warnings []string `json:"warnings,omitempty"`
+	Hint     string   `json:"hint,omitempty"` // language of the answer if the person has not chosen one
 	// Note is stored with the message for the sender: what it needs to know when the
 	// turn runs again after a restart.
 	Note json.RawMessage `json:"note,omitempty"`
@@ -34,7 +37,10 @@ type Turn struct {
 	Queued  bool // earlier messages of the person were waiting when it arrived
 
 	attempts int
-	seq      int64 // its position among the person's messages, if it was loaded
+	stopped  bool                                  // a person stopped it; guarded by the Service
+	retried  bool                                  // it failed before, and its usage was counted
+	seq      int64                                 // its position among the person's messages, if it was loaded
+	trace    func(context.Context) context.Context // of the request; nil if another process received it
 
 	mu      sync.Mutex
 	events  []agent.Event

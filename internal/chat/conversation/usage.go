@@ -18,8 +18,12 @@ type Spent struct {
 
 const day = 24 * time.Hour
 
-func countUsage(ctx context.Context, tx *db.Tx, p Person, reply agent.Reply, at time.Time) error {
-	u := reply.Usage
+// countUsage counts what a turn used, except what was counted when it failed before.
+func countUsage(ctx context.Context, tx *db.Tx, t *Turn, reply agent.Reply, at time.Time) error {
+	p, u := t.Message.Person, reply.Usage
+	if t.retried {
+		u = u.Without(reply.Restored)
+	}
 	_, err := tx.Exec(ctx, `INSERT INTO talk_usage (org, person, day, turns, input, output, cache_read, cache_write, cost)
 		VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)
 		ON CONFLICT (org, person, day) DO UPDATE SET turns = talk_usage.turns + 1, input = talk_usage.input + excluded.input,

@@ -1,180 +1,148 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// claude uses Anthropic's Messages API through the official SDK. Retries are our own,
-// the same for both providers.
+// claude uses Anthropic's Messages API.
 type claude struct {
-	client  anthropic.Client
-	options Options
+	client   *http.Client
+	endpoint string
+	options  Options
 }
 
+const (
+	anthropicBase    = "https://api.anthropic.com"
+	anthropicVersion = "2023-06-01"
+)
+
 func newAnthropic(o Options, client *http.Client) *claude {
-	options := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(), // only our configuration counts
-		option.WithHTTPClient(client),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(), // the agent has a span for it
-		option.WithAPIKey(o.Key.Reveal()),
-	}
-	if o.BaseURL != "" {
-		options = append(options, option.WithBaseURL(strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1")))
-	} else {
-		options = append(options, option.WithEnvironmentProduction())
-	}
-	return &claude{anthropic.NewClient(options...), o}
+	base := strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.BaseURL, anthropicBase), "/"), "/v1")
+	return &claude{client, base + "/v1/messages", o}
 }
 
 func (c *claude) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error) {
-	params, err := c.params(p)
+	request, err := c.request(p)
 	if err != nil {
 		return Answer{}, err
 	}
-	stream := c.client.Messages.NewStreaming(ctx, params)
-	defer func() { _ = stream.Close() }() // a complete answer stays valid
-	var message anthropic.Message
-	finished := false
-	for stream.Next() {
-		event := stream.Current()
-		if err := message.Accumulate(event); err != nil {
-			return claudeAnswer(&message), &failure{err: fault.Wrap(fault.Upstream, err, "read answer")}
-		}
-		switch {
-		case event.Type == "content_block_delta" && event.Delta.Type == "text_delta" && event.Delta.Text != "":
-			emit(Delta{Text: event.Delta.Text})
-		case event.Type == "content_block_start" && event.ContentBlock.Type == "tool_use":
-			emit(Delta{Use: event.ContentBlock.Name})
-		case event.Type == "message_stop":
-			finished = true
-		}
+	header := http.Header{"Anthropic-Version": {anthropicVersion}}
+	if !c.options.Key.IsZero() {
+		header.Set("X-Api-Key", c.options.Key.Reveal())
 	}
-	answer := claudeAnswer(&message)
-	if err := stream.Err(); err != nil {
-		return answer, claudeFailure(err)
+	if !c.options.Token.IsZero() {
+		header.Set("Authorization", "Bearer "+c.options.Token.Reveal())
 	}
-	if !finished {
-		return answer, &failure{err: errBroken, again: true}
+	resp, err := post(ctx, c.client, c.endpoint, header, request)
+	if err != nil {
+		return Answer{}, err
 	}
-	return answer, nil
+	defer resp.Body.Close()
+	collected := &claudeAnswer{emit: emit}
+	err = collected.readStream(resp.Body)
+	return collected.answer(c.options.Model), err
 }
 
-// claudeFailure converts the SDK's error. Its text contains the whole request; ours has
-// the provider's message.
-func claudeFailure(err error) error {
-	var refused *anthropic.Error
-	if !errors.As(err, &refused) {
-		return err
+// The request in Anthropic's format.
+type (
+	claudeRequest struct {
+		Model       string          `json:"model"`
+		MaxTokens   int             `json:"max_tokens"`
+		Stream      bool            `json:"stream"`
+		Temperature *float64        `json:"temperature,omitempty"`
+		System      []claudeBlock   `json:"system,omitempty"`
+		Tools       []claudeTool    `json:"tools,omitempty"`
+		Messages    []claudeMessage `json:"messages"`
 	}
-	var body struct {
-		Error struct{ Type, Message string }
+	claudeMessage struct {
+		Role    string `json:"role"`
+		Content []any  `json:"content"` // *claudeBlock, or json.RawMessage for what is sent back unchanged
 	}
-	_ = json.Unmarshal([]byte(refused.RawJSON()), &body) // proxies may return anything
-	return refusedBy(refused.StatusCode, refused.Response.Header, body.Error.Type, body.Error.Message)
-}
+	claudeBlock struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text,omitempty"`
+		ID        string          `json:"id,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Input     json.RawMessage `json:"input,omitempty"`
+		ToolUseID string          `json:"tool_use_id,omitempty"`
+		Content   []claudeBlock   `json:"content,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"`
+		Cache     *claudeCache    `json:"cache_control,omitempty"`
+	}
+	claudeTool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		InputSchema json.RawMessage `json:"input_schema"`
+		Cache       *claudeCache    `json:"cache_control,omitempty"`
+	}
+	// claudeCache asks the API to cache everything up to here.
+	claudeCache struct {
+		Type string `json:"type"`
+	}
+)
 
-// claudeAnswer converts a message. A tool call whose arguments were cut off by the token
-// limit is dropped.
-func claudeAnswer(m *anthropic.Message) Answer {
-	a := Answer{
-		ID: m.ID, Model: m.Model, Stop: Stop(m.StopReason),
-		Usage: Usage{
-			Input: m.Usage.InputTokens, Output: m.Usage.OutputTokens,
-			CacheRead: m.Usage.CacheReadInputTokens, CacheWrite: m.Usage.CacheCreationInputTokens,
-		},
-	}
-	for i := range m.Content {
-		block := &m.Content[i]
-		switch {
-		case block.Type == "text":
-			if block.Text != "" {
-				a.Blocks = append(a.Blocks, Block{Text: block.Text})
-			}
-		case block.Type == "tool_use" && a.Stop == StopLength && i == len(m.Content)-1:
-		case block.Type == "tool_use":
-			a.Blocks = append(a.Blocks, Block{Use: &Use{block.ID, block.Name, objectOf(block.Input)}})
-		default:
-			a.Blocks = append(a.Blocks, Block{Raw: json.RawMessage(block.RawJSON())})
-		}
-	}
-	return a
-}
+var cached = &claudeCache{Type: "ephemeral"}
 
-func objectOf(input json.RawMessage) json.RawMessage {
-	if len(input) == 0 {
-		return json.RawMessage(`{}`)
-	}
-	return input
-}
-
-// params converts a prompt for the API. Three places are marked for its cache: the
+// request converts a prompt for the API. Three places are marked for its cache: the
 // tools, the constant part of the system prompt, and the conversation so far, which the
 // next request continues.
-func (c *claude) params(p Prompt) (anthropic.MessageNewParams, error) {
-	params := anthropic.MessageNewParams{Model: c.options.Model, MaxTokens: int64(c.options.MaxTokens)}
-	if t := c.options.Temperature; t != nil {
-		params.Temperature = param.NewOpt(*t)
-	}
+func (c *claude) request(p Prompt) (claudeRequest, error) {
+	q := claudeRequest{Model: c.options.Model, MaxTokens: c.options.MaxTokens, Stream: true, Temperature: c.options.Temperature}
 	if p.System != "" {
-		params.System = append(params.System, anthropic.TextBlockParam{Text: p.System, CacheControl: anthropic.NewCacheControlEphemeralParam()})
+		q.System = append(q.System, claudeBlock{Type: "text", Text: p.System, Cache: cached})
 	}
 	if p.Context != "" {
-		params.System = append(params.System, anthropic.TextBlockParam{Text: p.Context})
+		q.System = append(q.System, claudeBlock{Type: "text", Text: p.Context})
 	}
-	for i, t := range p.Tools {
-		tool := anthropic.ToolParam{Name: t.Name, InputSchema: param.Override[anthropic.ToolInputSchemaParam](t.Input)}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		if i == len(p.Tools)-1 {
-			tool.CacheControl = anthropic.NewCacheControlEphemeralParam()
-		}
-		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &tool})
+	for _, t := range p.Tools {
+		q.Tools = append(q.Tools, claudeTool{Name: t.Name, Description: t.Description, InputSchema: t.Input})
+	}
+	if n := len(q.Tools); n > 0 {
+		q.Tools[n-1].Cache = cached
 	}
 	for _, m := range p.Messages {
 		blocks, err := claudeBlocks(m.Blocks)
 		if err != nil {
-			return params, err
+			return q, err
 		}
-		params.Messages = append(params.Messages, anthropic.MessageParam{Role: anthropic.MessageParamRole(m.Role), Content: blocks})
+		q.Messages = append(q.Messages, claudeMessage{Role: string(m.Role), Content: blocks})
 	}
-	markForCache(params.Messages)
-	return params, nil
+	markForCache(q.Messages)
+	return q, nil
 }
 
-func claudeBlocks(blocks []Block) ([]anthropic.ContentBlockParamUnion, error) {
-	all := make([]anthropic.ContentBlockParamUnion, 0, len(blocks))
+func claudeBlocks(blocks []Block) ([]any, error) {
+	all := make([]any, 0, len(blocks))
 	for _, b := range blocks {
 		switch {
 		case b.Use != nil:
-			all = append(all, anthropic.NewToolUseBlock(b.Use.ID, b.Use.Input, b.Use.Name))
+			all = append(all, &claudeBlock{Type: "tool_use", ID: b.Use.ID, Name: b.Use.Name, Input: objectOf(b.Use.Input)})
 		case b.Result != nil:
-			all = append(all, anthropic.NewToolResultBlock(b.Result.ID, b.Result.Text, b.Result.Failed))
-		case b.Raw != nil:
-			var block anthropic.ContentBlockUnion
-			if err := json.Unmarshal(b.Raw, &block); err != nil {
-				return nil, fault.Wrap(fault.Internal, err, "encode an earlier answer")
+			block := &claudeBlock{Type: "tool_result", ToolUseID: b.Result.ID, IsError: b.Result.Failed}
+			if b.Result.Text != "" { // the API accepts a result without content, but no empty text
+				block.Content = []claudeBlock{{Type: "text", Text: b.Result.Text}}
 			}
-			all = append(all, block.ToParam())
+			all = append(all, block)
+		case b.Raw != nil:
+			if !json.Valid(b.Raw) {
+				return nil, fault.New(fault.Internal, "encode an earlier answer: it is not JSON")
+			}
+			all = append(all, b.Raw)
 		default:
-			all = append(all, anthropic.NewTextBlock(b.Text))
+			all = append(all, &claudeBlock{Type: "text", Text: b.Text})
 		}
 	}
 	return all, nil
 }
 
-func markForCache(messages []anthropic.MessageParam) {
+// markForCache marks the end of the conversation. Thinking cannot be marked.
+func markForCache(messages []claudeMessage) {
 	if len(messages) == 0 {
 		return
 	}
@@ -182,7 +150,7 @@ func markForCache(messages []anthropic.MessageParam) {
 	if len(last) == 0 {
 		return
 	}
-	if mark := last[len(last)-1].GetCacheControl(); mark != nil {
-		*mark = anthropic.NewCacheControlEphemeralParam()
+	if block, ok := last[len(last)-1].(*claudeBlock); ok {
+		block.Cache = cached
 	}
 }

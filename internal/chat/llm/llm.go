@@ -1,7 +1,6 @@
 // Package llm is a client of language models. A Model gets a Prompt and answers in
-// blocks: text and tool calls. There are two implementations: Anthropic's API through
-// its official SDK, and any endpoint with OpenAI's chat completions API, including local
-// ones. Text is passed on as it arrives; failed attempts are repeated if that can help
+// blocks: text and tool calls. There are two implementations: Anthropic's Messages API, and
+// any endpoint with OpenAI's chat completions API, including local ones. Text is passed on as it arrives; failed attempts are repeated if that can help
 // and no text was passed on yet; tokens and their cost are counted.
 package llm
 
@@ -107,6 +106,7 @@ type Answer struct {
 	Model    string // that answered
 	Blocks   []Block
 	Stop     Stop
+	Cut      string // the tool of a call that is left out, because the token limit cut off its arguments
 	Usage    Usage
 	Attempts int // 1 if the first attempt succeeded
 }

@@ -22,6 +22,9 @@ type Options struct {
 	BaseURL string
 	// Key is sent to the endpoint; local ones need none.
 	Key secret.Text
+	// Token is sent to Anthropic's API as a bearer token, beside the key if there are
+	// both: proxies and gateways in front of it want one.
+	Token secret.Text
 	// MaxTokens limits one answer; zero means DefaultMaxTokens.
 	MaxTokens int
 	// Temperature is chosen by the provider if nil. Some models do not accept it.
@@ -92,9 +95,9 @@ const maxRedirects = 3
 func (o Options) check() error {
 	switch o.Provider {
 	case "", "anthropic":
-		if o.Key.IsZero() && o.BaseURL == "" {
+		if o.Key.IsZero() && o.Token.IsZero() && o.BaseURL == "" {
 			return fault.New(fault.Config, "no key for Anthropic's API").
-				WithHint("set ANTHROPIC_API_KEY, or use another model with [chat] provider and base_url")
+				WithHint("set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or use another model with [chat] provider and base_url")
 		}
 	case "openai":
 		if o.Model == "" {

@@ -1,18 +1,12 @@
 package llm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // openAI uses an endpoint with OpenAI's chat completions API. Implementations differ in
@@ -43,27 +37,15 @@ func newOpenAI(o Options, client *http.Client) *openAI {
 }
 
 func (o *openAI) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error) {
-	body, err := json.Marshal(o.request(p))
-	if err != nil {
-		return Answer{}, fault.Wrap(fault.Internal, err, "write request")
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.endpoint, bytes.NewReader(body))
-	if err != nil {
-		return Answer{}, fault.Wrap(fault.Config, err, "write request")
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
+	header := http.Header{}
 	if !o.options.Key.IsZero() {
-		req.Header.Set("Authorization", "Bearer "+o.options.Key.Reveal())
+		header.Set("Authorization", "Bearer "+o.options.Key.Reveal())
 	}
-	resp, err := o.client.Do(req)
+	resp, err := post(ctx, o.client, o.endpoint, header, o.request(p))
 	if err != nil {
-		return Answer{}, unwrapURL(err)
+		return Answer{}, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return Answer{}, openAIRefusal(resp)
-	}
 	collected := &openAIAnswer{emit: emit}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/json" {
 		err = collected.readWhole(resp.Body)
@@ -71,45 +53,6 @@ func (o *openAI) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, e
 		err = collected.readStream(resp.Body)
 	}
 	return collected.answer(o.options.Model), err
-}
-
-// unwrapURL removes the address, which may contain a password, from an error.
-func unwrapURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
-}
-
-// openAIRefusal reads why an endpoint refused a request.
-func openAIRefusal(resp *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil // the status is enough
-	}
-	kind, text := openAIError(body)
-	return refusedBy(resp.StatusCode, resp.Header, kind, text)
-}
-
-// openAIError reads the forms of errors: {"error": {…}}, {"error": "…"}, {"message":
-// "…"}, or plain text.
-func openAIError(body []byte) (kind, text string) {
-	var shape struct {
-		Error   json.RawMessage
-		Message string
-	}
-	if json.Unmarshal(body, &shape) != nil {
-		return "", string(body)
-	}
-	var inner struct{ Type, Message string }
-	if json.Unmarshal(shape.Error, &inner) == nil {
-		return inner.Type, inner.Message
-	}
-	if plain, ok := rawjson.Text(shape.Error); ok {
-		return "", plain
-	}
-	return "", shape.Message
 }
 
 // The request in OpenAI's format.

@@ -94,10 +94,10 @@ func (a *openAIAnswer) readWhole(body io.Reader) error {
 func (a *openAIAnswer) take(raw []byte) error {
 	var c openAIChunk
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return &failure{err: fault.Wrap(fault.Upstream, err, "read answer")}
+		return &failure{err: fault.Wrap(fault.Upstream, err, "read answer"), again: true} // half an event
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		kind, text := openAIError(raw)
+		kind, text := errorIn(raw)
 		return refusedBy(http.StatusOK, nil, kind, text)
 	}
 	if c.ID != "" {
@@ -200,7 +200,11 @@ func (a *openAIAnswer) answer(model string) Answer {
 		out.Blocks = append(out.Blocks, Block{Text: string(a.text)})
 	}
 	for i, c := range a.calls {
-		if c.Function.Name == "" || out.Stop == StopLength && i == len(a.calls)-1 {
+		if c.Function.Name == "" {
+			continue
+		}
+		if out.Stop == StopLength && i == len(a.calls)-1 {
+			out.Cut = c.Function.Name
 			continue
 		}
 		if c.ID == "" {

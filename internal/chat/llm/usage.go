@@ -21,3 +21,11 @@ func (u *Usage) Add(o Usage) {
 
 // Total returns the number of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
+// Without returns u without what is part of it.
+func (u Usage) Without(part Usage) Usage {
+	return Usage{
+		Input: u.Input - part.Input, Output: u.Output - part.Output,
+		CacheRead: u.CacheRead - part.CacheRead, CacheWrite: u.CacheWrite - part.CacheWrite, Cost: u.Cost - part.Cost,
+	}
+}

@@ -1,0 +1,143 @@
+package conversation_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+)
+
+// halting says something and then waits until it is cancelled.
+func halting(begun chan<- struct{}) script {
+	return func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		if r.Message != "long" {
+			return echo(ctx, r, emit)
+		}
+		emit(agent.Text{Text: "so far"})
+		begun <- struct{}{}
+		<-ctx.Done()
+		return agent.Reply{Responses: []string{"so far"}}, context.Cause(ctx)
+	}
+}
+
+// TestStop checks that what was said before a stop is the answer, that a waiting message
+// can be stopped, and that the next message is answered.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	service, _ := open(t, store(t), halting(begun), conversation.Options{})
+	long := say(t, service, ann, "long")
+	<-begun
+	waiting, next := say(t, service, ann, "waiting"), say(t, service, ann, "next")
+	for _, turn := range []*conversation.Turn{waiting, long} {
+		if err := service.Stop(t.Context(), turn.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reply := answered(t, long); reply.Text() != "so far" || reply.Stop != conversation.Stopped {
+		t.Errorf("stopped: %+v", reply)
+	}
+	if reply := answered(t, waiting); reply.Text() != "" || reply.Stop != conversation.Stopped {
+		t.Errorf("stopped while waiting: %+v", reply)
+	}
+	if reply := answered(t, next); reply.Text() != "re: next" {
+		t.Errorf("the next message: %+v", reply)
+	}
+	if err := service.Stop(t.Context(), long.ID); err != nil {
+		t.Errorf("stopping an answered message: %v", err)
+	}
+	if err := service.Stop(t.Context(), "msg_unknown"); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("stopping an unknown message: %v", err)
+	}
+}
+
+func TestStopOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	services := cluster(t, halting(begun), "a", "b")
+	long := say(t, services["a"], ann, "long")
+	<-begun
+	if err := services["b"].Stop(t.Context(), long.ID); err != nil {
+		t.Fatal(err)
+	}
+	if reply := answered(t, long); reply.Text() != "so far" {
+		t.Errorf("%+v", reply)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	url := store(t)
+	service, leave := open(t, url, echo, conversation.Options{})
+	turn := say(t, service, ann, "hi")
+	answered(t, turn)
+	leave()
+	service, _ = open(t, url, echo, conversation.Options{})
+	again, err := service.Attach(t.Context(), turn.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply := answered(t, again); reply.Text() != "re: hi" || again.Message.Person != ann {
+		t.Errorf("%+v of %v", reply, again.Message.Person)
+	}
+}
+
+// TestJournalSurvivesARestart checks that a turn that was interrupted finds the steps it
+// saved, and that they are removed with the answer.
+func TestJournalSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	url := store(t)
+	begun := make(chan struct{})
+	service, leave := open(t, url, func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		for _, s := range []agent.Step{{Iteration: 1, Data: json.RawMessage(`1`)}, {Iteration: 1, Call: 1}, {Iteration: 1, Call: 2}, {Iteration: 1, Call: 2, Data: json.RawMessage(`2`)}} {
+			if err := r.Journal.Save(ctx, s); err != nil {
+				t.Error(err)
+			}
+		}
+		close(begun)
+		<-ctx.Done()
+		return agent.Reply{}, ctx.Err()
+	}, conversation.Options{})
+	turn := say(t, service, ann, "hi")
+	<-begun
+	leave()
+	if _, err := turn.Wait(t.Context()); !isMoved(err) {
+		t.Errorf("the interrupted turn ended with %v", err)
+	}
+	var steps []string
+	var later agent.Journal
+	service, _ = open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		found, err := r.Journal.Load(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range found {
+			steps = append(steps, string(rune('0'+s.Iteration))+string(rune('0'+s.Call))+string(s.Data))
+		}
+		later = r.Journal
+		return echo(ctx, r, emit)
+	}, conversation.Options{})
+	again, err := service.Attach(t.Context(), turn.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered(t, again)
+	slices.Sort(steps)
+	if want := []string{"101", "11", "122"}; !slices.Equal(steps, want) {
+		t.Errorf("steps %q, want %q", steps, want)
+	}
+	if left, err := later.Load(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("%d steps are left (%v)", len(left), err)
+	}
+	if err := later.Save(t.Context(), agent.Step{Iteration: 2}); err == nil {
+		t.Error("a step of an answered turn was stored")
+	}
+}
+
+func isMoved(err error) bool {
+	return fault.CodeOf(err) == fault.Unavailable && fault.HintOf(err) != ""
+}

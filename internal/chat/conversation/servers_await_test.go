@@ -1,0 +1,48 @@
+package conversation_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+)
+
+// startingServers are servers that were not tried yet.
+type startingServers struct {
+	ownServers
+	awaited atomic.Bool
+}
+
+func (s *startingServers) Unknown(spaces []string) []string {
+	if s.awaited.Load() {
+		return nil
+	}
+	return spaces
+}
+
+func (s *startingServers) Await(context.Context, []string) { s.awaited.Store(true) }
+
+// TestFirstMessageWaitsForServers checks that the agent begins when the tools of all
+// servers are known, that people are told, and that later messages do not wait.
+func TestFirstMessageWaitsForServers(t *testing.T) {
+	t.Parallel()
+	servers := &startingServers{ownServers: ownServers{own: []conversation.Server{{ID: "fs", Enabled: true}}}}
+	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		if !servers.awaited.Load() {
+			t.Error("the agent began before the servers were tried")
+		}
+		return echo(ctx, r, emit)
+	}, conversation.Options{Servers: servers})
+	for i, want := range []bool{true, false} {
+		var seen []agent.Event
+		if _, err := say(t, service, ann, "hi").Follow(t.Context(), func(e agent.Event) error { seen = append(seen, e); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if told := slices.Contains(seen, agent.Event(agent.Status{Message: "Connecting to 1 server(s)..."})); told != want {
+			t.Errorf("message %d: told %v", i, told)
+		}
+	}
+}
