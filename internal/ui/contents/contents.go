@@ -195,7 +195,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) tooLarge() error {
-	return fault.New(fault.Limit, "the content is larger than %d bytes", s.options.MaxUpload).WithHint("raise hoot.upload_mb")
+	return fault.New(fault.Limit, "the content is larger than %d bytes", s.options.MaxUpload).WithHint("raise music.upload_mb")
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any, err error) {

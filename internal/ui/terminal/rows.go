@@ -12,7 +12,7 @@ func (u *upstream) row(now time.Time) row {
 	switch u.State {
 	case "connected":
 		state.style = green
-	case "asleep", "connecting":
+	case "asleep", "connecting", "starting":
 		state.style = faint
 	case "removed":
 		state.style = yellow

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -28,7 +30,8 @@ type server struct {
 	client  *http.Client
 }
 
-func newServer(address string, key secret.Text, version string) (*server, error) {
+func newServer(o Options) (*server, error) {
+	address := o.Server
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -37,7 +40,11 @@ func newServer(address string, key secret.Text, version string) (*server, error)
 		return nil, fault.New(fault.InvalidParams, "%q is not the address of a server", address).WithHint("for example http://127.0.0.1:8081")
 	}
 	base.Path, base.RawQuery, base.Fragment = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/mcp"), "", ""
-	return &server{base: base, key: key, version: version, client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
+	client, err := certpool.Client(o.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return &server{base: base, key: o.Key, version: o.Version, client: client}, nil
 }
 
 // address is the server's address without a password.
@@ -55,7 +62,7 @@ func (s *server) do(r *http.Request) (*http.Response, error) {
 			err = about.Err // the message below has the address
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "reach %s", s.base.Redacted()).
-			WithHint("start it with `luanette serve`, or give the address of a running one: --server URL")
+			WithHint("%s", cmp.Or(certpool.Hint(err), "start it with `luanette serve`, or give the address of a running one: --server URL"))
 	}
 	if response.StatusCode >= http.StatusBadRequest {
 		defer func() { _ = response.Body.Close() }()

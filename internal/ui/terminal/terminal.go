@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Server  string // address of a running server
 	Key     secret.Text
+	CAFile  string // PEM file with the authority of the server's certificate; empty: one of the system
 	Version string
 	Input   io.Reader
 	Output  io.Writer
@@ -39,7 +40,7 @@ func (o *Options) now() func() time.Time {
 // Run shows the server until the user quits or ctx ends. It reconnects to a server that
 // is unreachable; a server that refuses the key is an error.
 func Run(ctx context.Context, o Options) error {
-	s, err := newServer(o.Server, o.Key, o.Version)
+	s, err := newServer(o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 
 // Once writes the current state of the server, as text or as JSON.
 func Once(ctx context.Context, o Options, width int, asJSON bool) error {
-	s, err := newServer(o.Server, o.Key, o.Version)
+	s, err := newServer(o)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (m *model) header() string {
 	parts := []string{styles[bold].Render("Luanette"), string(m.server.address()), m.connectionState()}
 	down := 0
 	for i := range b.Upstreams {
-		if s := b.Upstreams[i].State; s == "reconnecting" || s == "needs_auth" {
+		if s := b.Upstreams[i].State; s == "reconnecting" || s == "failed" || s == "needs_auth" {
 			down++
 		}
 	}

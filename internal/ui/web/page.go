@@ -3,7 +3,9 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -15,8 +17,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// built is the page as `make web` writes it. In a program built without the page, the
-// folder holds only a README.
+// built is the page as `make web` writes it. It is committed, so that `go install` has
+// it too.
 //
 //go:embed all:dist
 var built embed.FS
@@ -47,8 +49,15 @@ func Page() http.Handler {
 
 // page serves files, compressed if the client accepts gzip and the file gets smaller.
 type page struct {
-	files   fs.FS
-	gzipped sync.Map // name to []byte, compressed on first use
+	files fs.FS
+	known sync.Map // name to *asset, made on first use
+}
+
+// asset is a file of the page.
+type asset struct {
+	content []byte
+	gzipped []byte // nil if it is not smaller
+	tag     string // of the content, so that browsers need not load it again
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,47 +70,45 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = "index.html"
 	}
-	content, err := fs.ReadFile(p.files, name)
-	switch {
-	case err == nil && name != "README":
-	case name == "index.html":
-		header.Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte(notBuilt))
-		return
-	default:
+	file, err := p.asset(name)
+	if err != nil || name == "README" {
 		http.NotFound(w, r)
 		return
 	}
-	header.Set("Cache-Control", "no-cache")
-	if strings.HasPrefix(name, "assets/") { // their names change with their content
-		header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
+	header.Set("Cache-Control", "no-cache") // names do not change with the content: ask again, by tag
 	header.Set("Vary", "Accept-Encoding")
-	if small := p.compressed(name, content); small != nil && acceptsGzip(r) {
+	content, tag := file.content, file.tag
+	if file.gzipped != nil && acceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
 			header.Set("Content-Type", kind)
 		}
-		content = small
+		content, tag = file.gzipped, file.tag+"-gzip"
 	}
+	header.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
-// compressed returns a file in gzip, or nil if that is not smaller.
-func (p *page) compressed(name string, content []byte) []byte {
-	if known, ok := p.gzipped.Load(name); ok {
-		return known.([]byte)
+// asset returns a file.
+func (p *page) asset(name string) (*asset, error) {
+	if known, ok := p.known.Load(name); ok {
+		return known.(*asset), nil
+	}
+	content, err := fs.ReadFile(p.files, name)
+	if err != nil {
+		return nil, err
 	}
 	var buffer bytes.Buffer
 	zip, _ := gzip.NewWriterLevel(&buffer, gzip.BestCompression) // BestCompression is a valid level
 	_, _ = zip.Write(content)                                    // writes to a buffer do not fail
 	_ = zip.Close()
-	made := buffer.Bytes()
-	if len(made) >= len(content) {
-		made = nil
+	sum := sha256.Sum256(content)
+	file := &asset{content: content, tag: hex.EncodeToString(sum[:8])}
+	if buffer.Len() < len(content) {
+		file.gzipped = buffer.Bytes()
 	}
-	p.gzipped.Store(name, made)
-	return made
+	p.known.Store(name, file)
+	return file, nil
 }
 
 // acceptsGzip reports whether the client accepts gzip.
@@ -114,12 +121,3 @@ func acceptsGzip(r *http.Request) bool {
 	}
 	return false
 }
-
-const notBuilt = `<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Luanette</title>
-<p>Luanette is running. This program was built without its web page.
-To include the page, run <code>make web build</code> in the source folder.
-<p><code>luanette hud</code> shows the same in a terminal, and MCP clients connect to <code>/mcp</code>.
-
-</html>
-`

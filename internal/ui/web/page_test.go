@@ -3,6 +3,7 @@ package web
 import (
 	"compress/gzip"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -32,6 +33,14 @@ func TestFilesAreCompressed(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}
+	r := httptest.NewRequest("GET", "/assets/page.js", nil)
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	r.Header.Set("If-None-Match", w.Header().Get("ETag"))
+	w = httptest.NewRecorder()
+	if p.ServeHTTP(w, r); w.Code != http.StatusNotModified {
+		t.Errorf("a known file: status %d", w.Code)
+	}
 	for _, header := range []string{"", "gzip;q=0", "br"} {
 		r := httptest.NewRequest("GET", "/assets/page.js", nil)
 		r.Header.Set("Accept-Encoding", header)
@@ -39,6 +48,27 @@ func TestFilesAreCompressed(t *testing.T) {
 		p.ServeHTTP(w, r)
 		if w.Header().Get("Content-Encoding") != "" || w.Body.String() != script || w.Header().Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%q: %v, %d bytes", header, w.Header(), w.Body.Len())
+		}
+	}
+}
+
+// TestPageIsBuilt checks that the committed files are the page: everything that index.html
+// loads is there.
+func TestPageIsBuilt(t *testing.T) {
+	t.Parallel()
+	page := Page()
+	get := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w
+	}
+	index := get("/").Body.String()
+	for _, name := range []string{"assets/index.js", "assets/index.css", "icon.svg"} {
+		if !strings.Contains(index, "./"+name) {
+			t.Errorf("index.html does not load %s: run make web", name)
+		}
+		if w := get("/" + name); w.Code != http.StatusOK || w.Body.Len() == 0 {
+			t.Errorf("%s: %d, %d bytes: run make web", name, w.Code, w.Body.Len())
 		}
 	}
 }

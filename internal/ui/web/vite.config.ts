@@ -1,7 +1,8 @@
 import { defineConfig } from 'vite'
 
 // esbuild does JSX by itself; the editor is a chunk of its own, loaded by the
-// playground only.
+// playground only. The built files are committed, so that `go install` has them: their
+// names are constant, and the same sources give the same bytes.
 export default defineConfig({
   base: './',
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
@@ -9,6 +10,13 @@ export default defineConfig({
     target: 'es2022',
     assetsInlineLimit: 0, // a strict content security policy allows no data: scripts or styles
     modulePreload: { polyfill: false },
-    rollupOptions: { output: { manualChunks: (id) => (id.includes('codemirror') || id.includes('@lezer') ? 'editor' : undefined) } },
+    rollupOptions: {
+      output: {
+        manualChunks: (id) => (id.includes('codemirror') || id.includes('@lezer') ? 'codemirror' : undefined),
+        entryFileNames: 'assets/[name].js',
+        chunkFileNames: 'assets/[name].js',
+        assetFileNames: 'assets/[name][extname]',
+      },
+    },
   },
 })

@@ -261,8 +261,7 @@ func TestLogsAreEvents(t *testing.T) {
 	}
 }
 
-// "/" is a page with a strict policy whether or not the page was built, and
-// no other file is served.
+// "/" is a page with a strict policy, and no other file is served.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(web.Page())

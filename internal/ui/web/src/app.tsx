@@ -12,6 +12,7 @@ import { Overview } from './pages/overview'
 import { Playground } from './pages/playground'
 import { Scripts } from './pages/scripts'
 import { Settings } from './pages/settings'
+import { Timeline } from './pages/timeline'
 import { Tools } from './pages/tools'
 import { Traces } from './pages/traces'
 import { Notices, notify } from './parts/notices'
@@ -30,6 +31,7 @@ const pages: Page[] = [
   { path: 'jobs', title: 'Jobs', view: Jobs },
   { path: 'scripts', title: 'Scripts', view: Scripts },
   { path: 'artifacts', title: 'Artifacts', view: Artifacts },
+  { path: 'timeline', title: 'Timeline', view: Timeline },
   { path: 'approvals', title: 'Approvals', view: Approvals },
   { path: 'chat', title: 'Chat', view: Chat },
   { path: 'traces', title: 'Traces', view: Traces },

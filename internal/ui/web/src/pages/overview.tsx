@@ -21,6 +21,8 @@ interface Upstream {
   hint?: string
   next_try_ms?: number
   attempt?: number
+  starting_secs?: number
+  last_line?: string
   login?: string
   warnings?: string[]
   call_count: number
@@ -86,14 +88,25 @@ function namespaceOf(e: ServerEvent): string {
   return String(e.data.namespace)
 }
 
-/** The time until a moment, updated every second. */
-function Until({ time }: { time: number }) {
+/** The time, updated every second. */
+function useNow(): number {
   const [now, setNow] = useState(Date.now())
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 1000)
     return () => clearInterval(timer)
   }, [])
+  return now
+}
+
+/** The time until a moment. */
+function Until({ time }: { time: number }) {
+  const now = useNow()
   return <>{time > now ? `in ${duration(time - now)}` : 'now'}</>
+}
+
+/** The seconds since a moment. */
+function Since({ time }: { time: number }) {
+  return <>{Math.round((useNow() - time) / 1000)} s</>
 }
 
 function Card({ upstream: u, loadedAt, calls }: { upstream: Upstream; loadedAt: number; calls: ServerEvent[] }) {
@@ -109,6 +122,7 @@ function Card({ upstream: u, loadedAt, calls }: { upstream: Upstream; loadedAt: 
         {u.p50_ms !== undefined && <><dt>p50</dt><dd>{duration(u.p50_ms)}</dd></>}
         {u.last_tool && <><dt>last tool</dt><dd>{u.last_tool}</dd></>}
         {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={loadedAt + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
+        {u.starting_secs !== undefined && <><dt>starting</dt><dd><Since time={loadedAt - u.starting_secs * 1000} />{u.last_line && <>, last line: <span class="mono">{u.last_line}</span></>}</dd></>}
         {u.refusing_ms !== undefined && <><dt>circuit</dt><dd class="warn">open, refuses calls for {duration(u.refusing_ms)}</dd></>}
       </dl>
       {!good && u.error && <p class="bad small">{u.error}</p>}
