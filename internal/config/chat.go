@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 type Chat struct {
 	Provider    string               `toml:"provider" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
 	Model       string               `toml:"model" help:"name of the model; empty means claude-sonnet-5-5 at anthropic"`
-	BaseURL     string               `toml:"base_url" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means the provider's own"`
-	KeyEnv      string               `toml:"key_env" help:"variable that holds the key; empty means ANTHROPIC_API_KEY or OPENAI_API_KEY"`
-	Key         string               `toml:"key" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
+	BaseURL     string               `toml:"base_url" trust:"needed" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means ANTHROPIC_BASE_URL or OPENAI_BASE_URL, or the provider's own"`
+	KeyEnv      string               `toml:"key_env" trust:"needed" help:"variable that holds the key; empty means ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY"`
+	Key         string               `toml:"key" trust:"needed" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
 	MaxTokens   int                  `toml:"max_tokens" help:"maximum length of one answer of the model, in tokens"`
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 with openai); a negative value uses the model's default, which newer models require"`
 	Offer       string               `toml:"offer" help:"how upstream tools are offered to the model: direct, code (found by search, called from code), or auto: direct for upstreams with few tools"`
@@ -32,7 +33,7 @@ type Chat struct {
 	Rate        int                  `toml:"rate" help:"how many messages one user may send per minute"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
-	Callback    string               `toml:"callback_token" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
+	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
 	Prompts     map[string]string    `toml:"prompts"`
 	Prices      map[string]llm.Price `toml:"prices"`
 }
@@ -93,18 +94,41 @@ func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, err
 		}
 		return llm.Open(options)
 	}
-	name := c.KeyEnv
-	switch {
-	case name != "":
-	case c.Provider == "openai":
-		name = "OPENAI_API_KEY"
-	default:
-		name = "ANTHROPIC_API_KEY"
-	}
-	key, set := env.Lookup(name)
-	if c.KeyEnv != "" && !set {
+	name := cmp.Or(c.KeyEnv, c.variables().key)
+	if c.KeyEnv != "" && env[name] == "" {
 		return nil, fault.New(fault.Config, "chat.key_env: the variable %s is not set", name).WithHint("set it, or omit key_env")
 	}
-	options.Key = secret.New(key)
+	options.Key = secret.New(env[name])
+	if token := c.variables().token; token != "" && c.KeyEnv == "" {
+		options.Token = secret.New(env[token])
+	}
 	return llm.Open(options)
+}
+
+// modelVariables are the variables that a provider's own programs read.
+type modelVariables struct{ key, token, baseURL string }
+
+func (c *Chat) variables() modelVariables {
+	if c.Provider == "openai" {
+		return modelVariables{key: "OPENAI_API_KEY", baseURL: "OPENAI_BASE_URL"}
+	}
+	return modelVariables{key: "ANTHROPIC_API_KEY", token: "ANTHROPIC_AUTH_TOKEN", baseURL: "ANTHROPIC_BASE_URL"}
+}
+
+// readModelVariables reads what is not configured from the variables of the provider, and
+// records for Show which ones are used.
+func (l *Loaded) readModelVariables(env Environment) {
+	c, names := &l.Chat, l.Chat.variables()
+	if c.BaseURL == "" && env[names.baseURL] != "" {
+		c.BaseURL = env[names.baseURL]
+		l.Origins["chat.base_url"] = "environment " + names.baseURL
+	}
+	if c.Key != "" {
+		return
+	}
+	for _, name := range []string{names.token, names.key, c.KeyEnv} {
+		if env[name] != "" {
+			l.Origins["chat.key"] = "environment " + name
+		}
+	}
 }

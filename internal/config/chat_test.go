@@ -70,3 +70,43 @@ func TestChatKeyIsNotShown(t *testing.T) {
 		t.Errorf("shown: %v\n%s", err, out.String())
 	}
 }
+
+// TestModelVariables checks that the variables of the providers' own programs are read,
+// that settings take precedence, that `config show` says which is used, and that empty
+// ones count as unset.
+func TestModelVariables(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	load := func(text string, env Environment) (*Loaded, string) {
+		t.Helper()
+		env["HOME"] = home
+		loaded, err := Load(Sources{File: configtest.WriteFile(t, text), Env: env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown strings.Builder
+		if err := loaded.Show(&shown); err != nil {
+			t.Fatal(err)
+		}
+		return loaded, shown.String()
+	}
+	loaded, shown := load("", Environment{"ANTHROPIC_BASE_URL": "http://proxy:1", "ANTHROPIC_AUTH_TOKEN": "t", "OPENAI_BASE_URL": "http://no"})
+	if loaded.Chat.BaseURL != "http://proxy:1" || !strings.Contains(shown, "environment ANTHROPIC_BASE_URL") || !strings.Contains(shown, "environment ANTHROPIC_AUTH_TOKEN") {
+		t.Errorf("base_url %q in\n%s", loaded.Chat.BaseURL, shown)
+	}
+	loaded, _ = load("[chat]\nprovider = \"openai\"\nmodel = \"m\"\n", Environment{"ANTHROPIC_BASE_URL": "http://no", "OPENAI_BASE_URL": "http://local/v1"})
+	if loaded.Chat.BaseURL != "http://local/v1" {
+		t.Errorf("base_url %q", loaded.Chat.BaseURL)
+	}
+	loaded, shown = load("", Environment{"ANTHROPIC_BASE_URL": "http://no", "LUANETTE_CHAT_BASE_URL": "http://yes"})
+	if loaded.Chat.BaseURL != "http://yes" || strings.Contains(shown, "environment ANTHROPIC_BASE_URL") {
+		t.Errorf("base_url %q in\n%s", loaded.Chat.BaseURL, shown)
+	}
+	loaded, _ = load("", Environment{"ANTHROPIC_BASE_URL": "", "LUANETTE_CHAT_BASE_URL": "", "LUANETTE_CHAT_ITERATIONS": "", "MAX_ORCHESTRATION_ITERATIONS": "", "ANTHROPIC_API_KEY": ""})
+	if loaded.Chat.BaseURL != "" || loaded.Chat.Iterations != 10 {
+		t.Errorf("empty variables set %+v", loaded.Chat)
+	}
+	if _, err := loaded.Chat.OpenModel(Environment{"ANTHROPIC_API_KEY": ""}, loaded.SecretFinder(Environment{})); fault.CodeOf(err) != fault.Config {
+		t.Errorf("an empty key: %v", err)
+	}
+}

@@ -22,8 +22,14 @@ func (c *Config) check() error {
 	if c.MCP.ResultKB < 1 {
 		return fault.New(fault.Config, "mcp.result_kb: %d is too small", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
+	if c.Scripts.TotalMB < 0 {
+		return fault.New(fault.Config, "scripts.total_memory_mb cannot be negative").WithHint("0 means half of what the process may use")
+	}
+	if c.MCP.ListScripts < 0 {
+		return fault.New(fault.Config, "mcp.list_scripts: cannot be negative").WithHint("0 lists none; they are found with search_tools")
+	}
 	for _, check := range []func() error{
-		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkUpstreams,
+		c.Music.check, c.Starts.check, c.Jobs.check, c.Backup.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkUpstreams,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -42,7 +48,8 @@ func (c *Config) checkChoices() error {
 		{"log.format", c.Log.Format, "a format", []string{"text", "json"}},
 		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},
 		{"scripts.hook_errors", c.Scripts.HookFails, "an outcome", []string{"pass", "refuse"}},
-		{"mcp.mode", c.MCP.Mode, "a mode", builtin.Modes},
+		{"audit.on_failure", c.Audit.Failure, "a reaction", []string{AuditRefuse, AuditContinue}},
+		{"mcp.menu", c.MCP.Menu, "a menu", builtin.Menus},
 	} {
 		if !slices.Contains(s.words, s.value) {
 			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use %s or %s", strings.Join(s.words[:len(s.words)-1], ", "), s.words[len(s.words)-1])

@@ -1,10 +1,9 @@
 package config
 
 import (
-	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
+
+	"github.com/luanette/luanette/internal/scripting/memory"
 )
 
 // DefaultGCPercent is the default GOGC value. A server has a small heap and many
@@ -12,27 +11,38 @@ import (
 // a tenth of its CPU time.
 const DefaultGCPercent = 400
 
-// TuneCollector sets how often this process collects garbage. GOGC and GOMEMLIMIT take
-// precedence; without GOMEMLIMIT the memory limit of the container applies.
-func TuneCollector(percent int, env Environment) {
+// leastHeap is the least memory limit of the garbage collector. With less, a server
+// without any script would spend its time collecting.
+const leastHeap = 512 << 20
+
+// TuneCollector sets how often this process collects garbage, and the amount of memory
+// near which it collects more often. GOGC and GOMEMLIMIT take precedence.
+func (c *Config) TuneCollector(env Environment) {
 	if env["GOGC"] == "" {
-		debug.SetGCPercent(percent)
+		debug.SetGCPercent(c.GCPercent)
 	}
-	if limit := containerMemory(); env["GOMEMLIMIT"] == "" && limit > 0 {
-		debug.SetMemoryLimit(limit / 10 * 9)
+	if env["GOMEMLIMIT"] == "" {
+		debug.SetMemoryLimit(c.heapLimit(processMemory(env)))
 	}
 }
 
-// containerMemory is the memory limit of this process's control group in bytes; zero if
-// there is none.
-func containerMemory() int64 {
-	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
-	if err != nil {
-		return 0
+// heapLimit is three quarters of what the process may use: memory of JavaScript is not
+// part of the heap. If scripts may hold less than half, the limit is lower too.
+func (c *Config) heapLimit(usable int64) int64 {
+	return max(min(usable/4*3, c.scriptMemory(usable)/2*3), min(leastHeap, usable/4*3))
+}
+
+// ScriptMemory is the memory that all scripts may hold together. After many of them ended
+// at once, it goes back to the system.
+func (c *Config) ScriptMemory(env Environment) *memory.Pool {
+	return memory.NewPool(memory.Options{
+		Total: c.scriptMemory(processMemory(env)), Reserve: int64(c.Scripts.MemoryMB) << 20, Burst: debug.FreeOSMemory,
+	})
+}
+
+func (c *Config) scriptMemory(usable int64) int64 {
+	if c.Scripts.TotalMB > 0 {
+		return int64(c.Scripts.TotalMB) << 20
 	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil { // "max"
-		return 0
-	}
-	return limit
+	return usable / 2
 }

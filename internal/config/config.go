@@ -7,17 +7,20 @@ import (
 
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/mcp/registry"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // Config holds all settings. Other packages do not read it; they get their own Options,
 // which are made from it. Every scalar can be set in luanette.toml and by an environment
 // variable (LUANETTE_ and the key in capitals, dots as underscores), some also by flags;
 // the later source takes precedence. Settings tagged live take effect when the file
-// changes, all others at the next start: see live.go.
+// changes, all others at the next start: see live.go. Settings tagged trust are ignored in
+// a file that is not trusted: see trusted.go.
 type Config struct {
-	Listen        string              `toml:"listen" help:"address the HTTP server listens on"`
+	Listen        string              `toml:"listen" trust:"remote" help:"address the HTTP server listens on"`
 	Data          string              `toml:"data" help:"folder for all stored data"`
-	Database      string              `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
+	Database      string              `toml:"database" trust:"remote" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
 	Blobs         string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
 	Node          string              `toml:"node" help:"name of this process among those that share a Postgres database; it must be unique; the machine's name when empty"`
 	Drain         Duration            `toml:"drain" help:"how long running calls and chat turns may take to finish when the server stops; jobs continue later"`
@@ -25,15 +28,19 @@ type Config struct {
 	GCPercent     int                 `toml:"gc_percent" live:"yes" help:"how much the heap may grow before garbage is collected, in percent; GOGC and GOMEMLIMIT take precedence"`
 	Log           Log                 `toml:"log"`
 	Telemetry     Telemetry           `toml:"telemetry"`
+	Registry      Registry            `toml:"registry"`
 	HUD           HUD                 `toml:"hud"`
+	Daemon        Daemon              `toml:"daemon"`
 	MCP           MCP                 `toml:"mcp"`
 	Scripts       Scripts             `toml:"scripts"`
 	Jobs          Jobs                `toml:"jobs"`
+	Backup        Backup              `toml:"backup"`
 	Bridge        Bridge              `toml:"bridge"`
-	Hoot          Hoot                `toml:"hoot"`
+	Music         Music               `toml:"music" was:"hoot"`
 	Chat          Chat                `toml:"chat"`
 	OAuth         OAuth               `toml:"oauth"`
 	Keys          map[string]Key      `toml:"keys"`
+	Starts        Starts              `toml:"-" section:"upstreams"`
 	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
 
 	Sessions      Sessions          `toml:"sessions"`
@@ -51,14 +58,19 @@ type Config struct {
 
 	TLSCert        string            `toml:"tls_cert" help:"certificate chain for HTTPS, as PEM; reloaded when it changes"`
 	TLSKey         string            `toml:"tls_key" help:"the certificate's private key, as PEM"`
+	CAFile         string            `toml:"ca_file" trust:"needed" help:"PEM file with certificate authorities that are trusted besides the system's: for upstreams, logins to them, and commands with --server"`
 	MaxConnections int               `toml:"max_connections" help:"how many connections may be open; further ones wait"`
+	TrustedProxies []string          `toml:"trusted_proxies" trust:"needed" help:"addresses and networks of reverse proxies whose X-Forwarded-For, X-Real-IP or Forwarded header names the client, for limits and the audit log; docs/security.md"`
 	Issuers        map[string]Issuer `toml:"issuers"`
 }
 
 // Bridge configures the ZeroMQ endpoint that serves our tools to front ends.
 type Bridge struct {
-	Listen    string `toml:"listen" help:"address that front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty disables it"`
-	Broadcast string `toml:"broadcast" help:"address that events are published on; empty means the port after listen"`
+	Listen    string `toml:"listen" trust:"remote" help:"address that front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty disables it"`
+	Broadcast string `toml:"broadcast" trust:"remote" help:"address that events are published on; empty means the port after listen"`
+
+	CurveSecret  string   `toml:"curve_secret" secret:"all" trust:"needed" help:"secret key with which the tools are served, as a reference such as ${file:PATH}; clients need its public key; also used by luanette hoot"`
+	CurveClients []string `toml:"curve_clients" trust:"needed" help:"public keys of the clients that are allowed; empty allows every client that knows the public key of curve_secret"`
 }
 
 // Log configures the log, which goes to standard error.
@@ -69,8 +81,18 @@ type Log struct {
 
 // Telemetry configures OpenTelemetry, in addition to the standard OTEL_* variables.
 type Telemetry struct {
-	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
+	OTLPEndpoint string `toml:"otlp_endpoint" trust:"needed" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
 	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"deployment environment, such as production; sent to the collector with all data"`
+}
+
+// Daemon configures the server that `luanette stdio --daemon` starts in the background.
+type Daemon struct {
+	Idle Duration `toml:"idle" help:"how long a server that luanette stdio --daemon started runs on without clients and jobs; 0 means until it is stopped"`
+}
+
+// Registry configures where luanette registry finds servers.
+type Registry struct {
+	URL string `toml:"url" live:"yes" help:"base URL of the MCP registry that luanette registry asks"`
 }
 
 // HUD configures how many recent events and traces the server keeps for dashboards.
@@ -81,35 +103,36 @@ type HUD struct {
 
 // MCP configures the MCP server and its upstreams.
 type MCP struct {
-	Import         []string `toml:"import" live:"yes" help:"mcpServers files of other clients to import, such as .mcp.json"`
-	AllowedOrigins []string `toml:"allowed_origins" help:"web origins that may use the server, in addition to its own"`
-	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts that mcp_connect may reach, in addition to loopback; * allows every public host; a server that other machines can reach allows loopback only with localhost"`
+	Import         []string `toml:"import" live:"yes" help:"files of other clients whose servers are used, such as .mcp.json or ~/.cursor/mcp.json; docs/clients.md"`
+	AllowedOrigins []string `toml:"allowed_origins" trust:"needed" help:"web origins that may use the server, in addition to its own"`
+	AllowedHosts   []string `toml:"allowed_hosts" trust:"needed" help:"hosts that mcp_connect may reach, in addition to loopback; * allows every public host; a server that other machines can reach allows loopback only with localhost"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
-	Mode           string   `toml:"mode" live:"yes" help:"how clients see tools: direct lists every exposed tool; code lists only search_tools, get_tool_definitions and execute_code; auto is direct up to code_threshold"`
-	CodeThreshold  int      `toml:"code_threshold" live:"yes" help:"up to how many upstream tools auto lists directly"`
-	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every mode, as namespace.tool or the name of a script"`
+	Menu           string   `toml:"menu" live:"yes" was:"mode" wasvalues:"auto=code,direct=full" help:"which of our own tools clients see: code lists four that find and call all others, standard also those for jobs, sessions, scripts and connections that are used most, full all; exposed and pinned tools come on top; a client can ask for another with /mcp?menu=NAME; docs/code_mode.md"`
+	ListScripts    int      `toml:"list_scripts" live:"yes" help:"up to how many published scripts the menus code and standard list; if there are more, they are found with search_tools"`
+	Pinned         []string `toml:"pinned" live:"yes" help:"tools that are listed in every menu, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or execute_code is returned, in KiB; larger results are stored and returned as a handle"`
 }
 
 // Scripts configures the permissions and limits of scripts.
 type Scripts struct {
-	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
-	Startup   string   `toml:"startup" help:"script to run at start; startup.lua in the user's configuration folder when empty"`
+	Folder    string   `toml:"folder" trust:"needed" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
+	Startup   string   `toml:"startup" trust:"needed" help:"script to run at start; startup.lua in the user's configuration folder when empty"`
 	Cache     string   `toml:"cache" help:"cache folder of the JavaScript engine, which several data folders of one user may share; a folder in the data folder when empty"`
 	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
+	TotalMB   int      `toml:"total_memory_mb" help:"how much memory all runs may hold together, in MiB; further ones wait; 0 means half of what the process may use: the least of GOMEMLIMIT, the container's limit and the machine's memory"`
 	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may make"`
 	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"default timeout of execute_code"`
 	CodeMB    int      `toml:"code_memory_mb" help:"how much memory one execute_code may hold, in MiB"`
 	CodeCalls int      `toml:"code_calls" help:"how many tools one execute_code may call"`
 	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call in a chat"`
-	Read      []string `toml:"read" help:"folders scripts may read"`
-	Write     []string `toml:"write" help:"folders scripts may read and write"`
-	Env       []string `toml:"env" help:"environment variables scripts may see"`
-	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; an empty list disables it"`
+	Read      []string `toml:"read" trust:"needed" help:"folders scripts may read"`
+	Write     []string `toml:"write" trust:"needed" help:"folders scripts may read and write"`
+	Env       []string `toml:"env" trust:"needed" help:"environment variables scripts may see"`
+	Commands  []string `toml:"commands" trust:"needed" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; an empty list disables it"`
 	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
 	HookFails string   `toml:"hook_errors" help:"what happens to a call whose hook fails: pass continues it unchanged, refuse rejects it"`
-	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; an empty list disables it"`
+	HTTPHosts []string `toml:"http_hosts" trust:"needed" help:"hosts the http module may reach; an empty list disables it"`
 	HTTPGet   string   `toml:"http_get" help:"how a GET request is classified: read, which previews send, or write, which previews only plan and approve = writes covers"`
 }
 
@@ -122,16 +145,20 @@ func defaults(env Environment) Config {
 		Drain:     Duration(10 * time.Second),
 		GCPercent: DefaultGCPercent,
 		Log:       Log{Level: "info", Format: "text"},
+		Daemon:    Daemon{Idle: Duration(15 * time.Minute)},
+		Registry:  Registry{URL: registry.DefaultURL},
 		HUD:       HUD{RecentEvents: 4096, RecentTraces: 200},
-		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
+		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Menu: builtin.MenuCode, ListScripts: builtin.DefaultScripts, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: Scripts{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
 		},
 		MaxConnections: 10_000,
+		Starts:         Starts{Timeout: Duration(upstream.DefaultStartTimeout)},
 		Jobs:           defaultJobs(),
-		Hoot:           defaultHoot(),
+		Backup:         Backup{Keep: 24},
+		Music:          defaultMusic(),
 		Sessions:       defaultSessions(),
 		Approve:        "never", ApproveExpire: Duration(7 * 24 * time.Hour),
 		Trust: string(pin.Open), Audit: defaultAudit(),

@@ -146,10 +146,10 @@ func TestCodeModePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded, err := Load(Sources{File: configtest.WriteFile(t, configtest.CodeBlocks(string(page), "toml")[0])})
-	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.CodeThreshold != builtin.DefaultThreshold {
+	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.ListScripts != builtin.DefaultScripts {
 		t.Errorf("%+v, %v", loaded, err)
 	}
-	for _, wrong := range []string{"mode = 'cod'", "result_kb = 0"} {
+	for _, wrong := range []string{"menu = 'cod'", "list_scripts = -1", "result_kb = 0"} {
 		if _, err := Load(Sources{File: configtest.WriteFile(t, "[mcp]\n"+wrong)}); fault.CodeOf(err) != fault.Config {
 			t.Errorf("%s: %v", wrong, err)
 		}
@@ -159,7 +159,7 @@ func TestCodeModePage(t *testing.T) {
 // TestConfigurationInOtherPages checks that the configurations in other pages are valid.
 func TestConfigurationInOtherPages(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"audit", "backends", "oauth", "policy", "security", "trust"} {
+	for _, name := range []string{"audit", "backends", "jobs", "music", "oauth", "policy", "security", "trust"} {
 		page, err := os.ReadFile("../../docs/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,9 @@ func AbsoluteFolders(folders []string) (absolute []string) {
 	return absolute
 }
 
+// localFile is the configuration file of the working folder.
+const localFile = "luanette.toml"
+
 // configFile returns the file to read: the one that a flag or variable names, which must
 // exist, or the first that exists in the usual places.
 func configFile(sources Sources) (string, error) {
@@ -28,7 +31,7 @@ func configFile(sources Sources) (string, error) {
 	if named := sources.Env[configVariable]; named != "" {
 		return named, nil
 	}
-	for _, path := range []string{"luanette.toml", UserFile(sources.Env)} {
+	for _, path := range []string{localFile, UserFile(sources.Env)} {
 		_, err := os.Stat(path)
 		if err == nil {
 			return path, nil

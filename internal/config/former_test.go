@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config/configtest"
 )
 
@@ -25,6 +26,59 @@ func TestFormerKeysStillWork(t *testing.T) {
 	want := file + ":1: linger is now called shutdown_delay\n" + file + ":3: sessions.ready_mb is now called sessions.cache_mb"
 	if got := strings.Join(loaded.Warnings, "\n"); got != want {
 		t.Errorf("warnings:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestFormerMenus(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ menu, warning string }{
+		"mode = 'auto'\ncode_threshold = 5\n": {builtin.MenuCode, ":2: mcp.mode is now called mcp.menu, and auto is code"},
+		"mode = 'direct'\n":                   {builtin.MenuFull, ":2: mcp.mode is now called mcp.menu, and direct is full"},
+		"mode = 'code'\n":                     {builtin.MenuCode, ":2: mcp.mode is now called mcp.menu"},
+	} {
+		loaded, err := Load(Sources{File: configtest.WriteFile(t, "[mcp]\n"+text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loaded.MCP.Menu != want.menu || !strings.HasSuffix(loaded.Warnings[0], want.warning) {
+			t.Errorf("%s: menu %s, warnings %q", text, loaded.MCP.Menu, loaded.Warnings)
+		}
+		if strings.Contains(text, "threshold") && (len(loaded.Warnings) != 2 || !strings.Contains(loaded.Warnings[1], ":3: mcp.code_threshold is ignored")) {
+			t.Errorf("warnings %q", loaded.Warnings)
+		}
+	}
+	loaded, err := Load(Sources{File: configtest.WriteFile(t, ""), Env: Environment{"LUANETTE_MCP_MODE": "direct", "LUANETTE_MCP_CODE_THRESHOLD": "5"}})
+	if err != nil || loaded.MCP.Menu != builtin.MenuFull || len(loaded.Warnings) != 2 {
+		t.Errorf("%s, %q, %v", loaded.MCP.Menu, loaded.Warnings, err)
+	}
+}
+
+// TestFormerMusicSection checks that a file with the section hoot still starts the music
+// tools, which always started before the section was renamed.
+func TestFormerMusicSection(t *testing.T) {
+	t.Parallel()
+	for text, enabled := range map[string]bool{
+		"[hoot]\nexpose = ['all', 'b']\n[hoot.services]\nclap = 'http://127.0.0.1:1'\n":          true,
+		"hoot = { expose = ['all', 'b'], services = { clap = 'http://127.0.0.1:1' } }\n":         true,
+		"hoot.expose = ['all', 'b']\nhoot.services.clap = 'http://127.0.0.1:1'\n":                true,
+		"[hoot]\nenabled = false\nexpose = ['all', 'b']\nservices.clap = 'http://127.0.0.1:1'\n": false,
+		"[music]\nexpose = ['all', 'b']\n[music.services]\nclap = 'http://127.0.0.1:1'\n":        false,
+	} {
+		loaded, err := Load(Sources{File: configtest.WriteFile(t, text)})
+		if err != nil {
+			t.Errorf("%s%v", text, err)
+			continue
+		}
+		if loaded.Music.Enabled != enabled || strings.Join(loaded.Music.Expose, "+") != "all+b" || loaded.Music.Services.CLAP != "http://127.0.0.1:1" {
+			t.Errorf("%s%+v", text, loaded.Music)
+		}
+		if (len(loaded.Warnings) > 0) != strings.Contains(text, "hoot") {
+			t.Errorf("%swarnings %q", text, loaded.Warnings)
+		}
+	}
+	loaded, err := Load(Sources{File: configtest.WriteFile(t, ""), Env: Environment{"LUANETTE_HOOT_SERVICES_CLAP": "http://127.0.0.1:1"}})
+	if err != nil || !loaded.Music.Enabled || len(loaded.Warnings) != 2 {
+		t.Errorf("%+v, %q, %v", loaded.Music, loaded.Warnings, err)
 	}
 }
 
@@ -58,6 +112,7 @@ func TestMistakesInFormerKeysAreReported(t *testing.T) {
 	for text, want := range map[string]string{
 		"linger = \"6s\"\nshutdown_delay = \"7s\"\n": ":1: linger is the former name of shutdown_delay, which the file also sets",
 		"[sessions]\nready_mb = \"much\"\n":          ":2: sessions.ready_mb: \"much\" is not a whole number",
+		"[hoot]\nexposed = [\"all\"]\n":              ":1:2: unknown key \"hoot.exposed\"",
 		"linger = \"6s\"\nlisten_adress = \"x\"\n":   ":2:1: unknown key \"listen_adress\"",
 	} {
 		_, err := Load(Sources{File: configtest.WriteFile(t, text)})

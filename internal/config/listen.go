@@ -55,7 +55,14 @@ func (c *Config) checkTLS() error {
 	case c.MaxConnections < 1:
 		return fault.New(fault.Config, "max_connections: %d is too small", c.MaxConnections).WithHint("10000 is usual")
 	}
-	return nil
+	_, err := netguard.ParseProxies(c.TrustedProxies)
+	return err
+}
+
+// Browsers returns which requests of browsers are served, and which proxies are trusted.
+func (c *Config) Browsers() netguard.Browsers {
+	proxies, _ := netguard.ParseProxies(c.TrustedProxies) // check has refused invalid ones
+	return netguard.Browsers{Origins: c.MCP.AllowedOrigins, Proxies: proxies}
 }
 
 // ListensLocally reports whether only this machine can reach an address.

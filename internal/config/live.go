@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -24,7 +25,7 @@ func Entries(c *Config) []Entry { return walkEntries(reflect.ValueOf(c).Elem(), 
 func walkEntries(v reflect.Value, prefix string) (found []Entry) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		name := sectionOf(field)
 		if field.Type.Kind() == reflect.Struct {
 			found = append(found, walkEntries(v.Field(i), prefix+name+".")...)
 			continue
@@ -44,7 +45,7 @@ type pending struct {
 // WithLive returns the effective configuration after another was read: its live settings,
 // and the other settings of l, which the server started with.
 func (l *Loaded) WithLive(fresh *Loaded) *Loaded {
-	both := &Loaded{Config: l.Config, File: fresh.File, Origins: maps.Clone(l.Origins), Warnings: fresh.Warnings, sources: l.sources}
+	both := &Loaded{Config: l.Config, File: fresh.File, Origins: maps.Clone(l.Origins), Warnings: fresh.Warnings, sources: l.sources, trusting: fresh.trusting}
 	shown := map[string]string{}
 	for _, s := range settingsOf(&fresh.Config) {
 		if line, err := s.show("value"); err == nil {
@@ -107,6 +108,11 @@ func (l *Loaded) WatchedFiles() map[string]bool {
 	}
 	for _, path := range l.MCP.Import {
 		paths = append(paths, l.beside(path))
+	}
+	if store := TrustStore(l.sources.Env); l.trusting.found && store.Path != "" {
+		if os.MkdirAll(filepath.Dir(store.Path), 0o700) == nil { // a folder must exist to be watched
+			paths = append(paths, store.Path)
+		}
 	}
 	files := map[string]bool{}
 	for _, path := range paths {

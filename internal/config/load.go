@@ -19,12 +19,14 @@ type Sources struct {
 type Loaded struct {
 	Config
 	File    string            // the file read, or ""
-	Origins map[string]string // by key: "file", "environment" or "flag"; absent means default
+	Origins map[string]string // by key: "file", "environment", "environment NAME" or "flag"; absent means default
 
 	Warnings []string // settings that are given by their former names
+	former   []string // those names
 
-	sources Sources   // to read the configuration again
-	waiting []pending // settings of the file that take effect at the next start
+	sources  Sources   // to read the configuration again
+	waiting  []pending // settings of the file that take effect at the next start
+	trusting trusting
 }
 
 // Load reads the configuration. Every mistake is an invalid_config fault that
@@ -63,6 +65,14 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 	if err := loaded.readFlags(sources.Flags); err != nil {
 		return nil, err
 	}
+	if path != "" {
+		loaded.trusting.found = foundHere(path, sources)
+		if err := loaded.withhold(sources.Env); err != nil {
+			return nil, err
+		}
+	}
+	loaded.readModelVariables(sources.Env)
+	loaded.keepFormerMusic()
 	if loaded.Database == "" {
 		loaded.Database = "sqlite:" + filepath.Join(loaded.Data, "luanette.db")
 	}

@@ -41,6 +41,9 @@ func (l *Loaded) readEnvironment(env Environment) error {
 		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable || name == keyVariable {
 			continue
 		}
+		if env[name] == "" { // as with other programs, an empty variable is not set
+			continue
+		}
 		s, ok := byVariable[name]
 		if !ok {
 			f := fault.New(fault.Config, "environment: unknown variable %s", name)
@@ -59,8 +62,8 @@ func (l *Loaded) readEnvironment(env Environment) error {
 
 // readAlias reads a setting from its alternative variable.
 func (l *Loaded) readAlias(s setting, env Environment) error {
-	value, ok := env[s.alias]
-	if !ok || s.alias == "" {
+	value := env[s.alias]
+	if value == "" {
 		return nil
 	}
 	if strings.HasSuffix(s.alias, "_MS") {

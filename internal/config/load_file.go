@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
-	"github.com/pelletier/go-toml/v2"
+	"github.com/luanette/luanette/internal/config/toml"
 )
 
 func (l *Loaded) readFile(path string) error {
@@ -20,9 +19,12 @@ func (l *Loaded) readFile(path string) error {
 		return fault.Wrap(fault.Config, err, "read configuration").
 			WithHint("name another file with --config, or omit it to start with the defaults")
 	}
-	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	l.File = path
-	err = decoder.Decode(&l.Config)
+	rest, err := l.takeStarts(text)
+	if err != nil {
+		return err
+	}
+	err = toml.Decode(rest, &l.Config)
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
 		err = l.unknownKeys(text, unknown)
@@ -82,16 +84,15 @@ func (l *Loaded) unknownKeys(text []byte, unknown *toml.StrictMissingError) erro
 	var problems, hints []string
 	for _, missing := range unknown.Errors {
 		line, column := missing.Position()
-		key := strings.Join(missing.Key(), ".")
-		if s, ok := l.renamed(key); ok {
-			if err := l.setFormer(s, text, line); err != nil {
-				return err
-			}
-			continue
+		unknown, err := l.setFormerKey(strings.Join(missing.Key(), "."), text, line)
+		if err != nil {
+			return err
 		}
-		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
-		if near := nearestKey(key); near != "" {
-			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
+		for _, key := range unknown {
+			problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", l.File, line, column, key))
+			if near := nearestKey(key); near != "" {
+				hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
+			}
 		}
 	}
 	if len(problems) == 0 {

@@ -76,6 +76,7 @@ func (l *Loaded) OAuthOptions(secrets secret.Finder, log *slog.Logger) oauth.Opt
 		Resolve:      secrets.Find,
 		MetadataURL:  l.OAuth.MetadataURL,
 		AllowedHosts: l.MCP.AllowedHosts,
+		CAFile:       l.CAFile,
 		Log:          log,
 	}
 }

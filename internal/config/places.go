@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/luanette/luanette/internal/config/toml"
 )
 
 // UpstreamPlaces returns where each upstream is configured, as file:line, or as the file
@@ -25,7 +27,7 @@ func (l *Loaded) UpstreamPlaces() map[string]string {
 		return found
 	}
 	text, _ := os.ReadFile(l.File)
-	lines := upstreamLines(string(text))
+	lines := toml.Lines(text, "upstreams")
 	for name := range l.Upstreams {
 		found[name] = l.File
 		if line := lines[name]; line > 0 {
@@ -33,33 +35,6 @@ func (l *Loaded) UpstreamPlaces() map[string]string {
 		}
 	}
 	return found
-}
-
-// upstreamLines returns the line of a luanette.toml on which each upstream first appears.
-func upstreamLines(text string) map[string]int {
-	lines := map[string]int{}
-	table, number := "", 0
-	for line := range strings.Lines(text) {
-		number++
-		key := ""
-		if m := tableHeader().FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
-			table = plainKey(m[1])
-			key = table
-		} else if name, _, assigns := strings.Cut(line, "="); assigns {
-			key = strings.TrimPrefix(table+"."+plainKey(name), ".")
-		}
-		rest, ok := strings.CutPrefix(key, "upstreams.")
-		if name, _, _ := strings.Cut(rest, "."); ok && lines[name] == 0 {
-			lines[name] = number
-		}
-	}
-	return lines
-}
-
-// plainKey returns a dotted key without quotes and spaces, which names of upstreams do
-// not contain.
-func plainKey(key string) string {
-	return strings.NewReplacer(`"`, "", "'", "", " ", "", "\t", "").Replace(key)
 }
 
 var memberName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`) })

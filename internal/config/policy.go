@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/luanette/luanette/internal/config/toml"
 
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/base/fault"

@@ -14,10 +14,12 @@ import (
 type setting struct {
 	key    string // "log.level"
 	was    string // its former key, or ""
+	values string // values that were renamed with it, such as "former=new,…"
 	help   string
 	secret string // what Show hides: "", "url" or "all"
 	alias  string // another variable that sets it; its own takes precedence
 	live   bool   // it takes effect when the file changes
+	trust  string // whether a file must be trusted to set it; see trusted.go
 	field  reflect.Value
 }
 
@@ -92,28 +94,32 @@ func splitList(text string) []string {
 // settingsOf returns the settings in the order of the fields, but those outside of
 // sections first, as a file must have them.
 func settingsOf(c *Config) []setting {
-	all := walkSettings(reflect.ValueOf(c).Elem(), "")
+	all := walkSettings(reflect.ValueOf(c).Elem(), "", "")
 	inSection := func(s setting) bool { return strings.Contains(s.key, ".") }
 	outside := slices.DeleteFunc(slices.Clone(all), inSection)
 	return append(outside, slices.DeleteFunc(all, func(s setting) bool { return !inSection(s) })...)
 }
 
-func walkSettings(v reflect.Value, prefix string) []setting {
+// walkSettings returns the settings in a section. former is the section's former prefix,
+// if it was renamed.
+func walkSettings(v reflect.Value, prefix, former string) []setting {
 	var found []setting
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		name := sectionOf(field)
 		switch {
 		case field.Type.Kind() == reflect.Struct:
-			found = append(found, walkSettings(v.Field(i), prefix+name+".")...)
+			found = append(found, walkSettings(v.Field(i), prefix+name+".", formerSection(field, former, name))...)
 		case field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct: // a table of its own
 		case field.Type.Kind() != reflect.Map:
 			s := setting{
 				key: prefix + name, help: field.Tag.Get("help"), secret: field.Tag.Get("secret"),
-				alias: field.Tag.Get("alias"), live: isLive(field), field: v.Field(i),
+				alias: field.Tag.Get("alias"), live: isLive(field), trust: field.Tag.Get("trust"), field: v.Field(i), values: field.Tag.Get("wasvalues"),
 			}
 			if was := field.Tag.Get("was"); was != "" {
 				s.was = prefix + was
+			} else if former != "" {
+				s.was = former + name
 			}
 			found = append(found, s)
 		}
@@ -123,7 +129,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 
 // settingKeys lists every top-level key that a file may have, including sections.
 func settingKeys() []string {
-	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "policy", "accepts", "audit"}
+	keys := []string{"log", "telemetry", "registry", "mcp", "music", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "policy", "accepts", "audit"}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

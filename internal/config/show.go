@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/luanette/luanette/internal/config/toml"
 
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -138,7 +138,7 @@ func (u Upstream) hidden() Upstream {
 	u.Args = redact.Args(u.Args)
 	u.Env = hideValues(u.Env)
 	u.Headers = hideValues(u.Headers)
-	u.OAuth = u.OAuth.hidden()
+	u.OAuth, u.Curve = u.OAuth.hidden(), u.Curve.hidden()
 	return u
 }
 

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/luanette/luanette/internal/config/toml"
 )
 
 // Updated is the event of a setting that changed while the server runs. Its value is

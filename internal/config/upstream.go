@@ -14,35 +14,42 @@ import (
 // Its address, command, environment and headers may refer to variables of the server's
 // environment, as ${VAR} or ${VAR:-default}.
 type Upstream struct {
-	URL       string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
-	Command   string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
-	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
-	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"environment variables for the program; it inherits no others"`
-	EnvFile   string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
-	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
-	Transport string            `toml:"transport,omitempty" help:"auto, http, sse, stdio or zmq+tcp"`
-	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
-	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
-	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
-	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take without progress (60s)"`
-	MaxTime   Duration          `toml:"max_time,omitempty" help:"how long one call may take in total (30m)"`
-	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to be restored (2s)"`
-	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
-	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
-	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
-	Prefixes  []string          `toml:"prefixes,omitempty" help:"prefixes of tool names; tools with such a prefix are listed under their own names, without the namespace"`
-	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
-	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
-	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools with readOnlyHint exist"`
-	Aliases   map[string]string `toml:"aliases,omitempty" help:"additional names of its tools: alias = the tool's own name"`
-	Priority  int               `toml:"priority,omitempty" help:"priority of its tools: higher ones are listed and found first"`
-	Ranks     map[string]int    `toml:"priorities,omitempty" help:"priority of single tools, added to that of the server"`
-	OAuth     *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
-	Approve   string            `toml:"approve,omitempty" help:"which of its tools need approval when scripts call them: never, writes or all"`
-	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they are, pin withholds each definition until it is approved"`
-	Labels    []string          `toml:"labels,omitempty" help:"labels of the data read from it; such data may only flow where they are accepted; docs/policy.md"`
-	Accepts   []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
-	Enabled   *bool             `toml:"enabled,omitempty" help:"false disables it"`
+	URL          string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
+	Command      string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
+	Args         []string          `toml:"args,omitempty" help:"the program's arguments"`
+	Env          map[string]string `toml:"env,omitempty" secret:"values" help:"environment variables for the program, in addition to those it inherits; docs/upstreams.md lists them"`
+	EnvFile      string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
+	InheritEnv   []string          `toml:"inherit_env,omitempty" help:"further variables of the server's environment that the program inherits; * stands for any text, as in GIT_*"`
+	CleanEnv     bool              `toml:"clean_env,omitempty" help:"true lets the program inherit only what inherit_env names"`
+	Cwd          string            `toml:"cwd,omitempty" help:"folder the program runs in"`
+	Transport    string            `toml:"transport,omitempty" help:"auto, http, sse, stdio or zmq+tcp"`
+	Protocol     string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
+	Roots        []string          `toml:"roots,omitempty" help:"folders or file:// URIs that the server gets as roots where no client gives its own"`
+	Headers      map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
+	BearerEnv    string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
+	CAFile       string            `toml:"ca_file,omitempty" help:"PEM file with the certificate authority of the server and of its logins, besides the system's"`
+	Timeout      Duration          `toml:"timeout,omitempty" help:"how long one call may take without progress (60s)"`
+	MaxTime      Duration          `toml:"max_time,omitempty" help:"how long one call may take in total (30m)"`
+	Wait         Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to be restored (2s); it waits longer for one that is starting"`
+	StartTimeout Duration          `toml:"start_timeout,omitempty" help:"how long it may take until it is connected (2m for a program, 30s for a URL)"`
+	Start        string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
+	Idle         Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
+	Expose       any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
+	Prefixes     []string          `toml:"prefixes,omitempty" help:"prefixes of tool names; tools with such a prefix are listed under their own names, without the namespace"`
+	Allowed      []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
+	Disabled     []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
+	ReadOnly     bool              `toml:"read_only,omitempty" help:"only tools with readOnlyHint exist"`
+	Aliases      map[string]string `toml:"aliases,omitempty" help:"additional names of its tools: alias = the tool's own name"`
+	Priority     int               `toml:"priority,omitempty" help:"priority of its tools: higher ones are listed and found first"`
+	Ranks        map[string]int    `toml:"priorities,omitempty" help:"priority of single tools, added to that of the server"`
+	OAuth        *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
+	Approve      string            `toml:"approve,omitempty" help:"which of its tools need approval when scripts call them: never, writes or all"`
+	Trust        string            `toml:"trust,omitempty" help:"open uses its tools as they are, pin withholds each definition until it is approved"`
+	Labels       []string          `toml:"labels,omitempty" help:"labels of the data read from it; such data may only flow where they are accepted; docs/policy.md"`
+	Accepts      []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
+	Enabled      *bool             `toml:"enabled,omitempty" help:"false disables it"`
+
+	Curve *UpstreamCurve `toml:"curve,omitempty,inline" help:"keys of a ZeroMQ backend that uses CURVE; docs/backends.md"`
 
 	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
 	Rate       int `toml:"rate,omitempty" help:"how many calls a minute are sent; further calls are refused"`

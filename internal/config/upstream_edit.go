@@ -1,63 +1,84 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"sync"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/toml"
 )
+
+// NewUpstream is an upstream to add to the configuration file.
+type NewUpstream struct {
+	Name    string
+	Entry   Upstream
+	Replace bool // an upstream of that name may exist, and is replaced
+}
+
+// Check returns what is wrong with the upstream, and the configuration as it will be.
+func (n NewUpstream) Check(sources Sources) (*Loaded, error) {
+	if _, _, err := n.Entry.spec(n.Name, sources.Env); err != nil {
+		return nil, err
+	}
+	loaded, err := LoadOrNew(sources)
+	if err != nil {
+		return nil, err
+	}
+	if place, taken := loaded.UpstreamPlaces()[n.Name]; taken && !n.Replace {
+		return nil, fault.New(fault.Conflict, "there is an upstream %q already: %s", n.Name, place).
+			WithHint("choose another name, or replace it with --replace")
+	}
+	if loaded.Upstreams == nil {
+		loaded.Upstreams = map[string]Upstream{}
+	}
+	loaded.Upstreams[n.Name] = n.Entry
+	return loaded, loaded.check()
+}
+
+// LoadOrNew is Load for a file that is created if there is none.
+func LoadOrNew(sources Sources) (*Loaded, error) {
+	file, err := EditedFile(sources)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		return loadFrom(file, sources)
+	}
+	loaded, err := loadFrom("", sources)
+	if err == nil {
+		loaded.File = file
+	}
+	return loaded, err
+}
 
 // AddUpstream adds an upstream to the configuration file and returns the file's path. It
 // creates the file if there is none. The rest of the file does not change, including
 // comments.
-func AddUpstream(sources Sources, name string, entry Upstream) (file string, err error) {
-	if _, _, err := entry.spec(name, sources.Env); err != nil {
-		return "", err
-	}
-	if file, err = configFile(sources); err != nil {
-		return "", err
-	}
-	if file == "" {
-		file = UserFile(sources.Env)
-	}
-	if taken, err := hasUpstream(file, name); err != nil {
-		return "", err
-	} else if taken {
-		return "", fault.New(fault.Conflict, "there is an upstream %q already in %s", name, file).
-			WithHint("remove it first: luanette upstream remove %s", name)
-	}
-	table, err := toml.Marshal(map[string]any{"upstreams": map[string]any{name: entry}})
+func AddUpstream(ctx context.Context, sources Sources, added NewUpstream) (file string, err error) {
+	loaded, err := added.Check(sources)
 	if err != nil {
-		return "", fault.Wrap(fault.Internal, err, "write upstream")
+		return "", err
 	}
-	return file, edit(file, func(text string) (string, error) {
-		if text != "" && !strings.HasSuffix(text, "\n\n") {
-			text = strings.TrimRight(text, "\n") + "\n\n"
+	file = loaded.File
+	err = edit(file, func(text string) (string, error) {
+		if toml.Lines([]byte(text), "upstreams")[added.Name] > 0 { // Check allows that only to replace it
+			if text, err = cutTable(text, added.Name); err != nil {
+				return "", err
+			}
 		}
-		// The header of the parent table is not needed, and the file may contain it.
-		return text + strings.TrimPrefix(string(table), "[upstreams]\n"), nil
+		changed, err := toml.Append([]byte(text), []string{"upstreams", added.Name}, map[string]any{"upstreams": map[string]any{added.Name: added.Entry}})
+		if err != nil {
+			return "", fault.Wrap(fault.Internal, err, "write upstream")
+		}
+		return string(changed), nil
 	})
-}
-
-// hasUpstream reports whether a configuration file, which need not exist, contains an
-// upstream.
-func hasUpstream(file, name string) (bool, error) {
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	loaded, err := Load(Sources{File: file})
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	_, taken := loaded.Upstreams[name]
-	return taken, nil
+	return file, TrustUpstreams(ctx, sources, added.Name)
 }
 
 // RemoveUpstream removes an upstream's table from the configuration file and returns the
@@ -76,32 +97,18 @@ func RemoveUpstream(sources Sources, name string) (file string, err error) {
 			WithHint("`luanette upstream list` shows them all; imported ones are removed from their own file, those added to a running server with --server")
 	}
 	return loaded.File, edit(loaded.File, func(text string) (string, error) {
-		return cutTable(text, "upstreams."+name)
+		return cutTable(text, name)
 	})
 }
 
-var tableHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?$`) })
-
-// cutTable removes a table and the tables below it from TOML text. It returns an error
-// for a table without its own header.
-func cutTable(text, table string) (string, error) {
-	var kept []string
-	found, inside := false, false
-	for line := range strings.Lines(text) {
-		if m := tableHeader().FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
-			name := strings.ReplaceAll(m[1], `"`, "")
-			inside = name == table || strings.HasPrefix(name, table+".")
-			found = found || inside
-		}
-		if !inside {
-			kept = append(kept, line)
-		}
-	}
-	if !found {
-		return "", fault.New(fault.Config, "the table [%s] has no header of its own", table).
+// cutTable removes an upstream's table from TOML text.
+func cutTable(text, name string) (string, error) {
+	cut, err := toml.CutTable([]byte(text), "upstreams", name)
+	if errors.Is(err, toml.ErrNoHeader) {
+		return "", fault.New(fault.Config, "the table [upstreams.%s] has no header of its own", name).
 			WithHint("remove it from the file by hand")
 	}
-	return strings.TrimRight(strings.Join(kept, ""), "\n") + "\n", nil
+	return string(cut), err
 }
 
 // edit replaces a file's text in one step, and only with text that still loads.

@@ -15,10 +15,10 @@ func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	const original = "# my server\nlisten = \"127.0.0.1:1\"\n\n[upstreams.old]\nurl = \"http://127.0.0.1:2\" # keep\n"
 	sources := Sources{File: configtest.WriteFile(t, original)}
 	entry := Upstream{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: "all"}
-	if _, err := AddUpstream(sources, "files", entry); err != nil {
+	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "files", Entry: entry}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := AddUpstream(sources, "docs", Upstream{URL: "https://example.org/mcp", Headers: map[string]string{"A": "b"}}); err != nil {
+	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "docs", Entry: Upstream{URL: "https://example.org/mcp", Headers: map[string]string{"A": "b"}}}); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := Load(sources)
@@ -28,11 +28,17 @@ func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	if got := loaded.Upstreams["files"]; got.Command != "npx" || len(got.Args) != 2 || got.Env["TOKEN"] != "x" || got.Expose != "all" {
 		t.Errorf("files = %+v", got)
 	}
-	if _, err := AddUpstream(sources, "files", entry); fault.CodeOf(err) != fault.Conflict {
+	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "files", Entry: entry}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("adding twice: %v", err)
 	}
-	if _, err := AddUpstream(sources, "no name", entry); err == nil {
+	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "no name", Entry: entry}); err == nil {
 		t.Error("a bad name was written")
+	}
+	if _, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "files", Entry: Upstream{Command: "node"}, Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	if loaded, err := Load(sources); err != nil || loaded.Upstreams["files"].Command != "node" || len(loaded.Upstreams["files"].Env) > 0 || len(loaded.Upstreams) != 3 {
+		t.Errorf("after replacing: %v", err)
 	}
 	for _, name := range []string{"docs", "files"} {
 		if _, err := RemoveUpstream(sources, name); err != nil {
@@ -55,7 +61,7 @@ func TestANamedFileIsMade(t *testing.T) {
 	t.Parallel()
 	sources := Sources{File: filepath.Join(t.TempDir(), "new", "luanette.toml")}
 	entry := Upstream{URL: "http://127.0.0.1:2", Expose: []string{"a", "b"}}
-	if file, err := AddUpstream(sources, "docs", entry); err != nil || file != sources.File {
+	if file, err := AddUpstream(t.Context(), sources, NewUpstream{Name: "docs", Entry: entry}); err != nil || file != sources.File {
 		t.Fatalf("%s: %v", file, err)
 	}
 	loaded, err := Load(sources)

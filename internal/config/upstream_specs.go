@@ -6,20 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
 // UpstreamSpecs returns the configured upstreams: those of the configuration's tables and
 // of the mcpServers files it imports. If a name is in both, the table takes precedence.
-// Warnings are for the log.
+// Warnings are for people: a file that cannot be imported is one, too.
 func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
 		u := l.Upstreams[name]
-		if u.Enabled != nil && !*u.Enabled {
+		if u.Enabled != nil && !*u.Enabled || l.withholds(upstreamKey(name)) {
 			continue
 		}
 		spec, more, err := u.spec(name, env)
@@ -30,13 +32,10 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		specs = append(specs, spec)
 	}
 	for _, path := range l.MCP.Import {
-		imported, more, err := importServers(l.beside(path), env)
-		if err != nil {
-			return nil, nil, err
-		}
+		imported, more := l.importServers(path, env.Lookup)
 		warnings = append(warnings, more...)
 		for _, spec := range imported {
-			if _, own := l.Upstreams[spec.Name]; own {
+			if _, own := l.Upstreams[spec.Name]; own || l.withholds(importedKey(path, spec.Name)) {
 				continue
 			}
 			if slices.ContainsFunc(specs, func(s upstream.Spec) bool { return s.Name == spec.Name }) {
@@ -50,28 +49,38 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 	return specs, warnings, nil
 }
 
-// beside resolves a path relative to the configuration file.
+// beside resolves a path relative to the configuration file. A leading ~ is the home
+// folder.
 func (l *Loaded) beside(path string) string {
+	if rest, below := strings.CutPrefix(filepath.ToSlash(path), "~/"); below && l.home() != "" {
+		return filepath.Join(l.home(), rest)
+	}
 	if filepath.IsAbs(path) || l.File == "" {
 		return path
 	}
 	return filepath.Join(filepath.Dir(l.File), path)
 }
 
-func importServers(path string, env Environment) ([]upstream.Spec, []string, error) {
+func (l *Loaded) home() string { return l.sources.Env["HOME"] }
+
+// importServers reads a file of another client. Nothing in it stops us: it belongs to
+// another program.
+func (l *Loaded) importServers(path string, getenv func(string) (string, bool)) (specs []upstream.Spec, warnings []string) {
+	path = l.beside(path)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, fault.Wrap(fault.Config, err, "import MCP servers").
-			WithHint("mcp.import lists the files; remove one to start without it")
+		return nil, []string{fmt.Sprintf("mcp.import: %v", err)}
 	}
-	specs, warnings, err := upstream.ParseServers(text, env.Lookup)
+	servers, err := clientfile.Parse(text, clientfile.SourceOf(path, l.home()))
 	if err != nil {
-		return nil, nil, fault.Wrap(fault.Config, err, "import %s", path)
+		return nil, []string{fmt.Sprintf("mcp.import: %v", err)}
 	}
+	servers = slices.DeleteFunc(servers, clientfile.Server.Ours)
+	specs, warnings = clientfile.Specs(servers, getenv)
 	for i := range warnings {
 		warnings[i] = path + ": " + warnings[i]
 	}
-	return specs, warnings, nil
+	return specs, warnings
 }
 
 // spec returns the upstream's options for the connection manager. Variables are replaced
@@ -84,10 +93,11 @@ func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnin
 	}
 	spec, warnings = upstream.Spec{
 		Name: name, URL: u.URL, Command: u.Command, Args: u.Args, Env: u.Env, EnvFile: u.EnvFile, Cwd: u.Cwd,
-		Transport: u.Transport, Protocol: u.Protocol, Headers: u.Headers, BearerEnv: u.BearerEnv,
+		Transport: u.Transport, Protocol: u.Protocol, Roots: u.Roots, Headers: u.Headers, BearerEnv: u.BearerEnv, CAFile: u.CAFile,
 		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
-		Start: u.Start, Idle: time.Duration(u.Idle),
-		Trusted: true, OAuth: u.OAuth.settings(),
+		StartTimeout: time.Duration(u.StartTimeout), Start: u.Start, Idle: time.Duration(u.Idle),
+		InheritEnv: u.InheritEnv, CleanEnv: u.CleanEnv,
+		Trusted: true, OAuth: u.OAuth.settings(), Curve: u.Curve.settings(),
 		Expose: expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
 	}.Expand(env.Lookup)
 	if err := spec.Validate(); err != nil {
@@ -138,6 +148,15 @@ func exposeList(value any) ([]string, error) {
 	default:
 		return nil, fmt.Errorf("%v is neither a string nor a list", v)
 	}
+}
+
+// Pairs returns the environment as os.Environ does.
+func (e Environment) Pairs() []string {
+	pairs := make([]string, 0, len(e))
+	for name, value := range e {
+		pairs = append(pairs, name+"="+value)
+	}
+	return pairs
 }
 
 // Lookup reads a variable, as os.LookupEnv does.

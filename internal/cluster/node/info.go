@@ -86,3 +86,14 @@ func List(ctx context.Context, d *db.DB) ([]Info, error) {
 func (i Info) frozen(now time.Time) bool {
 	return i.LastSeen.After(i.Started) && now.Sub(i.LastSeen) > frozenAfter
 }
+
+// Running returns the names of the nodes that run.
+func Running(ctx context.Context, d *db.DB) (names []string, err error) {
+	nodes, err := List(ctx, d)
+	for _, n := range nodes {
+		if n.State != "silent" {
+			names = append(names, n.Name)
+		}
+	}
+	return names, err
+}
