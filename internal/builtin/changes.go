@@ -22,7 +22,7 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 		unwatch := exposed.Watch(func() { notify(wire.NoteToolsChanged, nil) })
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
-			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
+			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.failed", "upstream.needs_auth", "upstream.asleep",
 			"upstream.tools_refreshed", "upstream.removed", "job.*", configUpdate,
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
@@ -31,7 +31,7 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
 					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()))
 				}
-				if setting, ok := e.Data.(event.Keyed); ok && e.Type == configUpdate && (setting.EventKey() == "mcp.mode" || setting.EventKey() == "mcp.code_threshold") {
+				if setting, ok := e.Data.(event.Keyed); ok && e.Type == configUpdate && (setting.EventKey() == "mcp.menu" || setting.EventKey() == "mcp.list_scripts") {
 					notify(wire.NoteToolsChanged, nil) // another menu is shown
 				}
 				for _, uri := range resourcesAbout(e) {

@@ -3,7 +3,8 @@ package builtin
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,12 +15,12 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
-	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 // Catalog is the source of all tools.
 type Catalog interface {
 	Search(ctx context.Context, q catalog.Query) (hits []catalog.Hit, total int)
+	SearchAll(ctx context.Context, q catalog.Query) catalog.Found
 	// Resolve finds a tool by any form of its name.
 	Resolve(ctx context.Context, name string) (tool.Info, error)
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
@@ -51,60 +52,113 @@ type discovery struct {
 }
 
 type searchIn struct {
-	Query     string `json:"query" jsonschema:"words for what the tool should do; an empty string lists tools" max:"1000"`
-	Namespace string `json:"namespace,omitempty" jsonschema:"search only this server's tools"`
-	Limit     int    `json:"limit,omitempty" jsonschema:"maximum number (default 10)" min:"1" max:"100"`
+	Query     string   `json:"query,omitempty" jsonschema:"what it should do; empty lists all"`
+	Queries   []string `json:"queries,omitempty" jsonschema:"wordings: goal, verb, likely nouns" max:"5"`
+	Namespace string   `json:"namespace,omitempty" jsonschema:"server"`
+	Limit     int      `json:"limit,omitempty" jsonschema:"default 8"`
 }
 
-// Found is the result of search_tools.
-type Found struct {
-	Tools []FoundTool `json:"tools" jsonschema:"best match first"`
-	Total int         `json:"total" jsonschema:"how many tools matched"`
+// How many tools search_tools returns if the caller does not say, and at most.
+const (
+	defaultFound = 8
+	mostFound    = 100
+)
+
+// limit is how many tools to return; checked here, because bounds in the schema cost
+// tokens in every client's list.
+func (in *searchIn) limit() int {
+	if in.Limit <= 0 {
+		return defaultFound
+	}
+	return min(in.Limit, mostFound)
 }
 
-// FoundTool is one tool found, in short form.
-type FoundTool struct {
-	Name        string `json:"name" jsonschema:"for get_tool_definitions and call_tool"`
-	Signature   string `json:"signature" jsonschema:"arguments it takes; a question mark marks optional ones"`
-	Description string `json:"description" jsonschema:"beginning of the description"`
-	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it is marked read-only"`
-	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
-}
-
-// Text lists the tools, one paragraph each.
-func (f Found) Text() string {
-	if len(f.Tools) == 0 {
-		return "No tool matches. Try other words, or mcp_list_upstreams."
+// texts are the wordings of the search; the first is never missing.
+func (in *searchIn) texts() []string {
+	var all []string
+	for _, text := range append([]string{in.Query}, in.Queries...) {
+		if strings.TrimSpace(text) != "" {
+			all = append(all, text)
+		}
 	}
-	var b strings.Builder
-	if f.Total > len(f.Tools) {
-		fmt.Fprintf(&b, "%d of %d matching tools:\n", len(f.Tools), f.Total)
+	if len(all) == 0 {
+		return []string{""}
 	}
-	for _, t := range f.Tools {
-		fmt.Fprintf(&b, "%s%s\n  %s\n", t.Name, t.Signature, t.Description)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return all
 }
 
 func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found, error) {
-	if in.Namespace != "" {
-		if _, ok := d.catalog.In(ctx, in.Namespace); !ok {
-			return Found{}, d.unknownNamespace(ctx, in.Namespace)
-		}
+	q, family, err := d.query(ctx, in)
+	if err != nil {
+		return Found{}, err
 	}
-	hits, total := d.catalog.Search(ctx, catalog.Query{Text: in.Query, Namespace: in.Namespace, Limit: in.Limit})
-	f := Found{Tools: make([]FoundTool, len(hits)), Total: total}
+	result := d.catalog.SearchAll(ctx, q)
+	hits, total := result.Hits, result.Total
+	if family != "" {
+		hits, total = ofFamily(hits, family, in.limit())
+	}
+	f := Found{Tools: make([]FoundTool, len(hits)), Total: total, Servers: servers(result.Spaces), Steps: stepsOf(result)}
+	used := map[string]bool{}
 	for i, h := range hits {
 		f.Tools[i] = FoundTool{
-			Name: h.Ref.String(), Signature: catalog.Signature(h.Input), Description: brief(h.Description),
-			ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
+			Name: h.Ref.String(), Signature: catalog.Signature(h.Input), Description: opening(h.Description, foundLength),
+			Distinct: strings.Join(h.Distinct, " "), ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
+		}
+		if h.Space == "" {
+			f.Tools[i].Family = familyOf(h.Name)
+			used[f.Tools[i].Family] = i < familyHits || used[f.Tools[i].Family]
+		}
+	}
+	all := isOverview(in)
+	for _, one := range d.familiesFor(ctx) {
+		if all || used[one.Name] && one.Name != publishedFamily && one.Name != findingFamily {
+			f.Families = append(f.Families, one)
 		}
 	}
 	return f, nil
 }
 
+// familyHits is how many of the best tools have their families shown.
+const familyHits = 3
+
+// isOverview reports whether a search asks for everything there is.
+func isOverview(in searchIn) bool { return in.texts()[0] == "" && in.Namespace == "" }
+
+// query returns the search to make, and the family of our own tools to which it is
+// limited. In an overview our own tools are shown by family only.
+func (d discovery) query(ctx context.Context, in searchIn) (q catalog.Query, family string, err error) {
+	texts := in.texts()
+	q = catalog.Query{Text: texts[0], Others: texts[1:], Namespace: in.Namespace, Limit: in.limit()}
+	if isOverview(in) {
+		q.Only = func(namespace string) bool { return namespace != "" }
+		return q, "", nil
+	}
+	if _, ok := d.catalog.In(ctx, in.Namespace); ok || in.Namespace == "" {
+		return q, "", nil
+	}
+	isFamily := in.Namespace == publishedFamily || slices.ContainsFunc(families, func(f Family) bool { return f.Name == in.Namespace })
+	if !isFamily && in.Namespace != ownNamespace {
+		return q, "", d.unknownNamespace(ctx, in.Namespace)
+	}
+	q.Namespace, q.Only = "", func(namespace string) bool { return namespace == "" }
+	if isFamily {
+		family, q.Limit = in.Namespace, math.MaxInt32
+	}
+	return q, family, nil
+}
+
+// ofFamily returns the tools of a family among those found, at most limit, and how many
+// there are.
+func ofFamily(hits []catalog.Hit, family string, limit int) (found []catalog.Hit, total int) {
+	found = slices.DeleteFunc(hits, func(h catalog.Hit) bool { return familyOf(h.Name) != family })
+	return found[:min(len(found), limit)], len(found)
+}
+
 func (d discovery) unknownNamespace(ctx context.Context, namespace string) error {
 	known := d.catalog.Namespaces(ctx)
+	for _, f := range d.familiesFor(ctx) {
+		known = append(known, f.Name)
+	}
 	err := fault.New(fault.InvalidParams, "no namespace %q", namespace).WithDetails(map[string]any{"available": known})
 	if close := suggest.Names(namespace, known, 3); len(close) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
@@ -112,171 +166,9 @@ func (d discovery) unknownNamespace(ctx context.Context, namespace string) error
 	return err.WithHint("available: %s", strings.Join(known, ", "))
 }
 
-type definitionsIn struct {
-	Names  []string `json:"names" jsonschema:"names as search_tools gives them" min:"1" max:"100"`
-	Format string   `json:"format,omitempty" jsonschema:"json schemas (default), or declarations for code" enum:"json,typescript,lua"`
-}
-
-// Definitions is the result of get_tool_definitions. Every requested name is in one of the two lists.
-type Definitions struct {
-	Tools        []Definition `json:"tools" jsonschema:"empty when declarations were asked for"`
-	Declarations string       `json:"declarations,omitempty" jsonschema:"the tools in TypeScript or Lua"`
-	Unknown      []Unknown    `json:"unknown" jsonschema:"names without a tool"`
-}
-
-// Definition is the complete definition of a tool.
-type Definition struct {
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description"`
-	LuaPath     string `json:"lua_path" jsonschema:"the function in Lua scripts"`
-	Input       Object `json:"input_schema"`
-	Output      Object `json:"output_schema,omitempty"`
-	Learned     Object `json:"learned_output_schema,omitempty" jsonschema:"type of its results so far; it has no output schema"`
-	LearnedFrom int    `json:"learned_from,omitempty" jsonschema:"number of those results"`
-	Annotations Object `json:"annotations,omitempty"`
-	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
-}
-
-// Unknown is a name without a tool.
-type Unknown struct {
-	Name       string   `json:"name"`
-	DidYouMean []string `json:"did_you_mean"`
-}
-
-// Text returns the definitions in full.
-func (d Definitions) Text() string {
-	var b strings.Builder
-	b.WriteString(d.Declarations)
-	for _, t := range d.Tools {
-		fmt.Fprintf(&b, "%s\n%s\ninput: %s\n", t.Name, t.Description, t.Input)
-		if len(t.Output) > 0 {
-			fmt.Fprintf(&b, "output: %s\n", t.Output)
-		}
-		if t.LearnedFrom > 0 {
-			fmt.Fprintf(&b, "output, learned from %s: %s\n", count(t.LearnedFrom, "result"), t.Learned)
-		}
-		b.WriteByte('\n')
-	}
-	for _, u := range d.Unknown {
-		fmt.Fprintf(&b, "no tool %q", u.Name)
-		if len(u.DidYouMean) > 0 {
-			fmt.Fprintf(&b, "; did you mean %s?", strings.Join(u.DidYouMean, " or "))
-		}
-		b.WriteByte('\n')
-	}
-	return strings.TrimSpace(b.String())
-}
-
-func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsIn) (Definitions, error) {
-	all := Definitions{Tools: []Definition{}, Unknown: []Unknown{}}
-	var declared []typedecl.Tool
-	seen := map[string]bool{}
-	for _, name := range in.Names {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		info, err := d.catalog.Resolve(ctx, name)
-		if err != nil {
-			all.Unknown = append(all.Unknown, Unknown{name, suggestions(err)})
-			continue
-		}
-		if !d.catalog.Shows(ctx, info.Ref) {
-			all.Unknown = append(all.Unknown, Unknown{name, []string{}})
-			continue
-		}
-		if in.Format == "" || in.Format == "json" {
-			all.Tools = append(all.Tools, d.definitionOf(&info))
-		} else {
-			declared = append(declared, d.declared(&info))
-		}
-	}
-	if len(declared) > 0 {
-		all.Declarations = declarations[in.Format](declared)
-	}
-	return all, nil
-}
-
-// declarations are the languages in which tools can be declared.
-var declarations = map[string]func([]typedecl.Tool) string{"typescript": typedecl.TypeScript, "lua": typedecl.Lua}
-
-// declared returns a tool to declare, with the learned type of its results if it has
-// no output schema.
-func (d discovery) declared(info *tool.Info) typedecl.Tool {
-	t := typedecl.Of(info)
-	if learned, ok := d.learned(info); ok {
-		t.Output, t.Learned = learned.Schema, learned.Results
-	}
-	return t
-}
-
-func (d discovery) learned(info *tool.Info) (results.Learned, bool) {
-	if d.shapes == nil || info.Output != nil {
-		return results.Learned{}, false
-	}
-	return d.shapes.Learned(info.Ref)
-}
-
-// suggestions returns the names that a tool_not_found error suggests.
-func suggestions(err error) []string {
-	var details struct {
-		DidYouMean []string `json:"did_you_mean"`
-	}
-	if json.Unmarshal(fault.From(err).Details, &details) != nil || details.DidYouMean == nil {
-		return []string{}
-	}
-	return details.DidYouMean
-}
-
-func (d discovery) definitionOf(info *tool.Info) Definition {
-	def := Definition{
-		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: luaPath(info.Ref),
-		Input: Object(info.Input), Output: Object(info.Output), Stale: info.Stale,
-	}
-	if raw, ok := rawjson.Get(info.Raw, "annotations"); ok && rawjson.IsObject(raw) {
-		def.Annotations = Object(raw)
-	}
-	if learned, ok := d.learned(info); ok {
-		def.Learned, def.LearnedFrom = Object(learned.Schema), learned.Results
-	}
-	return def
-}
-
-// luaPath returns the expression for a tool in Lua: mcp.fs.read, mcp.fs["read-file"].
-func luaPath(ref tool.Ref) string {
-	path := "mcp"
-	for _, part := range []string{ref.Space, ref.Name} {
-		switch {
-		case part == "":
-		case isLuaName(part):
-			path += "." + part
-		default:
-			path += fmt.Sprintf("[%q]", part)
-		}
-	}
-	return path
-}
-
-func isLuaName(name string) bool {
-	for i, c := range name {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return !luaWords[name]
-}
-
-var luaWords = map[string]bool{
-	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
-	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
-	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
-}
-
 type callIn struct {
-	Name      string `json:"name" jsonschema:"tool to call, as search_tools gives it: namespace.tool" min:"1"`
-	Arguments Object `json:"arguments,omitempty" jsonschema:"arguments as the tool's input schema asks for"`
+	Name      string `json:"name" jsonschema:"as search_tools gives it, such as namespace.tool"`
+	Arguments Object `json:"arguments,omitempty" jsonschema:"as its input schema says"`
 }
 
 func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Result, error) {
@@ -306,17 +198,20 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 }
 
 // brief returns the first paragraph of a description, at most 240 bytes.
-func brief(text string) string {
+func brief(text string) string { return opening(text, 240) }
+
+// opening returns the first paragraph of a description, at most so many bytes.
+func opening(text string, limit int) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= 240 {
+	if len(text) <= limit {
 		return text
 	}
-	end := 240
+	end := limit
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	if space := strings.LastIndexByte(text[:end], ' '); space > 120 {
+	if space := strings.LastIndexByte(text[:end], ' '); space > limit/2 {
 		end = space
 	}
 	return text[:end] + " …"

@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/tools/tokencount"
 )
 
 func TestSearchTools(t *testing.T) {
@@ -29,6 +31,65 @@ func TestSearchTools(t *testing.T) {
 	}
 	if view, _ := h.call(t, "search_tools", `{"query":"x","namespace":"fss"}`); !strings.Contains(view.Text(), "did you mean fs?") {
 		t.Errorf("unknown namespace: %s", view.Text())
+	}
+}
+
+func TestSearchToolsMergesWordings(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	var found builtin.Found
+	h.mustCall(t, "search_tools", `{"queries":["qqqq","cancel","cancel job"]}`, &found)
+	if len(found.Tools) == 0 || len(found.Tools) > 8 || found.Tools[0].Name != "job_cancel" {
+		t.Errorf("found %+v", found.Tools)
+	}
+	h.mustCall(t, "search_tools", `{"query":"cancel", "queries":["", "job"], "limit": 3}`, &found)
+	if len(found.Tools) != 3 || found.Tools[0].Name != "job_cancel" {
+		t.Errorf("found %+v", found.Tools)
+	}
+	if view, err := h.call(t, "search_tools", `{"queries":["1","2","3","4","5","6"]}`); err == nil {
+		t.Errorf("six wordings: %s", view.Text())
+	}
+}
+
+func TestSearchToolsTellsSiblingsApart(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	var found builtin.Found
+	view := h.mustCall(t, "search_tools", `{"query":"file","namespace":"fs"}`, &found)
+	if len(found.Tools) != 2 || found.Tools[0].Distinct+" "+found.Tools[1].Distinct != "read write" && found.Tools[0].Distinct+" "+found.Tools[1].Distinct != "write read" {
+		t.Errorf("found %+v", found.Tools)
+	}
+	if !strings.Contains(view.Text(), "head?: integer) [read]\n") {
+		t.Errorf("text %s", view.Text())
+	}
+	if len(found.Servers) != 1 || found.Servers[0].Name != "fs" || found.Servers[0].Matched != 2 {
+		t.Errorf("servers %+v", found.Servers)
+	}
+}
+
+func TestSearchToolsShowsSteps(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	var found builtin.Found
+	view := h.mustCall(t, "search_tools", `{"query":"Please read the file \"cancel.txt\" that I left there for you. Then cancel the background job, and list the sessions that are open."}`, &found)
+	if len(found.Steps) < 2 || !slices.Contains(found.Steps[0].Tools, "fs.read_file") {
+		t.Fatalf("steps %+v", found.Steps)
+	}
+	if last := found.Steps[len(found.Steps)-1]; !slices.Contains(last.Tools, "session_list") || !strings.Contains(view.Text(), last.Step+": "+strings.Join(last.Tools, ", ")) {
+		t.Errorf("last step %+v in %s", last, view.Text())
+	}
+}
+
+// Eight tools with long descriptions must fit into 600 tokens.
+func TestSearchToolsIsShort(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for _, query := range []string{"job", "session", "run a script in the background", "approve what a script does"} {
+		var found builtin.Found
+		view := h.mustCall(t, "search_tools", fmt.Sprintf(`{"query":%q}`, query), &found)
+		if n := tokencount.Estimate(view.Text()); len(found.Tools) != 8 || n > 600 {
+			t.Errorf("%s: %d tools in %d tokens:\n%s", query, len(found.Tools), n, view.Text())
+		}
 	}
 }
 

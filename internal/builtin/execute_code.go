@@ -50,7 +50,7 @@ type codeTools struct {
 }
 
 type codeIn struct {
-	Code      string `json:"code" jsonschema:"the result is what it returns, or its last expression" min:"1" max:"100000"`
+	Code      string `json:"code" jsonschema:"the result is what it returns, or its last expression" max:"100000"`
 	Language  string `json:"language,omitempty" jsonschema:"default javascript" enum:"javascript,lua"`
 	SessionID string `json:"session_id,omitempty" jsonschema:"its variables persist" max:"64"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"default 5000" min:"1" max:"600000"`

@@ -128,6 +128,8 @@ func (s *servers) Await(context.Context, string) {
 	s.awaits++
 }
 
+func (s *servers) Problems() []string { return []string{"mcp.import: open .mcp.json: no such file"} }
+
 func (s *servers) Refresh(_ context.Context, namespace string) ([]tool.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +186,7 @@ func open(t *testing.T) toolFixture {
 		builtin.Sessions(scriptFixture.sessions),
 		builtin.Code(scriptFixture.runner, scriptFixture.sessions, builtin.CodeOptions{Time: clocktest.Timeout}),
 		builtin.Preview(scriptFixture.runner, scriptFixture.sessions, scriptFixture.scripts, c), builtin.Approvals(nil, scriptFixture.sessions),
-		builtin.Jobs(nil, scriptFixture.scripts, scriptFixture.runner), builtin.Schedules(nil)) // openJobs has a queue
+		builtin.Jobs(nil, scriptFixture.scripts, scriptFixture.runner), builtin.Schedules(nil), builtin.Traces(nil)) // openJobs has a queue
 	c.Add(builtin.LimitedSet{Set: set, Keeper: scriptFixture.results, Shown: builtin.DefaultShown})
 	c.Add(scriptFixture.published)
 	for _, name := range []string{"fs", "music"} {

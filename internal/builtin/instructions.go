@@ -5,5 +5,6 @@ import _ "embed"
 //go:embed instructions.md
 var instructions string
 
-// Instructions teach a model how to use the hub. They are sent when a client initializes.
+// Instructions teach a model to find and call the tools that are not listed, which is the
+// same with every menu. They are sent when a client initializes.
 func Instructions() string { return instructions }

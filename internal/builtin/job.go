@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -27,6 +26,7 @@ type JobQueue interface {
 	Journal(ctx context.Context, id string) ([]host.Step, error)
 	Replay(ctx context.Context, id string, other job.Script) (job.Replayed, error)
 	Active() []string
+	Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func())
 	Retention(s job.State) time.Duration
 }
 
@@ -105,8 +105,8 @@ func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (tool.Resul
 	if err != nil {
 		return tool.Result{}, err
 	}
-	v := jobView(&j)
-	return tool.Output(v.Text(), jobData{v, j.Result})
+	d := jobData{jobView(&j), j.Result}
+	return tool.Output(d.text(mostJobText), d)
 }
 
 type jobPollIn struct {
@@ -122,20 +122,14 @@ type JobPoll struct {
 	TimedOut  bool      `json:"timed_out" jsonschema:"true if the wait timed out"`
 }
 
-// Text returns a summary.
-func (p JobPoll) Text() string {
-	if p.TimedOut {
-		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
-	}
-	return fmt.Sprintf("Poll complete. %s finished.", count(len(p.Completed), "job"))
-}
-
 // progressInterval is the interval of progress notifications to a waiting client.
 const progressInterval = 5 * time.Second
 
 func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.Result, error) {
 	all := in.Mode == "all"
 	left := time.Duration(in.TimeoutMS) * time.Millisecond
+	report := newPollReport(call.Caller, in.JobIDs)
+	defer report.watch(ctx, t.queue)()
 	for {
 		slice := min(left, progressInterval)
 		left -= slice
@@ -147,21 +141,17 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 		if over || left <= 0 {
 			return polled(done, pending, !over)
 		}
-		if call.Caller != nil && call.Caller.Progress != nil {
-			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: count(len(pending), "job") + " not finished"})
-		}
+		report.waiting(done, pending)
 	}
 }
 
 func polled(done []job.Job, pending []string, timedOut bool) (tool.Result, error) {
-	p := JobPoll{Completed: []JobView{}, Pending: append([]string{}, pending...), TimedOut: timedOut}
 	full := []jobData{}
 	for i := range done {
-		v := jobView(&done[i])
-		p.Completed = append(p.Completed, v)
-		full = append(full, jobData{v, done[i].Result})
+		full = append(full, jobData{jobView(&done[i]), done[i].Result})
 	}
-	return tool.Output(p.Text(), map[string]any{"completed": full, "pending": p.Pending, "timed_out": timedOut})
+	pending = append([]string{}, pending...)
+	return tool.Output(pollText(full, pending, timedOut), map[string]any{"completed": full, "pending": pending, "timed_out": timedOut})
 }
 
 // JobCancelled is the result of job_cancel.

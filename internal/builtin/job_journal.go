@@ -3,11 +3,11 @@ package builtin
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
@@ -69,14 +69,11 @@ func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (to
 		in.Limit = 200
 	}
 	shown := steps[min(in.From, len(steps)):min(in.From+in.Limit, len(steps))]
-	lines := []string{fmt.Sprintf("%s (showing %d)", count(len(steps), "step"), len(shown))}
 	data := []stepData{}
 	for _, step := range shown {
-		v := stepView(step)
-		data = append(data, v)
-		lines = append(lines, v.Text())
+		data = append(data, stepView(step))
 	}
-	return tool.Output(strings.Join(lines, "\n"), map[string]any{"steps": data, "total": len(steps)})
+	return tool.Output(journalText(data, min(in.From, len(steps)), len(steps)), map[string]any{"steps": data, "total": len(steps)})
 }
 
 type jobReplayIn struct {
@@ -99,9 +96,9 @@ type Replayed struct {
 func (r Replayed) Text() string {
 	switch {
 	case r.Diverged:
-		return "Replay differs from the journal: " + r.Error.Message
+		return "Replay differs from the journal: " + r.Error.text()
 	case r.Error != nil:
-		return "The script failed: " + r.Error.Message
+		return "The script failed: " + r.Error.text()
 	default:
 		return fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", count(r.Steps-r.Unused, "step"), r.Unused)
 	}
@@ -119,7 +116,10 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool
 	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]JobLogLine{}, logLines(r.Output)...)}
 	text := v.Text()
 	if len(r.Result) > 0 {
-		text += "\nResult: " + string(r.Result)
+		text += "\nResult: " + shortened(script.Pretty(r.Result), mostJobText)
+	}
+	if len(v.Output) > 0 {
+		text += "\nOutput:\n  " + shortened(outputText(v.Output), mostJobText)
 	}
 	return tool.Output(text, struct {
 		Replayed

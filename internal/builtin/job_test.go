@@ -129,7 +129,8 @@ func openJobs(t *testing.T) jobFixture {
 		_ = database.Close()
 	})
 	set := builtin.NewSet(builtin.Jobs(queue, scriptFixture.scripts, runner), builtin.Schedules(queue), builtin.Preview(runner, scriptFixture.sessions, scriptFixture.scripts, c),
-		builtin.Scripts(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions))
+		builtin.Scripts(runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
+		builtin.Discovery(c, scriptFixture.results), builtin.Code(runner, scriptFixture.sessions, builtin.CodeOptions{}))
 	c.Add(set)
 	return jobFixture{toolFixture{catalog: c, set: set, scriptFixture: scriptFixture}, b, queue, folder}
 }

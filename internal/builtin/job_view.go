@@ -30,6 +30,7 @@ type JobView struct {
 	Progress    float64      `json:"progress" jsonschema:"0 to 1"`
 	Message     string       `json:"message,omitempty" jsonschema:"last progress message"`
 	Error       *JobError    `json:"error,omitempty" jsonschema:"why it failed"`
+	TraceID     string       `json:"trace_id,omitempty" jsonschema:"of its latest run; for trace_get"`
 	Output      []JobLogLine `json:"output,omitempty" jsonschema:"what it printed and logged"`
 }
 
@@ -38,6 +39,14 @@ type JobError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+}
+
+// text returns the message and the hint.
+func (e *JobError) text() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return e.Message + "\nHint: " + e.Hint
 }
 
 // JobLogLine is one line of a job's output.
@@ -57,7 +66,7 @@ type jobData struct {
 func jobView(j *job.Job) JobView {
 	v := JobView{
 		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, Tags: append([]string{}, j.Tags...),
-		Priority: j.Priority, ScheduleID: j.Schedule,
+		Priority: j.Priority, ScheduleID: j.Schedule, TraceID: j.TraceID,
 		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
 		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: logLines(j.Output),
 	}
@@ -65,24 +74,6 @@ func jobView(j *job.Job) JobView {
 		v.DueAt = seconds(j.Due)
 	}
 	return v
-}
-
-// Text returns one line, and the full error.
-func (v JobView) Text() string {
-	text := fmt.Sprintf("Job %s: %s", v.JobID, v.Status)
-	if v.ScriptHash != "" {
-		text += " (script: " + v.ScriptHash[:min(12, len(v.ScriptHash))] + ")"
-	}
-	if v.Status == string(job.Pending) && v.DueAt > 0 {
-		text += ", due " + timeText(v.DueAt)
-	}
-	if v.Status == string(job.Running) && v.Progress > 0 {
-		text += fmt.Sprintf(", %.0f %% %s", v.Progress*100, v.Message)
-	}
-	if v.Error != nil {
-		text += "\n" + v.Error.Message
-	}
-	return text
 }
 
 func jobError(f *job.Failure) *JobError {
@@ -129,6 +120,9 @@ func (l JobList) Text() string {
 	lines := []string{fmt.Sprintf("Found %s (showing %d)", count(l.Total, "job"), len(l.Jobs))}
 	for _, v := range l.Jobs {
 		lines = append(lines, v.Text())
+	}
+	if l.NextCursor != "" {
+		lines = append(lines, "Next page: cursor = "+l.NextCursor)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -33,6 +33,8 @@ type Upstreams interface {
 	Await(ctx context.Context, namespace string)
 	// Refresh fetches the list of tools again and returns it.
 	Refresh(ctx context.Context, namespace string) ([]tool.Info, error)
+	// Problems are about no single one, such as a file that cannot be imported.
+	Problems() []string
 }
 
 // Counts returns the call statistics of a namespace.
@@ -158,16 +160,20 @@ type nothing struct{}
 type UpstreamList struct {
 	Upstreams []UpstreamView `json:"upstreams"`
 	Total     int            `json:"total"`
+	Warnings  []string       `json:"warnings,omitempty" jsonschema:"what is wrong with the configuration of upstreams"`
 }
 
 // Text lists them for people.
 func (l UpstreamList) Text() string {
-	if l.Total == 0 {
-		return "No upstreams. mcp_connect adds one."
+	var parts []string
+	for _, u := range l.Upstreams {
+		parts = append(parts, u.Text())
 	}
-	parts := make([]string, len(l.Upstreams))
-	for i, u := range l.Upstreams {
-		parts[i] = u.Text()
+	if l.Total == 0 {
+		parts = append(parts, "No upstreams. mcp_connect adds one.")
+	}
+	for _, warning := range l.Warnings {
+		parts = append(parts, "Warning: "+warning)
 	}
 	return strings.Join(parts, "\n")
 }
@@ -177,6 +183,9 @@ func (m mcpTools) list(ctx context.Context, _ tool.Call, _ nothing) (UpstreamLis
 	l := UpstreamList{Upstreams: make([]UpstreamView, len(all)), Total: len(all)}
 	for i, s := range all {
 		l.Upstreams[i] = viewOf(ctx, s, m.counts)
+	}
+	if !principal.Of(ctx).Restricted() {
+		l.Warnings = m.upstreams.Problems()
 	}
 	return l, nil
 }

@@ -86,7 +86,7 @@ func TestListAndStatus(t *testing.T) {
 	if list.Total != 2 || list.Upstreams[0].Namespace != "fs" {
 		t.Errorf("list %+v", list)
 	}
-	want := "fs: connected (2 tools)\n  http://127.0.0.1:9/fs\nmusic: reconnecting (attempt 2)\n  http://127.0.0.1:9/music\n  Error: connection refused"
+	want := "fs: connected (2 tools)\n  http://127.0.0.1:9/fs\nmusic: reconnecting (attempt 2)\n  http://127.0.0.1:9/music\n  Error: connection refused\nWarning: mcp.import: open .mcp.json: no such file"
 	if view.Text() != want {
 		t.Errorf("text\n%s\nwant\n%s", view.Text(), want)
 	}

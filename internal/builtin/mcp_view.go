@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
@@ -15,7 +16,9 @@ type UpstreamView struct {
 	Endpoint   string   `json:"endpoint"`
 	Transport  string   `json:"transport,omitempty"`
 	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision of the connection"`
-	State      string   `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth, asleep (started by the first call), or removed (configured, but removed by a person)"`
+	State      string   `json:"state" jsonschema:"connecting, starting, connected, reconnecting, failed (retried every few minutes), needs_auth, asleep (started by the first call), removed (configured, but removed by a person), or untrusted (a person must trust the configuration file first)"`
+	Starting   int      `json:"starting_secs,omitempty" jsonschema:"for how many seconds its program has been starting"`
+	LastLine   string   `json:"last_line,omitempty" jsonschema:"what its program last wrote to its standard error while it is starting"`
 	ToolCount  int      `json:"tool_count"`
 	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are the last known ones; the server is disconnected"`
 	Error      string   `json:"error,omitempty" jsonschema:"last error"`
@@ -24,7 +27,7 @@ type UpstreamView struct {
 	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
 	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until the next attempt"`
 	Origin     string   `json:"origin,omitempty" jsonschema:"config, startup (startup.lua) or added (while running)"`
-	Warnings   []string `json:"warnings,omitempty" jsonschema:"settings that do not match its tools"`
+	Warnings   []string `json:"warnings,omitempty" jsonschema:"what is wrong although it is connected: settings that do not match its tools, a list that was cut, definitions that were left out"`
 	CallCount  int      `json:"call_count"`
 	ErrorCount int      `json:"error_count"`
 	InFlight   int      `json:"in_flight"`
@@ -46,6 +49,9 @@ func viewOf(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamVi
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
 		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login, Origin: s.Origin,
 	}
+	if s.State == string(upstream.StateStarting) {
+		v.Starting, v.LastLine = int(time.Since(s.Since).Seconds()), s.LastLine
+	}
 	c, ok := counts.Stats(ctx, s.Namespace)
 	if !ok {
 		return v
@@ -63,17 +69,22 @@ func (v UpstreamView) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", v.Namespace, v.State)
 	switch {
+	case v.Starting > 0:
+		fmt.Fprintf(&b, " (for %d s)", v.Starting)
 	case v.Attempt > 0:
 		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
 	case v.State == "connected":
-		fmt.Fprintf(&b, " (%s)", count(v.ToolCount, "tool"))
+		fmt.Fprintf(&b, " (%s%s)", count(v.ToolCount, "tool"), v.bothEras())
 	}
 	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
 	if v.Stale {
 		fmt.Fprintf(&b, "\n  %s last known", count(v.ToolCount, "tool"))
 	}
 	if v.CallCount > 0 {
-		fmt.Fprintf(&b, "\n  %s, last: %s", count(v.CallCount, "call"), v.LastTool)
+		fmt.Fprintf(&b, "\n  %s, %s, last: %s, p50 %g ms, p99 %g ms", count(v.CallCount, "call"), count(v.ErrorCount, "error"), v.LastTool, v.P50MS, v.P99MS)
+	}
+	if v.LastLine != "" {
+		fmt.Fprintf(&b, "\n  Last line: %s", v.LastLine)
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "\n  Error: %s", v.Error)
@@ -88,6 +99,14 @@ func (v UpstreamView) Text() string {
 		fmt.Fprintf(&b, "\n  next try in %v", time.Duration(v.NextTryMS)*time.Millisecond)
 	}
 	return b.String()
+}
+
+// bothEras names the revisions of an upstream that is used in both eras.
+func (v UpstreamView) bothEras() string {
+	if !strings.Contains(v.Protocol, " and ") {
+		return ""
+	}
+	return ", MCP " + v.Protocol
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -11,68 +10,86 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// How tools are shown to clients.
+// The menus: which of our own tools clients are shown. Exposed and pinned tools are
+// listed in each of them.
 const (
-	ModeAuto   = "auto"   // direct while there are few, otherwise code
-	ModeDirect = "direct" // every exposed tool is listed
-	ModeCode   = "code"   // three tools find, describe and call all others
+	MenuCode     = "code"     // four tools find, describe and call all others
+	MenuStandard = "standard" // also what an interactive agent uses most
+	MenuFull     = "full"     // all, with output schemas
 )
 
-// Modes lists all modes.
-var Modes = []string{ModeAuto, ModeDirect, ModeCode}
+// Menus lists all menus, the smallest first.
+var Menus = []string{MenuCode, MenuStandard, MenuFull}
 
-// DefaultThreshold is the number of upstream tools up to which ModeAuto is direct.
-const DefaultThreshold = 60
+// DefaultScripts is the number of published scripts up to which the smaller menus list
+// them.
+const DefaultScripts = 10
 
-//go:embed instructions_code.md
-var codeInstructions string
+// menuTools are our own tools in the smaller menus.
+var menuTools = map[string][]string{
+	MenuCode: codeMenu,
+	MenuStandard: append(slices.Clone(codeMenu),
+		"lua_execute", "job_poll", "job_status", "job_list", "job_cancel",
+		"session_create", "session_list", "script_store", "script_search", "mcp_list_upstreams"),
+}
 
-// codeMenu are the tools that are listed in ModeCode.
-var codeMenu = []string{"search_tools", "get_tool_definitions", "execute_code"}
+var codeMenu = []string{"search_tools", "get_tool_definitions", "call_tool", "execute_code"}
 
 // MenuSource is the source of the tools to list.
 type MenuSource interface {
 	tool.Source
-	// Pinned reports whether a tool is listed in every mode.
+	// Pinned reports whether a tool is listed in every menu.
 	Pinned(name string) bool
+	// Namespace returns the namespace of a listed tool; "" for our own and for published
+	// scripts.
+	Namespace(name string) string
 	// InputSchema returns the schema of a tool's arguments.
 	InputSchema(name string) (json.RawMessage, bool)
 }
 
 // MenuOptions decide which tools are listed.
 type MenuOptions struct {
-	Mode      string
-	Threshold int
-	Own       func(name string) bool // reports whether a name belongs to a built-in tool
+	Menu    string // of clients that do not ask for another; "" is MenuCode
+	Scripts int    // how many published scripts the smaller menus list at most
+	Own     func(name string) bool
 }
 
 // Menu is the list of tools that a client sees. Tools that are not listed can still be
 // called.
 type Menu struct {
-	source  MenuSource
-	options MenuOptions
+	source MenuSource
 
-	mu    sync.Mutex
-	from  []tool.Info // the source's list that shown was made from
-	shown []tool.Info
-	code  bool
+	mu      sync.Mutex
+	options MenuOptions
+	lists   map[string]menuList
 }
 
-// NewMenu makes the menu of a source.
-func NewMenu(source MenuSource, o MenuOptions) *Menu { return &Menu{source: source, options: o} }
+// menuList is one menu, and the source's list that it was made from.
+type menuList struct{ from, shown []tool.Info }
+
+// NewMenu makes the menus of a source.
+func NewMenu(source MenuSource, o MenuOptions) *Menu {
+	m := &Menu{source: source, options: MenuOptions{Own: o.Own}}
+	m.Set(o.Menu, o.Scripts)
+	return m
+}
 
 // Set changes which tools are listed.
-func (m *Menu) Set(mode string, threshold int) {
+func (m *Menu) Set(menu string, scripts int) {
+	if menu == "" {
+		menu = MenuCode
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.options.Mode, m.options.Threshold = mode, threshold
-	m.shown = nil // made again on the next use
+	m.options.Menu, m.options.Scripts = menu, scripts
+	m.lists = map[string]menuList{} // made again on the next use
 }
 
 // InputSchema returns the schema of a tool's arguments, whether or not the tool is shown.
 func (m *Menu) InputSchema(name string) (json.RawMessage, bool) { return m.source.InputSchema(name) }
 
-// Tools returns the list. It is the same slice until the source's list changes.
+// Tools returns the menu that the client asked for, or the default one. It is the same
+// slice until the source's list changes.
 func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 	all, err := m.source.Tools(ctx)
 	if err != nil {
@@ -80,50 +97,66 @@ func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.shown == nil || len(all) != len(m.from) || len(all) > 0 && &all[0] != &m.from[0] {
-		m.from, m.code = all, m.isCode(all)
-		m.shown = all
-		if m.code {
-			m.shown = m.short(all)
-		}
+	name := tool.MenuOf(ctx)
+	if !slices.Contains(Menus, name) {
+		name = m.options.Menu
 	}
-	return m.shown, nil
+	list, known := m.lists[name]
+	if !known || len(all) != len(list.from) || len(all) > 0 && &all[0] != &list.from[0] {
+		list = menuList{all, m.choose(name, all)}
+		m.lists[name] = list
+	}
+	return list.shown, nil
 }
 
-// isCode reports whether the menu is that of ModeCode.
-func (m *Menu) isCode(all []tool.Info) bool {
-	if m.options.Mode != ModeAuto {
-		return m.options.Mode == ModeCode
+// choose returns the tools of a menu. A client whose key allows neither call_tool nor
+// execute_code is shown all it may use. The caller holds mu.
+func (m *Menu) choose(menu string, all []tool.Info) []tool.Info {
+	if menu == MenuFull {
+		return all
 	}
-	others := 0
-	for i := range all {
-		if !m.options.Own(all[i].Name) {
-			others++
-		}
-	}
-	return others > m.options.Threshold
-}
-
-// short returns the menu of ModeCode.
-func (m *Menu) short(all []tool.Info) []tool.Info {
+	canReach := slices.ContainsFunc(all, func(info tool.Info) bool { return slices.Contains(codeMenu[2:], info.Name) })
+	few := m.scripts(all) <= m.options.Scripts
 	shown := []tool.Info{}
 	for i := range all {
-		switch {
-		case slices.Contains(codeMenu, all[i].Name):
-			shown = append(shown, withoutExtras(all[i]))
-		case m.source.Pinned(all[i].Name):
+		name := all[i].Name
+		switch pinned := m.source.Pinned(name); {
+		case m.options.Own(name):
+			if pinned || !canReach || slices.Contains(menuTools[menu], name) {
+				shown = append(shown, withoutExtras(all[i]))
+			}
+		case pinned || few || !m.isScript(name):
 			shown = append(shown, all[i])
 		}
 	}
 	return shown
 }
 
+// scripts counts the published scripts.
+func (m *Menu) scripts(all []tool.Info) int {
+	n := 0
+	for i := range all {
+		if m.isScript(all[i].Name) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *Menu) isScript(name string) bool {
+	return m.source.Namespace(name) == "" && !m.options.Own(name)
+}
+
 // withoutExtras removes what costs tokens and helps a model little from a definition: the
-// title and the output schema.
+// title, the output schema, and all annotations but the one by which clients decide
+// whether to ask before a call.
 func withoutExtras(info tool.Info) tool.Info {
 	info.Title, info.Output = "", nil
 	for _, key := range []string{"title", "outputSchema", "annotations"} {
 		info.Raw = rawjson.Delete(info.Raw, key)
+	}
+	if info.Hints.ReadOnly {
+		info.Raw = rawjson.Set(info.Raw, "annotations", json.RawMessage(`{"readOnlyHint":true}`))
 	}
 	return info
 }
@@ -131,19 +164,6 @@ func withoutExtras(info tool.Info) tool.Info {
 // Call runs a tool.
 func (m *Menu) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return m.source.Call(ctx, call)
-}
-
-// Instructions returns the instructions for the listed tools.
-func (m *Menu) Instructions(ctx context.Context) string {
-	if _, err := m.Tools(ctx); err != nil {
-		return instructions
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.code {
-		return codeInstructions
-	}
-	return instructions
 }
 
 var _ tool.Source = (*Menu)(nil)

@@ -26,15 +26,14 @@ func (h toolFixture) manyTools(t *testing.T, namespace string, count int) {
 	if err := h.servers.Add(t.Context(), upstreamset.Server{Namespace: namespace, URL: "http://127.0.0.1:9/x"}); err != nil {
 		t.Fatal(err)
 	}
-	h.catalog.Expose(namespace, catalog.Exposure{All: true})
 	h.catalog.Refresh(t.Context())
 }
 
-func (h toolFixture) menu(mode string, threshold int) *builtin.Menu {
-	return builtin.NewMenu(h.catalog.Exposed(), builtin.MenuOptions{Mode: mode, Threshold: threshold, Own: h.set.Has})
+func (h toolFixture) menu(name string) *builtin.Menu {
+	return builtin.NewMenu(h.catalog.Exposed(), builtin.MenuOptions{Menu: name, Scripts: builtin.DefaultScripts, Own: h.set.Has})
 }
 
-func listed(t *testing.T, m *builtin.Menu) (names []string, cost int) {
+func listed(t *testing.T, m *builtin.Menu) (infos []tool.Info, names []string, tokens int) {
 	t.Helper()
 	infos, err := m.Tools(t.Context())
 	if err != nil {
@@ -42,50 +41,129 @@ func listed(t *testing.T, m *builtin.Menu) (names []string, cost int) {
 	}
 	for _, info := range infos {
 		names = append(names, info.Name)
-		cost += tokencount.Estimate(string(info.Raw))
+		tokens += tokencount.Estimate(string(info.Raw))
 	}
-	return names, cost + tokencount.Estimate(m.Instructions(t.Context()))
+	return infos, names, tokens
 }
 
-func TestTheMenuOfCodeModeIsShort(t *testing.T) {
+// TestMenusAreSmall checks what the menus take of a model's context, whatever is
+// connected. The estimate is not below what o200k counts: see package tokencount.
+func TestMenusAreSmall(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.manyTools(t, "crowd", 1000)
-	names, cost := listed(t, h.menu(builtin.ModeCode, 0))
-	if !slices.Contains(names, "search_tools") || !slices.Contains(names, "get_tool_definitions") || len(names) > 3 {
-		t.Errorf("shown are %v", names)
+	instructions := tokencount.Estimate(builtin.Instructions())
+	if instructions > 250 {
+		t.Errorf("the instructions have %d tokens, want at most 250", instructions)
 	}
-	if cost > 700 {
-		t.Errorf("%d tokens, want at most 700", cost)
+	for name, limit := range map[string]int{builtin.MenuCode: 700, builtin.MenuStandard: 2500} {
+		infos, names, tokens := listed(t, h.menu(name))
+		if tokens+instructions > limit {
+			t.Errorf("menu %s: %d tokens, want at most %d", name, tokens+instructions, limit)
+		}
+		for _, info := range infos {
+			if info.Output != nil || strings.Contains(string(info.Raw), "outputSchema") || strings.Contains(string(info.Raw), `"title"`) {
+				t.Errorf("menu %s: %s has more than a model needs: %s", name, info.Name, info.Raw)
+			}
+		}
+		if name == builtin.MenuCode && !slices.Equal(names, []string{"call_tool", "execute_code", "get_tool_definitions", "search_tools"}) {
+			t.Errorf("menu code has %v", names)
+		}
 	}
-	if names, cost := listed(t, h.menu(builtin.ModeDirect, 0)); len(names) < 1000 || cost < 20_000 {
-		t.Errorf("directly %d tools in %d tokens", len(names), cost)
+	infos, names, _ := listed(t, h.menu(builtin.MenuFull))
+	if own, _ := h.set.Tools(t.Context()); len(names) != len(own) {
+		t.Errorf("menu full has %d tools, want %d", len(names), len(own))
+	}
+	if i := slices.Index(names, "search_tools"); infos[i].Output == nil || !strings.Contains(string(infos[i].Raw), "outputSchema") {
+		t.Errorf("menu full has no output schemas: %s", infos[i].Raw)
 	}
 }
 
-func TestTheModeFollowsTheCatalog(t *testing.T) {
+func TestExposedAndPinnedToolsAreInEveryMenu(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	m := h.menu(builtin.ModeAuto, 20)
-	h.manyTools(t, "crowd", 20)
-	if names, _ := listed(t, m); !slices.Contains(names, "crowd__tool_7") || !strings.Contains(m.Instructions(t.Context()), "call_tool") {
-		t.Errorf("few tools show as %v", names)
+	h.manyTools(t, "crowd", 5)
+	h.catalog.Expose("crowd", catalog.Exposure{Names: []string{"tool_2"}})
+	h.catalog.Pin([]string{"crowd.tool_4", "lua_help"})
+	for _, name := range builtin.Menus {
+		infos, names, _ := listed(t, h.menu(name))
+		for _, want := range []string{"crowd__tool_2", "crowd__tool_4", "lua_help"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("menu %s: %s is not in %v", name, want, names)
+			}
+		}
+		if slices.Contains(names, "crowd__tool_3") {
+			t.Errorf("menu %s has a tool that is not exposed", name)
+		}
+		help := infos[slices.Index(names, "lua_help")]
+		if (help.Output == nil) == (name == builtin.MenuFull) {
+			t.Errorf("menu %s: %s", name, help.Raw)
+		}
 	}
+}
+
+func TestToolsThatAreNotListedCanBeCalled(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.manyTools(t, "crowd", 5)
+	m := h.menu(builtin.MenuCode)
+	for name, args := range map[string]string{"crowd__tool_3": `{"path":"x"}`, "crowd.tool_3": `{"path":"x"}`, "mcp_list_upstreams": "{}"} {
+		if _, err := m.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	view := h.mustCall(t, "call_tool", `{"name": "mcp_list_upstreams"}`, nil)
+	if !strings.Contains(view.Text(), "crowd") {
+		t.Errorf("call_tool of our own tool: %s", view.Text())
+	}
+}
+
+func TestAClientCanAskForAnotherMenu(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	m := h.menu(builtin.MenuCode)
 	first, _ := m.Tools(t.Context())
+	full, _ := m.Tools(tool.WithMenu(t.Context(), builtin.MenuFull))
+	if len(first) != 4 || len(full) < 40 {
+		t.Errorf("%d tools, %d in full", len(first), len(full))
+	}
 	if again, _ := m.Tools(t.Context()); &first[0] != &again[0] {
 		t.Error("the list is another one though nothing changed")
 	}
-	h.manyTools(t, "crowd", 21)
-	if names, _ := listed(t, m); slices.Contains(names, "crowd__tool_7") || !strings.Contains(m.Instructions(t.Context()), "execute_code") {
-		t.Errorf("many tools show as %v", names)
+	m.Set(builtin.MenuStandard, 0)
+	if standard, _ := m.Tools(t.Context()); len(standard) <= len(first) || len(standard) >= len(full) {
+		t.Errorf("standard has %d tools", len(standard))
 	}
-	h.catalog.Pin([]string{"crowd.tool_7", "lua_help", "fs.read_file"})
-	if names, _ := listed(t, m); !slices.Contains(names, "crowd__tool_7") || !slices.Contains(names, "lua_help") || !slices.Contains(names, "fs__read_file") {
-		t.Errorf("favourites are missing in %v", names)
+}
+
+// TestPublishedScriptsAreListedWhileTheyAreFew checks that they are found in any case.
+func TestPublishedScriptsAreListedWhileTheyAreFew(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for _, name := range []string{"tidy_notes", "count_words"} {
+		hash := h.storeScript(t, fmt.Sprintf("function describe() return { name = %q, description = 'Works on my notes' } end function main() return 1 end", name), "")
+		h.mustCall(t, "script_publish", `{"script_hash":"`+hash+`"}`, nil)
 	}
-	call := tool.Call{Ref: tool.Ref{Name: "crowd__tool_3"}, Args: json.RawMessage(`{"path":"x"}`)}
-	if _, err := m.Call(t.Context(), call); err != nil {
-		t.Errorf("what is not shown cannot be called: %v", err)
+	h.catalog.Refresh(t.Context())
+	m := h.menu(builtin.MenuCode)
+	for most, want := range map[int]int{0: 4, 1: 4, 2: 6, 10: 6} {
+		m.Set(builtin.MenuCode, most)
+		if _, names, _ := listed(t, m); len(names) != want {
+			t.Errorf("list_scripts = %d: %v", most, names)
+		}
+	}
+	m.Set(builtin.MenuCode, 0)
+	h.catalog.Pin([]string{"tidy_notes"})
+	if _, names, _ := listed(t, m); !slices.Contains(names, "tidy_notes") || slices.Contains(names, "count_words") {
+		t.Errorf("with one pinned: %v", names)
+	}
+	var found builtin.Found
+	h.mustCall(t, "search_tools", `{"query":"my notes","limit":2}`, &found)
+	if len(found.Tools) != 2 || found.Tools[0].Family != "published" {
+		t.Errorf("found %+v", found.Tools)
+	}
+	if view := h.mustCall(t, "search_tools", `{"query":""}`, nil); !strings.Contains(view.Text(), "published: count_words, tidy_notes") {
+		t.Errorf("the overview has no published scripts: %s", view.Text())
 	}
 }
 
@@ -93,12 +171,13 @@ func TestCosts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.manyTools(t, "crowd", 5)
-	text, err := builtin.CostResources(h.catalog, h.menu(builtin.ModeAuto, 60))[0].Read(context.Background(), "")
+	text, err := builtin.CostResources(h.catalog, h.menu(builtin.MenuStandard))[0].Read(context.Background(), "")
 	var costs builtin.TokenCosts
 	if err != nil || json.Unmarshal([]byte(text), &costs) != nil {
 		t.Fatalf("%s, %v", text, err)
 	}
-	if costs.Mode != builtin.ModeDirect || costs.Code > 700 || costs.Menu <= costs.Code || costs.All < costs.Menu {
+	code, standard, full := costs.Menus[0], costs.Menus[1], costs.Menus[2]
+	if costs.Menu != builtin.MenuStandard || code.Tools != 4 || code.Tokens != code.Own+code.Instructions || standard.Tokens <= code.Tokens || full.Tokens <= standard.Tokens || costs.All <= full.Tokens {
 		t.Errorf("%+v", costs)
 	}
 	if u := costs.Upstreams[0]; u.Namespace != "crowd" || len(u.Tools) != 5 || u.Tokens < 5*u.Tools[4].Tokens || u.Tools[0].TypeScript == 0 {

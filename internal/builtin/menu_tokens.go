@@ -13,12 +13,20 @@ import (
 
 // TokenCosts is the estimated number of tokens that tools take in a model's context.
 type TokenCosts struct {
-	Mode      string          `json:"mode"` // how clients see tools now: direct or code
-	Menu      int             `json:"menu"` // what clients see now, including instructions
-	Code      int             `json:"code"` // what they would see in code mode
-	All       int             `json:"all"`  // if every tool of every upstream were listed
-	Own       int             `json:"own"`  // part of All for built-in tools
+	Menu      string          `json:"menu"`  // what clients see unless they ask for another
+	Menus     []MenuCosts     `json:"menus"` // the smallest first
+	All       int             `json:"all"`   // if every tool of every upstream were listed
 	Upstreams []UpstreamCosts `json:"upstreams"`
+}
+
+// MenuCosts is the cost of a menu.
+type MenuCosts struct {
+	Name         string `json:"name"`
+	Tools        int    `json:"tools"`        // number of tools
+	Own          int    `json:"own"`          // tokens of our own tools
+	Others       int    `json:"others"`       // tokens of exposed and pinned tools and of scripts
+	Instructions int    `json:"instructions"` // tokens
+	Tokens       int    `json:"tokens"`       // of all that
 }
 
 // UpstreamCosts is the cost of one server's tools.
@@ -40,7 +48,7 @@ type ToolCosts struct {
 func CostResources(c Catalog, m *Menu) []Resource {
 	return []Resource{{
 		URI: "lua://tokens", Name: "tokens", Title: "Token costs of tools", MIMEType: "application/json",
-		Description: "Estimated number of tokens that each server and tool takes in a model's context",
+		Description: "Estimated number of tokens that each menu, server and tool takes in a model's context",
 		Read: func(ctx context.Context, _ string) (string, error) {
 			costs, err := m.costs(ctx, c)
 			if err != nil {
@@ -52,37 +60,52 @@ func CostResources(c Catalog, m *Menu) []Resource {
 }
 
 func (m *Menu) costs(ctx context.Context, c Catalog) (TokenCosts, error) {
-	shown, err := m.Tools(ctx)
-	if err != nil {
-		return TokenCosts{}, err
-	}
+	costs := TokenCosts{Upstreams: []UpstreamCosts{}}
 	m.mu.Lock()
-	code, from := m.code, m.from
+	costs.Menu = m.options.Menu
 	m.mu.Unlock()
-	costs := TokenCosts{
-		Mode: ModeDirect, Menu: tokencount.Estimate(m.Instructions(ctx)) + listed(shown),
-		Code: tokencount.Estimate(codeInstructions) + listed(m.short(from)), Upstreams: []UpstreamCosts{},
-	}
-	if code {
-		costs.Mode = ModeCode
+	for _, name := range Menus {
+		one, err := m.menuCosts(tool.WithMenu(ctx, name), name)
+		if err != nil {
+			return costs, err
+		}
+		costs.Menus = append(costs.Menus, one)
 	}
 	own, _ := c.In(ctx, "")
-	costs.Own = tokencount.Estimate(instructions) + listed(own)
-	costs.All = costs.Own
+	costs.All = tokencount.Estimate(instructions) + listed(own)
 	for _, namespace := range c.Namespaces(ctx) {
-		tools, _ := c.In(ctx, namespace)
-		u := UpstreamCosts{Namespace: namespace, Tools: make([]ToolCosts, len(tools))}
-		for i := range tools {
-			one := ToolCosts{tools[i].Name, listed(tools[i : i+1]), tokencount.Estimate(typedecl.TypeScript([]typedecl.Tool{typedecl.Of(&tools[i])}))}
-			u.Tools[i] = one
-			u.Tokens += one.Tokens
-		}
-		slices.SortStableFunc(u.Tools, func(a, b ToolCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
+		u := upstreamCosts(ctx, c, namespace)
 		costs.All += u.Tokens
 		costs.Upstreams = append(costs.Upstreams, u)
 	}
 	slices.SortStableFunc(costs.Upstreams, func(a, b UpstreamCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	return costs, nil
+}
+
+// menuCosts returns the costs of the menu that ctx asks for.
+func (m *Menu) menuCosts(ctx context.Context, name string) (MenuCosts, error) {
+	shown, err := m.Tools(ctx)
+	costs := MenuCosts{Name: name, Tools: len(shown), Instructions: tokencount.Estimate(instructions)}
+	for i := range shown {
+		if n := listed(shown[i : i+1]); m.options.Own(shown[i].Name) {
+			costs.Own += n
+		} else {
+			costs.Others += n
+		}
+	}
+	costs.Tokens = costs.Own + costs.Others + costs.Instructions
+	return costs, err
+}
+
+func upstreamCosts(ctx context.Context, c Catalog, namespace string) UpstreamCosts {
+	tools, _ := c.In(ctx, namespace)
+	u := UpstreamCosts{Namespace: namespace, Tools: make([]ToolCosts, len(tools))}
+	for i := range tools {
+		u.Tools[i] = ToolCosts{tools[i].Name, listed(tools[i : i+1]), tokencount.Estimate(typedecl.TypeScript([]typedecl.Tool{typedecl.Of(&tools[i])}))}
+		u.Tokens += u.Tools[i].Tokens
+	}
+	slices.SortStableFunc(u.Tools, func(a, b ToolCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	return u
 }
 
 // listed returns the cost of tools when a client lists them.

@@ -53,8 +53,8 @@ type Previewed struct {
 	Plan     []PlanView   `json:"plan" jsonschema:"what it would do, in order"`
 	Reads    []PlanView   `json:"reads" jsonschema:"the reads that were made"`
 	Complete bool         `json:"complete" jsonschema:"true when the script ran to its end"`
-	Certain  bool         `json:"certain" jsonschema:"true when no entry of the plan follows a mocked answer"`
-	Mocked   bool         `json:"mocked" jsonschema:"true when an answer was mocked, so that output and result may differ in a real run"`
+	Certain  bool         `json:"certain" jsonschema:"true when the script had looked into no made-up answer before any entry of the plan"`
+	Mocked   bool         `json:"mocked" jsonschema:"true when the script looked into a made-up answer, so that output and result may differ in a real run"`
 	Error    *JobError    `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
 	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
 }
@@ -65,7 +65,8 @@ type PlanView struct {
 	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
 	Action    string `json:"action"`
 	Bytes     int    `json:"bytes" jsonschema:"size of its arguments"`
-	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it follows a mocked answer"`
+	Diff      string `json:"diff,omitempty" jsonschema:"of the text file it changes, as a unified diff"`
+	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when the script had looked into a made-up answer before"`
 }
 
 // previewData is the result with all fields.
@@ -166,7 +167,7 @@ func (d previewData) text() string {
 	case len(d.Result) > 0 && string(d.Result) != "null":
 		fmt.Fprintf(&out, "\nResult: %s", script.Pretty(d.Result))
 		if d.Mocked {
-			out.WriteString(" (depends on mocked answers)")
+			out.WriteString(" (depends on made-up answers)")
 		}
 	}
 	return out.String()

@@ -239,7 +239,7 @@ mcp.call_tool { name = "bank.pay", arguments = { to = "relayed" } }
 mcp.lua_eval { code = "mcp.bank.pay { to = 'evaluated' } fs.write('" .. f .. "evaluated', 'x')" }
 mcp.lua_eval { code = "counter = 100 old_pay = nil", session_id = "OTHER" }
 mcp.liar { }
-mcp.script_store { content = "function main() end", name = "stored" }
+mcp.script_store { content = "function main() end", tags = { "stored" } }
 mcp.session_create { name = "made" }
 pcall(pay, { to = "captured" })
 xpcall(pay, print, { to = "protected" })
@@ -341,9 +341,28 @@ func TestPreviewReportsUncertainty(t *testing.T) {
 	for code, want := range map[string]string{
 		`fs.write("` + s.folder + `/x", "12345") return 7`: `1. would write "` + s.folder + `/x" (5 bytes)` + "\nResult: 7",
 		`return mcp.bank.look{}.balance`:                   "Nothing would be changed.\nReads:\n  call bank.look\nResult: 100",
-		`print("so far") mcp.bank.pay{to="a"} mcp.bank.pay{to="b"} error("no")`: "1. would call bank.pay {\"to\":\"a\"}\n2. would call bank.pay {\"to\":\"b\"} (uncertain)\n" +
-			"Entries marked uncertain follow a mocked answer.\nOutput:\n  so far\nThe script failed, the plan ends there: ",
-		`fs.write("/etc/passwd", "x")`: "Nothing would be changed.\nThe script failed, the plan ends there: ",
+		`print("so far") mcp.bank.pay{to="a"} mcp.bank.pay{to="b"} error("no")`: "1. would call bank.pay {\"to\":\"a\"}\n2. would call bank.pay {\"to\":\"b\"}\n" +
+			"Output:\n  so far\nThe script failed, the plan ends there: ",
+		`local a = mcp.bank.pay{to="a"} mcp.bank.pay{to=a.receipt} mcp.bank.pay{to="c"}`: "1. would call bank.pay {\"to\":\"a\"}\n" +
+			"2. would call bank.pay {\"to\":\"R-0\"} (uncertain)\n3. would call bank.pay {\"to\":\"c\"} (uncertain)\n" +
+			"Entries marked uncertain follow a made-up answer that the script looked into.",
+		`local a = mcp.bank.pay{to="a"} mcp.bank.pay{to="b", after=a} mcp.bank.pay{to="c"} return #a`: "1. would call bank.pay {\"to\":\"a\"}\n" +
+			"2. would call bank.pay {\"to\":\"b\",\"after\":{\"receipt\":\"R-0\"}} (uncertain)\n3. would call bank.pay {\"to\":\"c\"} (uncertain)\n",
+		`local a = mcp.bank.pay{to="a"} for k, v in pairs(a) do mcp.bank.pay{to=k .. v} end`: "1. would call bank.pay {\"to\":\"a\"}\n" +
+			"2. would call bank.pay {\"to\":\"receiptR-0\"} (uncertain)\n",
+		`run_command("x") mcp.bank.pay{to="b"} return mcp.bank.pay{}`: "1. would run x []\n2. would call bank.pay {\"to\":\"b\"}\n3. would call bank.pay {}\n" +
+			"Result: {\n  \"receipt\": \"R-0\"\n} (depends on made-up answers)",
+		`local a = mcp.bank.pay{} print(a) mcp.bank.pay{}`: "1. would call bank.pay {}\n2. would call bank.pay {} (uncertain)\n" +
+			"Entries marked uncertain follow a made-up answer that the script looked into.\nOutput:\n  {\n  receipt = \"R-0\"\n}",
+		`local a = mcp.bank.pay{} next(a) mcp.bank.pay{}`: "1. would call bank.pay {}\n2. would call bank.pay {} (uncertain)\n",
+		`local f = io.open("` + s.folder + `/y", "w") f:write("one\n") f:write("two\n") f:flush() f:write("3\n") f:close() mcp.bank.pay{}`: `1. would write "` + s.folder + `/y" (10 bytes)` +
+			"\n2. would call bank.pay {}",
+		`mcp.bank.pya{}`:                               "Nothing would be changed.\nThe script failed, the plan ends there: ",
+		`mcp.call("bank", "pya", {})`:                  "Nothing would be changed.\nThe script failed, the plan ends there: Tool Call Failed in script\n\nError: no tool \"bank.pya\"",
+		`mcp.call("", "call_tool", {name="bank.pya"})`: "Nothing would be changed.\nThe script failed, the plan ends there: Tool Call Failed in script\n\nError: no tool \"bank.pya\"",
+		`mcp.session_create{nmae="x"}`:                 "Nothing would be changed.\nThe script failed, the plan ends there: Tool Call Failed in script\n\nError: call session_create: nmae: unknown argument",
+		`emit("job.done", {})`:                         "Nothing would be changed.\nThe script failed, the plan ends there: Lua Runtime Error in script\n\nError: emit: scripts may not publish",
+		`fs.write("/etc/passwd", "x")`:                 "Nothing would be changed.\nThe script failed, the plan ends there: ",
 	} {
 		raw, _ := json.Marshal(map[string]string{"code": code})
 		if view := s.mustCall(t, "lua_preview", string(raw), nil); !strings.HasPrefix(view.Text(), want) {
@@ -352,5 +371,16 @@ func TestPreviewReportsUncertainty(t *testing.T) {
 	}
 	if view, err := s.call(t, "lua_preview", `{"code":"return 1","session_id":"s-unknown"}`); err != nil || !view.IsError || !strings.Contains(view.Text(), "no such session") {
 		t.Errorf("a session that is not there: %v %s", err, view.Text())
+	}
+}
+
+func TestPreviewShowsDifferences(t *testing.T) {
+	t.Parallel()
+	s := openStage(t)
+	raw, _ := json.Marshal(map[string]string{"code": `fs.append("` + s.folder + `/notes", "new\n") fs.remove("` + s.folder + `/notes")`})
+	var got previewed
+	s.mustCall(t, "lua_preview", string(raw), &got)
+	if len(got.Plan) != 2 || !strings.HasSuffix(got.Plan[0].Diff, "@@ -1,1 +1,2 @@\n old\n+new\n") || !strings.Contains(got.Plan[1].Diff, "-old\n-new\n") {
+		t.Errorf("plan %+v", got.Plan)
 	}
 }

@@ -28,7 +28,7 @@ func (musicFake) Artifacts(_ context.Context, q hootenanny.Search) (hootenanny.A
 	return hootenanny.ArtifactList{Artifacts: []hootenanny.ArtifactView{{ID: "artifact_1"}}, Count: 1}, nil
 }
 
-func (musicFake) Garden(context.Context) (hootenanny.GardenView, error) {
+func (musicFake) Garden(context.Context, string) (hootenanny.GardenView, error) {
 	return hootenanny.GardenView{GardenState: hootenanny.GardenState{State: "playing", Tempo: 90}}, nil
 }
 
@@ -38,7 +38,7 @@ func TestMusicResources(t *testing.T) {
 	for _, tt := range []struct{ uri, variable, want string }{
 		{"hoot://artifacts/recent", "", `"artifact_1"`},
 		{"hoot://soundfonts", "", `"count"`},
-		{"hoot://garden", "", `"playing"`},
+		{"hoot://garden", "", `"playing"`}, {"hoot://garden/{project}", "song", `"playing"`},
 		{"hoot://artifact/{id}", "artifact_1", `"Reel"`},
 	} {
 		found := false

@@ -74,7 +74,14 @@ func (v ScheduleView) Text() string {
 	default:
 		text += ", no further run"
 	}
-	return fmt.Sprintf("%s, %d started", text, v.Started)
+	text = fmt.Sprintf("%s, %d started", text, v.Started)
+	if v.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", v.Skipped)
+	}
+	if v.LastJobID != "" {
+		text += ", last job " + v.LastJobID
+	}
+	return text
 }
 
 // timeText formats seconds since 1970 for people.

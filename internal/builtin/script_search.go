@@ -44,6 +44,9 @@ func (f FoundScripts) Text() string {
 			fmt.Fprintf(&out, "\n  %s", brief(s.Description))
 		}
 	}
+	if f.NextCursor != "" {
+		fmt.Fprintf(&out, "\nNext page: cursor = %s", f.NextCursor)
+	}
 	return out.String()
 }
 

@@ -80,7 +80,7 @@ func TestInstructionsAreShort(t *testing.T) {
 	if n := strings.Count(text, "\n"); n > 15 || len(text) > 2000 {
 		t.Errorf("%d lines, %d bytes", n, len(text))
 	}
-	for _, name := range []string{"search_tools", "get_tool_definitions", "call_tool", "mcp_connect"} {
+	for _, name := range []string{"search_tools", "get_tool_definitions", "call_tool", "execute_code", "jobs, schedules, sessions, scripts, approvals and connections"} {
 		if !strings.Contains(text, name) {
 			t.Errorf("%s is not mentioned", name)
 		}
@@ -91,9 +91,11 @@ func TestInstructionsAreShort(t *testing.T) {
 // UPDATE=1 writes it.
 func TestPageOfTools(t *testing.T) {
 	t.Parallel()
-	tools, _ := open(t).set.Tools(t.Context())
+	h := open(t)
+	tools, _ := h.set.Tools(t.Context())
 	var page bytes.Buffer
-	page.WriteString("# Tools\n\nWhat the hub offers to every MCP client. Made from the tools' own definitions by `make golden`.\n")
+	page.WriteString("# Tools\n\nOur own tools. Clients are shown four of them, which find and call all others; [code_mode.md](code_mode.md) explains how to list more. Made from the tools' own definitions by `make golden`.\n")
+	h.writeFamilies(t, &page)
 	for _, info := range tools {
 		writeTool(&page, info)
 	}
@@ -112,6 +114,29 @@ func TestPageOfTools(t *testing.T) {
 	}
 	if !bytes.Equal(got, page.Bytes()) {
 		t.Error("docs/tools.md is out of date: run UPDATE=1 go test ./internal/builtin")
+	}
+}
+
+// writeFamilies writes which tools belong together, and which menus list them.
+func (h toolFixture) writeFamilies(t *testing.T, page *bytes.Buffer) {
+	t.Helper()
+	var found builtin.Found
+	h.mustCall(t, "search_tools", `{"query":""}`, &found)
+	_, code, _ := listed(t, h.menu(builtin.MenuCode))
+	_, standard, _ := listed(t, h.menu(builtin.MenuStandard))
+	page.WriteString("\n| Family | Tools; the menu code lists those in bold, standard also those in italics |\n|---|---|\n")
+	for _, f := range found.Families {
+		for i, name := range f.Tools {
+			switch link := "[" + name + "](#" + name + ")"; {
+			case slices.Contains(code, name):
+				f.Tools[i] = "**" + link + "**"
+			case slices.Contains(standard, name):
+				f.Tools[i] = "*" + link + "*"
+			default:
+				f.Tools[i] = link
+			}
+		}
+		fmt.Fprintf(page, "| %s | %s |\n", f.Name, strings.Join(f.Tools, ", "))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -22,7 +21,8 @@ import (
 // Chat is one person's conversation with the agent, in this process or on a running
 // server.
 type Chat interface {
-	// Say sends a message and returns the reply. Events until then are passed to emit.
+	// Say sends a message and returns the reply. Events until then are passed to emit. If
+	// ctx is cancelled, the reply is what was said so far.
 	Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error)
 	// Reset starts a new conversation.
 	Reset(ctx context.Context) error
@@ -30,14 +30,14 @@ type Chat interface {
 	Close(ctx context.Context) error
 }
 
-// LocalChat starts a conversation on a server in this process once each upstream was
-// tried or wait is over. The conversation is not stored.
+// LocalChat starts a conversation on a server in this process once the tools of each
+// upstream are known or wait is over. The conversation is not stored.
 func LocalChat(ctx context.Context, srv *server.Server, user string, wait time.Duration) (Chat, error) {
 	a, err := srv.NewAgent()
 	if err != nil {
 		return nil, err
 	}
-	srv.AwaitUpstreams(ctx, wait)
+	(&local{server: srv, wait: wait}).start(ctx, srv.Upstreams().Unlisted())
 	return &localChat{server: srv, agent: a, user: user}, nil
 }
 
@@ -55,6 +55,10 @@ func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Eve
 	reply, err := c.agent.Turn(ctx, agent.Request{
 		Client: "terminal", User: c.user, Conversation: "terminal", Message: message, History: c.history,
 	}, emit)
+	if err != nil && ctx.Err() != nil && reply.Text() != "" {
+		emit(agent.Notice{Code: "stopped", Message: "the answer was stopped"})
+		reply.Stop, err = conversation.Stopped, nil
+	}
 	if err != nil {
 		return reply, err
 	}
@@ -71,8 +75,8 @@ func (c *localChat) Reset(ctx context.Context) error {
 func (c *localChat) Close(ctx context.Context) error { return c.server.Close(ctx) }
 
 // ConnectChat starts a conversation with the server at address.
-func ConnectChat(address, user string, key secret.Text) (Chat, error) {
-	api, err := connectHTTP(address, key)
+func ConnectChat(address, user string, access Access) (Chat, error) {
+	api, err := connectHTTP(address, access)
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +97,21 @@ func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Ev
 	}
 	defer resp.Body.Close()
 	events := sse.NewReader(resp.Body, 0)
+	id := ""
 	for {
 		event, err := events.Next()
+		if err != nil && ctx.Err() != nil && id != "" {
+			return c.stop(ctx, id, emit)
+		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 			return agent.Reply{}, fault.Wrap(fault.Unavailable, err, "read the reply").
 				WithHint("the server may still complete the reply; the history shows it")
+		}
+		if first, ok := rawjson.GetText(event.Data, "message_id"); ok {
+			id = first
 		}
 		reply, done, err := chatEvent(event.Data, emit)
 		if done || err != nil {
@@ -109,19 +120,47 @@ func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Ev
 	}
 }
 
+// stop stops the answer on the server and returns what was said so far.
+func (c *remoteChat) stop(ctx context.Context, id string, emit func(agent.Event)) (agent.Reply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	body, err := c.api.send(ctx, http.MethodPost, "/api/v1/chat/"+url.PathEscape(id)+"/stop", nil)
+	if err != nil {
+		return agent.Reply{}, err
+	}
+	var answer chatResponse
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return agent.Reply{}, fault.Wrap(fault.Upstream, err, "read the reply")
+	}
+	return answer.reply(emit), nil
+}
+
+// stopTime limits how long a server may take to stop an answer.
+const stopTime = 10 * time.Second
+
+// chatResponse is a reply as the API sends it.
+type chatResponse struct {
+	Responses []string
+	Language  string `json:"response_language"`
+	ID        string `json:"message_id"`
+	Model     string
+	Usage     llm.Usage
+	Notices   []agent.Notice
+}
+
+func (r chatResponse) reply(emit func(agent.Event)) agent.Reply {
+	for _, n := range r.Notices {
+		emit(n)
+	}
+	return agent.Reply{RequestID: r.ID, Responses: r.Responses, Language: r.Language, Model: r.Model, Usage: r.Usage, Notices: r.Notices}
+}
+
 // chatEvent passes one event of a stream to emit. The last one carries the reply.
 func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done bool, err error) {
 	var e struct {
 		Type, Message, Text, Error, Tool string
 		Input, Result                    json.RawMessage
-		Response                         struct {
-			Responses []string
-			Language  string `json:"response_language"`
-			ID        string `json:"message_id"`
-			Model     string
-			Usage     llm.Usage
-			Notices   []agent.Notice
-		}
+		Response                         chatResponse
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
 		return reply, false, fault.Wrap(fault.Upstream, err, "read the reply")
@@ -139,13 +178,7 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 	case "error":
 		return reply, false, fault.New(fault.Upstream, "%s", e.Error)
 	case "complete":
-		r := e.Response
-		for _, n := range r.Notices {
-			emit(n)
-		}
-		return agent.Reply{
-			RequestID: r.ID, Responses: r.Responses, Language: r.Language, Model: r.Model, Usage: r.Usage, Notices: r.Notices,
-		}, true, nil
+		return e.Response.reply(emit), true, nil
 	}
 	return reply, false, nil
 }

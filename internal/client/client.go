@@ -23,6 +23,8 @@ type Client interface {
 	Read(ctx context.Context, uri string) (string, error)
 	// Admin sends a request to the admin API; body may be nil.
 	Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error)
+	// Waiting returns the upstreams in this process that are being connected.
+	Waiting() []Waiting
 	// Close closes the connection, or the server in this process.
 	Close(ctx context.Context) error
 }

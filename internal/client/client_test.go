@@ -92,7 +92,7 @@ func TestDatabaseByReference(t *testing.T) {
 			if err != nil || made.Token == "" {
 				t.Fatal(made, err)
 			}
-			raw, err := Local(t.Context(), srv, 0).Admin(t.Context(), "GET", "/api/v1/audit?action=key.created", nil)
+			raw, err := Local(srv, 0).Admin(t.Context(), "GET", "/api/v1/audit?action=key.created", nil)
 			if err != nil || !strings.Contains(string(raw), "web") {
 				t.Errorf("the server does not see the key: %s, %v", raw, err)
 			}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
 )
@@ -18,17 +20,28 @@ import (
 type httpAPI struct {
 	base string // without a slash at the end
 	key  secret.Text
+	http *http.Client
+}
+
+// Access is what connections to a running server need.
+type Access struct {
+	Key    secret.Text // API key; zero if the server requires none
+	CAFile string      // PEM file with the authority of its certificate; empty: one of the system
 }
 
 // connectHTTP returns the API of the server at address, such as http://127.0.0.1:8081. An
 // address of its MCP endpoint is accepted too.
-func connectHTTP(address string, key secret.Text) (httpAPI, error) {
+func connectHTTP(address string, access Access) (httpAPI, error) {
 	u, err := url.Parse(withScheme(address))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return httpAPI{}, fault.New(fault.InvalidParams, "%s is not the address of an HTTP server", address).WithHint("for example http://127.0.0.1:8081")
 	}
 	path, _, _ := strings.Cut(u.Path, "/mcp")
-	return httpAPI{u.Scheme + "://" + u.Host + strings.TrimRight(path, "/"), key}, nil
+	api := httpAPI{u.Scheme + "://" + u.Host + strings.TrimRight(path, "/"), access.Key, http.DefaultClient}
+	if access.CAFile != "" {
+		api.http, err = certpool.Client(access.CAFile)
+	}
+	return api, err
 }
 
 // withScheme adds http:// to an address without a scheme.
@@ -49,12 +62,12 @@ func (a httpAPI) open(ctx context.Context, method, path string, body any) (*http
 	if !a.key.IsZero() {
 		request.Header.Set("Authorization", "Bearer "+a.key.Reveal())
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := a.http.Do(request)
 	if err != nil {
 		if withURL := (*url.Error)(nil); errors.As(err, &withURL) {
 			err = withURL.Err // the message names the address already
 		}
-		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", a.base).WithHint(startHint)
+		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", a.base).WithHint("%s", cmp.Or(certpool.Hint(err), startHint))
 	}
 	if response.StatusCode < http.StatusBadRequest {
 		return response, nil
@@ -150,8 +163,8 @@ func codeOf(status int) fault.Code {
 }
 
 // Request sends a request to the API of the server at address.
-func Request(ctx context.Context, address string, key secret.Text, method, path string, body any) (json.RawMessage, error) {
-	api, err := connectHTTP(address, key)
+func Request(ctx context.Context, address string, access Access, method, path string, body any) (json.RawMessage, error) {
+	api, err := connectHTTP(address, access)
 	if err != nil {
 		return nil, err
 	}

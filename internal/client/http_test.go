@@ -24,7 +24,7 @@ func TestServerAddresses(t *testing.T) {
 		"http://":                       "",
 		"http://a b/":                   "",
 	} {
-		api, err := connectHTTP(address, secret.Text{})
+		api, err := connectHTTP(address, Access{})
 		if api.base != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %q, %v, want %q", address, api.base, err, want)
 		}
@@ -72,7 +72,7 @@ func TestRemoteKeys(t *testing.T) {
 		_, _ = w.Write([]byte(body)) // the client checks what it received
 	}))
 	defer server.Close()
-	keys, err := ConnectKeys(server.URL+"/mcp", secret.New("root"))
+	keys, err := ConnectKeys(server.URL+"/mcp", Access{Key: secret.New("root")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestRemoteKeys(t *testing.T) {
 
 func TestRequestToAnUnreachableServer(t *testing.T) {
 	t.Parallel()
-	_, err := Request(t.Context(), "127.0.0.1:1", secret.Text{}, http.MethodGet, "/api/v1/traces", nil)
+	_, err := Request(t.Context(), "127.0.0.1:1", Access{}, http.MethodGet, "/api/v1/traces", nil)
 	if fault.CodeOf(err) != fault.Unavailable || !strings.HasPrefix(err.Error(), "connect to http://127.0.0.1:1: dial") || fault.HintOf(err) != startHint {
 		t.Errorf("error %v, hint %q", err, fault.HintOf(err))
 	}

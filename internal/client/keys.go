@@ -9,7 +9,6 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -80,8 +79,8 @@ func (k localKeys) Revoke(ctx context.Context, name string) (httpauth.KeyView, e
 func (k localKeys) Close() error { return errors.Join(*k.failed, k.store.Close()) }
 
 // ConnectKeys uses the keys of the server at address.
-func ConnectKeys(address string, key secret.Text) (Keys, error) {
-	api, err := connectHTTP(address, key)
+func ConnectKeys(address string, access Access) (Keys, error) {
+	api, err := connectHTTP(address, access)
 	return remoteKeys{api}, err
 }
 

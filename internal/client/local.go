@@ -12,20 +12,20 @@ import (
 	"github.com/luanette/luanette/internal/server"
 )
 
-// Local returns a client of a server in this process once each upstream was tried
-// or wait is over.
-func Local(ctx context.Context, srv *server.Server, wait time.Duration) Client {
-	srv.AwaitUpstreams(ctx, wait)
-	return &local{srv, fullResults}
+// Local returns a client of a server in this process, which was built with OnDemand.
+// Requests that need the upstreams start them, and wait for each at most that long.
+func Local(srv *server.Server, wait time.Duration) Client {
+	return &local{srv, wait, fullResults}
 }
 
 type local struct {
 	server *server.Server
+	wait   time.Duration
 	meta   json.RawMessage
 }
 
 func (c *local) With(notes map[string]any) Client {
-	return &local{c.server, withNotes(c.meta, notes)}
+	return &local{c.server, c.wait, withNotes(c.meta, notes)}
 }
 
 func (c *local) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
@@ -33,6 +33,7 @@ func (c *local) Call(ctx context.Context, name string, args any, caller *tool.Ca
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}
+	c.startForTool(ctx, name, raw)
 	result, err := c.server.CallTool(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Meta: c.meta, Caller: caller})
 	if err != nil {
 		return tool.View{}, err
@@ -41,6 +42,7 @@ func (c *local) Call(ctx context.Context, name string, args any, caller *tool.Ca
 }
 
 func (c *local) Read(ctx context.Context, uri string) (string, error) {
+	c.startForResource(ctx, uri)
 	raw, err := c.server.ReadResource(ctx, uri)
 	if err != nil {
 		return "", err
@@ -53,6 +55,7 @@ func (c *local) Admin(ctx context.Context, method, path string, body any) (json.
 	if err != nil {
 		return nil, err
 	}
+	c.startForPath(ctx, path)
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	c.server.AdminHandler().ServeHTTP(w, request)
 	if w.status >= http.StatusBadRequest {

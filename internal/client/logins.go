@@ -14,7 +14,6 @@ import (
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
@@ -150,8 +149,8 @@ func (l *localLogins) Close() error { return l.store.Close() }
 var errNoConsent = fault.New(fault.Timeout, "the login was not completed in time").WithHint("start it again")
 
 // ConnectLogins uses the logins of the server at address.
-func ConnectLogins(address string, key secret.Text) (Logins, error) {
-	api, err := connectHTTP(address, key)
+func ConnectLogins(address string, access Access) (Logins, error) {
+	api, err := connectHTTP(address, access)
 	return &remoteLogins{api}, err
 }
 

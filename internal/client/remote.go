@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Version string        // of this program
 	Key     secret.Text   // API key
+	CAFile  string        // as in Access
 	Wait    time.Duration // for the first response; zero means 5 s
 }
 
@@ -36,7 +37,7 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 	}
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
-	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus})
+	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus, CAFile: options.CAFile})
 	if err := manager.Add(spec); err != nil {
 		manager.Close()
 		return nil, err
@@ -51,10 +52,10 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 			}
 			return nil, fault.New(fault.NeedsAuth, "connect to %s: %s", address, problem).WithHint(keyHint)
 		}
-		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).WithHint(startHint)
+		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).WithHint("%s", cmp.Or(status.Hint, startHint))
 	}
 	peer, _ := manager.Peer(spec.Name)
-	return &remote{manager, peer, fullResults, address, options.Key}, nil
+	return &remote{manager, peer, fullResults, address, Access{options.Key, options.CAFile}}, nil
 }
 
 // Hints for a server that cannot be used.
@@ -71,7 +72,7 @@ func awaitConnection(ctx context.Context, manager *upstream.Manager, bus *event.
 	var last upstream.Status
 	manager.Await(ctx, bus, name, func(s upstream.Status) bool {
 		last = s
-		return s.State != upstream.StateConnecting
+		return s.Attempted()
 	})
 	switch {
 	case last.State == upstream.StateConnected:
@@ -105,11 +106,11 @@ type remote struct {
 	peer    *upstream.Peer
 	meta    json.RawMessage
 	address string
-	key     secret.Text
+	access  Access
 }
 
 func (c *remote) With(notes map[string]any) Client {
-	return &remote{c.manager, c.peer, withNotes(c.meta, notes), c.address, c.key}
+	return &remote{c.manager, c.peer, withNotes(c.meta, notes), c.address, c.access}
 }
 
 func (c *remote) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
@@ -138,8 +139,10 @@ func (c *remote) Read(ctx context.Context, uri string) (string, error) {
 }
 
 func (c *remote) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
-	return Request(ctx, c.address, c.key, method, path, body)
+	return Request(ctx, c.address, c.access, method, path, body)
 }
+
+func (c *remote) Waiting() []Waiting { return nil }
 
 func (c *remote) Close(context.Context) error {
 	c.manager.Close()

@@ -42,7 +42,7 @@ func TestChatTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv.AwaitUpstreams(t.Context(), clocktest.Timeout)
+	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	assistant, err := srv.NewAgent()
 	if err != nil {
 		t.Fatal(err)

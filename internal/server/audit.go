@@ -8,7 +8,9 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
@@ -22,7 +24,7 @@ func (srv *Server) openAudit(ctx context.Context) (err error) {
 	if srv.node != nil { // a node whose name is taken gets another
 		node = srv.node.Name()
 	}
-	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), Log: srv.log})
+	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), Continue: srv.config.Audit.Failure == config.AuditContinue, Relay: tool.Ref{Name: "call_tool"}, Log: srv.log})
 	return err
 }
 

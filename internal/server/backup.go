@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -25,23 +26,30 @@ func BackupLocation(loaded *config.Loaded, env config.Environment) (backup.Locat
 	return backup.Location{Database: url, Data: loaded.Data, Contents: loaded.ContentLocation}, err
 }
 
+// runBackups makes backups as long as the server runs.
+func (srv *Server) runBackups() {
+	o := srv.config.Backup
+	if o.Every == 0 {
+		return
+	}
+	from, err := BackupLocation(srv.config, srv.options.Env)
+	if err != nil {
+		srv.log.Error("no backups are made", "error", err)
+		return
+	}
+	srv.runBackground(backup.Schedule{
+		From: from, Folder: cmp.Or(o.Folder, filepath.Join(srv.config.Data, backup.Folder)), Every: time.Duration(o.Every), Keep: o.Keep,
+		Version: srv.options.Version, Schema: BackupSchema(), Log: srv.log,
+	}.Run)
+}
+
 // BackupSchema describes the tables of all packages to a restore.
 func BackupSchema() backup.Schema {
 	return backup.Schema{
 		Known: knownMigrations, CreateTables: job.CreateTables,
 		Release:      map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": script.ReleaseSessions},
-		RunningNodes: runningNodes,
+		RunningNodes: node.Running,
 	}
-}
-
-func runningNodes(ctx context.Context, store *db.DB) (names []string, err error) {
-	nodes, err := node.List(ctx, store)
-	for _, n := range nodes {
-		if n.State != "silent" {
-			names = append(names, n.Name)
-		}
-	}
-	return names, err
 }
 
 // knownMigrations returns the migrations of this program. It builds a server on an

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/telemetry"
-	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/zmq/hootserver"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 // Backend is a source of tools to be served over ZeroMQ.
@@ -41,11 +42,16 @@ func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Se
 	if what.Broadcast == "" {
 		what.Broadcast = hootserver.NextEndpoint(what.Listen)
 	}
-	if !hootserver.IsLocal(what.Listen) {
+	secret, err := srv.config.BridgeSecret(srv.config.SecretFinder(srv.options.Env))
+	curve, invalid := zmtp.ServerCurve(secret, srv.config.Bridge.CurveClients)
+	if err := cmp.Or(err, invalid); err != nil {
+		return nil, err
+	}
+	if curve == nil && !hootserver.IsLocal(what.Listen) {
 		srv.log.WarnContext(ctx, "other machines can call these tools without authentication", "listen", what.Listen)
 	}
 	return hootserver.Listen(ctx, hootserver.Options{
-		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, ToolsChanged: what.Changed,
+		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Curve: curve, Source: what.Source, ToolsChanged: what.Changed,
 		Events: srv.bus, Log: srv.log, Grace: time.Duration(srv.config.Drain),
 		Tracer: srv.telemetry.Tracer("bridge"), Propagator: telemetry.Propagator(),
 	})
@@ -58,7 +64,7 @@ func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), e
 		return "", func() {}, nil
 	}
 	exposed := srv.catalog.Exposed()
-	changed, unwatch := changesOf(exposed)
+	changed, unwatch := exposed.Changes()
 	b, err := srv.openBridge(ctx, Backend{
 		Name: "luanette", Listen: srv.config.Bridge.Listen, Broadcast: srv.config.Bridge.Broadcast, Source: exposed, Changed: changed,
 	})
@@ -75,15 +81,4 @@ func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), e
 		}
 	}()
 	return b.Addr(), func() { cancel(); <-ended; unwatch() }, nil
-}
-
-// changesOf signals when the list of exposed tools changes.
-func changesOf(exposed catalog.Exposed) (changed <-chan struct{}, unwatch func()) {
-	flag := make(chan struct{}, 1)
-	return flag, exposed.Watch(func() {
-		select {
-		case flag <- struct{}{}:
-		default:
-		}
-	})
 }

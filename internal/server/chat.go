@@ -5,10 +5,10 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
 // openChat opens the conversations and the chat API.
@@ -25,7 +25,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		OnForget:         assistant.Forget,
 		Secrets:          secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
 		Servers:          conversation.NewPrivateServers(srv.upstreams), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
-		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic),
+		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 	srv.conversations = conversations
 	srv.chat = chatapi.New(conversations, chatapi.Options{
 		Debug: c.DebugEvents, Rate: c.Rate,
-		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
+		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),
 		Token:    callback,
 		Log:      srv.log, Version: srv.options.Version,

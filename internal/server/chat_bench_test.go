@@ -29,7 +29,7 @@ func BenchmarkFirstWord(b *testing.B) {
 			url, _ := start(b, config.Sources{
 				Env: config.Environment{"ANTHROPIC_API_KEY": llmtest.Key, "OPENAI_API_KEY": llmtest.Key},
 				Flags: map[string]string{
-					"chat.provider": provider, "chat.base_url": model.URL, "chat.model": "claude-sonnet-5-5", "chat.rate": "1000000", "hoot.enabled": "false",
+					"chat.provider": provider, "chat.base_url": model.URL, "chat.model": "claude-sonnet-5-5", "chat.rate": "1000000",
 				},
 			})
 			var took []time.Duration

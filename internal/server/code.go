@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/scripting/memory"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
 )
@@ -35,13 +36,13 @@ func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
 // openJavaScript opens the JavaScript engine. It caches compiled code, which saves a
 // second of CPU at the next start, and runs what the cache holds. So only the owner may
 // write to that folder.
-func (srv *Server) openJavaScript() (*script.JavaScriptEngine, error) {
+func (srv *Server) openJavaScript(pool *memory.Pool) (*script.JavaScriptEngine, error) {
 	folder := cmp.Or(srv.config.Scripts.Cache, filepath.Join(srv.config.Data, "cache", "javascript"))
 	if info, err := os.Stat(folder); err == nil && !config.OnlyOwnerWrites(info) {
 		return nil, fault.New(fault.Config, "other users may write to %s, which holds compiled code", folder).WithHint("chmod go-w %s", folder)
 	}
 	return script.NewJavaScript(script.JavaScriptOptions{
-		CacheDir: folder,
-		Memory:   max(int64(srv.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
+		CacheDir: folder, Log: srv.log, Pool: pool,
+		Memory: max(int64(srv.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
 	})
 }

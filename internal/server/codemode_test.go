@@ -41,7 +41,7 @@ func startModelClient(t *testing.T, folder string, settings map[string]string) m
 		if err != nil {
 			t.Fatal(err)
 		}
-		file.WriteString("[upstreams." + name + "]\ncommand = \"node\"\nexpose = \"all\"\nargs = " + string(quoted) + "\n")
+		file.WriteString("[upstreams." + name + "]\ncommand = \"node\"\nargs = " + string(quoted) + "\n")
 		if name == "memory" {
 			file.WriteString("env = { MEMORY_FILE_PATH = '" + filepath.Join(folder, "memory.jsonl") + "' }\n")
 		}
@@ -127,8 +127,8 @@ func TestCodeMode(t *testing.T) {
 		t.Fatal("there is no tool execute_code")
 	}
 	names, tokens := v.listTools()
-	if !slices.Equal(names, []string{"execute_code", "get_tool_definitions", "search_tools"}) || tokens > 700 {
-		t.Errorf("listed %v in %d tokens, want three tools in at most 700", names, tokens)
+	if !slices.Equal(names, []string{"call_tool", "execute_code", "get_tool_definitions", "search_tools"}) || tokens > 700 {
+		t.Errorf("listed %v in %d tokens, want four tools in at most 700", names, tokens)
 	}
 	v.checkSearch("save text to a file", "fs.write_file")
 	v.checkSearch("remember something in the knowledge graph", "memory.create_entities")
@@ -224,7 +224,7 @@ func (v modelClient) checkLargeResults() {
 // servers.
 func TestDeclarationsCompile(t *testing.T) {
 	t.Parallel()
-	v := startModelClient(t, t.TempDir(), map[string]string{"mcp.mode": "direct"})
+	v := startModelClient(t, t.TempDir(), map[string]string{"mcp.menu": "full"})
 	raw, err := v.peer.Request(t.Context(), "resources/read", json.RawMessage(`{"uri":"lua://tools"}`), nil)
 	if err != nil {
 		t.Fatal(err)

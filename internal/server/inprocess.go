@@ -3,17 +3,22 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
-	"time"
 
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
-// AwaitUpstreams waits until every upstream is connected or has failed, at most for
-// timeout.
-func (srv *Server) AwaitUpstreams(ctx context.Context, timeout time.Duration) {
-	srv.upstreams.AwaitAttempts(ctx, timeout)
-	srv.catalog.Refresh(ctx)
+// Upstreams returns the upstreams of the server.
+func (srv *Server) Upstreams() *upstreamset.Set { return srv.upstreams }
+
+// loader starts the upstreams that scripts and calls use, if Options say so.
+func (srv *Server) loader() func(context.Context, string) {
+	if !srv.options.OnDemand {
+		return nil
+	}
+	return func(ctx context.Context, name string) { srv.upstreams.Start(ctx, name) }
 }
 
 // CallTool calls a tool of the catalog.
@@ -28,3 +33,16 @@ func (srv *Server) ReadResource(ctx context.Context, uri string) (json.RawMessag
 
 // AdminHandler serves the admin API to callers in this process.
 func (srv *Server) AdminHandler() http.Handler { return srv.admin() }
+
+// ServePipe serves one more MCP client over a pair of pipes, until it disconnects.
+func (srv *Server) ServePipe(ctx context.Context, in io.Reader, out io.Writer) error {
+	return srv.hub.ServeStdio(ctx, in, out)
+}
+
+// URL is the address of the HTTP server, once it listens.
+func (srv *Server) URL() string { url, _ := srv.listening.Load().(string); return url }
+
+// Busy reports whether a client or a dashboard is connected, or a job runs.
+func (srv *Server) Busy() bool {
+	return srv.hub.Connected() > 0 || srv.dashboard.Readers() > 0 || srv.jobs.Running() > 0
+}

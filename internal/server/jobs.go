@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/cas"
 )
@@ -24,13 +25,14 @@ import (
 func (srv *Server) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
+		KeepCount: srv.config.Jobs.KeepCount, KeepScheduled: srv.config.Jobs.KeepScheduled,
 		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
+		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools = srv.approvals, srv.catalog
 	}
-	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: script.Limits{Time: time.Duration(srv.config.Jobs.Timeout)}}
+	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: srv.config.Jobs.Limits()}
 	if srv.scripts != nil { // nil in a server with music only
 		runner.runner = srv.scripts.runner
 	}
@@ -102,8 +104,8 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	}
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
-		FlowName: "job:" + task.ID,
-		Handler:  task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
+		Job: task.ID, FlowName: "job:" + task.ID,
+		Handler: task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
 		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	var failure *script.Error

@@ -9,7 +9,6 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -23,7 +22,7 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	if srv.keys, err = apikey.Open(ctx, srv.store, apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}); err != nil {
 		return err
 	}
-	o := httpauth.Options{Keys: srv.keys, Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, Log: srv.log, OnLogin: srv.auditLogin}
+	o := httpauth.Options{Keys: srv.keys, Browsers: srv.config.Browsers(), Log: srv.log, OnLogin: srv.auditLogin}
 	srv.addIssuers(&o)
 	srv.auth = httpauth.New(o)
 	return nil

@@ -19,12 +19,12 @@ func (srv *Server) applyLive(before *config.Loaded) {
 	now := &srv.current().Config
 	srv.telemetry.SetLevel(logLevel(now.Log.Level))
 	if now.GCPercent != before.GCPercent {
-		config.TuneCollector(now.GCPercent, srv.options.Env)
+		now.TuneCollector(srv.options.Env)
 	}
 	srv.exposeMusic(now)
 	srv.catalog.Pin(now.MCP.Pinned)
 	srv.catalog.ReloadLimits()
-	if srv.menu != nil && (now.MCP.Mode != before.MCP.Mode || now.MCP.CodeThreshold != before.MCP.CodeThreshold) {
-		srv.menu.Set(now.MCP.Mode, now.MCP.CodeThreshold)
+	if srv.menu != nil && (now.MCP.Menu != before.MCP.Menu || now.MCP.ListScripts != before.MCP.ListScripts) {
+		srv.menu.Set(now.MCP.Menu, now.MCP.ListScripts)
 	}
 }

@@ -24,14 +24,18 @@ import (
 // must either take effect at once or be reported as needing a restart.
 func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 	t.Parallel()
-	_, srv := start(t, config.Sources{})
-	config.TuneCollector(srv.config.GCPercent, nil) // as the program does
+	scripts := t.TempDir()
+	if err := os.WriteFile(filepath.Join(scripts, "hello.lua"), []byte("function describe() return { name = 'hello', description = 'Says hello' } end\nfunction main() return 'hello' end"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, fmt.Sprintf("[music]\nenabled = true\n[scripts]\nfolder = %q\n", scripts))})
+	srv.config.TuneCollector(nil) // as the program does
 	extra := filepath.Join(t.TempDir(), "extra.json")
 	if err := os.WriteFile(extra, []byte(`{"mcpServers":{"imported":{"url":"http://127.0.0.1:1/mcp"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	other := map[string]any{
-		"log.level": "error", "mcp.mode": "code", "mcp.code_threshold": -1, "hoot.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
+		"log.level": "error", "mcp.menu": "full", "mcp.list_scripts": 0, "music.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 	}
 	for i, k := range config.Entries(&srv.config.Config) {
@@ -63,6 +67,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	other := map[string]any{
 		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
+		"curve": &config.UpstreamCurve{Server: "a key"},
 	}
 	kind := reflect.TypeFor[config.Upstream]()
 	for i := range kind.NumField() {
@@ -71,6 +76,9 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		one := fresh.Upstreams["one"]
 		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // only of programs
 			one.URL, one.Command = "", "true"
+		}
+		if name == "curve" { // only of backends
+			one.URL = "zmq+tcp://127.0.0.1:1"
 		}
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
 		applyConfig(t, srv, &fresh)
@@ -146,7 +154,8 @@ func liveState(t *testing.T, srv *Server) string {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))
 	}
 	return fmt.Sprint(rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
-		srv.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}))
+		srv.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
+		srv.current().Registry) // commands read it from the file each time
 }
 
 // TestReload checks that variables and flags take precedence over a changed file, and that

@@ -59,3 +59,6 @@ func (srv *Server) buildMusic(ctx context.Context) error {
 func (srv *Server) ServeMusic(ctx context.Context, listen, broadcast string) error {
 	return srv.ServeBackend(ctx, Backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: srv.localMusic.Tools()})
 }
+
+// isMusic reports whether a namespace is that of the music tools.
+func isMusic(namespace string) bool { return namespace == hootenanny.Space }

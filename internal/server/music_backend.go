@@ -1,14 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -17,22 +14,10 @@ import (
 	"github.com/luanette/luanette/internal/ui/contents"
 )
 
-// tempFolder holds the temporary folders of scripts, whose files they may upload.
-func (srv *Server) tempFolder() string { return srv.dataFolder("temp") }
-
-// dataFolder is the absolute path of a folder in the data folder.
-func (srv *Server) dataFolder(name string) string {
-	path, err := filepath.Abs(filepath.Join(srv.config.Data, name))
-	if err != nil {
-		return filepath.Join(srv.config.Data, name)
-	}
-	return path
-}
-
-// openMusic opens the music backend if it is enabled. Its tools are listed unless an
-// upstream has their namespace.
+// openMusic opens the music backend if it is enabled, or configured as an upstream: then
+// the upstream's tools are listed, and the routes and resources lead to its contents.
 func (srv *Server) openMusic(ctx context.Context) error {
-	if !srv.config.Hoot.Enabled {
+	if !srv.config.Music.Enabled && !srv.musicIsRemote() {
 		return nil
 	}
 	backend, err := srv.musicBackend(ctx)
@@ -43,14 +28,26 @@ func (srv *Server) openMusic(ctx context.Context) error {
 	if srv.musicIsRemote() {
 		srv.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hootenanny.Space)
 	}
-	srv.catalog.Add(&hootenanny.LocalTools{Source: backend.Tools(), IsRemote: srv.musicIsRemote})
+	tools := &hootenanny.LocalTools{Source: backend.Tools(), IsRemote: srv.musicIsRemote}
+	srv.catalog.Add(tools)
+	if srv.config.Music.Enabled {
+		srv.upstreams.AddInProcess(hootenanny.Space, tools)
+	}
 	return nil
+}
+
+// whyHidden says why a tool is not listed.
+func (srv *Server) whyHidden(name string) error {
+	if err := srv.pins.WhyHidden(name); err != nil || srv.localMusic != nil || srv.musicIsRemote() {
+		return err
+	}
+	return hootenanny.WhyOff(name)
 }
 
 // exposeMusic lists the configured music tools directly, unless they are an upstream's.
 func (srv *Server) exposeMusic(now *config.Config) {
 	if srv.localMusic != nil && !srv.musicIsRemote() {
-		names := now.Hoot.Expose
+		names := now.Music.Expose
 		srv.catalog.Expose(hootenanny.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, upstream.ExposeAll), Names: names})
 	}
 }
@@ -67,11 +64,9 @@ func (srv *Server) music() hootenanny.Locator {
 
 // musicIsRemote tells whether an upstream has the namespace of the music tools.
 func (srv *Server) musicIsRemote() bool {
-	if _, configured := srv.current().Upstreams[hootenanny.Space]; configured {
-		return true
-	}
-	if srv.upstreams == nil {
-		return false
+	_, configured := srv.current().Upstreams[hootenanny.Space]
+	if configured || srv.upstreams == nil {
+		return configured
 	}
 	_, added := srv.upstreams.Manager.Status(hootenanny.Space)
 	return added
@@ -88,37 +83,21 @@ func (srv *Server) limits(namespace string) catalog.Limits {
 
 // musicBackend opens the music backend on the server's stores.
 func (srv *Server) musicBackend(ctx context.Context) (*hootenanny.Backend, error) {
-	s := srv.config.Hoot.Services
 	return hootenanny.Open(ctx, srv.store, hootenanny.Options{
-		Store: hootenanny.NewStore(srv.contents), Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address,
-		Folders: slices.Concat([]string{srv.tempFolder(), srv.dataFolder("jobs")}, config.AbsoluteFolders(srv.config.Scripts.Write), config.AbsoluteFolders(srv.config.Scripts.Read)),
-		Services: hootenanny.Services{
-			Orpheus: s.Orpheus, OrpheusClassifier: s.Classifier, OrpheusBridge: s.Bridge, OrpheusLoops: s.Loops,
-			MusicGen: s.MusicGen, CLAP: s.CLAP, YuE: s.YuE, BeatThis: s.BeatThis,
-		},
+		Store: hootenanny.NewStore(srv.contents), Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address, Node: srv.nodeName(),
+		Folders:  slices.Concat([]string{srv.config.TempFolder(), srv.config.Folder("jobs")}, config.AbsoluteFolders(srv.config.Scripts.Write), config.AbsoluteFolders(srv.config.Scripts.Read)),
+		Services: hootenanny.Services(srv.config.Music.Services), Models: srv.config.Music.Models,
 	})
 }
 
 // address is the URL of our HTTP server; "" if there is none.
 func (srv *Server) address() string {
-	if srv.config.Hoot.URL != "" {
-		return strings.TrimRight(srv.config.Hoot.URL, "/")
-	}
-	base, _ := srv.listening.Load().(string)
-	return base
+	return cmp.Or(strings.TrimRight(srv.config.Music.URL, "/"), srv.URL())
 }
 
 // files serves contents over HTTP.
 func (srv *Server) files() *contents.Server {
 	return contents.New(srv.music(), contents.Options{
-		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, MaxUpload: int64(srv.config.Hoot.UploadMB) << 20,
+		Browsers: srv.config.Browsers(), MaxUpload: int64(srv.config.Music.UploadMB) << 20,
 	})
-}
-
-// makeTempFolder creates that folder.
-func (srv *Server) makeTempFolder() error {
-	if err := os.MkdirAll(srv.tempFolder(), 0o700); err != nil {
-		return fault.Wrap(fault.Config, err, "make temp folder")
-	}
-	return nil
 }

@@ -26,7 +26,7 @@ func testMusicHTTP(t *testing.T, m *music) {
 		t.Errorf("artifact_url is %q", link)
 	}
 	part := m.call(t, "cas_get", args{"hash": hash, "offset": 9, "length": 5})
-	if part["data"] != base64.StdEncoding.EncodeToString([]byte("la la")) || part["size"] != float64(len(song)) {
+	if part["content_base64"] != base64.StdEncoding.EncodeToString([]byte("la la")) || part["size_bytes"] != float64(len(song)) {
 		t.Errorf("part of a content: %v", part)
 	}
 

@@ -82,7 +82,7 @@ func TestMusicJobContinuesAfterRestart(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(args{"beats": []float64{1}, "bpm": 90})
 	}))
 	t.Cleanup(model.Close)
-	sources := config.Sources{File: configtest.WriteFile(t, "[hoot.services]\nbeatthis = \""+model.URL+"\"\n"), Flags: map[string]string{"data": t.TempDir()}}
+	sources := config.Sources{File: configtest.WriteFile(t, "[music]\nenabled = true\n[music.services]\nbeatthis = \""+model.URL+"\"\n"), Flags: map[string]string{"data": t.TempDir()}}
 	build := func() *Server {
 		t.Helper()
 		loaded, err := config.Load(sources)

@@ -81,8 +81,8 @@ func TestMusic(t *testing.T) {
 func musicSources(t *testing.T, m *music, more string) config.Sources {
 	t.Helper()
 	m.folder, m.models = t.TempDir(), newModels(t)
-	text := fmt.Sprintf("[scripts]\nread = [%q]\n[hoot.services]\n", m.folder)
-	for _, name := range []string{"orpheus", "orpheus_classifier", "orpheus_bridge", "musicgen", "clap", "yue", "beatthis"} {
+	text := fmt.Sprintf("[scripts]\nread = [%q]\n[music]\nenabled = true\n[music.services]\n", m.folder)
+	for _, name := range []string{"orpheus", "orpheus_classifier", "orpheus_bridge", "musicgen", "clap", "yue", "beatthis", "anticipatory"} {
 		text += fmt.Sprintf("%s = %q\n", name, m.models.url+"/"+name)
 	}
 	text += "orpheus_loops = \"http://127.0.0.1:1\"\n" // no service
@@ -99,7 +99,7 @@ func startMusic(t *testing.T) *music {
 func startMusicOverZeroMQ(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
 	sources := musicSources(t, m, "")
-	sources.Flags = map[string]string{"data": t.TempDir(), "hoot.url": "http://front.test"}
+	sources.Flags = map[string]string{"data": t.TempDir(), "music.url": "http://front.test"}
 	loaded, err := config.Load(sources)
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func testContents(t *testing.T, m *music) {
 	if raw, err := os.ReadFile(about["local_path"].(string)); err != nil || string(raw) != "hello, content" {
 		t.Errorf("at local_path: %q, %v", raw, err)
 	}
-	if got := m.call(t, "cas_get", args{"hash": "cas:" + hash}); got["data"] != base64.StdEncoding.EncodeToString([]byte("hello, content")) {
+	if got := m.call(t, "cas_get", args{"hash": "cas:" + hash}); got["content_base64"] != base64.StdEncoding.EncodeToString([]byte("hello, content")) {
 		t.Errorf("got %v", got)
 	}
 	path := filepath.Join(m.folder, "upload.txt")
@@ -521,6 +521,13 @@ func testTunes(t *testing.T, m *music) {
 		t.Errorf("converted %v", played)
 	}
 	m.refused(t, "abc_to_midi", args{"abc": "X:1\nK:C\n[CE"}, fault.InvalidParams)
+	partly := m.call(t, "abc_to_midi", args{"abc": "X:1\nT:t\nM:4/4\nL:1/4\nK:C\n\"C\"C4|!turn!D4|"})
+	if list := partly["warnings"].([]any); len(list) != 1 || list[0].(map[string]any)["message"] != "the decoration turn is not played" {
+		t.Errorf("warnings %v", list)
+	}
+	if partly["note_count"] != 18.0 { // two of the melody, and in both bars two strokes of the bass and two chords
+		t.Errorf("%v notes", partly["note_count"])
+	}
 }
 
 func testMedia(t *testing.T, m *music) {
@@ -572,21 +579,36 @@ func testRender(t *testing.T, m *music) {
 		t.Errorf("made %v", wav)
 	}
 	got := m.call(t, "cas_get", args{"hash": made["content_hash"]})
-	raw, err := base64.StdEncoding.DecodeString(got["data"].(string))
+	raw, err := base64.StdEncoding.DecodeString(got["content_base64"].(string))
 	if err != nil {
 		t.Fatal(err)
 	}
 	clip, _, err := audio.Decode(raw)
-	if err != nil || clip.Rate != 22050 || clip.Channels != 2 || math.Abs(clip.Seconds()-7) > 0.1 { // four beats, and three seconds of fading
+	if err != nil || clip.Rate != 22050 || clip.Channels != 2 || math.Abs(clip.Seconds()-4) > 0.1 { // four beats; the note has faded out before
 		t.Fatalf("%g seconds at %d Hz, %v", clip.Seconds(), clip.Rate, err)
 	}
 	note := clip.Trim(0.5, 1.5).Mono()
 	if a, b := amplitudeAt(note, 440), amplitudeAt(note, 466.16); a < 10*b || a < 0.01 {
 		t.Errorf("amplitude %g at 440 Hz, %g a semitone above", a, b)
 	}
-	if info := clip.Trim(6, 7).Info(); !info.IsSilent {
+	if info := clip.Trim(3, 4).Info(); !info.IsSilent {
 		t.Errorf("the end is not silent: %+v", info)
 	}
+	if peak := audio.Decibels(clip.Peak()); math.Abs(peak+1) > 0.1 {
+		t.Errorf("the peak is at %g dB, want -1", peak)
+	}
+	level := func(more args) float64 {
+		maps.Copy(more, args{"input_hash": midi["artifact_id"], "soundfont_hash": font, "sample_rate": 8000})
+		made := m.await(t, m.call(t, "convert_midi_to_wav", more))
+		return m.call(t, "audio_info", args{"hash": made["content_hash"]})["peak_db"].(float64)
+	}
+	if plain, louder := level(args{"gain": 0}), level(args{"gain": 6, "normalize": false}); plain > -10 || math.Abs(louder-plain-6) > 0.1 {
+		t.Errorf("peaks at %g dB, and with 6 dB more at %g", plain, louder)
+	}
+	if normal := level(args{"gain": -5, "normalize": true}); math.Abs(normal+6) > 0.1 {
+		t.Errorf("normalized and 5 dB less, the peak is at %g dB, want -6", normal)
+	}
+	m.refused(t, "convert_midi_to_wav", args{"input_hash": midi["artifact_id"], "soundfont_hash": font, "gain": 99}, fault.InvalidParams)
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": font, "soundfont_hash": font}, fault.InvalidParams)
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": midi["content_hash"], "soundfont_hash": midi["content_hash"]}, fault.InvalidParams)
 	m.refused(t, "convert_midi_to_wav", args{"input_hash": strings.Repeat("0", 64), "soundfont_hash": font}, fault.NotFound)
@@ -639,11 +661,38 @@ func testGarden(t *testing.T, m *music) {
 		t.Errorf("cleared %v", cleared)
 	}
 	m.refused(t, "garden_delete_region", args{"region_id": first["region_id"]}, fault.NotFound)
+	testProjects(t, m)
 	m.refused(t, "garden_delete_marker", args{"marker_id": marker["marker_id"]}, fault.NotFound)
 	m.refused(t, "garden_move_region", args{"region_id": "unknown", "new_position": 1}, fault.NotFound)
 	m.refused(t, "garden_create_region", args{"position": 0, "duration": 1, "behavior_type": "play_content"}, fault.InvalidParams)
 	m.refused(t, "garden_set_tempo", args{"bpm": 1000}, fault.InvalidParams)
 	m.refused(t, "garden_seek", args{"beat": -1}, fault.InvalidParams)
+}
+
+// testProjects checks that projects are separate, and that a region has the sound of its
+// content.
+func testProjects(t *testing.T, m *music) {
+	midi := m.call(t, "artifact_create", args{"cas_hash": m.store(t, song(t, 51, 52), "audio/midi")})
+	m.call(t, "garden_create_region", args{"project": "suite", "position": 0, "duration": 4, "behavior_type": "play_content", "content_id": midi["artifact_id"]})
+	if view := m.call(t, "garden_query", args{"project": "suite"}); view["regions"].([]any)[0].(map[string]any)["audio_hash"] != nil {
+		t.Errorf("a MIDI file has a sound before it was rendered: %v", view)
+	}
+	sound := m.store(t, tone(t, 0.125), "audio/wav")
+	m.call(t, "artifact_create", args{"cas_hash": sound, "parent_id": midi["artifact_id"]})
+	view := m.call(t, "garden_query", args{"project": "suite"})
+	if regions := view["regions"].([]any); len(regions) != 1 || regions[0].(map[string]any)["audio_hash"] != sound || view["project"] != "suite" {
+		t.Errorf("the project: %v", view)
+	}
+	if other := m.call(t, "garden_query", args{}); len(other["regions"].([]any)) != 0 {
+		t.Errorf("the default project: %v", other)
+	}
+	if list := m.call(t, "garden_projects", args{}); list["current"] != "default" || list["count"].(float64) < 2 {
+		t.Errorf("projects %v", list)
+	}
+	_, _ = m.try(t, "garden_open", args{"project": "suite"}) // in process, calls of this test have no session
+	m.call(t, "garden_delete_project", args{"project": "suite"})
+	m.refused(t, "garden_query", args{"project": "suite"}, fault.NotFound)
+	m.refused(t, "garden_status", args{"project": "../suite"}, fault.InvalidParams)
 }
 
 func testEvents(t *testing.T, m *music) {
@@ -693,7 +742,8 @@ func testJobs(t *testing.T, m *music) {
 		t.Errorf("cancelled twice: %v", again)
 	}
 	polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 60000})
-	if fmt.Sprint(polled["failed"]) != fmt.Sprint([]any{begun["job_id"]}) || polled["timed_out"] != false {
+	failed := polled["failed"].([]any) // each job is in one list
+	if len(failed) != 1 || failed[0].(map[string]any)["job_id"] != begun["job_id"] || len(polled["completed"].([]any)) != 0 || polled["timed_out"] != false {
 		t.Errorf("polled after its end: %v", polled)
 	}
 	m.refused(t, "job_status", args{"job_id": "unknown"}, fault.NotFound)
@@ -795,6 +845,12 @@ func newModels(t *testing.T) *models {
 			answer(args{"genre": args{"top_label": "ambient"}, "mood": args{"top_label": "calm"}})
 		case "beatthis":
 			answer(args{"beats": []float64{0.5, 1}, "downbeats": []float64{0.5}, "bpm": 120, "num_beats": 2})
+		case "anticipatory":
+			if request["task"] == "embed" {
+				answer(args{"embedding": []float64{0.5}, "embedding_dim": 1})
+				return
+			}
+			answer(args{"variations": []args{{"midi_base64": encoded(song(t, 33, uint8(40+times))), "num_events": 2}}})
 		default:
 			http.NotFound(w, r)
 		}
@@ -851,6 +907,13 @@ func testModels(t *testing.T, m *music) {
 	if analysis := m.await(t, m.call(t, "clap_analyze", args{"audio_hash": sound["content_hash"]})); analysis["analysis"].(map[string]any)["mood"] == nil {
 		t.Errorf("analysis %v", analysis)
 	}
+	m.await(t, m.call(t, "anticipatory_generate", args{"length_seconds": 5}))
+	more := m.await(t, m.call(t, "anticipatory_continue", args{"input_hash": one["artifact_id"], "tags": []string{"more"}}))
+	if a := m.call(t, "artifact_get", args{"id": more["artifact_id"]}); a["parent_id"] != one["artifact_id"] || !slices.Contains(a["tags"].([]any), any("more")) {
+		t.Errorf("continued as %v", a)
+	}
+	m.await(t, m.call(t, "anticipatory_embed", args{"input_hash": one["content_hash"]}))
+	m.refused(t, "anticipatory_generate", args{"length_seconds": 1000}, fault.InvalidParams)
 	beats := m.await(t, m.call(t, "beatthis_analyze", args{"audio_hash": sound["artifact_id"]}))
 	raw, _ := base64.StdEncoding.DecodeString(m.models.requests("beatthis")[0]["audio"].(string))
 	if clip, _, err := audio.Decode(raw); err != nil || clip.Rate != 22050 || clip.Channels != 1 || beats["analysis"].(map[string]any)["bpm"] != 120.0 {

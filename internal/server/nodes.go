@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -26,6 +27,23 @@ const conversationTopic = "talk"
 
 // isShared tells whether several machines may use the database.
 func (srv *Server) isShared() bool { return srv.store != nil && srv.store.Kind() == db.Postgres }
+
+// Intervals at which changes of other processes are looked for. Nodes on Postgres are
+// notified of them, processes that share a SQLite file are not.
+const (
+	pollShared = 30 * time.Second
+	pollAlone  = 2 * time.Second
+)
+
+// poll calls look whenever another process may have changed what a topic is about, until
+// ctx ends.
+func (srv *Server) poll(ctx context.Context, topic string, look func(context.Context) error) {
+	every := pollAlone
+	if srv.isShared() {
+		every = cmp.Or(srv.options.pollInterval, pollShared)
+	}
+	srv.store.Poll(ctx, topic, every, srv.log, look)
+}
 
 // joinNodes registers the server as a node of its database. A command that builds a
 // server for one call on a SQLite file is no node.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/luanette/luanette/internal/access/pin"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -43,7 +42,7 @@ func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: pinAPI{srv}, Policy: srv.explainPolicy, Audit: srv.auditStore,
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.nodeName(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes,
-		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
+		Browsers: srv.config.Browsers(),
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 // probeTimeout limits how long the database may take to respond.
 const probeTimeout = 2 * time.Second
 
-// ready tells load balancers whether to send requests here: 200 if the database responds,
-// else 503 with the reason. During shutdown it answers 503, while requests are still
+// ready tells load balancers whether to send requests here: 200 if the database responds
+// and can be written, else 503 with the reason. During shutdown it answers 503, while requests are still
 // served.
 func (srv *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if why := srv.notReady(r.Context()); why != "" {
@@ -38,6 +38,9 @@ func (srv *Server) notReady(ctx context.Context) string {
 	err := srv.store.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
 	if err != nil {
 		return "the database does not answer: " + string(fault.CodeOf(err))
+	}
+	if err := srv.store.CheckWritable(ctx); err != nil {
+		return err.Error()
 	}
 	return ""
 }

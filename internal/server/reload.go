@@ -63,6 +63,7 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	if err != nil {
 		return err
 	}
+	srv.upstreams.SetProblems(warnings)
 	for _, warning := range slices.Concat(config.Warnings, warnings) {
 		srv.log.WarnContext(ctx, "configuration", "warning", warning)
 	}
@@ -79,6 +80,7 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 	if err := srv.upstreams.Configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
 		return err
 	}
+	srv.upstreams.SetUntrusted(config.WithheldUpstreams())
 	srv.applyLive(before)
 	srv.catalog.Refresh(ctx)
 	srv.publishChanges(config)

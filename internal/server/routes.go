@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
@@ -19,7 +18,7 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}), srv.oauthRoutes())
+	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes())
 	if srv.chat != nil {
 		list = append(list, srv.chat.Routes()...)
 	}
@@ -42,13 +41,14 @@ func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	type upstreamHealth struct {
-		State string `json:"state"`
-		Tools int    `json:"tools"`
-		Error string `json:"error,omitempty"`
+		State    string   `json:"state"`
+		Tools    int      `json:"tools"`
+		Error    string   `json:"error,omitempty"`
+		Warnings []string `json:"warnings,omitempty"`
 	}
 	behind := map[string]upstreamHealth{}
 	for _, s := range srv.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
-		behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error}
+		behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error, s.Warnings}
 	}
 	health := map[string]any{
 		"status":      "healthy",

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/memory"
 	webmodule "github.com/luanette/luanette/internal/scripting/module/http"
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -36,14 +37,17 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if err := srv.openContents(ctx); err != nil {
 		return err
 	}
-	if err := srv.makeTempFolder(); err != nil {
-		return err
-	}
-	javascript, err := srv.openJavaScript()
+	temp, err := host.OpenTempRoot(ctx, srv.config.TempFolder())
 	if err != nil {
 		return err
 	}
-	runner, err := srv.newRunner(javascript) //nolint:contextcheck // its functions get the context of their run
+	srv.temp = temp
+	pool := srv.config.ScriptMemory(srv.options.Env)
+	javascript, err := srv.openJavaScript(pool)
+	if err != nil {
+		return err
+	}
+	runner, err := srv.newRunner(javascript, pool) //nolint:contextcheck // its functions get the context of their run
 	if err != nil {
 		return err
 	}
@@ -69,7 +73,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 }
 
 // newRunner returns the runner with everything that scripts may use.
-func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, error) {
+func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.Pool) (*script.Runner, error) {
 	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts})
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
@@ -79,8 +83,8 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 		Results: script.Results{Store: srv.results}, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
-		JavaScript: javascript, Language: srv.scriptLanguage,
-		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.tempFolder(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
+		JavaScript: javascript, Memory: pool, Language: srv.scriptLanguage,
+		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
 		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Flow: standingFlow{srv.policy, srv.keys},
 		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},

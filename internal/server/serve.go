@@ -46,6 +46,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
 	srv.announceAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
+	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -72,6 +73,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 // ServeStdio serves one MCP client on in and out until the input or ctx ends, then closes
 // the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
 	err := srv.hub.ServeStdio(ctx, in, out)
 	if ctx.Err() != nil {
 		err = nil // a normal stop

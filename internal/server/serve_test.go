@@ -256,7 +256,7 @@ func TestImportAddedLaterIsWatched(t *testing.T) {
 	servers := filepath.Join(t.TempDir(), "servers.json")
 	configtest.ReplaceFile(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
 	stderr := srv.options.Stderr.(*startOutput)
-	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
+	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration reloaded") })
 	for _, name := range []string{"one", "two"} {
 		configtest.ReplaceFile(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
 		clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == name })
@@ -269,7 +269,7 @@ func TestFileCreatedLaterIsRead(t *testing.T) {
 	t.Parallel()
 	env := config.Environment{"HOME": t.TempDir()}
 	_, srv := start(t, config.Sources{Env: env})
-	if _, err := config.AddUpstream(config.Sources{Env: env}, "late", config.Upstream{URL: "http://127.0.0.1:1/mcp"}); err != nil {
+	if _, err := config.AddUpstream(t.Context(), config.Sources{Env: env}, config.NewUpstream{Name: "late", Entry: config.Upstream{URL: "http://127.0.0.1:1/mcp"}}); err != nil {
 		t.Fatal(err)
 	}
 	clocktest.Await(t, func() bool { return strings.Join(srv.upstreams.Namespaces(), " ") == "late" })

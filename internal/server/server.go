@@ -23,7 +23,6 @@ import (
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/access/quota"
 	"github.com/luanette/luanette/internal/base/filewatch"
-	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/chat/chatapi"
@@ -41,6 +40,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
@@ -53,11 +53,12 @@ import (
 
 // Options are the settings of a server that are not part of its configuration.
 type Options struct {
-	Version string
-	Stderr  io.Writer          // logs and the start-up lines; standard output belongs to protocols
-	Env     config.Environment // for variables that parts of the configuration name
-	Jobs    bool               // run jobs, including those that a crash interrupted; not for a command that builds a server for one call
-	Archive bool               // without Jobs: allow reading and replaying them
+	Version  string
+	Stderr   io.Writer          // logs and the start-up lines; standard output belongs to protocols
+	Env      config.Environment // for variables that parts of the configuration name
+	Jobs     bool               // run jobs, including those that a crash interrupted; not for a command that builds a server for one call
+	OnDemand bool               // start an upstream when a call or a script first uses it
+	Archive  bool               // without Jobs: allow reading and replaying them
 
 	pollInterval time.Duration // see poll; zero is the default
 }
@@ -119,6 +120,7 @@ type tooling struct {
 	upstreams  *upstreamset.Set
 	catalog    *catalog.Catalog
 	scripts    *scripts
+	temp       *host.TempRoot               // of scripts
 	hooks      atomic.Pointer[script.Hooks] // of startup.lua
 	localMusic *hootenanny.Backend          // nil if it is switched off
 	jobs       *job.Queue                   // nil if this process has no jobs
@@ -184,6 +186,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		return nil, errors.Join(err, srv.Close(ctx))
 	}
 	srv.runNode(background)
+	srv.runBackups()
 	srv.background.Go(func() { srv.upstreams.Follow(background) })
 	srv.background.Go(func() { srv.keys.Run(background) })
 	srv.background.Go(func() { srv.watchApprovals(background) })
@@ -264,13 +267,16 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	manager := upstream.New(upstream.Options{
 		Log: srv.log, Events: srv.bus,
 		ClientVersion: srv.options.Version,
+		OnDemand:      srv.options.OnDemand,
+		CAFile:        srv.config.CAFile,
 		CacheDir:      filepath.Join(srv.config.Data, "upstreams"),
-		Getenv:        srv.options.Env.Lookup,
-		Secret:        srv.secrets.Find,
-		Login:         srv.logins,
-		StopTimeout:   graceTimeout,
-		DialControl:   srv.outbound().Control,
-		Tracer:        srv.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
+		Getenv:        srv.options.Env.Lookup, Environ: srv.options.Env.Pairs,
+		StartTimeout: time.Duration(srv.config.Starts.Timeout), ParallelStarts: srv.config.Starts.Parallel,
+		Secret:      srv.secrets.Find,
+		Login:       srv.logins,
+		StopTimeout: graceTimeout,
+		DialControl: srv.outbound().Control,
+		Tracer:      srv.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	if err := srv.openPins(ctx, manager); err != nil {
 		manager.Close()
@@ -279,8 +285,8 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	tools := overlay.New(srv.pins, manager)
 	srv.quota = quota.New(srv.keys.Spend)
 	srv.catalog = catalog.New(catalog.Options{
-		Steps: srv.callSteps(tools), WhyHidden: srv.pins.WhyHidden, Hides: srv.hides,
-		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved,
+		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
+		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved, Special: isMusic,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
 	if err := srv.openUpstreams(ctx, manager, tools); err != nil {
@@ -306,6 +312,7 @@ func (srv *Server) registerTools() {
 		builtin.Results(srv.results, srv.config.MCP.ResultKB<<10),
 		builtin.Scripts(srv.scripts.runner, srv.scripts.store, srv.scripts.published, srv.scripts.sessions),
 		builtin.Sessions(srv.scripts.sessions),
+		builtin.Traces(srv.telemetry.Traces()),
 		srv.approvalTools(),
 		builtin.Code(srv.scripts.runner, srv.scripts.sessions, srv.codeOptions()),
 		builtin.Preview(srv.scripts.runner, srv.scripts.sessions, srv.scripts.store, srv.catalog),
@@ -315,7 +322,7 @@ func (srv *Server) registerTools() {
 	}
 	srv.ownTools = builtin.NewSet(families...)
 	srv.menu = builtin.NewMenu(srv.catalog.Exposed(), builtin.MenuOptions{
-		Mode: srv.config.MCP.Mode, Threshold: srv.config.MCP.CodeThreshold, Own: srv.ownTools.Has,
+		Menu: srv.config.MCP.Menu, Scripts: srv.config.MCP.ListScripts, Own: srv.ownTools.Has,
 	})
 	srv.catalog.Add(builtin.LimitedSet{Set: srv.ownTools, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
 }
@@ -326,21 +333,24 @@ func (srv *Server) newHub() {
 	exposed := srv.catalog.Exposed()
 	srv.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: srv.options.Version,
-		InstructionsFunc: srv.menu.Instructions,
-		Tools:            srv.menu,
-		Resources:        srv.resources(),
-		Prompts:          builtin.NewPrompts(builtin.ScriptPrompts(srv.scripts.runner, srv.scripts.store, srv.catalog)),
-		Completer:        srv.completions(),
-		Tasks:            srv.tasks(),
-		Upstreams:        peers{srv.upstreams, srv},
-		SessionStore:     srv.sessionStore,
-		Nodes:            srv.hubNodes(),
-		Changes:          builtin.Changes(exposed, srv.bus),
-		Principal:        caller,
-		Origins:          srv.config.MCP.AllowedOrigins,
-		Limits:           hub.Limits{Idle: time.Duration(srv.config.MCP.SessionIdle)},
-		Log:              srv.log,
-		Tracer:           srv.telemetry.Tracer("hub"), Meter: srv.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+		Instructions: builtin.Instructions(),
+		Tools:        srv.menu,
+		Menus:        builtin.Menus,
+		HubMenu:      builtin.MenuFull,
+		Resources:    srv.resources(),
+		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(srv.scripts.runner, srv.scripts.store, srv.catalog)),
+		Completer:    srv.completions(),
+		Tasks:        srv.tasks(),
+		Upstreams:    peers{srv.upstreams, srv},
+		SessionStore: srv.sessionStore,
+		Nodes:        srv.hubNodes(),
+		Changes:      builtin.Changes(exposed, srv.bus),
+		Principal:    caller,
+		Origins:      srv.config.MCP.AllowedOrigins,
+		Proxies:      srv.config.Browsers().Proxies,
+		Limits:       hub.Limits{Idle: time.Duration(srv.config.MCP.SessionIdle)},
+		Log:          srv.log,
+		Tracer:       srv.telemetry.Tracer("hub"), Meter: srv.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
 }
 
@@ -348,7 +358,7 @@ func (srv *Server) newHub() {
 func (srv *Server) newDashboard() *web.Server {
 	return web.New(web.Options{
 		Bus: srv.bus, Traces: srv.telemetry.Traces(), Process: rand.Text(),
-		Browsers:      netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
+		Browsers:      srv.config.Browsers(),
 		Config:        func(w io.Writer) error { return srv.current().Show(w) },
 		OnFirstReader: func() { srv.runBackground(srv.announceWatching) },
 	})
@@ -360,6 +370,7 @@ func (srv *Server) resources() *builtin.Resources {
 		builtin.OverviewResources(srv.catalog, srv.upstreams, srv.catalog),
 		builtin.CostResources(srv.catalog, srv.menu),
 		builtin.ScriptResources(srv.scripts.store),
+		builtin.TraceResources(srv.telemetry.Traces()),
 	}
 	if srv.jobs != nil {
 		families = append(families, builtin.JobResources(srv.jobs))
@@ -446,13 +457,17 @@ func (srv *Server) closeParts(ctx context.Context) error {
 		srv.auth.Close()
 	}
 	if srv.localMusic != nil {
-		srv.localMusic.Close()
+		srv.localMusic.Close(ctx)
 	}
 	if srv.upstreams != nil {
 		srv.upstreams.Manager.Close()
 	}
+	var err error
 	if srv.scripts != nil {
-		return closeWithin(ctx, "JavaScript", flushTimeout, srv.scripts.js.Close)
+		err = closeWithin(ctx, "JavaScript", flushTimeout, srv.scripts.js.Close)
 	}
-	return nil
+	if srv.temp != nil {
+		err = errors.Join(err, srv.temp.Close())
+	}
+	return err
 }

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/luanette/luanette/internal/access/peerview"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
@@ -32,17 +35,14 @@ func (srv *Server) openUpstreams(ctx context.Context, manager *upstream.Manager,
 // watchUpstreams applies upstreams that users add or remove on other nodes, and in other
 // processes that use the same file, until ctx ends.
 func (srv *Server) watchUpstreams(ctx context.Context) {
-	last := [2]int64{-1} // the entries may have changed since they were read at the start
-	srv.poll(ctx, upstreamstore.Topic, func(ctx context.Context) error {
-		stamp, err := srv.upstreams.Store.Fingerprint(ctx)
-		if err != nil || stamp == last {
-			return err
-		}
-		if err = srv.upstreams.Reload(ctx); err == nil {
-			last = stamp
-		}
-		return err
-	})
+	srv.poll(ctx, upstreamstore.Topic, srv.upstreams.Poll)
+}
+
+// outbound decides which addresses clients may make the server connect to. This machine
+// is allowed if only this machine can reach the server: its clients are its owner.
+func (srv *Server) outbound() netguard.Outbound {
+	allowed := srv.config.MCP.AllowedHosts
+	return netguard.Outbound{Allowed: allowed, Loopback: config.ListensLocally(srv.config.Listen) || slices.Contains(allowed, "localhost")}
 }
 
 // peers shows single upstreams to the hub, for /mcp/NAME.
@@ -53,12 +53,12 @@ type peers struct {
 
 // Peer returns the view of one upstream.
 func (p peers) Peer(name string) (hub.Peer, bool) {
-	relayed, ok := p.Manager.Peer(name)
-	if !ok || upstreamset.IsPrivate(name) {
-		return nil, false // not a typed nil
+	relayed, find, ok := p.Relayed(name)
+	if !ok {
+		return nil, false
 	}
 	return peerview.New(relayed, name, peerview.Options{
-		Find: p.Manager.Find, Catalog: p.Catalog, Overlay: p.Overlay, Pins: p.srv.pins,
+		Find: find, Catalog: p.Catalog, Overlay: p.Overlay, Pins: p.srv.pins,
 		Transformed: func() bool {
 			hooks := p.srv.hooks.Load()
 			return hooks != nil && hooks.SeesTools()

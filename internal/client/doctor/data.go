@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/server"
+)
+
+// Free space under which a disk is nearly full.
+const (
+	littleSpace = 1 << 30
+	noSpace     = 100 << 20
+)
+
+// dataFolder checks that the data folder can be written, by its owner only, and that there
+// is space.
+func (d *doctor) dataFolder(context.Context) {
+	const check = "data folder"
+	path := d.Config.Data
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.report(Finding{check, Note, path + " does not exist yet; the first start creates it", ""})
+		return
+	case err != nil:
+		d.failed(check, err)
+		return
+	case !info.IsDir():
+		d.report(Finding{check, Problem, path + " is not a folder", "choose another with --data or LUANETTE_DATA"})
+		return
+	}
+	if file, err := os.CreateTemp(path, ".doctor-"); err != nil {
+		d.report(Finding{check, Problem, err.Error(), "choose a folder you may write to with --data or LUANETTE_DATA"})
+		return
+	} else if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
+		d.failed(check, err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		d.report(Finding{check, Warning, fmt.Sprintf("other users may enter %s (mode %04o)", path, info.Mode().Perm()), "chmod 700 " + path})
+	}
+	d.space(path)
+}
+
+// space reports the free space of the disk with the data folder.
+func (d *doctor) space(path string) {
+	free, known := freeSpace(path)
+	text := fmt.Sprintf("%s, %.1f GB free", path, float64(free)/1e9)
+	switch {
+	case !known:
+		d.ok("data folder", "%s", path)
+	case free < noSpace:
+		d.report(Finding{"data folder", Problem, text, "free space on its disk, or move it with --data"})
+	case free < littleSpace:
+		d.report(Finding{"data folder", Warning, text, "free space on its disk, or move it with --data"})
+	default:
+		d.ok("data folder", "%s", text)
+	}
+}
+
+// checkTimeout limits how long the database may be read to find damage.
+const checkTimeout = 20 * time.Second
+
+// database opens the database, brings its tables up to date as a start does, and looks for
+// damage.
+func (d *doctor) database(ctx context.Context) {
+	const check = "database"
+	if _, err := os.Stat(d.Config.Data); errors.Is(err, fs.ErrNotExist) {
+		return // a start creates it
+	}
+	if d.server == nil { // its start was the test
+		srv, err := server.Build(ctx, d.Config, server.Options{Version: d.Version, Stderr: io.Discard, Env: d.Env, Archive: true, OnDemand: true})
+		if err == nil {
+			err = srv.Close(ctx)
+		}
+		if err != nil {
+			d.failed(check, err)
+			return
+		}
+	}
+	store, err := d.Config.OpenDatabase(ctx, d.Config.SecretFinder(d.Env))
+	if err != nil {
+		d.failed(check, err)
+		return
+	}
+	defer func() { _ = store.Close() }()
+	limited, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	switch err := store.Check(limited); {
+	case limited.Err() != nil:
+		d.ok(check, "%s opens; it is too large to be read whole here", store.Kind())
+	case err != nil:
+		d.report(Finding{check, Problem, err.Error(), "restore a backup with `luanette restore`; docs/operate.md"})
+	default:
+		d.ok(check, "%s, tables up to date, no damage", store.Kind())
+	}
+}
+
+// keys reports how many keys there are, and whether one is needed.
+func (d *doctor) keys(ctx context.Context) {
+	const check = "keys"
+	if _, err := os.Stat(d.Config.Data); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	store, err := client.OpenKeys(ctx, d.Config, d.Env)
+	if err != nil {
+		d.failed(check, err)
+		return
+	}
+	defer func() { _ = store.Close() }()
+	list, err := store.List(ctx)
+	if err != nil {
+		d.failed(check, err)
+		return
+	}
+	active := 0
+	for _, key := range list {
+		switch key.State {
+		case "active":
+			active++
+		case "expired":
+			d.report(Finding{check, Warning, "the key " + key.Name + " has expired", "revoke it: luanette key revoke " + key.Name})
+		}
+	}
+	switch {
+	case active > 0:
+		d.ok(check, "%d active; clients over HTTP need one", active)
+	case config.ListensLocally(d.Config.Listen):
+		d.report(Finding{check, Note, "none; everything is open to this machine", ""})
+	default:
+		d.report(Finding{check, Problem, "none, and other machines can reach " + d.Config.Listen, "make one: luanette key create admin --scope admin"})
+	}
+}

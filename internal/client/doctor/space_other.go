@@ -1,0 +1,6 @@
+//go:build !linux && !darwin && !freebsd
+
+package doctor
+
+// freeSpace is not known here.
+func freeSpace(string) (free uint64, known bool) { return 0, false }
