@@ -34,14 +34,19 @@ func (c *approvalListCommand) Run(ctx context.Context, proc *process) error {
 
 type approvalArg struct {
 	clientFlags
-	ID string `arg:"" help:"The approval's id, as list shows it."`
+	ID string `arg:"" complete:"approval" help:"The approval's id, as list shows it, or the beginning of it."`
+}
+
+// call calls a tool about the approval and prints its result.
+func (c *approvalArg) call(ctx context.Context, proc *process, name string, args map[string]any) error {
+	return c.callAbout(ctx, proc, name, args, subject{"id", c.ID, approvalID})
 }
 
 type approvalShowCommand struct{ approvalArg }
 
 // Run shows the approval.
 func (c *approvalShowCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "approval_status", map[string]any{"id": c.ID})
+	return c.call(ctx, proc, "approval_status", map[string]any{})
 }
 
 type decideArg struct {
@@ -50,11 +55,11 @@ type decideArg struct {
 }
 
 func (c *decideArg) decide(ctx context.Context, proc *process, decision string) error {
-	args := map[string]any{"id": c.ID, "decision": decision}
+	args := map[string]any{"decision": decision}
 	if c.Remember != "" {
 		args["remember"] = c.Remember
 	}
-	return c.callAndPrint(ctx, proc, "approval_decide", args)
+	return c.call(ctx, proc, "approval_decide", args)
 }
 
 type approvalAllowCommand struct{ decideArg }
@@ -76,5 +81,5 @@ type approvalForgetCommand struct{ approvalArg }
 
 // Run removes a remembered decision.
 func (c *approvalForgetCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "approval_forget", map[string]any{"id": c.ID})
+	return c.call(ctx, proc, "approval_forget", map[string]any{})
 }

@@ -107,7 +107,7 @@ func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
 
 type auditExportCommand struct {
 	clientFlags
-	File string `arg:"" help:"The file to write; it must not exist."`
+	File string `arg:"" complete:"file" help:"The file to write; it must not exist."`
 }
 
 // Run writes every chain, in order.

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 // backendCommand is `luanette backend`: it sends single requests to a backend.
@@ -20,11 +21,12 @@ type backendCommand struct {
 	Tools  backendToolsCommand  `cmd:"" help:"List a backend's tools."`
 	Send   backendSendCommand   `cmd:"" help:"Send a backend a request and print the reply."`
 	Listen backendListenCommand `cmd:"" help:"Print the broadcasts of a backend."`
+	Keygen backendKeygenCommand `cmd:"" help:"Make a pair of keys for connections to and from other machines."`
 }
 
 // Help is shown by `luanette backend --help`.
 func (backendCommand) Help() string {
-	return `A backend speaks HOOT01 over ZeroMQ (docs/backends.md). These commands connect to
+	return `A backend speaks HOOT02 over ZeroMQ (docs/backends.md). These commands connect to
 it directly, without a server. To use its tools, add it as an upstream:
 
   luanette upstream add music zmq+tcp://127.0.0.1:5580
@@ -39,10 +41,11 @@ type backendFlags struct {
 	JSON    bool          `help:"Print JSON."`
 	Timeout time.Duration `short:"t" default:"60s" help:"Timeout of the whole command."`
 	Wait    bool          `short:"w" help:"Wait for a backend that is not reachable yet."`
+	Curve   string        `placeholder:"KEY" help:"Public key of a backend that uses CURVE. The variable LUANETTE_CURVE_SECRET may hold the secret key of this end."`
 }
 
 // withBackend connects to the backend, runs a function and disconnects.
-func (f *backendFlags) withBackend(ctx context.Context, do func(context.Context, *hootclient.Client) error) error {
+func (f *backendFlags) withBackend(ctx context.Context, proc *process, do func(context.Context, *hootclient.Client) error) error {
 	endpoint := strings.TrimPrefix(f.URL, "zmq+")
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "tcp://" + endpoint
@@ -50,13 +53,20 @@ func (f *backendFlags) withBackend(ctx context.Context, do func(context.Context,
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fault.New(fault.Timeout, "no response within %v", f.Timeout).
 		WithHint("check that a backend listens at %s; docs/backends.md", f.URL))
 	defer cancel()
-	c, err := hootclient.Dial(ctx, endpoint, hootclient.Options{})
+	var opts hootclient.Options
+	var err error
+	if f.Curve != "" {
+		if opts.Curve, err = zmtp.ClientCurve(f.Curve, proc.Env["LUANETTE_CURVE_SECRET"]); err != nil {
+			return err
+		}
+	}
+	c, err := hootclient.Dial(ctx, endpoint, opts)
 	for try := 1; err != nil && f.Wait && ctx.Err() == nil; try++ {
 		select {
 		case <-time.After(backoff.Policy{}.Delay(try)):
 		case <-ctx.Done():
 		}
-		c, err = hootclient.Dial(ctx, endpoint, hootclient.Options{})
+		c, err = hootclient.Dial(ctx, endpoint, opts)
 	}
 	if err != nil {
 		return fault.Wrap(fault.CodeOf(err), err, "connect to %s", f.URL).WithHint("%s", hintOr(err, "check that the backend is running"))
@@ -80,7 +90,7 @@ type backendPingCommand struct {
 
 // Run connects to the backend and sends it heartbeats.
 func (c *backendPingCommand) Run(ctx context.Context, proc *process) error {
-	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, proc, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -93,7 +103,7 @@ func (c *backendPingCommand) Run(ctx context.Context, proc *process) error {
 			took := time.Since(began)
 			if c.JSON {
 				err = writeLine(proc.Stdout, map[string]any{
-					"service": service, "protocol": catalog.Protocol, "tools": len(catalog.Tools), "broadcasts": catalog.Broadcasts, "took_us": took.Microseconds(),
+					"service": service, "protocol": client.Protocol(), "tools": len(catalog.Tools), "broadcasts": catalog.Broadcasts, "took_us": took.Microseconds(),
 				})
 			} else {
 				_, err = fmt.Fprintf(proc.Stdout, "%s at %s: %d tools, answered in %v\n", service, c.URL, len(catalog.Tools), took.Round(time.Microsecond))
@@ -118,7 +128,7 @@ type backendToolsCommand struct{ backendFlags }
 
 // Run lists the tools as a table, or prints the whole catalog as JSON.
 func (c *backendToolsCommand) Run(ctx context.Context, proc *process) error {
-	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, proc, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -155,7 +165,7 @@ type backendListenCommand struct {
 
 // Run prints broadcasts, one JSON object per line.
 func (c *backendListenCommand) Run(ctx context.Context, proc *process) error {
-	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, proc, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -31,7 +32,7 @@ the reply is an error, the exit code is 1.`
 
 // Run sends the request.
 func (c *backendSendCommand) Run(ctx context.Context, proc *process) error {
-	return c.withBackend(ctx, func(ctx context.Context, client *hootclient.Client) error {
+	return c.withBackend(ctx, proc, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -45,10 +46,19 @@ func (c *backendSendCommand) Run(ctx context.Context, proc *process) error {
 		reply, err := client.Request(ctx, id, body)
 		stop()
 		if err != nil {
-			return err
+			return unknownOutcome(err)
 		}
 		return c.show(proc, reply)
 	})
+}
+
+// unknownOutcome says so about a request whose connection was lost.
+func unknownOutcome(err error) error {
+	if errors.Is(err, hootclient.ErrLost) && !errors.Is(err, hootclient.ErrNotSent) {
+		return fault.Wrap(fault.Unavailable, err, "the outcome of the request is unknown").
+			WithHint("find out whether it took effect before you repeat it")
+	}
+	return err
 }
 
 // body returns the body of the request.

@@ -3,9 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -17,7 +17,9 @@ import (
 // backupCommand is `luanette backup`.
 type backupCommand struct {
 	settingFlags
-	File string `arg:"" help:"The file to write; - is standard output. An existing file is not overwritten."`
+	File  string        `arg:"" complete:"file" help:"The file to write; - is standard output. An existing file is not overwritten. With --every, the folder."`
+	Every time.Duration `help:"Make a backup at this interval, such as 1h, until interrupted. Each is verified by restoring it."`
+	Keep  int           `default:"24" help:"With --every, how many backups are kept."`
 }
 
 // Help is shown by `luanette backup --help`.
@@ -27,7 +29,7 @@ func (backupCommand) Help() string {
 contains secrets, so store it safely.
 
 The file format is the same for both databases. A backup of one may be restored
-to the other.`
+to the other. A server makes backups itself with the setting backup.every.`
 }
 
 // Run writes the backup.
@@ -43,6 +45,11 @@ func (c *backupCommand) Run(ctx context.Context, proc *process) (err error) {
 		return err
 	}
 	options := backup.CreateOptions{Version: version, Progress: shown.progress}
+	if c.Every > 0 {
+		schedule := backup.Schedule{From: from, Folder: c.File, Every: c.Every, Keep: c.Keep, Version: version, Schema: server.BackupSchema(), Log: slog.New(slog.NewTextHandler(proc.Stderr, nil))}
+		schedule.Run(ctx)
+		return nil
+	}
 	if c.File == "-" {
 		return backup.Create(ctx, from, proc.Stdout, options)
 	}
@@ -50,14 +57,8 @@ func (c *backupCommand) Run(ctx context.Context, proc *process) (err error) {
 	if _, err := os.Stat(c.File); err == nil {
 		return fault.New(fault.Conflict, "%s exists already", c.File).WithHint("choose another name; backups are not overwritten")
 	}
-	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fault.Wrap(fault.Config, err, "write backup")
-	}
-	out := bufio.NewWriterSize(file, 1<<20)
-	err = backup.Create(ctx, from, out, options)
-	if err = errors.Join(err, out.Flush(), file.Sync(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(partial))
+	if err := backup.WriteFile(ctx, from, partial, options); err != nil {
+		return err
 	}
 	if err := os.Rename(partial, c.File); err != nil {
 		return fault.Wrap(fault.Config, err, "write backup")
@@ -70,7 +71,7 @@ func (c *backupCommand) Run(ctx context.Context, proc *process) (err error) {
 // restoreCommand is `luanette restore`.
 type restoreCommand struct {
 	settingFlags
-	File    string `arg:"" help:"The backup; - is standard input."`
+	File    string `arg:"" complete:"file" help:"The backup; - is standard input."`
 	Replace bool   `help:"Move an existing data folder aside."`
 }
 

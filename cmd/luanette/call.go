@@ -15,7 +15,7 @@ import (
 // callCommand is `luanette call`.
 type callCommand struct {
 	clientFlags
-	Tool string   `arg:"" help:"The tool, as NAMESPACE.TOOL."`
+	Tool string   `arg:"" complete:"tool" help:"The tool, as NAMESPACE.TOOL."`
 	Args []string `arg:"" optional:"" name:"key=value" help:"Arguments: key=value, or key:=JSON."`
 	Raw  string   `name:"args" placeholder:"JSON" help:"All arguments as one JSON object; - reads it from standard input."`
 }

@@ -24,6 +24,7 @@ type certCommand struct {
 	Out    string        `short:"o" type:"path" default:"." placeholder:"DIR" help:"Folder to write cert.pem and key.pem to."`
 	CACert string        `name:"ca-cert" type:"path" placeholder:"FILE" help:"Certificate of the authority that signs it; self-signed if omitted."`
 	CAKey  string        `name:"ca-key" type:"path" placeholder:"FILE" help:"The authority's private key."`
+	CA     bool          `name:"ca" help:"Create a certificate authority, which signs the certificates of servers."`
 	Valid  time.Duration `default:"8760h" help:"How long it is valid."`
 	Force  bool          `help:"Overwrite existing files."`
 }
@@ -35,8 +36,14 @@ func (certCommand) Help() string {
   luanette cert hub.internal -o tls
   luanette serve --tls-cert tls/cert.pem --tls-key tls/key.pem
 
-Clients must be configured to trust it; it does not replace a certificate of a
-public authority. A running server loads a new certificate without a restart.`
+For several servers, create an authority of your own, and have it sign each:
+
+  luanette cert --ca -o authority
+  luanette cert hub.internal -o tls --ca-cert authority/cert.pem --ca-key authority/key.pem
+
+Clients must be configured to trust the certificate or its authority, as with
+--ca-file or the setting ca_file; it does not replace a certificate of a public
+authority. A running server loads a new certificate without a restart.`
 }
 
 // Run creates the certificate.
@@ -47,7 +54,10 @@ func (c *certCommand) Run(proc *process) error {
 			return fault.New(fault.Conflict, "%s already exists", path).WithHint("choose another folder with --out, or overwrite it with --force")
 		}
 	}
-	if (c.CACert == "") != (c.CAKey == "") {
+	switch {
+	case c.CA && len(c.Hosts) > 0:
+		return fault.New(fault.Config, "an authority has no hosts").WithHint("give the hosts to the certificates that it signs")
+	case (c.CACert == "") != (c.CAKey == ""):
 		return fault.New(fault.Config, "--ca-cert and --ca-key must be given together")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -96,6 +106,10 @@ func (c *certCommand) sign(key *ecdsa.PrivateKey) ([]byte, error) {
 			wanted.DNSNames = append(wanted.DNSNames, host)
 		}
 	}
+	if c.CA {
+		wanted.Subject.CommonName, wanted.IsCA, wanted.KeyUsage = "Luanette authority", true, x509.KeyUsageCertSign
+		wanted.DNSNames, wanted.IPAddresses, wanted.ExtKeyUsage = nil, nil, nil
+	}
 	if c.CACert == "" {
 		raw, err := x509.CreateCertificate(rand.Reader, wanted, wanted, key.Public(), key)
 		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), err
@@ -103,6 +117,10 @@ func (c *certCommand) sign(key *ecdsa.PrivateKey) ([]byte, error) {
 	authority, err := tls.LoadX509KeyPair(c.CACert, c.CAKey)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "read the authority")
+	}
+	if !authority.Leaf.IsCA {
+		return nil, fault.New(fault.Config, "%s is not the certificate of an authority, which may sign others", c.CACert).
+			WithHint("`luanette cert --ca` creates an authority")
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, wanted, authority.Leaf, key.Public(), authority.PrivateKey)
 	if err != nil {

@@ -55,15 +55,14 @@ func (c *chatCommand) Run(ctx context.Context, proc *process) error {
 }
 
 func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, error) {
-	defer spin(proc, "connecting")()
 	if c.Server != "" {
-		return client.ConnectChat(c.Server, c.User, c.token(proc))
+		return client.ConnectChat(c.Server, c.User, c.access(proc, &c.settingFlags, c.Server))
 	}
 	loaded, err := c.load(proc, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := server.Options{Version: version, Stderr: io.Discard, Env: proc.Env}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: proc.Env, OnDemand: true}
 	if c.LogLevel != nil {
 		options.Stderr = proc.Stderr
 	}
@@ -71,6 +70,7 @@ func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, er
 	if err != nil {
 		return nil, err
 	}
+	defer reportWaiting(proc, client.Local(srv, c.Wait).Waiting)()
 	conversation, err := client.LocalChat(ctx, srv, c.User, c.Wait)
 	if err != nil {
 		return nil, errors.Join(err, srv.Close(ctx))

@@ -14,7 +14,6 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/client"
-	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/server"
 )
@@ -26,7 +25,7 @@ type clientFlags struct {
 	Server string `short:"s" placeholder:"URL" help:"Use the running server at this URL, such as http://127.0.0.1:8081."`
 	tokenFlag
 	JSON bool          `help:"Print JSON."`
-	Wait time.Duration `default:"30s" help:"How long to wait for slow upstreams, and for a server to respond."`
+	Wait time.Duration `default:"30s" help:"How long to wait for the upstreams that the command needs, and for a server to respond."`
 
 	Archive bool           `kong:"-"` // the command reads jobs
 	Notes   map[string]any `kong:"-"` // added to the _meta of its calls
@@ -34,7 +33,19 @@ type clientFlags struct {
 
 // tokenFlag is the API key for a running server.
 type tokenFlag struct {
-	Key string `placeholder:"TOKEN" help:"API key of the server; better set LUANETTE_KEY, which process lists do not show."`
+	Key    string `placeholder:"TOKEN" help:"API key of the server; better set LUANETTE_KEY, which process lists do not show."`
+	CAFile string `name:"ca-file" type:"path" placeholder:"FILE" help:"PEM file with the certificate authority of the server (default: ca_file of the configuration)."`
+}
+
+// access returns the key, and the certificate authority for an https address.
+func (f tokenFlag) access(proc *process, settings *settingFlags, address string) client.Access {
+	file := cmp.Or(f.CAFile, proc.Env["LUANETTE_CA_FILE"])
+	if file == "" && strings.HasPrefix(address, "https://") {
+		if loaded, err := settings.read(proc, nil); err == nil { // commands with --server need no configuration
+			file = loaded.CAFile
+		}
+	}
+	return client.Access{Key: f.token(proc), CAFile: file}
 }
 
 // token returns the key of the flag or of the environment.
@@ -42,27 +53,28 @@ func (f tokenFlag) token(proc *process) secret.Text {
 	return secret.New(cmp.Or(f.Key, proc.Env["LUANETTE_KEY"], proc.Env["ENGINE_API_KEY"]))
 }
 
-// open connects to the server that --server names, or builds one in this process. A
-// spinner is shown on a terminal meanwhile.
+// open connects to the server that --server names, or builds one in this process, which
+// starts upstreams when they are used.
 func (f *clientFlags) open(ctx context.Context, proc *process) (client.Client, error) {
-	defer spin(proc, "connecting")()
 	if f.Server != "" {
-		return client.Connect(ctx, f.Server, client.Options{Version: version, Key: f.token(proc), Wait: f.Wait})
+		defer reportWaiting(proc, waitingForConnection(f.Server))()
+		access := f.access(proc, &f.settingFlags, f.Server)
+		return client.Connect(ctx, f.Server, client.Options{Version: version, Key: access.Key, CAFile: access.CAFile, Wait: f.Wait})
 	}
 	loaded, err := f.load(proc, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := server.Options{Version: version, Stderr: io.Discard, Env: proc.Env, Archive: f.Archive}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: proc.Env, Archive: f.Archive, OnDemand: true}
 	if f.LogLevel != nil {
 		options.Stderr = proc.Stderr
 	}
-	config.TuneCollector(loaded.GCPercent, proc.Env)
+	loaded.TuneCollector(proc.Env)
 	srv, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err
 	}
-	return client.Local(ctx, srv, f.Wait), nil
+	return client.Local(srv, f.Wait), nil
 }
 
 // withClient opens a client, passes it to do and closes it.
@@ -71,7 +83,10 @@ func (f *clientFlags) withClient(ctx context.Context, proc *process, do func(cli
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(api.With(f.Notes)), api.Close(ctx))
+	stop := reportWaiting(proc, api.Waiting)
+	err = do(api.With(f.Notes))
+	stop()
+	return errors.Join(err, api.Close(ctx))
 }
 
 // call calls one of our tools and returns an error if the tool failed.
@@ -112,13 +127,18 @@ func (f *clientFlags) callAndPrintID(ctx context.Context, proc *process, name st
 	if err != nil {
 		return err
 	}
+	return f.printID(proc, view, ids...)
+}
+
+// printID prints the result of a tool that created something, or only its id.
+func (f *clientFlags) printID(proc *process, view tool.View, ids ...string) error {
 	if f.JSON || terminalWidth(proc.Stdout) > 0 {
 		return f.print(proc, view)
 	}
 	fmt.Fprintln(proc.Stderr, view.Text())
 	for _, id := range ids {
 		if text, ok := rawjson.GetText(view.Structured, id); ok {
-			_, err = fmt.Fprintln(proc.Stdout, text)
+			_, err := fmt.Fprintln(proc.Stdout, text)
 			return err
 		}
 	}
@@ -150,7 +170,7 @@ func (f *clientFlags) print(proc *process, view tool.View) error {
 	if f.JSON {
 		return printJSON(proc.Stdout, view.Value())
 	}
-	_, err := fmt.Fprintln(proc.Stdout, view.Text())
+	_, err := fmt.Fprintln(proc.Stdout, strings.TrimSuffix(view.Text(), "\n"))
 	return err
 }
 

@@ -32,8 +32,14 @@ type bootKey struct{}
 // serveCounter starts a counter that outlives the servers which call it.
 func serveCounter(t *testing.T) (*counter, string) {
 	t.Helper()
+	return serveCounterWith(t, func(c *counter) tool.Source { return c })
+}
+
+// serveCounterWith starts a counter whose calls go through a source of the test.
+func serveCounterWith(t *testing.T, through func(*counter) tool.Source) (*counter, string) {
+	t.Helper()
 	c := &counter{calls: map[string]map[int]int{}, last: map[string]int{}, by: map[string]string{}}
-	h := hub.New(hub.Options{Name: "counter", Version: "1", Tools: c})
+	h := hub.New(hub.Options{Name: "counter", Version: "1", Tools: through(c)})
 	handler := h.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), bootKey{}, r.Header.Get(bootHeader))))

@@ -29,7 +29,7 @@ Artifacts are stored in the folder hoot of the data folder, or in the folder of
 
 // Run serves until the context ends.
 func (c *hootCommand) Run(ctx context.Context, proc *process) error {
-	given := map[string]*string{"hoot.url": c.URL}
+	given := map[string]*string{"music.url": c.URL}
 	loaded, err := c.load(proc, given)
 	if err != nil {
 		return err

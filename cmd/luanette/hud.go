@@ -30,8 +30,9 @@ func (c *hudCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
+	access := c.access(proc, &c.settingFlags, address)
 	o := dashboard.Options{
-		Server: address, Key: c.token(proc), Version: version,
+		Server: address, Key: access.Key, CAFile: access.CAFile, Version: version,
 		Input: proc.Stdin, Output: proc.Stdout,
 	}
 	if c.Once || c.JSON || terminalWidth(proc.Stdout) == 0 || !isTerminal(proc.Stdin) {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
@@ -20,7 +19,6 @@ type live struct {
 
 	mu    sync.Mutex
 	shown map[int64]bool // numbers of the lines that were printed
-	bar   string         // the text on the terminal's last line
 }
 
 func newLive(proc *process) *live {
@@ -54,35 +52,21 @@ func (l *live) line(message script.LogMessage) {
 		return
 	}
 	l.shown[message.Number] = true
-	bar := l.bar
-	l.draw("")
 	out := l.proc.Stderr
 	if message.Stream == "stdout" {
 		out = l.proc.Stdout
 	}
-	fmt.Fprintln(out, message.Text)
-	l.draw(bar)
+	l.proc.status.print(l.proc.Stderr, func() { fmt.Fprintln(out, message.Text) })
 }
 
 func (l *live) progress(p tool.Progress) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.draw(progressBar(p, max(terminalWidth(l.proc.Stderr), 40)))
+	bar := progressBar(p, max(terminalWidth(l.proc.Stderr), 40))
+	l.proc.status.set(l.proc.Stderr, func(s *statusLine) { s.bar = bar })
 }
 
 // end removes the bar.
 func (l *live) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.draw("")
-}
-
-// draw replaces the bar on the last line, or removes it. The caller holds mu.
-func (l *live) draw(bar string) {
-	if l.bar != bar {
-		_, _ = io.WriteString(l.proc.Stderr, "\r\x1b[K"+bar)
-	}
-	l.bar = bar
+	l.proc.status.set(l.proc.Stderr, func(s *statusLine) { s.bar = "" })
 }
 
 // progressBar returns a progress bar that fits the terminal's width.

@@ -14,7 +14,7 @@ import (
 type loginFlags struct {
 	settingFlags
 	tokenFlag
-	Name   string `arg:"" help:"The upstream's namespace."`
+	Name   string `arg:"" complete:"upstream" help:"The upstream's namespace."`
 	Server string `short:"s" placeholder:"URL" help:"Use the running server at this URL, such as http://127.0.0.1:8081."`
 }
 
@@ -28,7 +28,7 @@ func (f *loginFlags) withLogins(ctx context.Context, proc *process, do func(clie
 
 func (f *loginFlags) open(ctx context.Context, proc *process) (client.Logins, error) {
 	if f.Server != "" {
-		return client.ConnectLogins(f.Server, f.token(proc))
+		return client.ConnectLogins(f.Server, f.access(proc, &f.settingFlags, f.Server))
 	}
 	loaded, err := f.load(proc, nil)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"reflect"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -29,41 +28,60 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 	exitWaiting = 3 // a script waits for approval
+
+	exitInterrupted = 130 // as shells report it
 )
 
 // cli is the whole command line. A subcommand is a struct in its own file with a
 // Run method and one line here.
 type cli struct {
-	Serve    serveCommand    `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
-	Stdio    stdioCommand    `cmd:"" help:"Run the MCP server on standard input and output."`
-	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
-	Tokens   tokensCommand   `cmd:"" help:"Show how much of a model's context the tools take."`
-	Call     callCommand     `cmd:"" help:"Call a tool."`
-	Chat     chatCommand     `cmd:"" help:"Chat with an agent that can use every tool."`
-	Run      runCommand      `cmd:"" help:"Run a script file."`
-	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
-	Preview  previewCommand  `cmd:"" help:"Show what a script would do, without doing it."`
-	Replay   replayCommand   `cmd:"" help:"Run a job again from its journal, offline."`
-	Repl     replCommand     `cmd:"" help:"Type Lua and see what it returns; variables persist."`
-	Script   scriptCommand   `cmd:"" help:"Store, find and publish scripts."`
-	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
-	HUD      hudCommand      `cmd:"" name:"hud" help:"Watch a running server: upstreams, jobs, calls and log, live."`
-	Trace    traceCommand    `cmd:"" help:"Show the latest requests of a running server, step by step."`
-	Hoot     hootCommand     `cmd:"" help:"Run the music tools as a separate backend, over ZeroMQ."`
-	Backend  backendCommand  `cmd:"" help:"Send requests to a backend over ZeroMQ."`
-	Approval approvalCommand `cmd:"" help:"List and decide the requests of scripts for approval."`
-	Pin      pinCommand      `cmd:"" help:"Approve or refuse the tool definitions of upstreams."`
-	Key      keyCommand      `cmd:"" help:"Create, list and revoke the API keys of a server."`
-	Policy   policyCommand   `cmd:"" help:"Explain which keys may call which tools."`
-	Audit    auditCommand    `cmd:"" help:"Show, verify and export the audit log."`
-	Cert     certCommand     `cmd:"" help:"Create a certificate for HTTPS."`
-	Upstream upstreamCommand `cmd:"" help:"Add, change, remove and list upstream tool servers."`
-	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
-	Nodes    nodesCommand    `cmd:"" help:"List the servers that share a database."`
-	Backup   backupCommand   `cmd:"" help:"Write all stored data to one file; servers may keep running."`
-	Restore  restoreCommand  `cmd:"" help:"Restore the data folder and the database from a backup."`
-	Config   configCommand   `cmd:"" help:"Show the configuration."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Global globalFlags `embed:""`
+
+	Serve     serveCommand     `cmd:"" group:"Run a server:" help:"Run the server: MCP, web page and API over HTTP."`
+	Stdio     stdioCommand     `cmd:"" group:"Run a server:" help:"Run the MCP server on standard input and output."`
+	Upstream  upstreamCommand  `cmd:"" group:"Run a server:" help:"Add, change, remove and list upstream tool servers."`
+	Import    importCommand    `cmd:"" group:"Run a server:" help:"Add the tool servers of your other MCP clients."`
+	Registry  registryCommand  `cmd:"" group:"Run a server:" help:"Find tool servers in the MCP registry and add them."`
+	Install   installCommand   `cmd:"" group:"Run a server:" help:"Connect your MCP clients to Luanette."`
+	Uninstall uninstallCommand `cmd:"" group:"Run a server:" help:"Put the configuration of MCP clients back as it was."`
+	HUD       hudCommand       `cmd:"" group:"Run a server:" name:"hud" help:"Watch a running server: upstreams, jobs, calls and log, live."`
+	Trace     traceCommand     `cmd:"" group:"Run a server:" help:"Show the latest requests of a running server, step by step."`
+	Nodes     nodesCommand     `cmd:"" group:"Run a server:" help:"List the servers that share a database."`
+
+	Tools  toolsCommand  `cmd:"" group:"Use tools:" help:"List or search the tools of all upstreams."`
+	Call   callCommand   `cmd:"" group:"Use tools:" help:"Call a tool."`
+	Chat   chatCommand   `cmd:"" group:"Use tools:" help:"Chat with an agent that can use every tool."`
+	Tokens tokensCommand `cmd:"" group:"Use tools:" help:"Show how much of a model's context the tools take."`
+	Play   playCommand   `cmd:"" group:"Use tools:" help:"Play a MIDI file, a tune in ABC notation or a sound."`
+
+	Eval    evalCommand    `cmd:"" group:"Write and run scripts:" help:"Run a line of Lua or JavaScript."`
+	Run     runCommand     `cmd:"" group:"Write and run scripts:" help:"Run a script file."`
+	Repl    replCommand    `cmd:"" group:"Write and run scripts:" help:"Type Lua and see what it returns; variables persist."`
+	Preview previewCommand `cmd:"" group:"Write and run scripts:" help:"Show what a script would do, without doing it."`
+	Script  scriptCommand  `cmd:"" group:"Write and run scripts:" help:"Store, find and publish scripts."`
+	Job     jobCommand     `cmd:"" group:"Write and run scripts:" help:"Run, watch and stop jobs on a server."`
+	Replay  replayCommand  `cmd:"" group:"Write and run scripts:" help:"Run a job again from its journal, offline."`
+	Lua     luaCommand     `cmd:"" group:"Write and run scripts:" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
+
+	Key      keyCommand      `cmd:"" group:"Decide who may do what:" help:"Create, list and revoke the API keys of a server."`
+	Approval approvalCommand `cmd:"" group:"Decide who may do what:" help:"List and decide the requests of scripts for approval."`
+	Trust    trustCommand    `cmd:"" group:"Decide who may do what:" help:"Let the luanette.toml of a folder start what it names."`
+	Pin      pinCommand      `cmd:"" group:"Decide who may do what:" help:"Approve or refuse the tool definitions of upstreams."`
+	Policy   policyCommand   `cmd:"" group:"Decide who may do what:" help:"Explain which keys may call which tools."`
+	Audit    auditCommand    `cmd:"" group:"Decide who may do what:" help:"Show, verify and export the audit log."`
+	Cert     certCommand     `cmd:"" group:"Decide who may do what:" help:"Create a certificate for HTTPS."`
+
+	Doctor  doctorCommand  `cmd:"" group:"Look after it:" help:"Check everything, and say what to do about what is wrong."`
+	Config  configCommand  `cmd:"" group:"Look after it:" help:"Show the configuration."`
+	Backup  backupCommand  `cmd:"" group:"Look after it:" help:"Write all stored data to one file; servers may keep running."`
+	Restore restoreCommand `cmd:"" group:"Look after it:" help:"Restore the data folder and the database from a backup."`
+	Version versionCommand `cmd:"" group:"Look after it:" help:"Print the version."`
+
+	Completion completionCommand `cmd:"" group:"Look after it:" help:"Print a script that completes commands in bash, zsh or fish."`
+	Complete   completeCommand   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Print the candidates for the last word of a command line."`
+
+	Hoot    hootCommand    `cmd:"" group:"Backends over ZeroMQ:" help:"Run the music tools as a separate backend."`
+	Backend backendCommand `cmd:"" group:"Backends over ZeroMQ:" help:"Send requests to a backend."`
 }
 
 // process holds the standard streams and the environment of a command. Tests pass
@@ -73,6 +91,9 @@ type process struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Env    config.Environment
+
+	noColor bool // --no-color
+	status  statusLine
 }
 
 func main() {
@@ -82,7 +103,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(config.DefaultGCPercent) // until a command reads the configuration
 	}
-	proc := &process{os.Stdin, os.Stdout, os.Stderr, config.ProcessEnvironment(os.Environ())}
+	proc := &process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.ProcessEnvironment(os.Environ())}
 	code := run(ctx, proc, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -92,15 +113,7 @@ func main() {
 func run(ctx context.Context, proc *process, args []string) int {
 	finished := -1
 	args = expandHelp(args)
-	parser := kong.Must(branch(args),
-		kong.Name("luanette"),
-		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
-		kong.Writers(proc.Stdout, proc.Stderr),
-		kong.Exit(func(code int) { finished = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(proc),
-	)
+	parser := newParser(ctx, proc, branch(args), func(code int) { finished = code })
 	parsed, err := parser.Parse(args)
 	if finished >= 0 { // --help has printed itself
 		return finished
@@ -117,15 +130,18 @@ func run(ctx context.Context, proc *process, args []string) int {
 	return exitCode(proc, parsed.Run())
 }
 
-// expandHelp rewrites the usual ways to ask for help into those that the parser knows.
-func expandHelp(args []string) []string {
-	switch {
-	case len(args) == 0:
-		return []string{"--help"}
-	case args[0] == "help":
-		return append(slices.Clone(args[1:]), "--help")
-	}
-	return args
+// newParser returns the parser of a command line, or of a branch of it.
+func newParser(ctx context.Context, proc *process, grammar any, exit func(code int)) *kong.Kong {
+	return kong.Must(grammar,
+		kong.Name("luanette"),
+		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
+		kong.Writers(proc.Stdout, proc.Stderr),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}),
+		kong.Help(printHelp),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(proc),
+	)
 }
 
 // usageMessage returns what is wrong with a command line. It rewords the parser's error
@@ -146,8 +162,9 @@ func branch(args []string) any {
 	for i := range whole.NumField() {
 		command := whole.Field(i)
 		name := cmp.Or(command.Tag.Get("name"), strings.ToLower(command.Name))
-		if len(args) > 0 && args[0] == name {
-			return reflect.New(reflect.StructOf([]reflect.StructField{command})).Interface()
+		if _, ok := command.Tag.Lookup("cmd"); ok && len(args) > 0 && args[0] == name {
+			global, _ := whole.FieldByName("Global")
+			return reflect.New(reflect.StructOf([]reflect.StructField{global, command})).Interface()
 		}
 	}
 	return new(cli)
@@ -183,7 +200,7 @@ func exitCode(proc *process, err error) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	fmt.Fprintf(proc.Stderr, "luanette: %v\n", err)
+	fmt.Fprintf(proc.Stderr, "%s %v\n", proc.style(proc.Stderr).bad("luanette:"), err)
 	if hint := fault.HintOf(err); hint != "" {
 		fmt.Fprintf(proc.Stderr, "  %s\n", hint)
 	}

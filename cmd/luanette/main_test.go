@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -46,7 +47,7 @@ func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.Postgres(t) // skips the test if there is none
 	stories := storyParams(t, db.Postgres)
-	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream move operate") {
+	for _, name := range strings.Fields("approval chat_api crash job job_run jobs schedule scripts serve session tasks javascript_durable upstream move operate") {
 		stories.Files = append(stories.Files, "../../examples/"+name+".txtar")
 	}
 	setup := stories.Setup
@@ -57,16 +58,27 @@ func TestStoriesOnPostgres(t *testing.T) {
 	testscript.Run(t, stories)
 }
 
-// storyParams returns the parameters of stories, which may use the conditions [sqlite]
-// and [postgres].
+// storyParams returns the parameters of stories, which may use the conditions [sqlite],
+// [postgres] and [soundfont].
 func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 	return testscript.Params{
 		RequireExplicitExec: true,
-		Condition:           func(name string) (bool, error) { return name == string(kind), nil },
+		Condition: func(name string) (bool, error) {
+			if name == "soundfont" {
+				_, err := os.Stat("/usr/share/sounds/sf2/TimGM6mb.sf2")
+				return err == nil, nil
+			}
+			return name == string(kind), nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("LUANETTE_SCRIPTS_CACHE", jstest.Cache())
 			env.Setenv("SERVERS", npmtest.Folder(t))
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			env.Setenv("EXAMPLES", examples)
 			env.Values[serverKey{}] = &serverProcess{}
 			env.Values[modelsKey{}] = &models{}
 			env.Values[testKey{}] = t
@@ -83,6 +95,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"browse":       browse,
 			"new-database": func(ts *testscript.TestScript, _ bool, args []string) { ts.Setenv(args[0], dbtest.Postgres(t)) },
 			"newer-tables": newerTables,
+			"registry":     startRegistry,
 		},
 	}
 }

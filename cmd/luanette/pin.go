@@ -35,7 +35,7 @@ or call the tool.
 
 type pinListCommand struct {
 	clientFlags
-	Upstream string `arg:"" optional:"" help:"Only those of this upstream."`
+	Upstream string `arg:"" optional:"" complete:"upstream" help:"Only those of this upstream."`
 	State    string `enum:",held,changed,approved,refused" default:"" placeholder:"STATE" help:"Only those held, changed, approved or refused."`
 }
 

@@ -12,9 +12,9 @@ import (
 type previewCommand struct {
 	clientFlags
 	languageFlag
-	File  string   `arg:"" help:"The script; - reads it from standard input."`
-	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
-	Mock  []string `placeholder:"TOOL:=JSON" help:"The result of a tool, such as github.create_issue:={\"number\":7}."`
+	File  string   `arg:"" complete:"file" help:"The script; - reads it from standard input."`
+	Param []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
+	Mock  []string `sep:"none" placeholder:"TOOL:=JSON" help:"The result of a tool, such as github.create_issue:={\"number\":7}."`
 }
 
 // Help is shown by `luanette preview --help`.

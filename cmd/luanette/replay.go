@@ -6,14 +6,16 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // replayCommand is `luanette replay`.
 type replayCommand struct {
 	clientFlags
-	ID     string `arg:"" name:"job" help:"The job's id."`
-	Script string `placeholder:"FILE" help:"Another script to run with the recorded results; - reads it from standard input."`
+	ID     string `arg:"" name:"job" complete:"job" help:"The job's id, or the beginning of it."`
+	Script string `placeholder:"FILE" complete:"file" help:"Another script to run with the recorded results; - reads it from standard input."`
 }
 
 // Help is shown by `luanette replay --help`.
@@ -27,7 +29,7 @@ from the recorded one, the step and both calls are shown, and the exit code is 1
 
 // Run replays the job from the data folder, or on a running server.
 func (c *replayCommand) Run(ctx context.Context, proc *process) error {
-	args := map[string]any{"job_id": c.ID}
+	args := map[string]any{}
 	if c.Script != "" {
 		source, err := readSource(proc, c.Script)
 		if err != nil {
@@ -38,25 +40,37 @@ func (c *replayCommand) Run(ctx context.Context, proc *process) error {
 			args["language"] = language
 		}
 	}
-	c.Archive, c.Wait = true, 0 // no upstream is called
-	view, err := c.call(ctx, proc, "job_replay", args)
+	c.Archive = true
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
+		if args["job_id"], err = jobID(ctx, proc, api, c.ID); err != nil {
+			return err
+		}
+		view, err = callTool(ctx, proc, api, "job_replay", args)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	return c.report(proc, view.Structured)
+}
+
+// report prints the outcome of the replay.
+func (c *replayCommand) report(proc *process, structured json.RawMessage) error {
 	var replayed struct {
 		Steps    int
 		Unused   int
 		Diverged bool
 		Error    *struct{ Message, Hint string }
 	}
-	if err := json.Unmarshal(view.Structured, &replayed); err != nil {
+	if err := json.Unmarshal(structured, &replayed); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read result")
 	}
 	if c.JSON {
-		if err := printJSON(proc.Stdout, view.Structured); err != nil {
+		if err := printJSON(proc.Stdout, structured); err != nil {
 			return err
 		}
-	} else if err := newLive(proc).printResult(view.Structured); err != nil {
+	} else if err := newLive(proc).printResult(structured); err != nil {
 		return err
 	}
 	switch {

@@ -22,8 +22,8 @@ import (
 type runCommand struct {
 	clientFlags
 	languageFlag
-	File  string   `arg:"" help:"The script; - reads it from standard input."`
-	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
+	File  string   `arg:"" complete:"file" help:"The script; - reads it from standard input."`
+	Param []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
 }
 
 // Help is shown by `luanette run --help`.

@@ -1,6 +1,11 @@
 package main
 
-import "context"
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/core/tool"
+)
 
 // scheduleCommand is `luanette job schedule`.
 type scheduleCommand struct {
@@ -19,11 +24,23 @@ func (c *scheduleListCommand) Run(ctx context.Context, proc *process) error {
 
 type scheduleArg struct {
 	jobFlags
-	ID string `arg:"" help:"The schedule's id."`
+	ID string `arg:"" complete:"schedule" help:"The schedule's id, or the beginning of it."`
 }
 
 func (c *scheduleArg) change(ctx context.Context, proc *process, name string) error {
-	return c.callAndPrint(ctx, proc, name, map[string]any{"schedule_id": c.ID})
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) error {
+		id, err := scheduleID(ctx, proc, api, c.ID)
+		if err != nil {
+			return err
+		}
+		view, err = callTool(ctx, proc, api, name, map[string]any{"schedule_id": id})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return (&clientFlags{JSON: c.JSON}).print(proc, view)
 }
 
 type schedulePauseCommand struct{ scheduleArg }

@@ -18,7 +18,7 @@ type scriptCommand struct {
 
 type scriptStoreCommand struct {
 	clientFlags
-	File    string   `arg:"" help:"The script; - reads standard input."`
+	File    string   `arg:"" complete:"file" help:"The script; - reads standard input."`
 	Tag     []string `short:"t" help:"Tags to find it by."`
 	Creator string   `help:"The script's creator."`
 	Parent  string   `help:"Hash of the script it is derived from."`
@@ -73,21 +73,26 @@ func (c *scriptSearchCommand) Run(ctx context.Context, proc *process) error {
 
 type hashArg struct {
 	clientFlags
-	Hash string `arg:"" help:"Its hash, or the first 12 digits or more."`
+	Hash string `arg:"" name:"hash | name" complete:"script" help:"The script's hash, the beginning of it, or its name."`
+}
+
+// callAndPrint calls a tool about the script and prints its result.
+func (c *hashArg) callAndPrint(ctx context.Context, proc *process, name string, args map[string]any) error {
+	return c.callAbout(ctx, proc, name, args, subject{"script_hash", c.Hash, scriptHash})
 }
 
 type scriptGetCommand struct{ hashArg }
 
 // Run prints the script.
 func (c *scriptGetCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "script_get", map[string]any{"script_hash": c.Hash})
+	return c.callAndPrint(ctx, proc, "script_get", map[string]any{})
 }
 
 type scriptDescribeCommand struct{ hashArg }
 
 // Run shows its description.
 func (c *scriptDescribeCommand) Run(ctx context.Context, proc *process) error {
-	return c.callAndPrint(ctx, proc, "lua_describe", map[string]any{"script_hash": c.Hash})
+	return c.callAndPrint(ctx, proc, "lua_describe", map[string]any{})
 }
 
 type scriptPublishCommand struct {
@@ -97,7 +102,7 @@ type scriptPublishCommand struct {
 
 // Run publishes the script as a tool.
 func (c *scriptPublishCommand) Run(ctx context.Context, proc *process) error {
-	args := map[string]any{"script_hash": c.Hash}
+	args := map[string]any{}
 	if c.Name != "" {
 		args["name"] = c.Name
 	}
@@ -106,7 +111,7 @@ func (c *scriptPublishCommand) Run(ctx context.Context, proc *process) error {
 
 type toolArg struct {
 	clientFlags
-	Name string `arg:"" help:"The tool's name."`
+	Name string `arg:"" complete:"published" help:"The tool's name."`
 }
 
 type scriptUnpublishCommand struct{ toolArg }

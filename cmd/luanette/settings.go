@@ -14,8 +14,17 @@ type settingFlags struct {
 	OTLPEndpoint *string `name:"otlp-endpoint" placeholder:"HOST:PORT" help:"Collector to send traces, metrics and logs to."`
 }
 
-// load reads the configuration. Flags that were given take precedence.
+// load reads the configuration, and says which parts of it are not trusted. Flags that were
+// given take precedence.
 func (f *settingFlags) load(proc *process, more map[string]*string) (*config.Loaded, error) {
+	loaded, err := f.loadQuietly(proc, more)
+	if err == nil {
+		warnUntrusted(proc, loaded)
+	}
+	return loaded, err
+}
+
+func (f *settingFlags) loadQuietly(proc *process, more map[string]*string) (*config.Loaded, error) {
 	flags := map[string]string{}
 	given := map[string]*string{
 		"data": f.Data, "database": f.Database,
@@ -29,6 +38,15 @@ func (f *settingFlags) load(proc *process, more map[string]*string) (*config.Loa
 			}
 		}
 	}
+	loaded, err := f.read(proc, flags)
+	if err == nil {
+		warnUntrusted(proc, loaded)
+	}
+	return loaded, err
+}
+
+// read reads the configuration.
+func (f *settingFlags) read(proc *process, flags map[string]string) (*config.Loaded, error) {
 	return config.Load(config.Sources{File: f.Config, Env: proc.Env, Flags: flags})
 }
 

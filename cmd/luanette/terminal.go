@@ -5,34 +5,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"golang.org/x/term"
 )
-
-// table prints rows in columns, cut to the terminal's width.
-func table(proc *process, head []string, rows [][]string) error {
-	width := terminalWidth(proc.Stdout)
-	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, strings.Join(head, "\t"))
-	for _, row := range rows {
-		fmt.Fprintln(columns, strings.Join(row, "\t"))
-	}
-	if err := columns.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, " \n")
-		if r := []rune(line); width > 0 && len(r) > width {
-			line = string(r[:width-1]) + "…"
-		}
-		fmt.Fprintln(proc.Stdout, line)
-	}
-	return nil
-}
 
 // terminalWidth returns 0 if w is not a terminal.
 func terminalWidth(w io.Writer) int {
@@ -45,29 +21,6 @@ func terminalWidth(w io.Writer) int {
 		return 80
 	}
 	return width
-}
-
-// spin shows a spinner on standard error, if it is a terminal, until stop is called.
-func spin(proc *process, doing string) (stop func()) {
-	if terminalWidth(proc.Stderr) == 0 {
-		return func() {}
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for i := 0; ; i++ {
-			select {
-			case <-tick.C:
-				fmt.Fprintf(proc.Stderr, "\r%c %s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], doing)
-			case <-done:
-				fmt.Fprintf(proc.Stderr, "\r%*s\r", len(doing)+2, "")
-				return
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
 }
 
 // isTerminal reports whether a stream is a terminal.

@@ -7,14 +7,31 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // toolsCommand is `luanette tools`.
 type toolsCommand struct {
 	clientFlags
 	Query     []string `arg:"" optional:"" help:"Words that describe the tool; lists all tools if omitted."`
-	Namespace string   `short:"n" placeholder:"NS" help:"Only tools of this upstream."`
+	Namespace string   `short:"n" placeholder:"NS" complete:"upstream" help:"Only tools of this upstream."`
 	Limit     int      `default:"20" help:"Maximum number of matches."`
+	refreshFlag
+}
+
+// refreshFlag asks for current lists of tools.
+type refreshFlag struct {
+	Refresh bool `help:"Connect every upstream and use its current list. Otherwise lists of earlier connections are used, and only upstreams without one are connected."`
+}
+
+// refresh connects every upstream if the flag was given. A running server has connected
+// them already.
+func (f refreshFlag) refresh(ctx context.Context, proc *process, api client.Client) error {
+	if !f.Refresh {
+		return nil
+	}
+	_, err := callTool(ctx, proc, api, "mcp_list_upstreams", struct{}{})
+	return err
 }
 
 // Run lists or searches the tools of all upstreams.
@@ -26,11 +43,18 @@ func (c *toolsCommand) Run(ctx context.Context, proc *process) error {
 }
 
 func (c *toolsCommand) search(ctx context.Context, proc *process) error {
+	c.Archive = true // finds the tools for jobs too
 	args := map[string]any{"query": strings.Join(c.Query, " "), "limit": c.Limit}
 	if c.Namespace != "" {
 		args["namespace"] = c.Namespace
 	}
-	view, err := c.call(ctx, proc, "search_tools", args)
+	var view tool.View
+	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
+		if err = c.refresh(ctx, proc, api); err == nil {
+			view, err = callTool(ctx, proc, api, "search_tools", args)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -41,7 +65,9 @@ func (c *toolsCommand) search(ctx context.Context, proc *process) error {
 func (c *toolsCommand) list(ctx context.Context, proc *process) error {
 	var text string
 	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
-		text, err = api.Read(ctx, "lua://tools")
+		if err = c.refresh(ctx, proc, api); err == nil {
+			text, err = api.Read(ctx, "lua://tools")
+		}
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 // upstreamCommand is `luanette upstream`.
 type upstreamCommand struct {
 	Add     upstreamAddCommand     `cmd:"" help:"Add a tool server: a URL, or a command after --."`
+	Test    upstreamTestCommand    `cmd:"" help:"Connect to a tool server and show its tools, or what is wrong."`
 	Edit    upstreamEditCommand    `cmd:"" help:"Change a tool server that was added to a running server."`
 	Remove  upstreamRemoveCommand  `cmd:"" help:"Remove a tool server."`
 	Restore upstreamRestoreCommand `cmd:"" help:"Bring back a configured tool server that was removed from a running server."`
@@ -23,70 +25,10 @@ type upstreamCommand struct {
 	Logout  upstreamLogoutCommand  `cmd:"" help:"Remove the stored login to a tool server."`
 }
 
-// upstreamAddCommand is `luanette upstream add`.
-type upstreamAddCommand struct {
-	clientFlags
-	Name   string            `arg:"" help:"The upstream's namespace."`
-	Target []string          `arg:"" name:"url | command" help:"The URL, such as https://example.org/mcp; or, after --, the command that starts the server."`
-	Header map[string]string `short:"H" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
-	Env    map[string]string `short:"e" placeholder:"NAME=VALUE" help:"Environment variable for the command."`
-	Expose []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool."`
-	Trust  string            `placeholder:"open|pin" help:"pin withholds its tools until they are approved with luanette pin."`
-}
-
-// Help is shown by `luanette upstream add --help`.
-func (upstreamAddCommand) Help() string {
-	return `Without --server the upstream is added to the configuration file, which a running
-server watches. With --server it is stored in that server's database, and every
-node on that database connects to it, also after a restart, until it is removed.
-Upstreams with a command cannot be added to a running server.
-
-  luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
-  luanette upstream add docs https://example.org/mcp`
-}
-
-// Run adds the upstream to the file, or to a running server.
-func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
-	url, command := "", c.Target
-	if len(c.Target) == 1 && strings.Contains(c.Target[0], "://") {
-		url, command = c.Target[0], nil
-	}
-	if c.Server != "" && c.Trust != "" {
-		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
-			WithHint("omit --server; upstreams added to a running server follow its trust setting")
-	}
-	if c.Server != "" {
-		if len(command) > 0 {
-			return fault.New(fault.Denied, "an upstream with a command cannot be added to a running server").
-				WithHint("omit --server: the command goes into the configuration file, which the server watches")
-		}
-		view, err := c.call(ctx, proc, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header})
-		if err != nil {
-			return err
-		}
-		return c.print(proc, view)
-	}
-	entry := config.Upstream{URL: url, Headers: c.Header, Env: c.Env, Trust: c.Trust}
-	if len(command) > 0 {
-		entry.Command, entry.Args = command[0], command[1:]
-	}
-	switch {
-	case len(c.Expose) == 1 && c.Expose[0] == "all":
-		entry.Expose = "all"
-	case len(c.Expose) > 0:
-		entry.Expose = c.Expose
-	}
-	file, err := config.AddUpstream(config.Sources{File: c.Config, Env: proc.Env}, c.Name, entry)
-	if err != nil {
-		return err
-	}
-	return c.printEdited(proc, "added %s to %s\n", c.Name, file)
-}
-
 // upstreamRemoveCommand is `luanette upstream remove`.
 type upstreamRemoveCommand struct {
 	clientFlags
-	Name string `arg:"" help:"The upstream's namespace."`
+	Name string `arg:"" complete:"upstream" help:"The upstream's namespace."`
 }
 
 // Run removes the upstream from the file, or from a running server.
@@ -127,45 +69,62 @@ func (c *upstreamListCommand) Run(ctx context.Context, proc *process) error {
 		return c.print(proc, view)
 	}
 	var listed struct {
-		Upstreams []struct {
-			Namespace, State, Endpoint, Error, Hint string
-			Tools                                   int `json:"tool_count"`
-			Calls                                   int `json:"call_count"`
-			Warnings                                []string
-		}
+		Upstreams []listedUpstream
+		Warnings  []string
 	}
 	if err := json.Unmarshal(view.Structured, &listed); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read list of upstreams")
 	}
 	var rows [][]string
 	for _, u := range listed.Upstreams {
-		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, problemOf(u.Error, u.Hint, u.Warnings)})
+		rows = append(rows, []string{u.Namespace, u.state(), strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, u.problem()})
+	}
+	for _, warning := range listed.Warnings {
+		fmt.Fprintf(proc.Stderr, "warning: %s\n", warning)
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(proc.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`")
+		fmt.Fprintln(proc.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`, or `luanette import` those of your other clients")
 		return nil
 	}
 	return table(proc, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT PROBLEM"), rows)
 }
 
-// problemOf returns the problem of an upstream, as one line.
-func problemOf(problem, hint string, warnings []string) string {
-	switch {
-	case problem != "" && hint != "":
-		return firstLine(problem) + ": " + hint
-	case problem+hint != "":
-		return firstLine(problem + hint)
-	case len(warnings) > 1:
-		return fmt.Sprintf("%s (and %d more: luanette upstream status)", warnings[0], len(warnings)-1)
+// listedUpstream is an upstream in the answer of mcp_list_upstreams.
+type listedUpstream struct {
+	Namespace, State, Endpoint, Error, Hint string
+	Tools                                   int    `json:"tool_count"`
+	Calls                                   int    `json:"call_count"`
+	Starting                                int    `json:"starting_secs"`
+	LastLine                                string `json:"last_line"`
+	Warnings                                []string
+}
+
+// state is the state, with the time that a start takes already.
+func (u listedUpstream) state() string {
+	if u.Starting > 0 {
+		return fmt.Sprintf("%s %d s", u.State, u.Starting)
+	}
+	return u.State
+}
+
+// problem is what is wrong with the upstream, or keeps its start, as one line.
+func (u listedUpstream) problem() string {
+	switch text := cmp.Or(firstLine(u.Error), u.LastLine); {
+	case text != "" && u.Hint != "":
+		return text + ": " + u.Hint
+	case text+u.Hint != "":
+		return text + u.Hint
+	case len(u.Warnings) > 1:
+		return fmt.Sprintf("%s (and %d more: luanette upstream status)", u.Warnings[0], len(u.Warnings)-1)
 	default:
-		return strings.Join(warnings, "")
+		return strings.Join(u.Warnings, "")
 	}
 }
 
 // upstreamStatusCommand is `luanette upstream status`.
 type upstreamStatusCommand struct {
 	clientFlags
-	Name string `arg:"" help:"The upstream's namespace."`
+	Name string `arg:"" complete:"upstream" help:"The upstream's namespace."`
 }
 
 // Run shows one upstream.

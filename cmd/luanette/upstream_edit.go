@@ -13,9 +13,9 @@ import (
 // upstreamEditCommand is `luanette upstream edit`.
 type upstreamEditCommand struct {
 	clientFlags
-	Name     string            `arg:"" help:"The upstream's namespace."`
+	Name     string            `arg:"" complete:"upstream" help:"The upstream's namespace."`
 	URL      string            `placeholder:"URL" help:"The new URL."`
-	Header   map[string]string `short:"H" placeholder:"NAME=VALUE" help:"HTTP headers to send with every request; they replace the current ones."`
+	Header   map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP headers to send with every request; they replace the current ones."`
 	NoHeader bool              `help:"Remove all headers."`
 	Expose   []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool, none means no tool."`
 	ReadOnly *bool             `negatable:"" help:"Hide tools that are not declared read-only."`
@@ -58,7 +58,7 @@ func (c *upstreamEditCommand) Run(ctx context.Context, proc *process) error {
 // upstreamRestoreCommand is `luanette upstream restore`.
 type upstreamRestoreCommand struct {
 	clientFlags
-	Name string `arg:"" help:"The upstream's namespace."`
+	Name string `arg:"" complete:"upstream" help:"The upstream's namespace."`
 }
 
 // Help is shown by `luanette upstream restore --help`.

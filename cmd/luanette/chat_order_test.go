@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+)
+
+// chatLoadPerCore is how many threads per core compete with the server.
+const chatLoadPerCore = "LUANETTE_TEST_LOAD"
+
+// TestChatOrder lets many people send messages without waiting for the answers, each on
+// a connection of its own, a few milliseconds apart. They must be answered in the order
+// in which they were sent, and none may be lost.
+func TestChatOrder(t *testing.T) {
+	t.Parallel()
+	users, messages := countFrom(chatUsers, 5), countFrom(chatMessages, 10)
+	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	t.Cleanup(model.Close)
+	s := newChatLoad(t, model.URL)
+	s.start(t)
+	t.Cleanup(s.kill)
+	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
+	var all sync.WaitGroup
+	for n := range users {
+		all.Go(func() { s.sendApart(t, fmt.Sprintf("user%d", n), messages, 5*time.Millisecond) })
+	}
+	all.Wait()
+	for n := range users {
+		s.check(t, fmt.Sprintf("user%d", n), messages)
+	}
+}
+
+// sendApart sends all messages of a user, one after the other, and waits for the
+// answers.
+func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time.Duration) {
+	connections := make([]net.Conn, messages)
+	for n := range connections {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		connections[n] = c
+	}
+	for n, c := range connections {
+		body, _ := json.Marshal(map[string]string{"client_id": "load", "user_id": user, "message": messageText(user, n)})
+		if _, err := fmt.Fprintf(c, "POST /api/v1/chat HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.address, len(body), body); err != nil {
+			t.Error(err)
+			return
+		}
+		time.Sleep(apart)
+	}
+	for n, c := range connections {
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Errorf("message %d of %s: %v", n, user, err)
+			return
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("message %d of %s: %s", n, user, text)
+		}
+	}
+}
+
+// burn keeps every core busy with that many processes until it is stopped.
+func burn(t *testing.T, perCore int) (stop func()) {
+	t.Helper()
+	var processes []*exec.Cmd
+	for range perCore * runtime.NumCPU() {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, cmd)
+	}
+	return func() {
+		for _, cmd := range processes {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
+)
+
+// upstreamAddCommand is `luanette upstream add`.
+type upstreamAddCommand struct {
+	clientFlags
+	probeFlags
+	Name    string            `arg:"" help:"The upstream's namespace."`
+	Target  []string          `arg:"" name:"url | command" help:"The URL, such as https://example.org/mcp; or, after --, the command that starts the server."`
+	Header  map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
+	Env     map[string]string `short:"e" mapsep:"none" placeholder:"NAME=VALUE" help:"Environment variable for the command."`
+	Expose  []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool."`
+	Trust   string            `placeholder:"open|pin" help:"pin withholds its tools until they are approved with luanette pin."`
+	Force   bool              `help:"Add it even if it cannot be connected to."`
+	Replace bool              `help:"Replace the upstream of that name, if there is one."`
+}
+
+// Help is shown by `luanette upstream add --help`.
+func (upstreamAddCommand) Help() string {
+	return `Connects to the server and adds it if that works. --force adds it anyway, and
+--timeout 0 adds it without connecting.
+
+Without --server the upstream is added to the configuration file, which a running
+server watches. With --server it is stored in that server's database, and every
+node on that database connects to it, also after a restart, until it is removed.
+Upstreams with a command cannot be added to a running server.
+
+  luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
+  luanette upstream add docs https://example.org/mcp
+  luanette upstream add github -e 'GITHUB_TOKEN=${keyring:github/token}' -- npx @modelcontextprotocol/server-github`
+}
+
+// Run adds the upstream to the file, or to a running server.
+func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
+	if upstreamset.IsPrivate(c.Name) {
+		return fault.New(fault.InvalidParams, "upstream name %q: names that begin with own- are reserved", c.Name).WithHint("choose another name")
+	}
+	url, command, err := c.target(proc)
+	if err != nil {
+		return err
+	}
+	if c.Server != "" {
+		return c.addToServer(ctx, proc, url, command)
+	}
+	return c.addToFile(ctx, proc, c.entry(url, command))
+}
+
+// target reads the URL or the command.
+func (c *upstreamAddCommand) target(proc *process) (url string, command []string, err error) {
+	if len(c.Target) != 1 {
+		return "", c.Target, nil
+	}
+	only := c.Target[0]
+	if strings.Contains(only, "://") {
+		return only, nil, nil
+	}
+	if _, err := exec.LookPath(only); err == nil {
+		return "", c.Target, nil
+	}
+	if words := strings.Fields(only); len(words) > 1 {
+		return "", nil, fault.New(fault.InvalidParams, "there is no program %q", only).
+			WithHint("write the command as separate words: luanette upstream add %s -- %s", c.Name, only)
+	}
+	if guess := urlOf(only); guess != "" {
+		url, err = c.confirmURL(proc, only, guess)
+		return url, nil, err
+	}
+	return "", c.Target, nil
+}
+
+// urlOf returns the URL that a text without a scheme probably means, or "".
+func urlOf(text string) string {
+	host, _, _ := strings.Cut(text, "/")
+	name, _, hasPort := strings.Cut(host, ":")
+	switch {
+	case name == "" || strings.HasPrefix(text, ".") || strings.Contains(text, "\\"):
+		return "" // a path
+	case netguard.IsLoopback(name) || name == "localhost":
+		return "http://" + text
+	case hasPort || strings.Contains(name, "."):
+		return "https://" + text
+	}
+	return ""
+}
+
+// confirmURL asks whether the person means a URL, or says what to type.
+func (c *upstreamAddCommand) confirmURL(proc *process, typed, url string) (string, error) {
+	refused := fault.New(fault.InvalidParams, "%s is neither a URL with a scheme nor a program", typed).
+		WithHint("if it is a server, type: luanette upstream add %s %s", c.Name, url)
+	file, ok := proc.Stdin.(*os.File)
+	if !ok || !isTerminal(file) || terminalWidth(proc.Stderr) == 0 {
+		return "", refused
+	}
+	fmt.Fprintf(proc.Stderr, "%s has no scheme. Connect to %s? [Y/n] ", typed, url)
+	line, err := bufio.NewReader(file).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "", "y", "yes":
+		if err == nil {
+			return url, nil
+		}
+	}
+	return "", refused
+}
+
+// entry returns the upstream as the file has it.
+func (c *upstreamAddCommand) entry(url string, command []string) config.Upstream {
+	entry := config.Upstream{URL: url, Headers: c.Header, Env: c.Env, Trust: c.Trust}
+	if len(command) > 0 {
+		entry.Command, entry.Args = command[0], command[1:]
+	}
+	switch {
+	case len(c.Expose) == 1 && c.Expose[0] == "all":
+		entry.Expose = "all"
+	case len(c.Expose) > 0:
+		entry.Expose = c.Expose
+	}
+	return entry
+}
+
+// added is what `luanette upstream add --json` prints.
+type added struct {
+	client.Probe
+	File string `json:"file,omitempty"`
+}
+
+// addToFile connects to the upstream and adds it to the configuration file.
+func (c *upstreamAddCommand) addToFile(ctx context.Context, proc *process, entry config.Upstream) error {
+	sources := config.Sources{File: c.Config, Env: proc.Env}
+	wanted := config.NewUpstream{Name: c.Name, Entry: entry, Replace: c.Replace}
+	loaded, err := wanted.Check(sources)
+	if err != nil {
+		return err
+	}
+	probe := client.Probe{Namespace: c.Name, State: "not tested"}
+	if c.Timeout > 0 {
+		if probe, err = c.probe(ctx, proc, loaded, c.Name); err != nil {
+			return err
+		}
+		if !probe.Works() && !c.Force {
+			return problem(probe, "not added").WithHint("%s", addHint(probe))
+		}
+	}
+	file, err := config.AddUpstream(ctx, sources, wanted)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printValue(proc, added{probe, file})
+	}
+	if c.Timeout > 0 {
+		printProbe(proc, probe)
+	}
+	_, err = fmt.Fprintf(proc.Stdout, "added %s to %s\n", c.Name, file)
+	return err
+}
+
+func addHint(probe client.Probe) string {
+	const anyway = "--force adds it anyway"
+	if probe.Hint == "" {
+		return anyway
+	}
+	return probe.Hint + "; " + anyway
+}
+
+// addToServer adds the upstream to a running server, and removes it again if the server
+// cannot connect to it.
+func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url string, command []string) error {
+	switch {
+	case c.Trust != "":
+		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
+			WithHint("omit --server; upstreams added to a running server follow its trust setting")
+	case len(command) > 0:
+		return fault.New(fault.Denied, "an upstream with a command cannot be added to a running server").
+			WithHint("omit --server: the command goes into the configuration file, which the server watches")
+	}
+	return c.withClient(ctx, proc, func(api client.Client) error {
+		if _, err := client.Status(ctx, api, c.Name); err == nil && !c.Replace {
+			return fault.New(fault.Conflict, "the server has an upstream %q already", c.Name).WithHint("choose another name, or replace it with --replace")
+		}
+		if _, err := callTool(ctx, proc, api, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header, "wait_ms": 0}); err != nil {
+			return err
+		}
+		probe, err := c.await(ctx, proc, api, c.Name)
+		if err != nil {
+			return err
+		}
+		if !probe.Works() && !c.Force && c.Timeout > 0 {
+			if _, err := callTool(ctx, proc, api, "mcp_disconnect", map[string]any{"namespace": c.Name}); err != nil {
+				return err
+			}
+			return problem(probe, "not added").WithHint("%s", addHint(probe))
+		}
+		if c.JSON {
+			return printValue(proc, added{Probe: probe})
+		}
+		printProbe(proc, probe)
+		_, err = fmt.Fprintf(proc.Stdout, "added %s to %s\n", c.Name, c.Server)
+		return err
+	})
+}
+
+// probeFlags are the flags of commands that connect to an upstream to see whether it works.
+type probeFlags struct {
+	Timeout time.Duration `default:"2m" help:"How long the upstream may take to start and answer."`
+}
