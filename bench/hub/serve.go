@@ -44,7 +44,7 @@ func serveHub(ctx context.Context, address, file string) error {
 	if err != nil {
 		return err
 	}
-	config.TuneCollector(loaded.GCPercent, env)
+	loaded.TuneCollector(env)
 	srv, err := server.Build(ctx, loaded, server.Options{Version: "bench", Stderr: io.Discard, Env: env})
 	if err != nil {
 		return err

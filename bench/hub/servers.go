@@ -52,7 +52,7 @@ func (s *servers) startHub(ctx context.Context, name, binary string, args ...str
 	}
 	file := filepath.Join(folder, "luanette.toml")
 	var text strings.Builder
-	fmt.Fprintf(&text, "data = %q\n%s[log]\nlevel = \"error\"\n[hoot]\nenabled = false\n", folder, calls.Checks["on"])
+	fmt.Fprintf(&text, "data = %q\n%s[log]\nlevel = \"error\"\n", folder, calls.Checks["on"])
 	fmt.Fprintf(&text, "[upstreams.http]\nurl = %q\nexpose = \"all\"\n", s.upstream.url+"/mcp")
 	fmt.Fprintf(&text, "[upstreams.stdio]\ncommand = %q\nargs = [\"-role\", \"stdio\"]\nexpose = \"all\"\n", self)
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {

@@ -4,6 +4,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 
@@ -69,25 +71,51 @@ func readTool(space, line string, meanings map[string]string) (tool.Info, error)
 	return tool.Info{Ref: tool.Ref{Space: space, Name: m[1]}, Description: m[3], Input: input}, nil
 }
 
-// question is a query of a user, with the tools that answer it.
-type question struct {
-	text string
-	want []string
+// ownSets are the questions about the corpus.
+func ownSets(tools []tool.Info) ([]set, error) {
+	files, err := fs.Glob(testdata, "testdata/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	var sets []set
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".txt")
+		if name == "tools" {
+			continue
+		}
+		asked, err := questions(name)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set{name, tools, asked})
+	}
+	return sets, nil
 }
 
-// questions reads a set of lines "query => server.tool server.tool".
 func questions(name string) ([]question, error) {
 	text, err := testdata.ReadFile("testdata/" + name + ".txt")
 	if err != nil {
 		return nil, err
 	}
+	asked, err := readQuestions(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s.txt: %w", name, err)
+	}
+	return asked, nil
+}
+
+// readQuestions reads lines "query | other wording => server.tool server.tool".
+func readQuestions(text string) ([]question, error) {
 	var all []question
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "# ") {
+			continue
+		}
 		query, want, ok := strings.Cut(strings.TrimSpace(line), " => ")
 		if !ok {
-			return nil, fmt.Errorf("%s.txt: %q has no answer", name, line)
+			return nil, fmt.Errorf("%q has no answer", line)
 		}
-		all = append(all, question{query, strings.Fields(want)})
+		all = append(all, question{strings.Split(query, " | "), strings.Fields(want)})
 	}
 	return all, nil
 }

@@ -1,5 +1,6 @@
-// Command zmq compares the cost of a tool call over ZeroMQ with the same call over HTTP.
-// hootserver and the hub serve the same tools, each in a process of its own. One or more
+// Command zmq compares the cost of a tool call over ZeroMQ, with bodies in JSON and in
+// MessagePack, with the same call over HTTP. hootserver and the hub serve the same tools,
+// each in a process of its own. One or more
 // callers call them through the connection manager. Turns alternate, so that other load on
 // the machine affects both alike.
 //
@@ -22,7 +23,7 @@ import (
 
 func main() {
 	var (
-		role    = flag.String("role", "", "serve as zmq or http; used by the program itself")
+		role    = flag.String("role", "", "serve as zmq, msgpack or http; used by the program itself")
 		length  = flag.Duration("for", 2*time.Second, "how long to measure each turn")
 		turns   = flag.Int("turns", 3, "number of turns; the best counts")
 		callers = flag.String("callers", "1,16,64", "numbers of concurrent callers")
@@ -40,8 +41,8 @@ func main() {
 
 func run(ctx context.Context, role string, length time.Duration, turns int, callers string, bytes int) error {
 	switch role {
-	case "zmq":
-		return serveZMQ(ctx)
+	case "zmq", "msgpack":
+		return serveZMQ(ctx, role == "msgpack")
 	case "http":
 		return serveHTTP(ctx)
 	}

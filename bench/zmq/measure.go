@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -26,7 +27,7 @@ type figures struct {
 }
 
 func measure(ctx context.Context, counts []int, turns int, length time.Duration, args json.RawMessage) error {
-	ways := []string{"http", "zmq"}
+	ways := []string{"http", "zmq", "msgpack"}
 	servers := map[string]*server{}
 	bus := event.New(event.BusOptions{})
 	connected := bus.Subscribe(event.Options{Types: []string{"upstream.connected"}})
@@ -62,15 +63,20 @@ func measure(ctx context.Context, counts []int, turns int, length time.Duration,
 				}
 			}
 		}
-		h, z := best["http"], best["zmq"]
 		for _, way := range ways {
 			f := best[way]
 			fmt.Fprintf(out, "%d\t%s\t%v\t%v\t%.0f\t%v\t%v\t\n", callers, way, micro(f.p50), micro(f.p99), f.perSec, micro(f.client), micro(f.server))
 		}
-		fmt.Fprintf(out, "%d\thttp/zmq\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", callers,
-			ratio(h.p50, z.p50), ratio(h.p99, z.p99), h.perSec/z.perSec, ratio(h.client, z.client), ratio(h.server, z.server))
+		compare(out, callers, "http/zmq", best["http"], best["zmq"])
+		compare(out, callers, "msgpack/zmq", best["msgpack"], best["zmq"])
 	}
 	return out.Flush()
+}
+
+// compare prints the ratios of two ways.
+func compare(out io.Writer, callers int, names string, a, b figures) {
+	fmt.Fprintf(out, "%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", callers, names,
+		ratio(a.p50, b.p50), ratio(a.p99, b.p99), a.perSec/b.perSec, ratio(a.client, b.client), ratio(a.server, b.server))
 }
 
 func micro(d time.Duration) time.Duration { return d.Round(time.Microsecond) }

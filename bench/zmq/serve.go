@@ -16,8 +16,8 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
-func serveZMQ(ctx context.Context) error {
-	b, err := hootserver.Listen(ctx, hootserver.Options{Name: "bench", Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: echo{}})
+func serveZMQ(ctx context.Context, packed bool) error {
+	b, err := hootserver.Listen(ctx, hootserver.Options{Name: "bench", OfferMsgPack: packed, Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: echo{}})
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,8 @@ scopes = ["mcp"]
 env = "NARROW"
 scopes = ["mcp"]
 tools = ["probe.look", "script_*", "lua_*"]
+[music]
+enabled = true
 `, config.Environment{"ROOT": "root-token", "PLAIN": "plain-token", "NARROW": "narrow-token"})
 	h.awaitAs(bearing("root-token"), "mcp_status", map[string]any{"namespace": "probe"}, `"connected"`)
 	return h, c

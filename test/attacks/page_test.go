@@ -44,8 +44,33 @@ func TestThePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`func (Test[A-Za-z0-9]+)\(`).FindAllStringSubmatch(string(text), -1) {
-			if m[1] != "TestMain" && m[1] != "TestThePage" && !named["test/attacks."+m[1]] {
+			if m[1] != "TestMain" && m[1] != "TestThePage" && m[1] != "TestTheThreatModel" && !named["test/attacks."+m[1]] {
 				t.Errorf("%s is not on the page", m[1])
+			}
+		}
+	}
+}
+
+// TestTheThreatModel checks that the tests which docs/threat-model.md names exist, and
+// that each of its attacks names one.
+func TestTheThreatModel(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/threat-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, attacks, found := strings.Cut(string(page), "| attack | what protects | tests |\n|---|---|---|\n")
+	if !found {
+		t.Fatal("the table of attacks is missing")
+	}
+	for line := range strings.Lines(attacks) {
+		links := link.FindAllStringSubmatch(line, -1)
+		if len(links) == 0 {
+			t.Errorf("an attack without a test: %s", line)
+		}
+		for _, l := range links {
+			if !hasTest(t, l[1], l[2]) {
+				t.Errorf("%s has no %s", l[1], l[2])
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func question(t *testing.T, text string) (state string, retry func(state string)
 func TestAttackRequestState(t *testing.T) {
 	t.Parallel()
 	asker, answered := newAsker(t)
-	text := "mcp.mode = \"direct\"\nkeys.ann = { env = \"ANN\", scopes = [\"mcp\"] }\nkeys.bob = { env = \"BOB\", scopes = [\"mcp\"] }\n[upstreams.asker]\nurl = \"" + asker + "\"\nexpose = \"all\"\n"
+	text := "mcp.menu = \"full\"\nkeys.ann = { env = \"ANN\", scopes = [\"mcp\"] }\nkeys.bob = { env = \"BOB\", scopes = [\"mcp\"] }\n[upstreams.asker]\nurl = \"" + asker + "\"\nexpose = \"all\"\n"
 	env := config.Environment{"ANN": "ann-token", "BOB": "bob-token"}
 	ann, bob := bearing("ann-token"), bearing("bob-token")
 	h, _ := serve(t, text, env)

@@ -48,7 +48,7 @@ func TestPythonClient(t *testing.T) {
 	if err := json.Unmarshal(out, &received); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if received.Ready.Protocol != hootproto.Magic || len(received.Ready.Tools) != 8 || !received.Ready.AcceptsCancel || received.Heartbeat != int(hootproto.Heartbeat) {
+	if received.Ready.Protocol != hootproto.Hoot01 || len(received.Ready.Tools) != 8 || !received.Ready.AcceptsCancel || received.Heartbeat != int(hootproto.Heartbeat) {
 		t.Errorf("ready %+v, heartbeat %d", received.Ready, received.Heartbeat)
 	}
 	const want = `{"type":"success","result":{"text":"the arguments","data":{"text":"grüß dich","big":9007199254740993}}}`

@@ -46,6 +46,7 @@ func (s numbers) Tools(context.Context) ([]tool.Info, error) {
 	return []tool.Info{
 		{Ref: tool.Ref{Name: "read"}, Input: input, Hints: tool.Hints{ReadOnly: true}},
 		{Ref: tool.Ref{Name: "append"}, Input: input},
+		{Ref: tool.Ref{Name: "slow"}, Input: input},
 	}, nil
 }
 
@@ -53,6 +54,9 @@ func (s numbers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	var in struct{ N int }
 	if err := json.Unmarshal(call.Args, &in); err != nil {
 		return tool.Result{}, err
+	}
+	if call.Ref.Name == "slow" {
+		time.Sleep(200 * time.Millisecond)
 	}
 	if call.Ref.Name == "append" {
 		if _, err := fmt.Fprintln(s.file, in.N); err != nil { // one write of a file opened to append

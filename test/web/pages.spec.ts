@@ -281,7 +281,7 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await expect(page.getByRole('button', { name: 'Run', exact: true })).toBeFocused()
 })
 
-const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'artifacts', 'approvals', 'chat', 'traces', 'settings']
+const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'artifacts', 'timeline', 'approvals', 'chat', 'traces', 'settings']
 
 for (const path of everyPage) {
   test(`${path} has no serious accessibility findings, light or dark`, async ({ page }) => {

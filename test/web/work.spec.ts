@@ -15,7 +15,7 @@ let vault: Upstream
 test.beforeAll(async () => {
   gallery = await upstream()
   vault = await upstream('let-me-in')
-  front = new Server(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[upstreams.vault]\nurl = "${vault.address}/mcp"\n[scripts]\ncode_timeout = "1m"\n`)
+  front = new Server(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[upstreams.vault]\nurl = "${vault.address}/mcp"\n[scripts]\ncode_timeout = "1m"\n[music]\nenabled = true\n`)
   await front.start()
   await expect.poll(async () => JSON.stringify(await front.call('mcp_list_upstreams', {}))).toContain('"state":"connected"')
 })

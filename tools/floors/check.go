@@ -49,6 +49,10 @@ func wrong(from, to string) (why, cure string) {
 		return "", ""
 	case within(Development, to):
 		return "it is a development program and no part of the server", "move what you need into a package below internal/"
+	case publicGroup(from) != nil && slices.Contains(strings.Fields(publicGroup(from).MayImport), group(to)):
+		return "", ""
+	case publicGroup(to) != nil:
+		return "it is for other programs", "use the packages that it is made of"
 	case within(Independent, from):
 		return "it imports nothing of ours", "declare an interface there and pass an implementation in"
 	case within(Independent, to), from == Top, group(from) == group(to):
@@ -89,7 +93,17 @@ func allowed(name string) string {
 
 func known(local string) bool {
 	inTable := slices.ContainsFunc(Groups, func(g Group) bool { return g.Name == group(local) })
-	return inTable || local == Top || within(Independent, local) || within(Development, local)
+	return inTable || local == Top || publicGroup(local) != nil || within(Independent, local) || within(Development, local)
+}
+
+// publicGroup is the entry of a public package; nil if it is none.
+func publicGroup(local string) *Group {
+	for i := range Public {
+		if Public[i].Name == local {
+			return &Public[i]
+		}
+	}
+	return nil
 }
 
 // within tells whether the package is one of the folders or below one of them.

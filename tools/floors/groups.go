@@ -30,6 +30,10 @@ var Groups = []Group{
 	{"base", ""},
 }
 
+// Public packages are for other programs. They may import these groups, and nothing of
+// ours imports them.
+var Public = []Group{{"backend", "zmq tools core base"}}
+
 // Top is the command: it may import every group.
 const Top = "cmd/luanette"
 

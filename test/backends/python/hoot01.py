@@ -1,6 +1,7 @@
-"""A backend for Luanette: two tools, progress and an error, with pyzmq alone."""
+"""A backend as authors wrote it for HOOT01: one thread, and every heartbeat is answered by a heartbeat."""
 import json
 import sys
+import time
 import uuid
 import zmq
 
@@ -19,6 +20,7 @@ def tool(name, description, properties):
 
 CATALOG = {"protocol": "HOOT01", "accepts_binary": False, "broadcasts": pub.last_endpoint.decode(), "tools": [
     tool("greet", "Greet a person", {"name": {"type": "string"}}),
+    tool("wait", "Wait", {"seconds": {"type": "number"}}),
     tool("divide", "Divide a by b", {"a": {"type": "number"}, "b": {"type": "number"}}),
 ]}
 
@@ -27,6 +29,9 @@ def call(name, arguments, request_id):
     if name == "greet":
         pub.send_json({"type": "progress", "job_id": request_id, "percent": 0.5, "message": "half done"})
         return f"Hello, {arguments['name']}!", {"length": len(arguments["name"])}
+    if name == "wait":
+        time.sleep(arguments["seconds"])
+        return "waited", None
     if name == "divide":
         quotient = arguments["a"] / arguments["b"]
         return str(quotient), {"quotient": quotient}
