@@ -20,22 +20,35 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: web build ## Start the server on 127.0.0.1:8081
+run: build ## Start the server on 127.0.0.1:8081
+	@echo "luanette is $(BIN)"
+	@echo "In another terminal, for example:"
+	@echo "  export PATH=\"$(dir $(BIN)):\$$PATH\""
+	@echo "  luanette upstream add everything -- npx -y @modelcontextprotocol/server-everything stdio"
+	@echo "  luanette tools add two numbers"
+	@echo "  luanette call everything.get-sum a=2 b=40"
+	@echo
 	$(BIN) serve
 
 .PHONY: build
 build: $(BIN) ## Build bin/luanette
 
-# The web page. A program built without it works, and says how to get it.
+# The web page is committed as built: `go install` runs no build of it.
 WEB := internal/ui/web
+NPM_INSTALL := npm install --no-save --no-audit --no-fund --ignore-scripts
 .PHONY: web
-web: $(WEB)/dist/index.html ## Build the web page that the server shows
+web: $(WEB)/dist/index.html ## Build the web page that the server shows; commit what changes
 
 $(WEB)/dist/index.html: $(shell find $(WEB)/src $(WEB)/public $(WEB)/*.json $(WEB)/*.ts $(WEB)/index.html -type f 2>/dev/null)
-	cd $(WEB) && npm install --no-save --no-audit --no-fund --ignore-scripts && npm run build
+	cd $(WEB) && $(NPM_INSTALL) && npm run build
 	rm -f $(BIN) # it embeds the page
 
-$(BIN): $(SOURCES) $(wildcard $(WEB)/dist/index.html)
+.PHONY: web-check
+web-check: ## Fail when the committed web page is not what its sources give
+	cd $(WEB) && $(NPM_INSTALL) && npm run build -- --outDir $(CACHE)/page --emptyOutDir
+	@diff -rq $(WEB)/dist $(CACHE)/page || { echo "the committed page is not what its sources give: run make web, and commit $(WEB)/dist"; exit 1; }
+
+$(BIN): $(SOURCES) $(wildcard $(WEB)/dist/* $(WEB)/dist/assets/*)
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette
 
 # The slowest package takes two minutes; on a busy machine that can exceed Go's
@@ -48,14 +61,14 @@ test: servers system ## Install what tests need and run all of them
 	$(MAKE) browser
 
 .PHONY: browser
-browser: web build ## Test the web page in a real browser; screenshots in .cache/web/screenshots
+browser: build ## Test the web page in a real browser; screenshots in .cache/web/screenshots
 	@if command -v chromium >/dev/null; then cd test/web && \
 	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --ignore-scripts && \
 	  LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test; \
 	else echo "chromium is not installed: the web page was not tested"; fi
 
 .PHONY: check
-check: lint floors test race ## Everything that must hold before a change lands
+check: lint floors web-check test race ## Everything that must hold before a change lands
 
 .PHONY: lint
 lint: $(LINT) ## Formatting, vet, the rules of .golangci.yml, and the size of functions
@@ -100,6 +113,17 @@ $(SERVERS)/.installed: test/servers/package.json test/servers/package-lock.json
 	cd test/servers && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node
 	touch $@
 
+# Real MCP clients from npm that tests connect to Luanette, pinned in test/clients.
+CLIENTS := $(CACHE)/clients/node_modules
+.PHONY: clients
+clients: servers $(CLIENTS)/.installed ## Real clients from npm list Luanette and call a tool through it (1.2 GB)
+	LUANETTE_TEST_CLIENTS=$(CLIENTS) go test -count=1 -v -timeout $(LONG) ./test/clients
+
+$(CLIENTS)/.installed: test/clients/package.json
+	@mkdir -p $(CACHE)/clients && cp test/clients/package.json $(CACHE)/clients/
+	cd $(CACHE)/clients && npm install --no-save --no-audit --no-fund --ignore-scripts
+	touch $@
+
 .PHONY: conformance
 conformance: ## The official MCP suite against the hub and through it; writes docs/conformance.md
 	go run ./test/conformance
@@ -132,7 +156,7 @@ bench: ## All benchmarks
 
 # Programs that tests compare with. Where they cannot be installed, those tests are
 # skipped with a message.
-SYSTEM := postgresql systemd chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont dbus gnome-keyring libsecret-tools
+SYSTEM := postgresql systemd chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont fluidsynth dbus gnome-keyring libsecret-tools
 .PHONY: system
 system: ## Install the Debian packages that tests need, where possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
@@ -150,8 +174,8 @@ bench-chat: ## Time to the first token at the client and in the agent, and the c
 	go test ./internal/chat/agent -run xxx -bench FirstToken -benchtime 500x
 
 .PHONY: bench-search
-bench-search: ## Quality and speed of tool search, over two sets of questions
-	go run ./bench/search
+bench-search: ## Quality and speed of tool search, over our sets of questions and those in SETS=DIR
+	go run ./bench/search $(if $(SETS),-sets $(abspath $(SETS)))
 
 .PHONY: bench-job
 bench-job: ## Durable jobs per second and the journal's share of an effect, compared with DBOS alone
@@ -169,9 +193,20 @@ bench-load: ## Throughput of one, two and three nodes on one Postgres, and the c
 bench-scale: ## Simulates how far nodes on one Postgres scale, from the numbers of bench-load
 	go run ./bench/scale
 
+.PHONY: music-compare
+music-compare: ## Ten pieces with two SoundFonts, rendered here and by FluidSynth; writes the table of docs/rendering.md
+	@$(MAKE) system SYSTEM="fluidsynth timgm6mb-soundfont fluid-soundfont-gm"
+	UPDATE=1 go test -count=1 -v -timeout 20m -run TestLikeFluidSynth ./internal/music/synth
+	GOMAXPROCS=1 go test -run xxx -bench Pieces ./internal/music/synth
+
 .PHONY: bench-zmq
 bench-zmq: ## Calls over ZeroMQ compared with HTTP, as ratios
 	go run ./bench/zmq
+
+.PHONY: freeze
+FREEZES ?= 50
+freeze: ## Stop and resume ZeroMQ backends FREEZES times (default 50) for 3 to 20 s; afterwards all are idle
+	LUANETTE_TEST_FREEZES=$(FREEZES) go test -count=1 -v -timeout 60m -run TestFrozen ./test/backends
 
 .PHONY: crash
 KILLS ?= 200
@@ -182,10 +217,38 @@ crash: ## Kill the server KILLS times (default 200) while jobs run, and check th
 chat-load: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
 	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./cmd/luanette
 
+.PHONY: chat-order
+chat-order: ## 20 users send 50 messages each, 5 ms apart, at a load of 10 per core; each is answered once, in order
+	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_USERS=20 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run TestChatOrder ./cmd/luanette
+
 .PHONY: nodes
 SECONDS ?= 180
 nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
 	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestWorkOnTwoNodes' ./cmd/luanette
+
+# Everything of a release that needs no account, by plain `go build` (packaging/release);
+# .goreleaser.yaml does the same on a tag.
+.PHONY: release-snapshot
+release-snapshot: ## Build a whole release into dist/: make release-snapshot [ONLY=linux/amd64,…]
+	cd packaging && go build -o $(CACHE)/release ./release
+	$(CACHE)/release -version $(RELEASE_VERSION) -out dist -only "$(ONLY)"
+
+# npm and the registry take semantic versions only.
+RELEASE_VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null || echo 0.0.0-snapshot)
+
+.PHONY: package-test
+package-test: ## Install what release-snapshot builds for this machine, and run it; also by go install
+	$(MAKE) release-snapshot ONLY=linux/$(shell go env GOARCH)
+	LUANETTE_TEST_RELEASE=$(CURDIR)/dist go test -count=1 -timeout $(LONG) ./test/package
+
+.PHONY: cross
+cross: ## Build for macOS and Windows, which the tests do not run on
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/luanette
+	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/luanette
+
+.PHONY: size
+size: build ## What each dependency adds to the binary; fails over the limit
+	go run ./tools/size $(BIN)
 
 .PHONY: cover
 cover: servers ## Coverage by package, and cover.out
@@ -210,4 +273,4 @@ hooks: ## Install the pre-commit hook
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .cache cover.out
+	rm -rf bin dist .cache cover.out
