@@ -35,7 +35,7 @@ func (t *turn) fit(ctx context.Context) error {
 	t.note(ctx, slog.LevelWarn, "prompt_trimmed", slog.Int("bytes", before), slog.Int("kept", size))
 	if size > bound {
 		return fault.New(fault.Limit, "the message and its context have %d bytes, more than the %d that may be sent to the model", size, bound).
-			WithHint("send a shorter message, or raise [chat] prompt_bytes")
+			WithHint("send a shorter message, or raise [chat] prompt_kb")
 	}
 	return nil
 }
