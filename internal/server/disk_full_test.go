@@ -72,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 			} else if refused() {
 				t.Errorf("a tool that may change something: %s", text)
 			}
-			if answer, text := httpjsontest.Read(t, http.MethodPost, url+"/api/v1/keys", `{"name":"`+strings.Repeat("k", 60)+`","tools":["`+strings.Repeat("t", 90_000)+`"]}`); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "disk is full") {
+			if answer, text := httpjsontest.Read(t, http.MethodPost, url+"/api/v1/keys", `{"name":"`+strings.Repeat("k", 60)+`","tools":["`+strings.Repeat("t", 62_000)+`"]}`); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "disk is full") {
 				t.Errorf("a key: %d %s", answer.StatusCode, text)
 			}
 			limitPages(t, srv, 1<<30)
