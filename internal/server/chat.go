@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/openaiapi"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
@@ -38,5 +39,6 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Token:    callback,
 		Log:      srv.log, Version: srv.options.Version,
 	})
+	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Browsers: srv.config.Browsers(), Rate: c.Rate, Log: srv.log})
 	return nil
 }

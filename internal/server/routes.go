@@ -20,7 +20,7 @@ func (srv *Server) routes() []principal.Route {
 	}
 	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes())
 	if srv.chat != nil {
-		list = append(list, srv.chat.Routes()...)
+		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
 	}
 	if srv.localMusic != nil {
 		list = append(list, srv.files().Routes()...)

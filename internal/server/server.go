@@ -27,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/openaiapi"
 	"github.com/luanette/luanette/internal/cluster/eventrelay"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
@@ -134,6 +135,7 @@ type endpoints struct {
 	dashboard     *web.Server
 	conversations *conversation.Service // nil unless the server serves
 	chat          *chatapi.Handler
+	openAI        *openaiapi.Handler
 	listening     atomic.Value // string: the URL of the HTTP server, once it listens
 }
 

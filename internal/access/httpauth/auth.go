@@ -97,7 +97,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, err := a.identify(r)
-	if a.refuseKeyless(w, r, err) {
+	c, err = a.ignoreKey(r, route, c, err)
+	if a.refuseKeyless(w, r, route, err) {
 		return
 	}
 	if err == nil && route.Scope != "" {
@@ -107,7 +108,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = a.checkRate(c.who)
 	}
 	if err != nil && route.Scope != "" {
-		a.reject(w, r, route.Scope, err)
+		a.reject(w, r, route, err)
 		return
 	}
 	if err != nil {

@@ -59,6 +59,9 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 		{Pattern: "/chat", Scope: principal.Chat, Handler: id},
 		{Pattern: "/admin", Scope: principal.Admin, Handler: id},
 		{Pattern: "/of/{org}/{user}", Scope: principal.Org, Handler: id},
+		{Pattern: "/any", Scope: principal.Chat, AnyKey: true, Handler: id, Refuse: func(w http.ResponseWriter, status int, err error) {
+			http.Error(w, "refused: "+err.Error(), status)
+		}},
 		{Pattern: "GET /stream", Scope: principal.Read, Handler: stream},
 	}...)))
 	t.Cleanup(func() {
@@ -110,6 +113,8 @@ func TestAccess(t *testing.T) {
 		{"the key's own user", "/of/acme/ada", "Bearer ada-token", 200, "key:ada", ""},
 		{"an open route without a key", "/open", "", 200, "nobody", ""},
 		{"an open route with a wrong key", "/open", "Bearer guess", 200, "nobody", ""},
+		{"any key, where keys exist", "/any", "Bearer guess", 401, "refused: Invalid API key", `Bearer error="invalid_token"`},
+		{"a route with its own form", "/any", "Bearer agent-token", 403, "refused: ", `Bearer error="insufficient_scope"`},
 		{"an open route with a key", "/open", "Bearer web-token", 200, "key:web", ""},
 	}
 	for _, tt := range tests {
@@ -196,6 +201,12 @@ func TestWithoutKeysLocalCallersMayDoAll(t *testing.T) {
 	y := opened(t, httpauth.Options{})
 	if answer, body := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 200 || body != "local" {
 		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if answer, body := y.ask(t, http.MethodPost, "/any", "", "Authorization", "Bearer whatever"); answer.StatusCode != 200 || body != "local" {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if answer, body := y.ask(t, http.MethodPost, "/any", "", "Authorization", "Bearer whatever", "X-Forwarded-For", "1.2.3.4"); answer.StatusCode != 403 {
+		t.Errorf("through a proxy: %d %s", answer.StatusCode, body)
 	}
 	if _, body := y.ask(t, http.MethodGet, "/api/v1/me", ""); !strings.Contains(body, `"open":true`) {
 		t.Error(body)

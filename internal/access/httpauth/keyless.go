@@ -31,6 +31,18 @@ func local(r *http.Request) (*access, error) {
 	return &access{who: principal.Local()}, nil
 }
 
+// ignoreKey returns the owner's access in place of the refusal of a wrong key, if the
+// route takes any and the server has none.
+func (a *Authenticator) ignoreKey(r *http.Request, route *principal.Route, c *access, refusal error) (*access, error) {
+	if _, sent := bearer(r); refusal == nil || !route.AnyKey || !sent || fault.CodeOf(refusal) != fault.Denied {
+		return c, refusal
+	}
+	if required, err := a.KeyRequired(r.Context()); err != nil || required {
+		return c, refusal
+	}
+	return local(r)
+}
+
 // foreign returns why a request may come from another machine, or "".
 func foreign(r *http.Request) string {
 	header := netguard.Forwarded(r)
@@ -47,7 +59,7 @@ func foreign(r *http.Request) string {
 
 // refuseKeyless answers a request that keylessError refuses, and reports whether it did.
 // Health checks are answered through a proxy too.
-func (a *Authenticator) refuseKeyless(w http.ResponseWriter, r *http.Request, err error) bool {
+func (a *Authenticator) refuseKeyless(w http.ResponseWriter, r *http.Request, route *principal.Route, err error) bool {
 	var keyless keylessError
 	if !errors.As(err, &keyless) || r.URL.Path == "/health" || r.URL.Path == "/ready" {
 		return false
@@ -56,7 +68,7 @@ func (a *Authenticator) refuseKeyless(w http.ResponseWriter, r *http.Request, er
 		a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", a.remote(r), "error", err)
 	}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		refuse(w, http.StatusForbidden, err)
+		refuseRoute(w, route, http.StatusForbidden, err)
 		return true
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -87,7 +87,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 		if fault.CodeOf(err) == fault.Denied {
 			a.wrongKeys.add(from, id, time.Now())
 			a.options.OnLogin(r.Context(), "login", a.remote(r), false)
-			a.reject(w, r, "", err)
+			a.reject(w, r, &principal.Route{}, err)
 			return nil
 		}
 		return err

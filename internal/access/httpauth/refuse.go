@@ -12,18 +12,18 @@ import (
 )
 
 // reject refuses a request to a route that needs a scope, and logs it.
-func (a *Authenticator) reject(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
+func (a *Authenticator) reject(w http.ResponseWriter, r *http.Request, route *principal.Route, err error) {
 	if code := fault.CodeOf(err); code == fault.NeedsAuth || code == fault.Denied {
 		if a.countRefusal(r) {
 			a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", a.remote(r), "error", err)
 		}
-		a.challenge(w, r, scope, err)
+		a.challenge(w, r, route.Scope, err)
 	}
 	status := statusOf(err)
-	if _, shown := bearer(r); status == http.StatusForbidden && shown && isMCP(r) && !isScopeError(err) {
+	if _, shown := bearer(r); status == http.StatusForbidden && shown && (isMCP(r) || route.Refuse != nil) && !isScopeError(err) {
 		status = http.StatusUnauthorized // as RFC 6750 requires; the other routes always answered 403 to a wrong key
 	}
-	refuse(w, status, err)
+	refuseRoute(w, route, status, err)
 }
 
 // scopeError refuses a caller that is known and lacks the scope.
@@ -88,6 +88,16 @@ var names = map[int][2]string{
 	http.StatusConflict:           {"ConflictError", "CONFLICT"},
 	http.StatusTooManyRequests:    {"RateLimitError", "RATE_LIMIT_EXCEEDED"},
 	http.StatusServiceUnavailable: {"UnavailableError", "UNAVAILABLE"},
+}
+
+// refuseRoute answers with an error in the form of the route's API.
+func refuseRoute(w http.ResponseWriter, route *principal.Route, status int, err error) {
+	if route.Refuse != nil {
+		w.Header().Set("Cache-Control", "no-store")
+		route.Refuse(w, status, err)
+		return
+	}
+	refuse(w, status, err)
 }
 
 // refuse answers with an error in the form of the chat API.

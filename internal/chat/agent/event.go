@@ -69,6 +69,9 @@ type Reply struct {
 	Restored   llm.Usage `json:"-"` // the part of Usage that is of answers in the journal
 	Model      string
 	Notices    []Notice
+
+	Calls []llm.Use     `json:"-"` // of the client's tools, which end a turn
+	Steps []llm.Message `json:"-"` // with Calls: what the turn added to the conversation, before the results of Calls
 }
 
 // StopIterations is the Stop of a turn that reached Limits.Iterations.

@@ -51,6 +51,9 @@ func (t *turn) offerMemory(box *toolbox) {
 		{"read_memory", readSchema, t.memory.read},
 		{"update_memory", updateSchema, t.memory.update},
 	} {
+		if box.client[own.name] {
+			continue
+		}
 		text, err := defaultPrompts.ReadFile("prompts/tools/" + own.name + ".md")
 		if err != nil {
 			panic("agent: " + own.name + " has no description: " + err.Error())

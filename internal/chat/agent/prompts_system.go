@@ -28,6 +28,9 @@ func (t *turn) writeSystem() string {
 			parts = append(parts, t.tools.menu())
 		}
 	}
+	if t.request.Instructions != "" {
+		parts = append(parts, t.request.Instructions)
+	}
 	return strings.Join(parts, "\n\n")
 }
 

@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"time"
+
+	"github.com/luanette/luanette/internal/chat/llm"
 )
 
 // Request is one message and what is known about its sender.
@@ -21,6 +23,20 @@ type Request struct {
 	Memory       Memory     // may be nil
 	Journal      Journal    // makes the turn continue after an interruption; may be nil
 	Limits       Limits     // fields that are not zero replace those of Options
+
+	// Messages is the whole conversation of a client that keeps it itself. It replaces
+	// Message and History.
+	Messages     []llm.Message
+	Instructions string      // of that client, in addition to the prompts
+	ClientTools  ClientTools // tools that the client runs itself
+	MaxTokens    int         // of one answer of the model; zero means the model's limit
+}
+
+// ClientTools are tools that the client runs itself. A call of one ends the turn: it is
+// in Reply.Calls, and the client continues the conversation with its result.
+type ClientTools struct {
+	Tools  []llm.Tool
+	Choice llm.Choice // applies until the model calls one of them
 }
 
 // Exchange is an earlier message and its answer.

@@ -22,6 +22,7 @@ type toolbox struct {
 	refs    map[string]tool.Ref   // all tools by the model's name for them, offered or not
 	hints   map[string]tool.Hints // of refs
 	local   map[string]func(ctx context.Context, input json.RawMessage) (string, error)
+	client  map[string]bool // names of the client's own tools
 	groups  []group
 }
 
@@ -37,8 +38,14 @@ type group struct {
 // discover finds the tools of this turn. If they cannot be listed, the turn continues
 // without tools.
 func (t *turn) discover(ctx context.Context) {
-	box := &toolbox{refs: map[string]tool.Ref{}, hints: map[string]tool.Hints{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
+	box := &toolbox{
+		refs: map[string]tool.Ref{}, hints: map[string]tool.Hints{}, client: map[string]bool{},
+		local: map[string]func(context.Context, json.RawMessage) (string, error){},
+	}
 	t.tools = box
+	for _, theirs := range t.request.ClientTools.Tools { // first, because their names cannot be changed
+		box.client[theirs.Name] = true
+	}
 	expected := t.expected(ctx)
 	t.note(ctx, slog.LevelInfo, "mcp_discovery_start", slog.Int("server_count", len(expected)))
 	began := time.Now()
@@ -63,6 +70,10 @@ func (t *turn) discover(ctx context.Context) {
 		for i := range g.tools {
 			box.offer(&g.tools[i], g.direct)
 		}
+	}
+	for _, theirs := range t.request.ClientTools.Tools { // last: ours are the same for all clients
+		theirs.Input = acceptable(theirs.Input)
+		box.offered = append(box.offered, theirs)
 	}
 	t.reportUnreachable(ctx)
 	t.note(ctx, slog.LevelInfo, "mcp_discovery_complete", slog.Int("tools_found", len(scripts)+len(servers)),
@@ -109,6 +120,18 @@ func (b *toolbox) offer(info *tool.Info, directly bool) {
 	if directly {
 		b.offered = append(b.offered, llm.Tool{Name: name, Description: redact.Cut(info.Description, longestDescription), Input: inputFor(info)})
 	}
+}
+
+// split separates calls of our tools from calls of the client's.
+func (b *toolbox) split(uses []llm.Use) (own, theirs []llm.Use) {
+	for _, use := range uses {
+		if b.client[use.Name] {
+			theirs = append(theirs, use)
+		} else {
+			own = append(own, use)
+		}
+	}
+	return own, theirs
 }
 
 // longestDescription limits a tool's description for the model.

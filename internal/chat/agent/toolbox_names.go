@@ -35,7 +35,7 @@ func (b *toolbox) name(ref tool.Ref) string {
 func (b *toolbox) free(name string) bool {
 	_, taken := b.refs[name]
 	_, own := b.local[name]
-	return !taken && !own
+	return !taken && !own && !b.client[name]
 }
 
 func plain(name string) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type turn struct {
 	system   string  // the part of the prompt that does not change
 	context  string  // the part that changes
 	messages []llm.Message
+	sent     int          // how many of messages are the request's
 	calls    atomic.Int64 // tool calls, including those of scripts
 	session  luaSession
 	journal  *journal
@@ -69,7 +71,7 @@ func (t *turn) notice(code, format string, args ...any) {
 
 // run asks the model and runs tools until the turn is done.
 func (t *turn) run(ctx context.Context) error {
-	if strings.TrimSpace(t.request.Message) == "" {
+	if strings.TrimSpace(t.request.Message) == "" && len(t.request.Messages) == 0 {
 		return fault.New(fault.InvalidParams, "the message is empty").WithHint("send some text")
 	}
 	t.send(Status{"Processing your request..."})
@@ -107,6 +109,7 @@ func (t *turn) prepare(ctx context.Context) error {
 	t.discover(ctx)
 	t.system, t.context = t.writeSystem(), t.writeContext()
 	t.messages = conversation(&t.request)
+	t.sent = len(t.messages)
 	return nil
 }
 
@@ -127,16 +130,25 @@ func (t *turn) iterate(ctx context.Context) (done bool, err error) {
 		t.finish(&answer)
 		return true, nil
 	}
-	t.send(Status{fmt.Sprintf("Executing %d tool(s)...", len(uses))})
-	t.messages = append(t.messages, t.use(ctx, uses))
+	own, theirs := t.tools.split(uses)
+	if len(own) > 0 {
+		t.send(Status{fmt.Sprintf("Executing %d tool(s)...", len(own))})
+		t.messages = append(t.messages, t.use(ctx, own))
+	}
 	if err := context.Cause(ctx); err != nil {
 		return false, fault.Wrap(fault.CodeOf(err), err, "answer message")
 	}
-	return false, nil
+	if len(theirs) > 0 {
+		t.reply.Calls, t.reply.Steps = theirs, t.messages[t.sent:]
+	}
+	return len(theirs) > 0, nil
 }
 
 // conversation returns the history and the message.
 func conversation(r *Request) []llm.Message {
+	if len(r.Messages) > 0 {
+		return slices.Clone(r.Messages)
+	}
 	var messages []llm.Message
 	for _, e := range r.History {
 		if strings.TrimSpace(e.User) == "" || strings.TrimSpace(e.Assistant) == "" {
@@ -190,6 +202,7 @@ func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
 	ctx, asked := t.asking(ctx)
 	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
 		System: t.system, Context: t.context, Tools: t.tools.offered, Messages: t.messages,
+		Choice: t.request.ClientTools.Choice, MaxTokens: t.request.MaxTokens,
 	}, t.onDelta)
 	asked(answer, err)
 	if err != nil || len(answer.Uses()) == 0 && answer.Stop != llm.StopPause {

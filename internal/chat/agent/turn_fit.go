@@ -25,9 +25,9 @@ func (t *turn) fit(ctx context.Context) error {
 	for i := 0; i < last && size > bound; i++ {
 		size -= dropResults(&t.messages[i])
 	}
-	for size > bound && t.beginsWithHistory() {
-		size -= sizeOf(t.messages[:2])
-		t.messages = t.messages[2:]
+	for n := t.oldest(); size > bound && n > 0; n = t.oldest() {
+		size -= sizeOf(t.messages[:n])
+		t.messages, t.sent = t.messages[n:], t.sent-n
 	}
 	if newest := &t.messages[len(t.messages)-1]; size > bound {
 		size -= t.shareOut(newest, bound-(size-sizeOf(t.messages[len(t.messages)-1:])))
@@ -40,10 +40,15 @@ func (t *turn) fit(ctx context.Context) error {
 	return nil
 }
 
-// beginsWithHistory reports whether the conversation begins with an old exchange, which
-// can be removed without separating a tool call from its result.
-func (t *turn) beginsWithHistory() bool {
-	return len(t.request.History) > 0 && len(t.messages) > 2 && plainText(t.messages[0]) && plainText(t.messages[1])
+// oldest returns how many messages the oldest exchange has, which can be removed without
+// separating a tool call from its result. It is 0 if only the current message is left.
+func (t *turn) oldest() int {
+	for i := 1; i < t.sent; i++ {
+		if m := t.messages[i]; m.Role == llm.User && m.Blocks[0].Result == nil {
+			return i
+		}
+	}
+	return 0
 }
 
 // dropResults removes the tool results in a message and returns the bytes saved.
@@ -76,10 +81,6 @@ func (t *turn) shareOut(m *llm.Message, limit int) (saved int) {
 		}
 	}
 	return before - sizeOf([]llm.Message{*m})
-}
-
-func plainText(m llm.Message) bool {
-	return len(m.Blocks) == 1 && m.Blocks[0].Text != ""
 }
 
 // sizeOf returns the size of messages in bytes.

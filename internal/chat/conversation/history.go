@@ -73,7 +73,10 @@ func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) 
 		if err != nil {
 			return err
 		}
-		gone, err = result.RowsAffected()
+		if gone, err = result.RowsAffected(); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM talk_client_calls WHERE org = $1 AND person = $2`, p.Org, p.User)
 		return err
 	})
 	if err == nil && r.options.OnForget != nil {

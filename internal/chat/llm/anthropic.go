@@ -58,7 +58,12 @@ type (
 		Temperature *float64        `json:"temperature,omitempty"`
 		System      []claudeBlock   `json:"system,omitempty"`
 		Tools       []claudeTool    `json:"tools,omitempty"`
+		ToolChoice  *claudeChoice   `json:"tool_choice,omitempty"`
 		Messages    []claudeMessage `json:"messages"`
+	}
+	claudeChoice struct {
+		Type string `json:"type"`
+		Name string `json:"name,omitempty"`
 	}
 	claudeMessage struct {
 		Role    string `json:"role"`
@@ -93,7 +98,7 @@ var cached = &claudeCache{Type: "ephemeral"}
 // tools, the constant part of the system prompt, and the conversation so far, which the
 // next request continues.
 func (c *claude) request(p Prompt) (claudeRequest, error) {
-	q := claudeRequest{Model: c.options.Model, MaxTokens: c.options.MaxTokens, Stream: true, Temperature: c.options.Temperature}
+	q := claudeRequest{Model: c.options.Model, MaxTokens: p.limit(c.options.MaxTokens), Stream: true, Temperature: c.options.Temperature}
 	if p.System != "" {
 		q.System = append(q.System, claudeBlock{Type: "text", Text: p.System, Cache: cached})
 	}
@@ -105,6 +110,7 @@ func (c *claude) request(p Prompt) (claudeRequest, error) {
 	}
 	if n := len(q.Tools); n > 0 {
 		q.Tools[n-1].Cache = cached
+		q.ToolChoice = claudeChoiceOf(p.Choice)
 	}
 	for _, m := range p.Messages {
 		blocks, err := claudeBlocks(m.Blocks)
@@ -115,6 +121,17 @@ func (c *claude) request(p Prompt) (claudeRequest, error) {
 	}
 	markForCache(q.Messages)
 	return q, nil
+}
+
+func claudeChoiceOf(c Choice) *claudeChoice {
+	switch {
+	case !c.Required:
+		return nil
+	case c.Name != "":
+		return &claudeChoice{"tool", c.Name}
+	default:
+		return &claudeChoice{Type: "any"}
+	}
 }
 
 func claudeBlocks(blocks []Block) ([]any, error) {

@@ -35,6 +35,23 @@ type Prompt struct {
 	Context  string
 	Tools    []Tool // in a stable order, for the cache
 	Messages []Message
+	Choice   Choice
+	// MaxTokens limits this answer; zero, or more than the model's limit, means that.
+	MaxTokens int
+}
+
+// Choice says whether the model must call a tool. The zero value leaves it to the model.
+type Choice struct {
+	Required bool
+	Name     string // the one to call; empty means any
+}
+
+// limit returns the limit of this answer, given that of the model.
+func (p Prompt) limit(most int) int {
+	if p.MaxTokens > 0 && p.MaxTokens < most {
+		return p.MaxTokens
+	}
+	return most
 }
 
 // Tool is a tool the model may call.
@@ -61,10 +78,10 @@ type Message struct {
 
 // Block is one piece of a message; exactly one field is set.
 type Block struct {
-	Text   string
-	Use    *Use
-	Result *Result
-	Raw    json.RawMessage // provider-specific content that is sent back unchanged
+	Text   string          `json:"text,omitempty"`
+	Use    *Use            `json:"use,omitempty"`
+	Result *Result         `json:"result,omitempty"`
+	Raw    json.RawMessage `json:"raw,omitempty"` // provider-specific content that is sent back unchanged
 }
 
 // Use is a tool call that the model asks for.

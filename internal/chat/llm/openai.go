@@ -61,6 +61,7 @@ type (
 		Model               string          `json:"model"`
 		Messages            []openAIMessage `json:"messages"`
 		Tools               []openAITool    `json:"tools,omitempty"`
+		ToolChoice          any             `json:"tool_choice,omitempty"`
 		Stream              bool            `json:"stream"`
 		StreamOptions       map[string]bool `json:"stream_options"`
 		MaxTokens           int             `json:"max_tokens,omitempty"`
@@ -96,10 +97,10 @@ type (
 func (o *openAI) request(p Prompt) openAIRequest {
 	q := openAIRequest{
 		Model: o.options.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
-		MaxTokens: o.options.MaxTokens, Temperature: o.options.Temperature,
+		MaxTokens: p.limit(o.options.MaxTokens), Temperature: o.options.Temperature,
 	}
 	if o.official {
-		q.MaxTokens, q.MaxCompletionTokens = 0, o.options.MaxTokens
+		q.MaxTokens, q.MaxCompletionTokens = 0, q.MaxTokens
 	}
 	if system := strings.TrimSpace(p.System + "\n\n" + p.Context); system != "" {
 		q.Messages = append(q.Messages, openAIMessage{Role: "system", Content: &system})
@@ -107,10 +108,24 @@ func (o *openAI) request(p Prompt) openAIRequest {
 	for _, t := range p.Tools {
 		q.Tools = append(q.Tools, openAITool{"function", openAIFunction{t.Name, t.Description, t.Input}})
 	}
+	if len(q.Tools) > 0 {
+		q.ToolChoice = openAIChoice(p.Choice)
+	}
 	for _, m := range p.Messages {
 		q.Messages = append(q.Messages, openAIMessages(m)...)
 	}
 	return q
+}
+
+func openAIChoice(c Choice) any {
+	switch {
+	case !c.Required:
+		return nil
+	case c.Name != "":
+		return map[string]any{"type": "function", "function": map[string]string{"name": c.Name}}
+	default:
+		return "required"
+	}
 }
 
 // openAIMessages converts one message; each tool result becomes a message of its own.

@@ -8,6 +8,12 @@ type Route struct {
 	Pattern string // of net/http's ServeMux; {org} and {user} are the owner
 	Scope   Scope  // the scope it needs; empty: none
 	Handler http.Handler
+	// Refuse responds to callers without the scope, in the form of the route's API; nil
+	// means that of the chat API.
+	Refuse func(w http.ResponseWriter, status int, err error)
+	// AnyKey is for clients that always send a key: as long as none exists, they are
+	// treated as if they sent none.
+	AnyKey bool
 }
 
 // Unguarded serves routes without checking scopes.

@@ -1,0 +1,179 @@
+package openaiapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// maxBody limits a request, which has the whole conversation.
+const maxBody = 8 << 20
+
+// Request is a request of the API. Other fields of OpenAI's are ignored: they tune
+// OpenAI's own models.
+type Request struct {
+	Model               string          `json:"model"`
+	Messages            []message       `json:"messages"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       streamOptions   `json:"stream_options"`
+	Tools               []clientTool    `json:"tools"`
+	ToolChoice          json.RawMessage `json:"tool_choice"`
+	MaxTokens           int             `json:"max_tokens"`
+	MaxCompletionTokens int             `json:"max_completion_tokens"`
+	N                   *int            `json:"n"`
+	User                string          `json:"user"`
+	SafetyIdentifier    string          `json:"safety_identifier"`
+	ResponseFormat      responseFormat  `json:"response_format"`
+	Functions           json.RawMessage `json:"functions"`
+	Modalities          []string        `json:"modalities"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type clientTool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+type responseFormat struct {
+	Type       string `json:"type"`
+	JSONSchema struct {
+		Schema json.RawMessage `json:"schema"`
+	} `json:"json_schema"`
+}
+
+func readRequest(w http.ResponseWriter, r *http.Request) (q Request, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return q, kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody)}
+	case err != nil:
+		return q, fault.Wrap(fault.InvalidParams, err, "read body")
+	}
+	if err := json.Unmarshal(body, &q); err != nil {
+		return q, badJSON(err)
+	}
+	return q, q.check()
+}
+
+// badJSON names the field of a wrong type.
+func badJSON(err error) error {
+	var field paramError
+	if errors.As(err, &field) {
+		return err
+	}
+	wrapped := fault.Wrap(fault.InvalidParams, err, "the body is not a request of chat completions")
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return paramError{wrong.Field, wrapped}
+	}
+	return wrapped
+}
+
+// check refuses what this API cannot do and what would change the answer if it was
+// ignored.
+func (q *Request) check() error {
+	switch {
+	case q.Model == "":
+		return bad("model", "model is required")
+	case len(q.Messages) == 0:
+		return bad("messages", "messages is required")
+	case q.N != nil && *q.N != 1:
+		return bad("n", "n must be 1: the agent gives one answer")
+	case len(q.Functions) > 0 && string(q.Functions) != "null":
+		return bad("functions", "functions is not supported, use tools")
+	case len(q.Modalities) > 1 || len(q.Modalities) == 1 && q.Modalities[0] != "text":
+		return bad("modalities", "only text is supported")
+	}
+	return nil
+}
+
+// toolName matches the names of tools that providers allow.
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+
+// clientTools returns the client's tools and whether one must be called.
+func (q *Request) clientTools() (tools agent.ClientTools, err error) {
+	names := map[string]bool{}
+	for _, t := range q.Tools {
+		switch name := t.Function.Name; {
+		case t.Type != "function":
+			return tools, bad("tools", "tools of the type %q are not supported, only function", t.Type)
+		case !toolName().MatchString(name):
+			return tools, bad("tools", "the name %q of a tool is not 1 to 64 of a-z, A-Z, 0-9, _ and -", name)
+		case names[name]:
+			return tools, bad("tools", "two tools have the name %q", name)
+		}
+		names[t.Function.Name] = true
+		tools.Tools = append(tools.Tools, llm.Tool{Name: t.Function.Name, Description: t.Function.Description, Input: t.Function.Parameters})
+	}
+	return tools, q.choose(&tools, names)
+}
+
+// choose reads tool_choice, which is about the client's tools only.
+func (q *Request) choose(tools *agent.ClientTools, names map[string]bool) error {
+	if len(q.ToolChoice) == 0 || string(q.ToolChoice) == "null" {
+		return nil
+	}
+	var word string
+	var one clientTool
+	if json.Unmarshal(q.ToolChoice, &word) != nil && json.Unmarshal(q.ToolChoice, &one) != nil {
+		return bad("tool_choice", "tool_choice must be none, auto, required or a function")
+	}
+	switch {
+	case word == "auto":
+	case word == "none":
+		tools.Tools = nil
+	case word == "required" && len(tools.Tools) > 0:
+		tools.Choice = llm.Choice{Required: true}
+	case word == "" && names[one.Function.Name]:
+		tools.Choice = llm.Choice{Required: true, Name: one.Function.Name}
+	default:
+		return bad("tool_choice", "tool_choice must be none, auto, required or a function in tools, not %s", q.ToolChoice)
+	}
+	return nil
+}
+
+// format returns instructions for an answer in JSON.
+func (q *Request) format() (string, error) {
+	switch f := q.ResponseFormat; f.Type {
+	case "", "text":
+		return "", nil
+	case "json_object":
+		return "Answer with one JSON object and nothing else: no text before or after it, no code fence.", nil
+	case "json_schema":
+		return "Answer with JSON that is valid under this JSON Schema and nothing else: no text before or after it, no code fence.\n" + string(f.JSONSchema.Schema), nil
+	default:
+		return "", bad("response_format", "response_format %q is not supported, only text, json_object and json_schema", f.Type)
+	}
+}
+
+// personOf returns on whose behalf a request is made: the key's person, otherwise the one
+// that the client names, otherwise the key itself.
+func personOf(r *http.Request, user string) (conversation.Person, error) {
+	who := principal.Of(r.Context())
+	p := conversation.Person{
+		Org:  cmp.Or(r.Header.Get("OpenAI-Organization"), who.Org, conversation.DefaultOrg),
+		User: cmp.Or(who.User, user, who.Name, who.ID),
+	}
+	if !who.May(principal.Chat, p.Org) {
+		return p, fault.New(fault.Denied, "%s may not send messages", who.Title()).WithHint("it needs the scope chat of the organisation %s", p.Org)
+	}
+	return p, p.Check()
+}
