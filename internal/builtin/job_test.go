@@ -223,8 +223,8 @@ func TestJobTools(t *testing.T) {
 	if o.mustCall(t, "job_list", `{"status":"complete","tag":"test"}`, &list); list.Total != 1 {
 		t.Errorf("list %+v", list)
 	}
-	var stats struct{ Total, Completed int }
-	if o.mustCall(t, "job_stats", `{}`, &stats); stats.Total != 1 || stats.Completed != 1 {
+	var stats struct{ Total, Complete int }
+	if o.mustCall(t, "job_stats", `{}`, &stats); stats.Total != 1 || stats.Complete != 1 {
 		t.Errorf("stats %+v", stats)
 	}
 }
@@ -276,7 +276,7 @@ func TestJobResources(t *testing.T) {
 	id := o.start(t, "function main() return 42 end", "{}")
 	o.wait(t, id)
 	resources := builtin.NewResources(builtin.JobResources(o.queue))
-	for uri, want := range map[string]string{"lua://jobs": id, "lua://jobs/stats": `\"completed\": 1`, "lua://jobs/" + id: `\"result\": 42`} {
+	for uri, want := range map[string]string{"lua://jobs": id, "lua://jobs/stats": `\"complete\": 1`, "lua://jobs/" + id: `\"result\": 42`} {
 		raw, err := resources.ReadResource(t.Context(), uri, nil)
 		if err != nil || !strings.Contains(string(raw), want) {
 			t.Errorf("%s: %s (%v)", uri, raw, err)

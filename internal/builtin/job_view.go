@@ -147,7 +147,7 @@ type JobCounts struct {
 	Pending   int `json:"pending"`
 	Running   int `json:"running"`
 	Waiting   int `json:"waiting" jsonschema:"waiting for approval"`
-	Complete  int `json:"completed"`
+	Complete  int `json:"complete"`
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
 }

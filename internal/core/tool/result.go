@@ -50,8 +50,8 @@ func (v View) Text() string {
 }
 
 // Value returns the result as one JSON value, for scripts: the structured content if
-// there is any, else the text if it is JSON, else the text as a string; with blocks
-// that are not text, the list of blocks.
+// there is any, else the text if it is a JSON object or array, else the text as a string;
+// with blocks that are not text, the list of blocks; null without any block.
 func (v View) Value() json.RawMessage {
 	if len(v.Structured) > 0 && !bytes.Equal(v.Structured, []byte("null")) {
 		return v.Structured
@@ -66,12 +66,15 @@ func (v View) Value() json.RawMessage {
 			return blocks
 		}
 	}
-	text := v.Text()
-	if text == "" {
+	if len(v.Content) == 0 {
 		return json.RawMessage("null")
 	}
-	if c := text[0]; (c == '{' || c == '[') && json.Valid([]byte(text)) {
-		return json.RawMessage(text)
+	text := v.Text()
+	trimmed := strings.Trim(text, " \t\r\n")
+	if strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+		if json.Valid([]byte(trimmed)) {
+			return json.RawMessage(trimmed)
+		}
 	}
 	quoted, err := Encode(text)
 	if err != nil {

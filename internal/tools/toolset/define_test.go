@@ -195,6 +195,7 @@ func TestRepair(t *testing.T) {
 		On     bool     `json:"on,omitempty"`
 		Names  []string `json:"names,omitempty"`
 		Object Object   `json:"object,omitempty"`
+		Code   string   `json:"code,omitempty"`
 	}]("x")
 	for args, want := range map[string]string{
 		`{"text":"x","n":"12"}`:                `{"text":"x","n":12}`,
@@ -216,6 +217,8 @@ func TestRepair(t *testing.T) {
 		`{"text":"{\"not\":\"an object\"}"}`:   ``,
 		`{"text":null}`:                        ``,
 		`{"text":"x","other":"12"}`:            ``,
+		`{"text":"x","code":5}`:                ``,
+		`{"text":"x","code":null}`:             `{"text":"x"}`,
 		`{"text":"x"}`:                         ``,
 		`[1]`:                                  ``,
 		`{"text":`:                             ``,

@@ -30,13 +30,17 @@ func repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
 		}
 		if rawjson.IsNull(value) && !slices.Contains(required, name) {
 			repaired, ok = rawjson.Delete(repaired, name), true
-		} else if better := repairValue(property, value); better != nil {
+		} else if better := repairValue(property, value); better != nil && !slices.Contains(sourceArguments, name) {
 			repaired, ok = rawjson.Set(repaired, name, better), true
 		}
 		return true
 	})
 	return repaired, ok
 }
+
+// sourceArguments take the source of a program: any value but a text is a mistake in the
+// call, whose meaning is not clear.
+var sourceArguments = []string{"code", "content"}
 
 // repairValue is the value that was meant, or nil.
 func repairValue(property, value json.RawMessage) json.RawMessage {
