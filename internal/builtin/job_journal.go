@@ -41,7 +41,7 @@ type stepData struct {
 }
 
 func stepView(s host.Step) stepData {
-	v := StepView{Step: s.Seq, Effect: s.Name, Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done}
+	v := StepView{Step: s.Seq, Effect: host.ShownName(s.Name), Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done}
 	if s.Err != nil {
 		v.Error = s.Err.Error()
 	}

@@ -60,7 +60,7 @@ func TestEvalFails(t *testing.T) {
 	h := open(t)
 	for args, want := range map[string]string{
 		`{"code":"x ="}`:                               "Lua Syntax Error in script",
-		`{"code":"return mcp.fs.raed_file{}"}`:         "Did you mean 'read_file'?",
+		`{"code":"return mcp.fs.raed_file{}"}`:         "Did you mean 'mcp.fs.read_file'?",
 		`{"code":"return 1","params":{}}`:              "Missing main() in script",
 		`{"code":"return mcp.fs.read_file{}"}`:         "path: required but missing",
 		`{"code":` + quoted(greeter) + `,"params":{}}`: "Parameter validation failed:\n- Missing required parameter 'name' (who)",

@@ -158,3 +158,7 @@ type Source interface {
 	// unknown, and is a *fault.Error. Cancelling ctx cancels the call at the upstream.
 	Call(ctx context.Context, call Call) (Result, error)
 }
+
+// ScriptFunctions are the functions of mcp in scripts. A namespace or a tool without a
+// namespace cannot have these names: mcp.tools would be both.
+var ScriptFunctions = []string{"call", "has", "namespaces", "tools"}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Transports, for Spec.Transport. Other values name a Dialer of Options.
@@ -135,6 +136,9 @@ func (s Spec) Validate() error {
 	if !validName().MatchString(s.Name) {
 		return fault.New(fault.InvalidParams, "upstream name %q", s.Name).
 			WithHint("use a letter, then up to 63 letters, digits, _ or -, for example \"github\"")
+	}
+	if slices.Contains(tool.ScriptFunctions, s.Name) {
+		return fault.New(fault.InvalidParams, "upstream name %q: in scripts, mcp.%s is a function", s.Name, s.Name).WithHint("choose another name")
 	}
 	if err := s.problem(); err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "upstream %s", s.Name).

@@ -65,7 +65,7 @@ func title(name string, args []Value) string {
 	if name == callEffect && len(args) >= 2 {
 		return fmt.Sprintf("%v.%v", args[0], args[1])
 	}
-	return name
+	return ShownName(name)
 }
 
 func written(name string, args []Value) string {

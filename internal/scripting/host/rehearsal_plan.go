@@ -66,14 +66,30 @@ func PlanText(plan []Planned) string {
 // DisplayName returns the effect's name as scripts write it: "git.commit", "fs.write",
 // "run_command".
 func (e Effect) DisplayName() string {
-	switch e.Name {
-	case callEffect:
+	if e.Name == callEffect {
 		return calledTool(e).String()
-	case runEffect:
-		return "run_command"
-	default:
-		return e.Name
 	}
+	return ShownName(e.Name)
+}
+
+// shownNames are the effects of functions that only preludes call, by the function that
+// a script calls.
+var shownNames = map[string]string{
+	runEffect:       "run_command",
+	"__print":       "print",
+	"os.__now":      "os.time",
+	"events.__want": "on",
+	"events.__hook": "on",
+	"events.__next": "events.wait",
+	"parallel.land": "parallel.wait",
+}
+
+// ShownName returns the name of an effect for people.
+func ShownName(effect string) string {
+	if name, ok := shownNames[effect]; ok {
+		return name
+	}
+	return effect
 }
 
 // Tool returns the tool an effect calls; ok is false if it calls none.

@@ -40,9 +40,22 @@
   const hide = (object, key, value) =>
     defineProperty(object, key, { value, writable: true, enumerable: false, configurable: true });
 
-  // ---- values as JSON: integers stay integers, also those beyond 2^53
+  // ---- values as JSON: integers stay integers, also those beyond 2^53; maps are objects
+  // and sets are arrays, because an empty object helps nobody
 
   function bigToJSON() { return rawJSON(bigText(this)); }
+
+  hide(Map.prototype, 'toJSON', { toJSON() {
+    const object = create(null);
+    mapEach(this, (value, key) => { object[String(key)] = value; });
+    return object;
+  } }.toJSON);
+
+  hide(Set.prototype, 'toJSON', { toJSON() {
+    const list = [];
+    setEach(this, (value) => { push(list, value); });
+    return list;
+  } }.toJSON);
 
   function encode(value) {
     const ours = getOwnPropertyDescriptor(bigPrototype, 'toJSON') === undefined;
@@ -196,9 +209,12 @@
     return keys;
   }
 
+  const namespacePaths = new WeakMap(); // namespaces and tools → their paths
+  for (const method of ['get', 'set']) hide(namespacePaths, method, WeakMap.prototype[method]);
+
   function makeNamespace(path, fixed) {
     const refuse = () => { throw new TypeError(path + ' cannot be changed'); };
-    return new Proxy(() => {}, {
+    const namespace = new Proxy(() => {}, {
       __proto__: null,
       get(_, key) {
         if (typeof key === 'symbol') return key === Symbol.toStringTag ? path : undefined;
@@ -213,6 +229,16 @@
         ? { value: makeNamespace(path + '.' + key), enumerable: true, configurable: true, writable: true } : undefined),
       set: refuse, defineProperty: refuse, deleteProperty: refuse, setPrototypeOf: refuse, preventExtensions: refuse,
     });
+    namespacePaths.set(namespace, path);
+    return namespace;
+  }
+
+  // Formats a function; a namespace with the names of its tools.
+  function inspectFunction(value, depth) {
+    const path = namespacePaths.get(value);
+    if (path === undefined) return '[function ' + String(getOwnPropertyDescriptor(value, 'name')?.value ?? '') + ']';
+    const names = depth > 0 ? listed(path) : undefined;
+    return names === undefined ? '[function ' + path + ']' : inspectEntries(path + ' {', '}', names, 0);
   }
 
   // ---- start of a run
@@ -384,7 +410,7 @@
       case 'string': return quoted ? stringify(slice(value, 0, lineLimit)) : value;
       case 'bigint': return bigText(value) + 'n';
       case 'symbol': return symbolText(value);
-      case 'function': return '[function ' + String(getOwnPropertyDescriptor(value, 'name')?.value ?? '') + ']';
+      case 'function': return inspectFunction(value, depth);
       case 'object': break;
       default: return String(value);
     }

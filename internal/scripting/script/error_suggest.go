@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/lua"
 )
 
 // suggestFunction helps when a script called something that does not exist: a global
@@ -17,24 +18,73 @@ import (
 func (e *Error) suggestFunction(ctx context.Context, r *Runner, global bool, name string) {
 	known := documented(r.Modules())
 	if global {
-		e.suggestGlobal(known[""], name)
+		e.suggestGlobal(known, name)
 		return
 	}
+	for library, functions := range luaFunctions() {
+		known[library] = append(known[library], functions...)
+	}
 	if module := moduleBefore(e.SourceLine, name); module != "" && module != "mcp" && known[module] != nil {
-		e.didYouMean(name, known[module])
-		e.Troubleshooting = append(e.Troubleshooting, "Functions of "+module+": "+strings.Join(known[module], ", "))
+		e.suggestMemberOf(module, name, known[module])
 		return
 	}
 	e.suggestTool(ctx, r, name)
 }
 
-func (e *Error) suggestGlobal(known []string, name string) {
+// suggestMemberOf helps with an undefined function of a module.
+func (e *Error) suggestMemberOf(module, name string, functions []string) {
+	functions = slices.Compact(slices.Sorted(slices.Values(functions)))
+	e.didYouMean(name, functions)
+	e.Troubleshooting = append(e.Troubleshooting, "Functions of "+module+": "+strings.Join(functions, ", "))
+}
+
+func (e *Error) suggestGlobal(known map[string][]string, name string) {
 	if advice := absentGlobals[name]; advice != "" {
 		e.Suggestions = append(e.Suggestions, advice)
 		return
 	}
-	e.didYouMean(name, append(known, luaGlobals...))
+	if !e.suggestModuleOf(name, known) {
+		e.didYouMean(name, append(known[""], luaGlobals...))
+	}
 }
+
+// suggestModuleOf reports whether modules have a function of that name, and names them:
+// parallel.spawn for spawn.
+func (e *Error) suggestModuleOf(name string, known map[string][]string) bool {
+	var paths []string
+	for module, functions := range known {
+		if module != "" && slices.Contains(functions, name) {
+			paths = append(paths, module+"."+name)
+		}
+	}
+	slices.Sort(paths)
+	if len(paths) > 0 {
+		e.Suggestions = append(e.Suggestions, "Did you mean '"+strings.Join(paths, "', '")+"'?")
+	}
+	return len(paths) > 0
+}
+
+// luaFunctions are the functions of Lua's own libraries, by library.
+var luaFunctions = sync.OnceValue(func() map[string][]string {
+	state, functions := lua.New(lua.Options{}), map[string][]string{}
+	if state.Open(sandbox()...) != nil {
+		return functions
+	}
+	for key, value := range state.Globals().All() {
+		library, _ := key.AsString()
+		members, ok := value.AsTable()
+		if !ok || library == "_G" {
+			continue
+		}
+		for key, value := range members.All() {
+			if _, ok := value.AsFunction(); ok {
+				name, _ := key.AsString()
+				functions[library] = append(functions[library], name)
+			}
+		}
+	}
+	return functions
+})
 
 // luaGlobals are Lua's own functions that are called most.
 var luaGlobals = []string{"assert", "error", "ipairs", "next", "pairs", "pcall", "select", "setmetatable", "tonumber", "tostring", "type"}
@@ -54,7 +104,7 @@ func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
 		return
 	}
 	available := r.toolNames(ctx).first(e.SourceLine)
-	e.meant(name, slices.Collect(available.names()), available.writtenAs)
+	e.meant(name, slices.Collect(available.names()), available.path)
 	if list := available.list(20); list != "" {
 		e.Troubleshooting = append(e.Troubleshooting, "Tool name typo? Available tools: "+list)
 	}

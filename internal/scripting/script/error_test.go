@@ -57,6 +57,7 @@ func TestErrorTexts(t *testing.T) {
 		"bad_call":         {Source: "function main(params)\n  return string.rep()\nend"},
 		"syntax":           {Source: "function main(params)\n  if params.x then\n    return 1\nend"},
 		"missing_main":     {Source: "local function main(params)\n  return 1\nend"},
+		"tail_call":        {Source: "local function fail() error(\"no\") end\nfunction main(params)\n  return fail()\nend"},
 		"raised":           {Source: "function main(params)\n  assert(params.style, \"style parameter is required\")\nend"},
 		"raised_table":     {Source: "function main(params)\n  error({ code = 7 })\nend"},
 		"result":           {Source: "function main(params)\n  return { 1, 2, name = \"both\" }\nend"},

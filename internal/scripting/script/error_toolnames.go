@@ -76,23 +76,17 @@ func (t toolNames) spaces() []string {
 	return spaces
 }
 
-// writtenAs returns a tool's name, or how to write it if it is not an identifier.
-func (t toolNames) writtenAs(name string) string {
+// path returns how to write the first tool of that name.
+func (t toolNames) path(name string) string {
 	i := slices.IndexFunc(t, func(one reachable) bool { return one.name == name })
-	if i < 0 || mcp.Identifier(name) == name {
+	if i < 0 {
 		return name
 	}
-	return t[i].written()
+	return t[i].path()
 }
 
-// written returns the tool as it can be pasted into a script, in short if its name is an
-// identifier.
-func (r reachable) written() string {
-	if mcp.Identifier(r.space) == r.space && mcp.Identifier(r.name) == r.name {
-		return r.space + "." + r.name
-	}
-	return mcp.Path(tool.Ref{Space: r.space, Name: r.name})
-}
+// path returns the tool as it can be pasted into a script.
+func (r reachable) path() string { return mcp.Path(tool.Ref{Space: r.space, Name: r.name}) }
 
 // list returns the first few names.
 func (t toolNames) list(limit int) string {
@@ -102,7 +96,7 @@ func (t toolNames) list(limit int) string {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, one.written())
+		names = append(names, one.path())
 	}
 	return strings.Join(names, ", ")
 }

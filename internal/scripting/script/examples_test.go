@@ -91,7 +91,7 @@ func TestExamples(t *testing.T) {
 	}
 	for kind, want := range map[string]string{
 		"raise": "something the script does not like", "nil": "attempt to index a nil value (global 'nothing')",
-		"type": "attempt to perform arithmetic on a table value", "tool": "Did you mean 'orpheus_generate'?",
+		"type": "attempt to perform arithmetic on a table value", "tool": "Did you mean 'mcp.hootenanny.orpheus_generate'?",
 	} {
 		got := p.call(t, "error_example", `{"kind":"`+kind+`"}`)
 		if !got.IsError || !strings.Contains(got.Text(), want) {

@@ -119,6 +119,20 @@ var observers = []string{
 	"otel.event", "otel.set_attribute", "otel.record_metric", "events.__want", "clock.start",
 }
 
+// TestEffectsHaveNamesOfTheManual checks that journals and plans name functions that a
+// script can call.
+func TestEffectsHaveNamesOfTheManual(t *testing.T) {
+	t.Parallel()
+	for _, m := range modules() {
+		for i := range m.Funcs {
+			name := strings.TrimPrefix(m.Name+"."+m.Funcs[i].Name, ".")
+			if shown := host.ShownName(name); m.Funcs[i].Effect != nil && strings.Contains(shown, "__") {
+				t.Errorf("%s is shown as %s", name, shown)
+			}
+		}
+	}
+}
+
 // TestNothingBypassesTheHandler checks that every host function either computes, or
 // passes the Handler with a kind.
 func TestNothingBypassesTheHandler(t *testing.T) {

@@ -14,8 +14,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
+	"github.com/luanette/luanette/internal/scripting/module/mcp"
 )
 
 // boundFunc is a host function and the module it belongs to.
@@ -77,15 +79,15 @@ func (h *jsHost) find(name string, args json.RawMessage) (boundFunc, []host.Valu
 	if exact := h.spelled[path]; exact != "" && strings.Contains(path, ".") { // get_sum may be the tool get-sum
 		path = exact
 	}
-	space, tool, inSpace := strings.Cut(path, ".")
+	space, name, inSpace := strings.Cut(path, ".")
 	if !inSpace {
-		space, tool = "", path
+		space, name = "", path
 	}
 	if len(values) > 1 || len(values) == 1 && !isObject(values[0]) {
 		return boundFunc{}, nil, fault.New(fault.InvalidParams, "%s takes one object of named arguments", path).
-			WithHint("write await %s({ name: value })", name)
+			WithHint("write await %s({ name: value })", mcp.Path(tool.Ref{Space: space, Name: name}))
 	}
-	return h.engine.bound["mcp.call"], append([]host.Value{space, tool}, values...), nil
+	return h.engine.bound["mcp.call"], append([]host.Value{space, name}, values...), nil
 }
 
 func isObject(v host.Value) bool {

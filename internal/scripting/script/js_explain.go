@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
 )
 
@@ -133,11 +134,12 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 			ofTool = errors.As(known.cause, &tool)
 			cause = fault.From(known.cause)
 		}
-		e.explainFault(cause, ofTool)
-		e.suggestNamesake(ctx, r, thrown.Func)
-		if cause.Code == fault.ToolNotFound && len(e.Suggestions) == 0 {
+		if ofTool && cause.Code == fault.ToolNotFound {
+			cause = fault.New(cause.Code, "%s", cause.Error()) // its hint is not written as in scripts
 			e.suggestTool(ctx, r, thrown.Func[strings.LastIndex(thrown.Func, ".")+1:])
 		}
+		e.explainFault(cause, ofTool)
+		e.suggestNamesake(ctx, r, thrown.Func)
 		return
 	}
 	switch message := e.Message; {
@@ -170,14 +172,21 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 	for _, one := range tools {
 		all = append(all, one.name)
 		if identifier(one.name) == name {
-			meant = append(meant, one.space+"."+one.name)
+			meant = append(meant, one.path())
 		}
 	}
 	if len(meant) > 1 {
-		e.hint("Several tools have that name; write mcp." + strings.Join(meant, " or mcp."))
+		e.hint("Several tools have that name; write " + strings.Join(meant, " or "))
 		return
 	}
-	known := documented(r.Modules())
+	if absent := absentInJavaScript[name]; absent != "" {
+		e.hint(absent)
+		return
+	}
+	known := documentedInJavaScript(r.Modules())
+	if e.suggestModuleOf(name, known) {
+		return
+	}
 	for module := range known {
 		if module != "" {
 			all = append(all, module)
@@ -190,7 +199,7 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 func (e *Error) suggestNamesake(ctx context.Context, r *Runner, function string) {
 	for _, one := range r.toolNames(ctx) {
 		if identifier(one.name) == function {
-			e.hint("The tool of that name is mcp." + one.space + "." + one.name)
+			e.hint("The tool of that name is " + one.path())
 		}
 	}
 }
@@ -201,10 +210,21 @@ func (e *Error) suggestMember(r *Runner, called string) {
 	if !ok {
 		return
 	}
-	if known := documented(r.Modules())[module]; known != nil {
-		e.didYouMean(name, known)
-		e.Troubleshooting = append(e.Troubleshooting, "Functions of "+module+": "+strings.Join(known, ", "))
+	if known := documentedInJavaScript(r.Modules())[module]; known != nil {
+		e.suggestMemberOf(module, name, known)
 	}
+}
+
+// absentInJavaScript maps names of modules that only Lua has to advice.
+var absentInJavaScript = map[string]string{
+	"json":     "Use JSON.stringify and JSON.parse",
+	"parallel": "Calls run in parallel with await Promise.all([ ... ])",
+	"spawn":    "Calls run in parallel with await Promise.all([ ... ])",
+}
+
+// documentedInJavaScript is documented for the modules that JavaScript has.
+func documentedInJavaScript(modules []host.Module) map[string][]string {
+	return documented(slices.DeleteFunc(slices.Clone(modules), func(m host.Module) bool { return m.LuaOnly }))
 }
 
 var (

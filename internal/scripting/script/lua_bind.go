@@ -161,7 +161,7 @@ func raise(c *lua.Call, err error) error {
 	if strings.HasPrefix(c.Function().HostName(), "mcp.") {
 		cause = toolFault{fault.From(err)}
 	}
-	return &lua.Error{Value: lua.String(err.Error()), Cause: cause}
+	return &lua.Error{Value: errorTable(c.State(), fault.From(err)).Value(), Cause: cause}
 }
 
 // fromLua converts a Lua value: scalars as they are, tables as JSON.

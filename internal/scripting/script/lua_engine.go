@@ -112,13 +112,14 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	return resultOf(state, results)
 }
 
-// namespaceResult replaces a namespace of tools by the list of their names.
+// namespaceResult replaces a namespace of tools by the list of their names, and mcp by the
+// list of the namespaces.
 func namespaceResult(ctx context.Context, state *lua.State, v lua.Value) (lua.Value, error) {
 	t, ok := v.AsTable()
 	if !ok || t.Metatable() == nil {
 		return v, nil
 	}
-	if name, _ := t.Metatable().GetString("__name").AsString(); name != "mcp.namespace" {
+	if name, _ := t.Metatable().GetString("__name").AsString(); name != "mcp.namespace" && name != "mcp" {
 		return v, nil
 	}
 	values, err := state.Call(ctx, t.Metatable().GetString("__pairs"), v)

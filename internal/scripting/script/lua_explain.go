@@ -52,6 +52,9 @@ func (e *Error) explainBudget(b *lua.BudgetError) {
 
 // messageOf returns what the script raised; a table is shown with its contents.
 func messageOf(raised *lua.Error) string {
+	if f := raisedFault(raised.Value); f != nil {
+		return f.Error()
+	}
 	if table, ok := raised.Value.AsTable(); ok && table.Metatable() == nil {
 		if raw, err := lua.ToJSON(raised.Value); err == nil {
 			return string(raw)
@@ -77,6 +80,10 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 		e.explainFault(inner, errors.As(raised.Cause, &tool))
 		return
 	}
+	if caught := raisedFault(raised.Value); caught != nil { // and raised again by the script
+		e.explainFault(caught, false)
+		return
+	}
 	switch message := e.Message; {
 	case nilCall().MatchString(message):
 		e.Kind = NilCall
@@ -94,11 +101,20 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 
 var tracebackLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\t(.+?):(?:(\d+):)? in (.+)$`) })
 
+// tailCalls stands in tracebacks for the callers that a tail call has replaced.
+const tailCalls = "(...tail calls...)"
+
 // frames parses a traceback without host functions and our preludes.
 func frames(traceback, script string) []Frame {
 	var stack []Frame
+	shown := false // the frame before is in stack
 	for line := range strings.SplitSeq(traceback, "\n") {
+		if shown && strings.TrimSpace(line) == tailCalls {
+			stack = append(stack, Frame{Source: tailCalls})
+			continue
+		}
 		m := tracebackLine().FindStringSubmatch(line)
+		shown = false
 		if m == nil || m[1] == "[C]" || strings.HasPrefix(m[1], preludeName) {
 			continue
 		}
@@ -107,6 +123,7 @@ func frames(traceback, script string) []Frame {
 		}
 		number, _ := strconv.Atoi(m[2])
 		stack = append(stack, Frame{Source: m[1], Line: number, Function: m[3]})
+		shown = true
 	}
 	return stack
 }

@@ -225,6 +225,8 @@ func raiseFrom(c *lua.Call) error {
 	which, _ := c.Arg(3).AsString()
 	if text, ok := e.Value.AsString(); ok {
 		e.Value = lua.String(text + which)
+	} else if raisedFault(e.Value) != nil {
+		e.Value = extendError(e.Value, which)
 	}
 	return e
 }

@@ -69,7 +69,7 @@ func (t *luaTurn) obtain(ctx context.Context, limits Limits, env *host.Env, seed
 		t.live.SetBudget(limits.budget())
 		return t.live, nil
 	case t.saved != nil:
-		state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Budget: limits.budget()})
+		state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Functions: errorFunctions, Budget: limits.budget()})
 		if err != nil {
 			t.failed = fault.Wrap(fault.Conflict, err, "restore the session").
 				WithHint("session_reset makes it usable again; its variables are lost")

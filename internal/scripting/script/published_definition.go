@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -70,6 +71,8 @@ func (p *Published) checkName(name, origin string) error {
 	case !toolName().MatchString(name) || strings.Contains(name, "__"):
 		return fault.New(fault.InvalidParams, "publish: %q cannot be a tool's name", name).
 			WithHint("use a letter, then at most 47 letters, digits, - or single _")
+	case slices.Contains(tool.ScriptFunctions, name):
+		return fault.New(fault.InvalidParams, "publish: in scripts, mcp.%s is a function", name).WithHint("choose another name")
 	case p.options.Reserved != nil && p.options.Reserved(name):
 		return fault.New(fault.Conflict, "publish: %s is the name of a built-in tool", name).WithHint("choose another name")
 	}

@@ -189,6 +189,7 @@ func TestPublishRefuses(t *testing.T) {
 		"function describe() return {description='x'} end":    fault.InvalidParams,
 		"function describe() return {name='no good'} end":     fault.InvalidParams,
 		"function describe() return {name='a__b'} end":        fault.InvalidParams,
+		"function describe() return {name='tools'} end":       fault.InvalidParams,
 		"function describe() return {name='lua_eval'} end":    fault.Conflict,
 		"fs.write('a','b') function describe() return {} end": fault.Script,
 	} {

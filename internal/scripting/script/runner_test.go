@@ -88,7 +88,7 @@ func TestValues(t *testing.T) {
 		{"return mcp.calc.double{n = 1}", `{"list":[],"n":2}`},
 		{"return mcp.nowhere", "null"},
 		{"return mcp.calc.nothing == nil", "true"},
-		{"return pcall(mcp.calc.fail, {})", `[false,"calc.fail: internal_error: the abacus is broken"]`},
+		{"return pcall(mcp.calc.fail, {})", `[false,{"code":"upstream_error","message":"calc.fail: internal_error: the abacus is broken"}]`},
 		{"return json.decode('{\"a\":[],\"b\":null,\"c\":9007199254740993}')", `{"a":[],"b":null,"c":9007199254740993}`},
 		{"return json.encode({1, 2, {x = json.null}})", `"[1,2,{\"x\":null}]"`},
 		{"return json.encode(json.array{})", `"[]"`},

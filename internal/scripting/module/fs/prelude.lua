@@ -221,6 +221,7 @@ io = {}
 
 -- Converts a problem to the results of io: nil, the path with the message, and a number.
 local function refused(path, problem, number)
+  problem = tostring(problem)
   problem = match(problem, "^%a+ " .. gsub(path, "%p", "%%%0") .. ": (.*)") or problem
   if sub(problem, 1, #path) ~= path then problem = path .. ": " .. problem end
   return nil, problem, number

@@ -68,7 +68,7 @@ func callAt(w *host.Services, args host.Args) (tool.Call, error) {
 	arguments, err := args.Table(3)
 	if err != nil {
 		return tool.Call{}, fault.New(fault.InvalidParams, "%s takes one table of named arguments", ref).
-			WithHint("write mcp.%s { name = value }", ref)
+			WithHint("write %s { name = value }", Path(ref))
 	}
 	return tool.Call{Ref: ref, Args: arguments, Caller: within(w, ref)}, nil
 }
@@ -128,7 +128,24 @@ func toolFailure(ref tool.Ref, view tool.View) error {
 	if text == "" {
 		text = string(view.Structured)
 	}
-	return fault.New(fault.Upstream, "%s: %s", ref, text)
+	failure := fault.New(fault.Upstream, "%s: %s", ref, text)
+	if len(view.Structured) > 0 {
+		failure.Details = view.Structured
+	}
+	if ref.Space == "" { // a tool of our own says what kind of error it is
+		failure.Code = ownCode(view.Meta)
+	}
+	return failure
+}
+
+// ownCode returns the code of the fault in a failed result of our own tools.
+func ownCode(meta json.RawMessage) fault.Code {
+	raw, _ := rawjson.Get(meta, tool.ErrorKey)
+	code, _ := rawjson.Get(raw, "code")
+	if text, ok := rawjson.Text(code); ok {
+		return fault.Code(text)
+	}
+	return fault.Upstream
 }
 
 // classify uses the tool's own hints.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -22,6 +23,18 @@ func (disconnected) Find(context.Context, tool.Ref) (tool.Info, bool) { return t
 
 func (disconnected) In(_ context.Context, namespace string) ([]tool.Info, bool) {
 	return nil, namespace == "down"
+}
+
+// TestFunctionsAreReserved checks that no namespace hides a function of the module.
+func TestFunctionsAreReserved(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, f := range Module().Funcs {
+		names = append(names, f.Name)
+	}
+	if !slices.Equal(names, tool.ScriptFunctions) {
+		t.Errorf("the functions are %v, reserved are %v", names, tool.ScriptFunctions)
+	}
 }
 
 func TestToolsOfADisconnectedServerCanBeCalled(t *testing.T) {

@@ -26,6 +26,7 @@ local tool_of = {
 }
 
 setmetatable(mcp, {
+  __name = "mcp",
   __index = function(_, namespace)
     if type(namespace) ~= "string" or namespace == "" then return nil end
     local found
