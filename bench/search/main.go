@@ -66,6 +66,14 @@ func report(w io.Writer, o options) error {
 			fmt.Fprintln(w, strings.Join(measure(s, 1).missed, "\n"))
 		}
 	}
+	for _, s := range sets {
+		if s.worded() {
+			fmt.Fprintf(w, "\n%s, after use:\n", s.name)
+			if err := learning(w, s); err != nil {
+				return err
+			}
+		}
+	}
 	fmt.Fprintln(w)
 	return costs(w, tools)
 }

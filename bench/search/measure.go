@@ -55,10 +55,15 @@ type figures struct {
 // measure asks the questions of a set, each in so many wordings.
 func measure(s set, wordings int) figures {
 	c := catalog.New(catalog.Options{Sources: []tool.Source{source(s.tools)}})
+	return measureWith(s.asked, func(q question) []catalog.Hit { return ask(c, q, wordings) })
+}
+
+// measureWith measures the answers of a search.
+func measureWith(asked []question, answer func(question) []catalog.Hit) figures {
 	var f figures
 	var columns [5][]float64
-	for _, q := range s.asked {
-		hits := names(ask(c, q, wordings))
+	for _, q := range asked {
+		hits := names(answer(q))
 		first := slices.IndexFunc(hits, func(name string) bool { return slices.Contains(q.want, name) })
 		reciprocal := 0.0
 		if first >= 0 {

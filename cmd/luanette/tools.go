@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -17,6 +19,7 @@ type toolsCommand struct {
 	Namespace string   `short:"n" placeholder:"NS" complete:"upstream" help:"Only tools of this upstream."`
 	Limit     int      `default:"20" help:"Maximum number of matches."`
 	refreshFlag
+	Forget string `enum:",mine,all" default:"" placeholder:"WHOSE" help:"Erase what searches have learned from calls instead: mine, or all of all callers."`
 }
 
 // refreshFlag asks for current lists of tools.
@@ -36,10 +39,31 @@ func (f refreshFlag) refresh(ctx context.Context, proc *process, api client.Clie
 
 // Run lists or searches the tools of all upstreams.
 func (c *toolsCommand) Run(ctx context.Context, proc *process) error {
+	if c.Forget != "" {
+		return c.forget(ctx, proc)
+	}
 	if len(c.Query) > 0 {
 		return c.search(ctx, proc)
 	}
 	return c.list(ctx, proc)
+}
+
+// forget erases what was learned.
+func (c *toolsCommand) forget(ctx context.Context, proc *process) error {
+	path := "/api/v1/search/learned"
+	if c.Forget == "all" {
+		path += "/all"
+	}
+	var answer struct{ Forgotten int }
+	raw, err := c.admin(ctx, proc, http.MethodDelete, path, nil, &answer)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(proc.Stdout, raw)
+	}
+	fmt.Fprintf(proc.Stdout, "forgot %d words of searches\n", answer.Forgotten)
+	return nil
 }
 
 func (c *toolsCommand) search(ctx context.Context, proc *process) error {

@@ -37,6 +37,7 @@ type Config struct {
 	Backup        Backup              `toml:"backup"`
 	Bridge        Bridge              `toml:"bridge"`
 	Music         Music               `toml:"music" was:"hoot"`
+	Search        Search              `toml:"search"`
 	Chat          Chat                `toml:"chat"`
 	OAuth         OAuth               `toml:"oauth"`
 	Keys          map[string]Key      `toml:"keys"`
@@ -159,6 +160,7 @@ func defaults(env Environment) Config {
 		Jobs:           defaultJobs(),
 		Backup:         Backup{Keep: 24},
 		Music:          defaultMusic(),
+		Search:         defaultSearch(),
 		Sessions:       defaultSessions(),
 		Approve:        "never", ApproveExpire: Duration(7 * 24 * time.Hour),
 		Trust: string(pin.Open), Audit: defaultAudit(),

@@ -23,6 +23,7 @@ func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
 		tools.CheckCalls(),                      // startup.lua does not hide the tool
 		catalog.RunHooks(),                      // hooks of startup.lua
 		srv.results.LearnCalls(),                // shapes of results without a schema
+		srv.usage.LearnCalls(),                  // words of searches that led to the call
 		catalog.CheckArguments(),                // arguments match the tool's schema
 		srv.quota.LimitCalls(),                  // calls of the principal
 		catalog.LimitNamespace(),                // calls of the namespace, circuit breaker

@@ -17,9 +17,5 @@ func (srv *Server) fieldsOf(ctx context.Context, ref tool.Ref) []string {
 	if info.Output != nil {
 		return results.FieldNames(info.Output)
 	}
-	learned, ok := srv.results.Learned(ref)
-	if !ok {
-		return nil
-	}
-	return results.FieldNames(learned.Schema)
+	return srv.results.Fields(ref)
 }

@@ -48,6 +48,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
 	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/usage"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
 )
@@ -90,6 +91,7 @@ type storage struct {
 	store    *db.DB
 	contents *artifact.Files
 	results  *results.Store
+	usage    *usage.Store
 }
 
 // guards decide who may do what, and record what was done.
@@ -260,8 +262,10 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if err := srv.openPolicy(ctx); err != nil {
 		return err
 	}
-	srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy})
-	return err
+	if srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {
+		return err
+	}
+	return srv.openUsage(ctx)
 }
 
 // buildTools builds the connection manager, the catalog and the scripts that use both.
@@ -289,6 +293,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
 		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved, Special: isMusic,
+		Known: srv.known(manager), Usage: srv.usage,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
 	if err := srv.openUpstreams(ctx, manager, tools); err != nil {
@@ -409,6 +414,9 @@ func (srv *Server) Close(ctx context.Context) error {
 	srv.bus.Close()
 	if srv.audit != nil {
 		failed = append(failed, closeWithin(ctx, "the audit log", storeTimeout, srv.audit.Close))
+	}
+	if srv.usage != nil {
+		srv.usage.Close()
 	}
 	if srv.results != nil {
 		srv.results.Close()

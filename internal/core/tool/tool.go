@@ -7,6 +7,8 @@ package tool
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 )
@@ -42,13 +44,28 @@ type Info struct {
 	Priority int    // tools with higher priority are listed and found first
 
 	Flags []string // codes of what the scanner found in the definition
+	Tags  []string // of a published script
 }
 
 // Same reports whether two definitions are equal, except for Stale.
 func (i *Info) Same(other *Info) bool {
 	return i.Ref == other.Ref && i.Original == other.Original && i.Priority == other.Priority &&
 		i.Title == other.Title && i.Description == other.Description && i.Hints == other.Hints &&
-		slices.Equal(i.Flags, other.Flags) && bytes.Equal(i.Input, other.Input) && bytes.Equal(i.Output, other.Output) && bytes.Equal(i.Raw, other.Raw)
+		slices.Equal(i.Flags, other.Flags) && slices.Equal(i.Tags, other.Tags) && i.sameJSON(other)
+}
+
+func (i *Info) sameJSON(other *Info) bool {
+	return bytes.Equal(i.Input, other.Input) && bytes.Equal(i.Output, other.Output) && bytes.Equal(i.Raw, other.Raw)
+}
+
+// Fingerprint is a hash of what the tool does and takes, for what was learned about it: with
+// another one it is another tool of the same name.
+func (i *Info) Fingerprint() string {
+	sum := sha256.New()
+	sum.Write([]byte(i.Description))
+	sum.Write([]byte{0})
+	sum.Write(i.Input)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // Hints are the tool's own claims about its behaviour. They are not trusted: use them

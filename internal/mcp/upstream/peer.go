@@ -151,3 +151,20 @@ func subscribeRequest(uri string, timeout time.Duration) *request {
 func levelRequest(level string, timeout time.Duration) *request {
 	return &request{method: wire.MethodSetLevel, params: rawjson.SetText(nil, "level", level), timeout: timeout}
 }
+
+// Instructions returns what a server says about its use, or last said; "" if it says
+// nothing or was never connected.
+func (m *Manager) Instructions(name string) string {
+	c, err := m.connection(name)
+	if err != nil {
+		return ""
+	}
+	c.mu.Lock()
+	raw := c.cached.Instructions
+	if c.session != nil {
+		raw = c.session.instructions
+	}
+	c.mu.Unlock()
+	text, _ := rawjson.Text(raw)
+	return text
+}

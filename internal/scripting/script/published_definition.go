@@ -21,7 +21,7 @@ func (p *publication) define() {
 	d := &p.description
 	info := tool.Info{
 		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
-		Input: d.Schema(), Hints: d.Hints, RunsScript: true,
+		Input: d.Schema(), Hints: d.Hints, RunsScript: true, Tags: d.Tags,
 	}
 	raw := rawjson.SetText(nil, "name", info.Name)
 	if info.Title != "" {

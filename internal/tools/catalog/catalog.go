@@ -56,6 +56,11 @@ type Options struct {
 	// Special tells which namespaces have tools for special purposes: like our own, they are
 	// found after others unless words match that are specific for them. nil: none.
 	Special func(namespace string) bool
+	// Known returns what the search may use of a namespace beyond its tools' definitions;
+	// nil: nothing.
+	Known func(namespace string) Known
+	// Usage learns from what is called after a search; nil: nothing is learned.
+	Usage Usage
 	// Hides returns which tools are not listed for a principal, though a call of one is
 	// refused with the reason; it may return nil for none. nil: never any.
 	Hides func(who principal.Principal) func(*tool.Info) bool
@@ -80,6 +85,8 @@ type Catalog struct {
 	private   func(string) bool
 	reserved  func(tool.Ref) bool
 	special   func(string) bool
+	known     func(string) Known
+	usage     Usage
 	hides     func(who principal.Principal) func(*tool.Info) bool
 	whyHidden func(name string) error
 	load      func(ctx context.Context, namespace string)
@@ -109,6 +116,12 @@ func New(o Options) *Catalog {
 	if o.Limits == nil {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
+	if o.Known == nil {
+		o.Known = func(string) Known { return Known{} }
+	}
+	if o.Usage == nil {
+		o.Usage = noUsage{}
+	}
 	if o.Steps == nil {
 		o.Steps = DefaultSteps()
 	}
@@ -118,6 +131,7 @@ func New(o Options) *Catalog {
 	c := &Catalog{
 		log: o.Log, bus: o.Bus, tracer: o.Tracer, meters: newMeters(o.Meter), steps: o.Steps, depth: o.Depth,
 		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, whyHidden: o.WhyHidden, load: o.Load,
+		known: o.Known, usage: o.Usage,
 		schemas:  newSchemas(o.Log),
 		lexicon:  search.NewLexicon(),
 		exposure: map[string]Exposure{},

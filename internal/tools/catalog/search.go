@@ -31,26 +31,73 @@ type Hit = search.Hit
 // Found is what a search found.
 type Found = search.Result
 
+// Known is what is known about the tools of a namespace beyond their definitions.
+type Known struct {
+	search.Context
+	Learned int // how often Fields has changed
+}
+
+// Usage knows after which searches tools were called.
+type Usage interface {
+	// Recall returns what the caller called after searches with these words. current
+	// returns the definition of a tool, nil if there is none.
+	Recall(ctx context.Context, words []string, current func(tool.Ref) *tool.Info) []search.Use
+	// Searched tells what the caller searched for and what it was shown.
+	Searched(ctx context.Context, words []string, found []search.Hit)
+}
+
+type noUsage struct{}
+
+func (noUsage) Recall(context.Context, []string, func(tool.Ref) *tool.Info) []search.Use { return nil }
+
+func (noUsage) Searched(context.Context, []string, []search.Hit) {}
+
 // Search finds tools by their definitions, best first; equal ones are in catalog order,
 // so that the result is stable. The second result is how many tools matched in all.
 func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
-	found := c.SearchAll(ctx, q)
+	found := c.search(ctx, q)
 	return found.Hits, found.Total
 }
 
-// SearchAll is Search with all that is known about the result.
+// SearchAll is Search with all that is known about the result. What the caller calls next
+// is taken for what it searched.
 func (c *Catalog) SearchAll(ctx context.Context, q Query) Found {
+	found := c.search(ctx, q)
+	if words := search.Words(q.texts()); len(words) > 0 {
+		c.usage.Searched(ctx, words, found.Hits)
+	}
+	return found
+}
+
+func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) }
+
+func (c *Catalog) search(ctx context.Context, q Query) Found {
 	v := c.visible(ctx, c.listed(ctx, q.Namespace))
 	var parts []search.Part
 	for _, name := range v.sorted {
 		if n := v.namespaces[name]; q.includes(name) {
-			parts = append(parts, search.Part{Tools: n.tools, Index: n.index(c.lexicon), Special: c.isSpecial(name) && q.Only == nil && q.Namespace == ""})
+			special := c.isSpecial(name) && q.Only == nil && q.Namespace == ""
+			parts = append(parts, search.Part{Tools: n.tools, Index: n.index(c.lexicon, c.known(name)), Special: special})
 		}
 	}
 	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && principal.Of(ctx).Admin() {
 		c.lexicon.Prune(parts)
 	}
-	return search.Run(search.Query{Texts: append([]string{q.Text}, q.Others...), Limit: q.Limit}, parts, c.lexicon)
+	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts, c.lexicon)
+}
+
+// recall returns what the caller called after searches with words of this one.
+func (c *Catalog) recall(ctx context.Context, q *Query, v *view) []search.Use {
+	words := search.Words(q.texts())
+	if len(words) == 0 {
+		return nil
+	}
+	return c.usage.Recall(ctx, words, func(ref tool.Ref) *tool.Info {
+		if e := v.find(ref); e != nil {
+			return &e.info
+		}
+		return nil
+	})
 }
 
 // isSpecial reports whether the tools of a namespace are found by specific words first.

@@ -74,8 +74,16 @@ func (s *namespaceTools) priority() int {
 
 // lazyIndex is a search index that the first search builds.
 type lazyIndex struct {
-	once  sync.Once
-	index *search.Index
+	mu      sync.Mutex
+	index   *search.Index
+	server  string // what it was built with
+	learned int
+}
+
+// outdated tells whether enough has been learned since the index was built that it is
+// worth reading all tools again. What is learned first matters most.
+func (x *lazyIndex) outdated(known *Known) bool {
+	return x.index == nil || x.server != known.Server || 8*(known.Learned-x.learned) > x.learned
 }
 
 // reuse takes over the state of the namespace from the last view, or returns the old
@@ -118,12 +126,15 @@ func (s *namespaceTools) compare(old *namespaceTools) (same, text bool) {
 }
 
 // index is the search index. The first use builds it and adds its words to the lexicon.
-func (s *namespaceTools) index(l *search.Lexicon) *search.Index {
-	s.search.once.Do(func() {
-		s.search.index = search.NewIndex(s.tools)
-		l.Add(s.search.index)
-	})
-	return s.search.index
+func (s *namespaceTools) index(l *search.Lexicon, known Known) *search.Index {
+	x := s.search
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.outdated(&known) {
+		x.index, x.server, x.learned = search.NewIndex(s.tools, known.Context), known.Server, known.Learned
+		l.Add(x.index)
+	}
+	return x.index
 }
 
 // digest is a hash of everything that a client sees of a tool.

@@ -2,8 +2,6 @@ package results
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"sync"
 
@@ -31,6 +29,7 @@ type learnedShapes struct {
 	mu      sync.Mutex
 	byTool  map[tool.Ref]*learnedShape
 	changed map[tool.Ref]bool // not written yet
+	changes map[string]int    // how often shapes of a namespace changed
 	writing bool
 	wait    sync.WaitGroup
 }
@@ -68,7 +67,7 @@ func (s *Store) shouldLearn(ref tool.Ref) bool {
 }
 
 func (s *Store) learn(info *tool.Info, value json.RawMessage) {
-	definition := fingerprint(info)
+	definition := info.Fingerprint()
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
 	l := s.learned.byTool[info.Ref]
@@ -85,19 +84,11 @@ func (s *Store) learn(info *tool.Info, value json.RawMessage) {
 	changed := !l.shape.Same(before)
 	if changed {
 		l.version++
+		s.learned.changes[info.Space]++
 	}
 	if changed || l.results%writeEvery == 0 {
 		s.writeLater(info.Ref)
 	}
-}
-
-// fingerprint identifies a definition.
-func fingerprint(info *tool.Info) string {
-	sum := sha256.New()
-	sum.Write([]byte(info.Description))
-	sum.Write([]byte{0})
-	sum.Write(info.Input)
-	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // Learned returns the shape of a tool's results; ok is false when nothing was learned.
@@ -109,6 +100,22 @@ func (s *Store) Learned(ref tool.Ref) (learned Learned, ok bool) {
 		return Learned{}, false
 	}
 	return Learned{l.shape.Schema(), l.results, l.version}, true
+}
+
+// Changes counts how often a learned shape of a namespace has changed.
+func (s *Store) Changes(space string) int {
+	s.learned.mu.Lock()
+	defer s.learned.mu.Unlock()
+	return s.learned.changes[space]
+}
+
+// Fields returns the names of fields in the results of a tool.
+func (s *Store) Fields(ref tool.Ref) []string {
+	learned, ok := s.Learned(ref)
+	if !ok {
+		return nil
+	}
+	return FieldNames(learned.Schema)
 }
 
 // writeLater has one goroutine write the shapes; mu is held.
@@ -166,7 +173,7 @@ func (s *Store) writeLearned(ctx context.Context) bool {
 
 // load reads the stored shapes, the latest first.
 func (s *Store) load(ctx context.Context) error {
-	s.learned.byTool, s.learned.changed = map[tool.Ref]*learnedShape{}, map[tool.Ref]bool{}
+	s.learned.byTool, s.learned.changed, s.learned.changes = map[tool.Ref]*learnedShape{}, map[tool.Ref]bool{}, map[string]int{}
 	return s.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := db.All(ctx, tx, func(row db.Scanner) (struct{}, error) {
 			var ref tool.Ref
@@ -176,6 +183,7 @@ func (s *Store) load(ctx context.Context) error {
 			if err == nil && json.Unmarshal([]byte(raw), l.shape) == nil {
 				l.calls = l.results
 				s.learned.byTool[ref] = l
+				s.learned.changes[ref.Space] += l.version
 			}
 			return struct{}{}, err
 		}, `SELECT space, tool, definition, version, results, shape FROM learned_shapes ORDER BY learned DESC LIMIT $1`, s.options.Tools)

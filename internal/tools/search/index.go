@@ -1,12 +1,10 @@
 package search
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -28,17 +26,19 @@ var (
 	fieldText      = field{weight: 1, length: 25, slope: 0.7}
 	fieldParam     = field{weight: 1.2, length: 6, slope: 0.6}
 	fieldParamText = field{weight: 0.4, length: 40, slope: 0.7}
+	fieldValues    = field{weight: 0.4, length: 8, slope: 0.7}
+	fieldTags      = field{weight: 2, length: 3, slope: 0.5}
+	fieldResult    = field{weight: 0.4, length: 10, slope: 0.7}
+	fieldServer    = field{weight: 0.25, length: 20, slope: 0.7}
 )
 
 // saturation is BM25's k1: how soon repetitions of a word stop counting.
 const saturation = float32(1.2)
 
-// Limits of what is read of a tool.
+// Limits of what is read of a tool and of its server, in bytes.
 const (
-	longestText   = 4096 // bytes of a description
-	longestSchema = 256 << 10
-	deepestSchema = 4
-	mostParams    = 256
+	longestText   = 4096
+	longestServer = 600
 )
 
 // Index is the searchable form of one namespace's tools: for every word the
@@ -58,9 +58,17 @@ type posting struct {
 	weight float32
 }
 
+// Context is what is known about the tools of a namespace beyond their definitions. The
+// zero value is nothing.
+type Context struct {
+	Server string                  // what the server says about itself
+	Fields func(tool.Ref) []string // names in the results of a tool without output schema; nil: unknown
+}
+
 // NewIndex reads the tools' definitions, which takes tens of microseconds each.
-func NewIndex(tools []tool.Info) *Index {
-	b := builder{ids: map[string]uint32{}, related: map[string][]string{}}
+func NewIndex(tools []tool.Info, known Context) *Index {
+	b := builder{ids: map[string]uint32{}, related: map[string][]string{}, fields: known.Fields}
+	b.server(known.Server)
 	x := &Index{joined: make([]string, len(tools)), families: families(tools)}
 	for i := range tools {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
@@ -82,6 +90,8 @@ type builder struct {
 	touched  []uint32  // words of the tool being read
 	field    []uint32  // words of the field being read
 	related  map[string][]string
+	about    []uint32 // words of the server's text
+	fields   func(tool.Ref) []string
 }
 
 // tool indexes one tool and returns its joined name.
@@ -90,9 +100,14 @@ func (b *builder) tool(n uint32, info *tool.Info) string {
 	b.space(info.Space)
 	b.text(fieldTitle, info.Title)
 	b.text(fieldText, cut(info.Description, longestText))
-	names, texts := parameters(info.Input, b.relate)
-	b.text(fieldParam, names)
-	b.text(fieldParamText, cut(texts, longestText))
+	b.text(fieldTags, tags(info))
+	in := readSchema(info.Input, b.relate)
+	b.texts(fieldParam, in.names)
+	b.texts(fieldParamText, in.texts)
+	b.texts(fieldValues, in.values)
+	b.texts(fieldResult, b.results(info))
+	b.field = append(b.field, b.about...)
+	b.close(fieldServer)
 	for _, id := range b.touched {
 		w := b.weights[id]
 		b.postings[id] = append(b.postings[id], posting{n, w * (saturation + 1) / (saturation + w)})
@@ -124,6 +139,42 @@ func (b *builder) text(f field, text string) {
 	b.close(f)
 }
 
+// texts is text for several texts in one field.
+func (b *builder) texts(f field, texts []string) {
+	left := longestText
+	for _, text := range texts {
+		if left <= 0 {
+			break
+		}
+		words(cut(text, left), func(word string) { b.field = append(b.field, b.id(stem(word))) })
+		left -= len(text)
+	}
+	b.close(f)
+}
+
+// results are the names in the results of a tool.
+func (b *builder) results(info *tool.Info) []string {
+	switch {
+	case len(info.Output) > 0:
+		return readSchema(info.Output, nil).names
+	case b.fields != nil:
+		return b.fields(info.Ref)
+	}
+	return nil
+}
+
+// server reads what the server says about itself: the words that say something, each
+// once.
+func (b *builder) server(text string) {
+	words(cut(text, longestServer), func(word string) {
+		if id := stem(word); !filler[word] && !vocabulary().common[word] && !vocabulary().verbs[id] {
+			b.about = append(b.about, b.id(id))
+		}
+	})
+	slices.Sort(b.about)
+	b.about = slices.Compact(b.about)
+}
+
 // close weighs the words of the field, now that its length is known.
 func (b *builder) close(f field) {
 	weight := f.weight / (1 - f.slope + f.slope*float32(len(b.field))/f.length)
@@ -149,49 +200,6 @@ func (b *builder) id(word string) uint32 {
 		b.weights = append(b.weights, 0)
 	}
 	return id
-}
-
-// schemaText is the part of a schema that is searched.
-type schemaText struct {
-	Description string                     `json:"description"`
-	Properties  map[string]json.RawMessage `json:"properties"`
-	Items       json.RawMessage            `json:"items"`
-}
-
-// parameters collects the names and descriptions of a tool's parameters, nested ones
-// included, as two texts, and calls see for each. Schemas beyond the limits give less
-// text.
-func parameters(schema json.RawMessage, see func(name, description string)) (names, texts string) {
-	if len(schema) > longestSchema {
-		return "", ""
-	}
-	var n, t strings.Builder
-	left := mostParams
-	var walk func(raw json.RawMessage, depth int)
-	walk = func(raw json.RawMessage, depth int) {
-		var s schemaText
-		if depth > deepestSchema || len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &s) != nil {
-			return
-		}
-		if depth > 0 {
-			t.WriteString(s.Description)
-			t.WriteByte(' ')
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			if left--; left < 0 {
-				return
-			}
-			n.WriteString(name)
-			n.WriteByte(' ')
-			if description, ok := rawjson.GetText(s.Properties[name], "description"); ok {
-				see(name, description)
-			}
-			walk(s.Properties[name], depth+1)
-		}
-		walk(s.Items, depth+1)
-	}
-	walk(schema, 0)
-	return n.String(), t.String()
 }
 
 func cut(text string, limit int) string {

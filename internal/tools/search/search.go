@@ -33,6 +33,7 @@ type Query struct {
 	// word in them every tool is found.
 	Texts []string
 	Limit int // zero or less means DefaultHits
+	Used  []Use
 }
 
 // MostTexts is how many wordings count.
@@ -79,6 +80,7 @@ func Run(q Query, parts []Part, l *Lexicon) Result {
 		s.offsets = append(s.offsets, s.tools)
 		s.tools += len(p.Tools)
 	}
+	s.used = s.locate(q.Used)
 	return s.run(q.Texts)
 }
 
@@ -89,6 +91,8 @@ type search struct {
 	tools   int
 	lexicon *Lexicon
 	limit   int
+	used    map[string][][]used   // by word and part
+	share   map[[2]uint32]float32 // of the text under way that a tool was used after, by part and tool
 }
 
 func (s *search) run(texts []string) Result {
@@ -225,6 +229,7 @@ func (s *search) everything() Result {
 // counts.
 type probe struct {
 	matches    [][]match
+	used       [][]used // nil: no tool was used after searches with it
 	importance float32
 	specific   bool // an exact match tells what the tool is about
 }
@@ -243,6 +248,7 @@ func (s *search) probe(t term, prefixed bool) probe {
 	p.specific = t.stem != "" && t.weight == 1 && !vocabulary().verbs[t.stem]
 	holders := s.typed(&p, t, prefixed)
 	found := s.alike(&p, t, holders) || holders > 0
+	found = s.learned(&p, t, holders) || found
 	if !found && t.stem != "" {
 		found = s.misspelt(&p, t)
 	}
@@ -361,6 +367,7 @@ func (s *search) score(text string) []float32 {
 	if len(wanted) == 0 {
 		return nil
 	}
+	s.share = s.shareOf(wanted)
 	probes := make([]probe, len(wanted))
 	total := float32(0)
 	for i, t := range wanted {
@@ -422,22 +429,41 @@ func (x *Index) add(p *probe, part int, sum sums) {
 	matches := p.matches[part]
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
-			t, g := &sum.matched[post.tool], post.weight*m.gain
-			t.all += g
-			t.specific = t.specific || p.specific && m.factor == 1
-			if g > t.gain {
-				t.factor, t.gain = m.factor, g
-			}
+			sum.matched[post.tool].meet(m.factor, post.weight*m.gain, p.specific && m.factor == 1)
 		}
+	}
+	var used []used
+	if p.used != nil {
+		used = p.used[part]
+	}
+	for _, u := range used {
+		sum.matched[u.tool].meet(1, u.gain, true)
 	}
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
-			if t := &sum.matched[post.tool]; t.gain > 0 {
-				sum.scores[post.tool] += t.gain + shareOthers*(t.all-t.gain)
-				t.covered += t.factor * p.importance
-				t.gain, t.all = 0, 0
-			}
+			sum.finish(post.tool, p.importance)
 		}
+	}
+	for _, u := range used {
+		sum.finish(u.tool, p.importance)
+	}
+}
+
+// meet notes one match of the probe under way.
+func (m *matched) meet(factor, gain float32, specific bool) {
+	m.all += gain
+	m.specific = m.specific || specific
+	if gain > m.gain {
+		m.factor, m.gain = factor, gain
+	}
+}
+
+// finish adds the matches of the probe under way to a tool's score, once.
+func (s sums) finish(tool uint32, importance float32) {
+	if t := &s.matched[tool]; t.gain > 0 {
+		s.scores[tool] += t.gain + shareOthers*(t.all-t.gain)
+		t.covered += t.factor * importance
+		t.gain, t.all = 0, 0
 	}
 }
 

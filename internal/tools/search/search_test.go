@@ -16,7 +16,7 @@ func partOf(l *Lexicon, lines ...string) Part {
 		space, name, _ := strings.Cut(name, ".")
 		tools = append(tools, tool.Info{Ref: tool.Ref{Space: space, Name: name}, Description: text})
 	}
-	x := NewIndex(tools)
+	x := NewIndex(tools, Context{})
 	l.Add(x)
 	return Part{Tools: tools, Index: x}
 }

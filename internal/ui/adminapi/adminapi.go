@@ -20,11 +20,12 @@ type Options struct {
 	Audit     func() (Audit, error)
 	Upstreams Upstreams
 	Nodes     func(ctx context.Context) (Nodes, error)
+	Learned   Learned
 	Browsers  netguard.Browsers // the origins whose pages may call the API
 }
 
-// Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams and
-// /api/v1/nodes.
+// Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams,
+// /api/v1/nodes and /api/v1/search/learned.
 type Server struct {
 	options Options
 	mux     *http.ServeMux
@@ -53,6 +54,8 @@ func New(o Options) *Server {
 	s.adminOnly("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
 	s.readers("GET /api/v1/nodes", s.listNodes)
+	s.route("DELETE /api/v1/search/learned", principal.MCP, s.forgetOwn)
+	s.adminOnly("DELETE /api/v1/search/learned/all", s.forgetAll)
 	return s
 }
 
