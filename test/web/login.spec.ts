@@ -90,9 +90,9 @@ test('changes require the CSRF token of the session', async ({ page }) => {
 })
 
 test('a new login in another tab does not break this one', async ({ page }) => {
-  await open(page, front, 'settings')
+  await open(page, front, 'servers')
   await logIn(page, admin)
-  await expect(page.getByRole('heading', { name: 'Keys' })).toBeVisible()
+  await expect(page.getByRole('table', { name: 'Servers' })).toBeVisible()
   await page.evaluate(async (key) => { // as another tab does
     await fetch('/api/v1/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }) })
   }, admin)
@@ -101,7 +101,7 @@ test('a new login in another tab does not break this one', async ({ page }) => {
 })
 
 test('an administrator creates and revokes keys', async ({ page }) => {
-  await open(page, front, 'settings')
+  await open(page, front, 'people')
   await logIn(page, admin)
   await page.getByLabel('Name of a new key').fill('robot')
   await page.getByRole('button', { name: 'Create key' }).click()

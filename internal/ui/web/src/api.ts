@@ -50,10 +50,21 @@ export function may(scope: string): boolean {
   return me.value?.open === true || me.value?.scopes.some((s) => s === scope || s === 'admin') === true
 }
 
-function send(path: string, init: RequestInit): Promise<Response> {
+/** Thrown when the server cannot be reached. The banner says so, too. */
+export class Unreachable extends Error {
+  constructor() {
+    super('the server cannot be reached')
+  }
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers)
   if (me.value?.csrf_token && init.method && init.method !== 'GET') headers.set('X-CSRF-Token', me.value.csrf_token)
-  return fetch(path, { ...init, headers, credentials: 'same-origin' })
+  try {
+    return await fetch(path, { ...init, headers, credentials: 'same-origin' })
+  } catch (e) {
+    throw e instanceof TypeError ? new Unreachable() : e // TypeError is all that browsers tell
+  }
 }
 
 /**

@@ -1,89 +1,55 @@
-import { signal } from '@preact/signals'
-import type { ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import { logout, may, me } from './api'
-import { online, missed } from './events'
-import { Approvals } from './pages/approvals'
-import { Artifacts } from './pages/artifacts'
-import { Chat } from './pages/chat'
-import { Jobs } from './pages/jobs'
+import { useState } from 'preact/hooks'
+import { me } from './api'
 import { Login } from './pages/login'
-import { Overview } from './pages/overview'
-import { Playground } from './pages/playground'
-import { Scripts } from './pages/scripts'
-import { Settings } from './pages/settings'
-import { Timeline } from './pages/timeline'
-import { Tools } from './pages/tools'
-import { Traces } from './pages/traces'
-import { Notices, notify } from './parts/notices'
+import { Notices } from './parts/notices'
+import { route } from './route'
+import { Banner } from './shell/banner'
+import { Icon, Mark } from './shell/icon'
+import { visiblePages } from './shell/pages'
+import { Palette } from './shell/palette'
+import { Help, useShortcuts } from './shell/shortcuts'
+import { Sidebar } from './shell/sidebar'
 
-interface Page {
-  path: string
-  title: string
-  view: ComponentType<{ rest: string }>
-}
-
-/** Every page, in the order of the menu. */
-const pages: Page[] = [
-  { path: 'overview', title: 'Overview', view: Overview },
-  { path: 'tools', title: 'Tools', view: Tools },
-  { path: 'playground', title: 'Playground', view: Playground },
-  { path: 'jobs', title: 'Jobs', view: Jobs },
-  { path: 'scripts', title: 'Scripts', view: Scripts },
-  { path: 'artifacts', title: 'Artifacts', view: Artifacts },
-  { path: 'timeline', title: 'Timeline', view: Timeline },
-  { path: 'approvals', title: 'Approvals', view: Approvals },
-  { path: 'chat', title: 'Chat', view: Chat },
-  { path: 'traces', title: 'Traces', view: Traces },
-  { path: 'settings', title: 'Settings', view: Settings },
-]
-
-/** The part of the URL after #/. */
-const route = signal(location.hash.slice(2))
-addEventListener('hashchange', () => (route.value = location.hash.slice(2)))
-
-async function logOut(): Promise<void> {
-  try {
-    await logout()
-  } catch (e) {
-    notify('bad', (e as Error).message)
-  }
-}
-
+/** The login page, or the side bar with the page of the address beside it. */
 export function App() {
-  const [path, ...rest] = route.value.split('/')
-  const page = pages.find((p) => p.path === path) ?? pages[0]
-  document.title = `${page.title} · Luanette`
-  const menu = useRef<HTMLElement>(null)
-  useEffect(() => menu.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [page])
+  if (me.value === undefined) return <main class="alone"><p class="soft" role="status">Connecting…</p></main>
+  if (me.value === null) return <LoginPage />
+  return <Signed />
+}
+
+function LoginPage() {
+  document.title = 'Log in · Luanette'
   return (
-    <>
-      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to content</a>
-      <header>
-        <strong class="brand">Luanette</strong>
-        <nav aria-label="Pages" ref={menu}>
-          {pages.map((p) => (
-            <a key={p.path} href={`#/${p.path}`} aria-current={p === page ? 'page' : undefined}>{p.title}</a>
-          ))}
-        </nav>
-        {me.value && !me.value.open && <span class="soft who">{me.value.name} <button type="button" onClick={() => void logOut()}>Log out</button></span>}
-        <Connection />
-      </header>
-      <main id="content" tabIndex={-1}>
-        <h1>{me.value === null ? 'Log in' : page.title}</h1>
-        {me.value === undefined ? <p class="soft">Connecting…</p> : me.value === null ? <Login /> : <page.view rest={rest.map(decodeURIComponent).join('/')} />}
-      </main>
+    <main class="alone">
+      <p class="brand"><Mark />Luanette</p>
+      <h1>Log in</h1>
+      <Login />
       <Notices />
-    </>
+    </main>
   )
 }
 
-/** Whether the event stream is connected. */
-function Connection() {
-  if (me.value && !may('read')) return <span class="link" role="status" title="This key lacks the scope read, so live events are not shown.">not live</span>
+function Signed() {
+  const [dialog, setDialog] = useState<'palette' | 'help'>()
+  useShortcuts({ palette: () => setDialog('palette'), help: () => setDialog('help') })
+  const { page: path, rest } = route.value
+  const page = visiblePages().find((p) => p.path === (path || 'overview'))
+  document.title = `${page ? [rest, page.title].filter(Boolean).join(' · ') : 'Not found'} · Luanette`
   return (
-    <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
-      {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}
-    </span>
+    <>
+      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to content</a>
+      <Sidebar current={page} search={() => setDialog('palette')} />
+      <main id="content" tabIndex={-1}>
+        <Banner />
+        <div class="heading">
+          <h1>{page?.title ?? 'Not found'}</h1>
+          <button type="button" class="command" onClick={() => setDialog('palette')}><Icon name="search" />Search, run, connect… <kbd>Ctrl K</kbd></button>
+        </div>
+        {page ? <page.view rest={rest} /> : <p>There is no page at <code>#/{path}</code>, or your key may not see it. <a href="#/overview">Overview</a></p>}
+      </main>
+      {dialog === 'palette' && <Palette close={() => setDialog(undefined)} />}
+      {dialog === 'help' && <Help close={() => setDialog(undefined)} />}
+      <Notices />
+    </>
   )
 }

@@ -1,6 +1,6 @@
 // Data of the server that a component shows and reloads.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { listen, type ServerEvent } from './events'
+import { listen, online, type ServerEvent } from './events'
 
 export interface Loaded<T> {
   data?: T
@@ -11,7 +11,8 @@ export interface Loaded<T> {
 /**
  * Loads data with `load`. It loads again when `deps` change, and when an event arrives
  * whose type begins with one of `on` and that `matches`, at most every 300 ms. With
- * `every` it also loads each `every` milliseconds while the page is visible.
+ * `every` it also loads each `every` milliseconds while the page is visible. It loads
+ * again after the server was away.
  */
 export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = [], matches: (e: ServerEvent) => boolean = () => true, every = 0): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error }>({})
@@ -41,6 +42,9 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
       timer.current = undefined
     }
   }, [on.join()])
+  useEffect(() => {
+    if (state.error && online.value) reload()
+  }, [online.value])
   useEffect(() => {
     if (every === 0) return
     const interval = setInterval(() => document.hidden || reload(), every)

@@ -1,37 +1,18 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { get, may } from '../api'
 import { call } from '../mcp'
 import { recent, type ServerEvent } from '../events'
 import { useData } from '../resource'
-import { clock, count, duration } from '../format'
-import { describe, latestLines } from '../describe'
+import { count, duration } from '../format'
+import { latestLines } from '../describe'
 import { Hint } from '../parts/hint'
+import { Lines } from '../parts/lines'
 import { Nodes } from '../parts/nodes'
+import { Since, Until } from '../parts/now'
 import { Sparkline } from '../parts/sparkline'
 import { State } from '../parts/state'
 import { UpstreamLogin } from '../parts/upstreamlogin'
-
-interface Upstream {
-  namespace: string
-  endpoint: string
-  state: string
-  tool_count: number
-  stale?: boolean
-  error?: string
-  hint?: string
-  next_try_ms?: number
-  attempt?: number
-  starting_secs?: number
-  last_line?: string
-  login?: string
-  warnings?: string[]
-  call_count: number
-  error_count: number
-  in_flight: number
-  last_tool?: string
-  p50_ms?: number
-  refusing_ms?: number
-}
+import { byTrouble, type Upstream } from '../upstream'
 
 export function Overview() {
   const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), loadedAt: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
@@ -45,18 +26,18 @@ export function Overview() {
     <>
       <ul class="numbers">
         <li><b>{perSecond(calls)}</b> calls per second</li>
-        <li><b>{list ? `${list.filter((u) => u.state === 'connected').length} of ${list.length}` : '…'}</b> <a href="#/settings">upstreams</a> connected</li>
+        <li><b>{list ? `${list.filter((u) => u.state === 'connected').length} of ${list.length}` : '…'}</b> <a href="#/servers">servers</a> connected</li>
         <li><b>{jobs.data?.total ?? '…'}</b> running <a href="#/jobs">jobs</a></li>
         <li><b class={approvals.data?.approvals.length ? 'warn' : ''}>{approvals.data?.approvals.length ?? '…'}</b> <a href="#/approvals">approvals</a> pending</li>
         {(pins.data ?? 0) > 0 && <li><b class="warn">{pins.data}</b> <a href="#/approvals">definitions</a> awaiting review</li>}
         <li><b class={failures.length ? 'bad' : ''}>{failures.length}</b> recent errors</li>
       </ul>
       <Nodes />
-      <h2>Upstreams</h2>
+      <h2>Servers</h2>
       {upstreams.error && <p class="bad">{upstreams.error.message}</p>}
-      {list?.length === 0 && <Hint>No upstreams yet. Add one on the Settings page, or with `luanette upstream add NAME URL`.</Hint>}
+      {list?.length === 0 && <Hint>No servers yet. Add one with `luanette upstream add NAME COMMAND`, or one with a URL on the Servers page.</Hint>}
       <div class="cards">
-        {list?.map((u) => <Card key={u.namespace} upstream={u} loadedAt={upstreams.data!.loadedAt} calls={calls.filter((e) => namespaceOf(e) === u.namespace)} />)}
+        {list && byTrouble(list).map((u) => <Card key={u.namespace} upstream={u} loadedAt={upstreams.data!.loadedAt} calls={calls.filter((e) => namespaceOf(e) === u.namespace)} />)}
       </div>
       <h2>Recent errors</h2>
       {failures.length === 0 ? <Hint>None.</Hint> : <Lines events={failures.slice(-8).reverse()} />}
@@ -88,33 +69,12 @@ function namespaceOf(e: ServerEvent): string {
   return String(e.data.namespace)
 }
 
-/** The time, updated every second. */
-function useNow(): number {
-  const [now, setNow] = useState(Date.now())
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000)
-    return () => clearInterval(timer)
-  }, [])
-  return now
-}
-
-/** The time until a moment. */
-function Until({ time }: { time: number }) {
-  const now = useNow()
-  return <>{time > now ? `in ${duration(time - now)}` : 'now'}</>
-}
-
-/** The seconds since a moment. */
-function Since({ time }: { time: number }) {
-  return <>{Math.round((useNow() - time) / 1000)} s</>
-}
-
 function Card({ upstream: u, loadedAt, calls }: { upstream: Upstream; loadedAt: number; calls: ServerEvent[] }) {
   const good = u.state === 'connected'
   const times = calls.slice(-40).map((e) => Number(e.data.duration_ms ?? 0))
   return (
     <article class="card upstream" aria-label={`upstream ${u.namespace}`}>
-      <h3>{u.namespace} <State state={u.state} /></h3>
+      <h3><a href={`#/servers/${encodeURIComponent(u.namespace)}`}>{u.namespace}</a> <State state={u.state} /></h3>
       <div class="soft mono oneline" title={u.endpoint}>{u.endpoint}</div>
       <dl>
         <dt>tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
@@ -138,23 +98,4 @@ function Card({ upstream: u, loadedAt, calls }: { upstream: Upstream; loadedAt: 
 function Feed() {
   const last = latestLines(recent.value, 15)
   return last.length === 0 ? <Hint>No events yet.</Hint> : <Lines events={last} />
-}
-
-function Lines({ events }: { events: ServerEvent[] }) {
-  return (
-    <table class="feed">
-      <tbody>
-        {events.map((e) => {
-          const line = describe(e)
-          return (
-            <tr key={e.seq}>
-              <td class="soft num">{clock(e.time)}</td>
-              <td class="soft">{e.type}{e.node && <span class="tag at" title="the node that published it">{e.node}</span>}</td>
-              <td class={line.kind}>{line.href ? <a href={line.href}>{line.text}</a> : line.text}</td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
-  )
 }

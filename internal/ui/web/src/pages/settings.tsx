@@ -1,11 +1,9 @@
-import { get, may } from '../api'
+import { get } from '../api'
 import { count, duration } from '../format'
 import { useData } from '../resource'
 import { Config } from '../parts/config'
 import { Nodes } from '../parts/nodes'
 import { State } from '../parts/state'
-import { Upstreams } from '../parts/upstreams'
-import { Keys } from './keys'
 
 interface Health {
   status: string
@@ -22,9 +20,6 @@ export function Settings() {
       <h2>Health</h2>
       <HealthStatus />
       <Nodes />
-      <h2>Upstreams</h2>
-      <Upstreams />
-      {may('admin') && <><h2>Keys</h2><Keys /></>}
       <h2>Effective configuration</h2>
       <Config />
     </>

@@ -37,7 +37,7 @@ export function Tools({ rest }: { rest: string }) {
         <input id="search" type="search" class="wide" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
         {found.error && <p class="bad">{found.error.message}</p>}
         <p class="soft" role="status">{found.data && (found.data.total > found.data.tools.length ? `${found.data.tools.length} of ${found.data.total}; search to find more` : count(found.data.total, 'tool'))}</p>
-        {found.data?.tools.length === 0 && <Hint>{query ? 'No tool matches. Try other words.' : 'No tools yet. Add an upstream on the Settings page.'}</Hint>}
+        {found.data?.tools.length === 0 && <Hint>{query ? 'No tool matches. Try other words.' : 'No tools yet. Connect a server on the Servers page.'}</Hint>}
         <ul class="list">
           {found.data?.tools.map((t) => (
             <li key={t.name}>

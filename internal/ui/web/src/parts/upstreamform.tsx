@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { post } from '../api'
 import { notify } from './notices'
-import type { Upstream } from './upstreams'
+import { upstreamPath, type Upstream } from '../upstream'
 
 export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -23,7 +23,7 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
     }
     setBusy(true)
     try {
-      if (u) await post(`/api/v1/upstreams/${encodeURIComponent(u.namespace)}`, body, 'PATCH')
+      if (u) await post(upstreamPath(u.namespace), body, 'PATCH')
       else await post('/api/v1/upstreams', { namespace: name, ...body })
       notify('good', u ? `${u.namespace} saved` : `${name} added, connecting`)
       close()
@@ -34,7 +34,7 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
   }
   return (
     <dialog ref={dialog} aria-labelledby="upstream-title" onClose={close}>
-      <h2 id="upstream-title">{u ? `Change ${u.namespace}` : 'Add an upstream'}</h2>
+      <h2 id="upstream-title">{u ? `Change ${u.namespace}` : 'Connect a server'}</h2>
       <form onSubmit={(e) => { e.preventDefault(); void send() }}>
         {!u && <><label for="space">Name</label><input id="space" required pattern="[A-Za-z][A-Za-z0-9_\-]{0,63}" title="a letter, then letters, digits, _ or -" value={name} onInput={(e) => setName(e.currentTarget.value)} /></>}
         <label for="url">URL</label><input id="url" required placeholder="https://example.org/mcp" value={url} onInput={(e) => setURL(e.currentTarget.value)} />

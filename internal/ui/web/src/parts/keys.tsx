@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import { get, me, post, loadMe } from '../api'
 import { ago } from '../format'
 import { useData } from '../resource'
-import { Copy } from '../parts/copy'
-import { notify } from '../parts/notices'
+import { Copy } from './copy'
+import { notify } from './notices'
 
 interface Key {
   name: string

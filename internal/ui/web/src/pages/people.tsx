@@ -1,0 +1,6 @@
+import { Keys } from '../parts/keys'
+
+/** Who may use this server. */
+export function People() {
+  return <section class="panel" aria-label="Keys"><Keys /></section>
+}

@@ -1,0 +1,153 @@
+import { useState } from 'preact/hooks'
+import { get, may } from '../api'
+import { recent } from '../events'
+import { ago, count, duration } from '../format'
+import { call } from '../mcp'
+import { Hint } from '../parts/hint'
+import { Lines } from '../parts/lines'
+import { Since, Until } from '../parts/now'
+import { Sparkline } from '../parts/sparkline'
+import { State } from '../parts/state'
+import { Table, type Column } from '../parts/table'
+import { UpstreamForm } from '../parts/upstreamform'
+import { UpstreamLogin } from '../parts/upstreamlogin'
+import { useData } from '../resource'
+import { go, useFilter } from '../route'
+import { attempt, byTrouble, remove, restore, retry, upstreamPath, type Upstream } from '../upstream'
+
+/** All servers, or one of them. */
+export function Servers({ rest }: { rest: string }) {
+  return rest ? <OneServer key={rest} name={rest} /> : <AllServers />
+}
+
+function AllServers() {
+  const { data, error, reload } = useData((s) => get<{ upstreams: Upstream[] }>('/api/v1/upstreams', s), [], ['upstream.', 'config.'])
+  const [find, setFind] = useFilter('find')
+  const [add, setAdd] = useFilter('add')
+  const list = data && byTrouble(data.upstreams).filter((u) => `${u.namespace} ${u.endpoint} ${u.state}`.toLowerCase().includes(find.toLowerCase()))
+  return (
+    <>
+      <div class="row filters">
+        <label for="server-words" class="hidden">Find a server</label>
+        <input id="server-words" type="search" placeholder="Find a server" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <span class="soft" role="status">{list && `${list.length} of ${count(data.upstreams.length, 'server')}`}</span>
+        {may('admin') && <button type="button" class="main" onClick={() => setAdd('1')}>Connect a server</button>}
+      </div>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.upstreams.length === 0 && <Hint>No servers yet. Servers that run as a local program are added with `luanette upstream add NAME COMMAND` or in `luanette.toml`; those with a URL also here.</Hint>}
+      {list && list.length > 0 && <section class="panel"><Table label="Servers" rows={list} columns={columns(reload)} id={(u) => u.namespace} /></section>}
+      {add && may('admin') && <UpstreamForm close={() => { setAdd(''); reload() }} />}
+    </>
+  )
+}
+
+function columns(reload: () => void): Column<Upstream>[] {
+  return [
+    { name: 'State', value: (u) => u.state, cell: (u) => <State state={u.state} /> },
+    { name: 'Name', value: (u) => u.namespace, cell: (u) => <a class="name" href={`#/servers/${encodeURIComponent(u.namespace)}`}>{u.namespace}</a> },
+    { name: 'Address', value: (u) => u.endpoint, cell: (u) => <><span class="mono breaks">{u.endpoint}</span><Trouble upstream={u} /></> },
+    { name: 'Tools', value: (u) => u.tool_count, cell: (u) => u.tool_count, number: true },
+    { name: 'Calls', value: (u) => u.call_count, cell: (u) => u.call_count, number: true },
+    { name: 'Errors', value: (u) => u.error_count, cell: (u) => (u.error_count > 0 ? <span class="bad">{u.error_count}</span> : 0), number: true },
+    { name: 'p50', value: (u) => u.p50_ms ?? 0, cell: (u) => (u.p50_ms === undefined ? '' : duration(u.p50_ms)), number: true },
+    { name: 'From', value: (u) => u.configured_at ?? u.origin, cell: (u) => <From upstream={u} /> },
+    { name: '(Actions)', cell: (u) => <Actions upstream={u} reload={reload} />, class: 'row' },
+  ]
+}
+
+function Trouble({ upstream: u }: { upstream: Upstream }) {
+  if (!u.wanted) return <div class="soft small">removed, but still in the configuration</div>
+  return u.state !== 'connected' && u.error ? <div class="bad small brief" title={u.error}>{u.error}</div> : null
+}
+
+function Actions({ upstream: u, reload }: { upstream: Upstream; reload: () => void }) {
+  const [editing, setEditing] = useState(false)
+  const admin = may('admin')
+  const then = (action: Promise<boolean>) => void action.then(reload)
+  if (!u.wanted) return admin ? <button type="button" class="main" onClick={() => then(restore(u))}>Restore</button> : null
+  return (
+    <>
+      {u.state === 'connected'
+        ? <button type="button" onClick={() => then(attempt(() => call('tools_refresh', { namespace: u.namespace }), `${u.namespace}: tools refreshed`))}>Refresh</button>
+        : admin && <button type="button" onClick={() => then(retry(u))}>Retry</button>}
+      {admin && u.editable && <button type="button" onClick={() => setEditing(true)}>Edit</button>}
+      {admin && <button type="button" onClick={() => then(remove(u))}>Remove</button>}
+      {editing && <UpstreamForm upstream={u} close={() => { setEditing(false); reload() }} />}
+    </>
+  )
+}
+
+/** Where the server was configured, or who added it. */
+function From({ upstream: u }: { upstream: Upstream }) {
+  if (u.origin === 'config') return <>{u.configured_at ? <code class="place" title={`${u.configured_at}: edit it there; the file is read again`}>{u.configured_at.replace(/^.*[/\\]/, '')}</code> : 'the configuration'}{!u.wanted && u.by && <div class="soft small">removed by {u.by}{u.changed && `, ${ago(u.changed)}`}</div>}</>
+  if (u.origin === 'startup') return <code>startup.lua</code>
+  return <>added{u.by && ` by ${u.by}`}{u.changed && <span class="soft"> {ago(u.changed)}</span>}</>
+}
+
+function OneServer({ name }: { name: string }) {
+  const { data, error, reload } = useData(async (s) => ({ upstream: await get<Upstream>(upstreamPath(name), s), at: Date.now() }), [name], ['upstream.', 'config.', 'tool.call_ended'], (e) => (e.data.upstream ?? e.data.namespace ?? name) === name)
+  const mine = recent.value.filter((e) => e.data.namespace === name || e.data.upstream === name)
+  const calls = mine.filter((e) => e.type === 'tool.call_ended')
+  const written = mine.filter((e) => e.type === 'upstream.stderr').slice(-200)
+  const u = data?.upstream
+  return (
+    <>
+      <p><a href="#/servers">All servers</a></p>
+      {error && <p class="bad">{error.message}</p>}
+      {u && (
+        <>
+          <div class="row title"><h2>{u.namespace}</h2><State state={u.state} /><span class="row"><Actions upstream={u} reload={() => (u.origin === 'added' ? go('servers') : reload())} /></span></div>
+          <div class="columns">
+            <section class="panel" aria-label="State"><h3>State</h3><Facts upstream={u} at={data.at} /></section>
+            <section class="panel" aria-label="Latency">
+              <h3>Latency of the last calls</h3>
+              {calls.length > 1 ? <Sparkline values={calls.slice(-120).map((e) => Number(e.data.duration_ms ?? 0))} label={`${calls.length} calls since this page was opened`} /> : <Hint>No calls since this page was opened.</Hint>}
+            </section>
+          </div>
+          <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{written.length > 0 ? <pre class="tail">{written.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing written since this page was opened.</Hint>}</section>
+          <ToolsOf name={name} />
+          <section class="panel" aria-label="Events"><h3>Events</h3><Lines events={mine.filter((e) => e.type !== 'upstream.stderr' && e.type !== 'tool.call_started').slice(-30).reverse()} /></section>
+        </>
+      )}
+    </>
+  )
+}
+
+function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
+  return (
+    <>
+      <dl class="facts">
+        <dt>Address</dt><dd class="mono">{u.endpoint}</dd>
+        {u.transport && <><dt>Transport</dt><dd>{u.transport}{u.protocol && `, protocol ${u.protocol}`}</dd></>}
+        <dt>From</dt><dd><From upstream={u} /></dd>
+        <dt>Tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
+        <dt>Calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
+        {u.p50_ms !== undefined && <><dt>p50, p99</dt><dd>{duration(u.p50_ms)}, {duration(u.p99_ms ?? u.p50_ms)}</dd></>}
+        {u.next_try_ms !== undefined && u.state !== 'connected' && <><dt>Next try</dt><dd><Until time={at + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
+        {u.starting_secs !== undefined && <><dt>Starting</dt><dd><Since time={at - u.starting_secs * 1000} />{u.last_line && <>, last line: <span class="mono">{u.last_line}</span></>}</dd></>}
+        {u.refusing_ms !== undefined && <><dt>Circuit</dt><dd class="warn">open, refuses calls for {duration(u.refusing_ms)}</dd></>}
+      </dl>
+      {u.state !== 'connected' && u.error && <p class="bad small">{u.error}</p>}
+      {u.state !== 'connected' && u.hint && <Hint>{u.hint}</Hint>}
+      {u.warnings?.map((w) => <p key={w} class="warn small">{w}</p>)}
+      {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
+    </>
+  )
+}
+
+interface Found {
+  name: string
+  description: string
+}
+
+function ToolsOf({ name }: { name: string }) {
+  const { data, error } = useData((s) => call<{ tools: Found[]; total: number }>('search_tools', { query: '', namespace: name, limit: 100 }, s), [name], ['catalog.', 'upstream.tools_refreshed'])
+  return (
+    <section class="panel" aria-label="Tools">
+      <h3>Tools</h3>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.tools.length === 0 && <Hint>None known.</Hint>}
+      <ul class="list">{data?.tools.map((t) => <li key={t.name}><a href={`#/tools/${encodeURIComponent(t.name)}`}>{t.name}</a> <span class="soft">{t.description.split('\n')[0]}</span></li>)}</ul>
+    </section>
+  )
+}

@@ -1,0 +1,64 @@
+// Keys that work on every page, and the list of them.
+import { useEffect, useRef } from 'preact/hooks'
+import { go } from '../route'
+import { visiblePages } from './pages'
+
+export interface Actions {
+  palette: () => void
+  help: () => void
+}
+
+/** How long after g the letter of a page may follow. */
+const pause = 1000
+
+/** Listens for the keys that work everywhere; not while somebody types or a dialog is open. */
+export function useShortcuts(actions: Actions): void {
+  useEffect(() => {
+    let goUntil = 0
+    const press = (e: KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+        e.preventDefault()
+        actions.palette()
+        return
+      }
+      if (e.ctrlKey || e.metaKey || e.altKey || isTyping(e.target) || document.querySelector('dialog[open]')) return
+      const target = e.timeStamp < goUntil ? visiblePages().find((p) => p.key === e.key) : undefined
+      goUntil = e.key === 'g' ? e.timeStamp + pause : 0
+      if (target) go(target.path)
+      else if (e.key === '?') actions.help()
+      else if (e.key === '/') focusSearch() || actions.palette()
+      else return
+      e.preventDefault()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [])
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+}
+
+/** Focuses the search of this page, if it has one. */
+function focusSearch(): boolean {
+  const field = document.querySelector<HTMLInputElement>('main input[type=search]')
+  field?.focus()
+  return field !== null
+}
+
+export function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  const rows: [string, string][] = [
+    ['Ctrl K', 'search and commands'], ['/', 'search on this page'], ['?', 'this list'], ['Esc', 'close'],
+    ['j, k', 'next, previous (approvals)'], ['a, d', 'approve, deny (approvals)'], ['Ctrl Enter', 'run (playground)'],
+    ...visiblePages().map((p): [string, string] => [`g ${p.key}`, p.title]),
+  ]
+  return (
+    <dialog ref={dialog} aria-labelledby="keys-title" onClose={close}>
+      <h2 id="keys-title">Keys</h2>
+      <dl class="keys">{rows.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <div class="row actions"><button type="button" onClick={close}>Close</button></div>
+    </dialog>
+  )
+}

@@ -1,0 +1,76 @@
+// The side bar: every page in its group, what waits for a decision, and the connection.
+import { useEffect, useState } from 'preact/hooks'
+import { logout, may, me } from '../api'
+import { missed, online } from '../events'
+import { call } from '../mcp'
+import { notify } from '../parts/notices'
+import { useData } from '../resource'
+import { route } from '../route'
+import { Icon, Mark } from './icon'
+import { groups, isVisible, type Page } from './pages'
+import { density, densities, theme, themes } from './preferences'
+
+export function Sidebar({ current, search }: { current?: Page; search: () => void }) {
+  const [open, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [route.value])
+  const pending = useData((s) => (may('mcp') ? call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s) : Promise.resolve({ approvals: [] })), [], ['approval.'])
+  const waiting = pending.data?.approvals.length ?? 0
+  return (
+    <header class="sidebar">
+      <div class="top">
+        <a class="brand" href="#/overview"><Mark />Luanette</a>
+        <button type="button" class="icononly search" aria-label="Search and commands" onClick={search}><Icon name="search" /></button>
+        <button type="button" class="icononly menu" aria-label="Menu" aria-expanded={open} aria-controls="menu" onClick={() => setOpen(!open)}><Icon name="menu" /></button>
+      </div>
+      <div id="menu" class={open ? 'open' : ''}>
+        <nav aria-label="Pages">
+          {groups.map((g) => (
+            <ul key={g.title} aria-label={g.title}>
+              {g.title && <li class="group" aria-hidden="true">{g.title}</li>}
+              {g.pages.filter(isVisible).map((p) => (
+                <li key={p.path}>
+                  <a href={`#/${p.path}`} aria-current={p === current ? 'page' : undefined}>
+                    <Icon name={p.path} />{p.title}
+                    {p.path === 'approvals' && waiting > 0 && <b class="badge warn">{waiting}<span class="hidden"> pending</span></b>}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          ))}
+        </nav>
+        <div class="foot">
+          <Preference name="Colours" values={themes} value={theme.value} change={(v) => (theme.value = v)} />
+          <Preference name="Density" values={densities} value={density.value} change={(v) => (density.value = v)} />
+          {me.value && !me.value.open && <div class="who">{me.value.name} <button type="button" onClick={() => void logOut()}>Log out</button></div>}
+          <Connection />
+        </div>
+      </div>
+    </header>
+  )
+}
+
+function Preference<T extends string>({ name, values, value, change }: { name: string; values: readonly T[]; value: T; change: (v: T) => void }) {
+  return (
+    <label class="preference">{name}
+      <select value={value} onChange={(e) => change(e.currentTarget.value as T)}>{values.map((v) => <option key={v}>{v}</option>)}</select>
+    </label>
+  )
+}
+
+async function logOut(): Promise<void> {
+  try {
+    await logout()
+  } catch (e) {
+    notify('bad', (e as Error).message)
+  }
+}
+
+/** Whether the event stream is connected. */
+function Connection() {
+  if (me.value && !may('read')) return <span class="link" role="status" title="This key lacks the scope read, so live events are not shown.">not live</span>
+  return (
+    <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
+      {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}
+    </span>
+  )
+}

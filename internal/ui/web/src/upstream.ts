@@ -1,0 +1,86 @@
+// Servers, as the administration API describes them, and actions on them.
+import { post } from './api'
+import { notify } from './parts/notices'
+
+export interface Upstream {
+  namespace: string
+  endpoint: string
+  transport?: string
+  protocol?: string
+  state: string
+  starting_secs?: number
+  last_line?: string
+  tool_count: number
+  stale?: boolean
+  error?: string
+  hint?: string
+  login?: string
+  attempt?: number
+  next_try_ms?: number
+  warnings?: string[]
+  call_count: number
+  error_count: number
+  in_flight: number
+  last_tool?: string
+  p50_ms?: number
+  p99_ms?: number
+  refusing_ms?: number
+  origin: 'config' | 'startup' | 'added'
+  configured_at?: string
+  wanted: boolean
+  editable: boolean
+  by?: string
+  changed?: string
+  settings?: Settings
+}
+
+export interface Settings {
+  url: string
+  transport?: string
+  protocol?: string
+  headers?: string[] // names only
+  read_only?: boolean
+}
+
+/** Does an action and shows a notice about its result; reports whether it succeeded. */
+export async function attempt(action: () => Promise<unknown>, done: string): Promise<boolean> {
+  try {
+    await action()
+    notify('good', done)
+    return true
+  } catch (e) {
+    notify('bad', (e as Error).message)
+    return false
+  }
+}
+
+/** The address of a server in the API. */
+export function upstreamPath(namespace: string, action = ''): string {
+  return `/api/v1/upstreams/${encodeURIComponent(namespace)}${action}`
+}
+
+/** Removes a server. One that the configuration has stays listed and can be restored. */
+export function remove(u: Upstream): Promise<boolean> {
+  return attempt(() => post(upstreamPath(u.namespace), undefined, 'DELETE'), `${u.namespace} removed`)
+}
+
+export function restore(u: Upstream): Promise<boolean> {
+  return attempt(() => post(upstreamPath(u.namespace, '/restore'), undefined), `${u.namespace} restored`)
+}
+
+export function retry(u: Upstream): Promise<boolean> {
+  return attempt(() => post(upstreamPath(u.namespace, '/retry'), undefined), `${u.namespace}: reconnecting`)
+}
+
+/** The states in the order of trouble: what needs a person first. */
+const trouble = ['failed', 'needs_auth', 'untrusted', 'reconnecting', 'starting', 'connecting', 'removed', 'connected', 'asleep']
+
+/** Servers with trouble first, then by name. */
+export function byTrouble(list: Upstream[]): Upstream[] {
+  return [...list].sort((a, b) => rank(a) - rank(b) || a.namespace.localeCompare(b.namespace))
+}
+
+function rank(u: Upstream): number {
+  const at = trouble.indexOf(u.state)
+  return (at < 0 ? trouble.length : at) - (u.warnings?.length || u.refusing_ms !== undefined ? 0.5 : 0)
+}

@@ -1,0 +1,120 @@
+// What every page has: the side bar, the palette, keys, the banner, filters in the address.
+import { expect, test, type Page } from '@playwright/test'
+import { failOnPageErrors, open as openAt, shots } from './page'
+import { Server, ownAddress } from './server'
+
+const behind = new Server()
+let front: Server
+
+test.beforeAll(async () => {
+  const address = await behind.start()
+  front = new Server(`[upstreams.far]\nurl = "${address}/mcp"\n[upstreams.broken]\ncommand = "sh"\nargs = ["-c", "echo the key is missing >&2; exit 1"]\n`)
+  front.address = ownAddress() // the same after a restart
+  await front.start()
+})
+
+test.afterAll(async () => {
+  await front?.remove()
+  await behind.remove()
+})
+
+failOnPageErrors(() => front)
+
+const open = (page: Page, path: string) => openAt(page, front, path)
+
+test('the palette leads to pages, servers and tools', async ({ page }) => {
+  await open(page, 'overview')
+  await page.keyboard.press('Control+k')
+  const palette = page.getByRole('dialog', { name: 'Search and commands' })
+  await page.keyboard.type('evaluate lua')
+  await expect(palette.getByRole('option', { name: /far\.lua_eval/ })).toBeVisible()
+  await page.screenshot({ path: `${shots}/palette.png` })
+  await palette.getByRole('option', { name: /far\.lua_eval/ }).click()
+  await expect(page.getByRole('region', { name: 'Tool', exact: true })).toContainText('far.lua_eval')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('serv')
+  await expect(palette.getByRole('option').first()).toHaveText(/Servers/)
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('heading', { level: 1, name: 'Servers' })).toBeVisible()
+  await expect(palette).toHaveCount(0)
+})
+
+test('keys open pages, the search and their list', async ({ page }) => {
+  await open(page, 'overview')
+  await page.keyboard.press('g')
+  await page.keyboard.press('j')
+  await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible()
+  await page.keyboard.press('?')
+  const help = page.getByRole('dialog', { name: 'Keys' })
+  await expect(help).toContainText('Playground')
+  await page.keyboard.press('Escape')
+  await expect(help).toHaveCount(0)
+  await open(page, 'servers')
+  await page.keyboard.press('/')
+  await page.keyboard.type('gj') // typed, not obeyed
+  await expect(page.getByLabel('Find a server')).toHaveValue('gj')
+})
+
+test('an unknown address says so', async ({ page }) => {
+  await open(page, 'nowhere/else')
+  await expect(page.getByRole('main')).toContainText('There is no page at #/nowhere')
+})
+
+test('a server that went away is a banner, and the page returns by itself', async ({ page }) => {
+  await open(page, 'servers')
+  await expect(page.getByRole('table', { name: 'Servers' })).toContainText('far')
+  await front.stop('SIGKILL')
+  await expect(page.getByRole('alert')).toContainText('cannot be reached')
+  await expect(page.getByText('Failed to fetch')).toHaveCount(0)
+  await front.start()
+  await expect(page.getByRole('alert')).toHaveCount(0)
+  await expect(page.getByRole('table', { name: 'Servers' })).toContainText('far')
+})
+
+test('a server has its own page, with what its program wrote', async ({ page }) => {
+  await open(page, 'servers')
+  await expect(page.getByRole('table', { name: 'Servers' }).getByRole('row').nth(1)).toContainText('broken') // trouble first
+  await page.getByRole('link', { name: 'broken' }).click()
+  await expect(page.getByRole('region', { name: 'Standard error' })).toContainText('the key is missing')
+  await expect(page.getByRole('region', { name: 'State' })).toContainText('luanette.toml:3')
+  await page.screenshot({ path: `${shots}/server.png`, fullPage: true })
+})
+
+test('the order of a table is part of the address', async ({ page }) => {
+  await open(page, 'servers')
+  const rows = page.getByRole('table', { name: 'Servers' }).getByRole('row')
+  await page.getByRole('button', { name: 'Tools', exact: true }).click()
+  await expect(rows.nth(1)).toContainText('far')
+  await expect(page).toHaveURL(/sort=-Tools/)
+  await page.reload()
+  await expect(rows.nth(1)).toContainText('far')
+})
+
+test('calls are in the audit log, and it is sound', async ({ page }) => {
+  await front.call('call_tool', { name: 'far.job_stats', arguments: {} })
+  await open(page, 'audit?tool=far.job_stats')
+  await expect(page.getByRole('table', { name: 'Audit log' })).toContainText('far.job_stats')
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await expect(page.getByText('nothing was changed or deleted')).toBeVisible()
+})
+
+test('colours and density are kept in this browser', async ({ page }) => {
+  await open(page, 'overview')
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+  await page.getByLabel('Colours').selectOption('dark')
+  await expect.poll(background).toBe('rgb(15, 16, 22)')
+  await page.getByLabel('Density').selectOption('compact')
+  await page.reload()
+  await expect(page.getByLabel('Density')).toHaveValue('compact')
+  expect(await background()).toBe('rgb(15, 16, 22)')
+})
+
+test('a phone has the menu behind a button', async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 })
+  await open(page, 'overview')
+  await expect(page.getByRole('navigation')).toBeHidden()
+  await page.getByRole('button', { name: 'Menu' }).click()
+  await page.getByRole('navigation').getByRole('link', { name: 'Servers' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Servers' })).toBeVisible()
+  await expect(page.getByRole('navigation')).toBeHidden()
+})
