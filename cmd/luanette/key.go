@@ -26,7 +26,7 @@ type keyCommand struct {
 func (keyCommand) Help() string {
 	var scopes strings.Builder
 	for _, s := range principal.Scopes {
-		fmt.Fprintf(&scopes, "  %-6s %s\n", s, s.Description())
+		fmt.Fprintf(&scopes, "  %-7s %s\n", s, s.Description())
 	}
 	return `While no key exists, a server accepts every request from its own machine and
 refuses to listen on other addresses. Once a key exists, every request needs one.

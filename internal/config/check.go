@@ -49,6 +49,7 @@ func (c *Config) checkChoices() error {
 		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},
 		{"scripts.hook_errors", c.Scripts.HookFails, "an outcome", []string{"pass", "refuse"}},
 		{"audit.on_failure", c.Audit.Failure, "a reaction", []string{AuditRefuse, AuditContinue}},
+		{"telemetry.metrics", c.Telemetry.Metrics, "a choice", []string{MetricsAuto, metricsOn, metricsOff}},
 		{"mcp.menu", c.MCP.Menu, "a menu", builtin.Menus},
 	} {
 		if !slices.Contains(s.words, s.value) {

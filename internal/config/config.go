@@ -83,6 +83,7 @@ type Log struct {
 // Telemetry configures OpenTelemetry, in addition to the standard OTEL_* variables.
 type Telemetry struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" trust:"needed" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
+	Metrics      string `toml:"metrics" trust:"needed" help:"whether /metrics shows numbers about the server to Prometheus: auto only while it listens on loopback, on, or off; it requires the scope metrics; docs/operate.md"`
 	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"deployment environment, such as production; sent to the collector with all data"`
 }
 
@@ -146,6 +147,7 @@ func defaults(env Environment) Config {
 		Drain:     Duration(10 * time.Second),
 		GCPercent: DefaultGCPercent,
 		Log:       Log{Level: "info", Format: "text"},
+		Telemetry: Telemetry{Metrics: MetricsAuto},
 		Daemon:    Daemon{Idle: Duration(15 * time.Minute)},
 		Registry:  Registry{URL: registry.DefaultURL},
 		HUD:       HUD{RecentEvents: 4096, RecentTraces: 200},

@@ -27,7 +27,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
 		KeepCount: srv.config.Jobs.KeepCount, KeepScheduled: srv.config.Jobs.KeepScheduled,
 		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
+		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools = srv.approvals, srv.catalog

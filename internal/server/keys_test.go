@@ -50,6 +50,7 @@ keys.read  = { env = "KEY_READ",  scopes = ["read"] }
 keys.chat  = { env = "KEY_CHAT",  scopes = ["chat"] }
 keys.mcp   = { env = "KEY_MCP",   scopes = ["mcp"] }
 keys.org   = { env = "KEY_ORG",   scopes = ["org"], org = "o" }
+keys.metrics = { env = "KEY_METRICS", scopes = ["metrics"] }
 keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 `)
 	url, srv := start(t, config.Sources{File: file, Env: env})

@@ -162,8 +162,7 @@ type lifecycle struct {
 func Build(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	bus := event.New(event.BusOptions{Keep: config.HUD.RecentEvents})
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
-		Service:      "luanette",
-		Version:      options.Version,
+		Service: "luanette", Version: options.Version,
 		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
 		LogLevel:     logLevel(config.Log.Level), // until applyLive changes it
@@ -171,6 +170,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 		Stderr:       options.Stderr,
 		Tap:          web.NewLogHandler(bus),
 		RecentTraces: config.HUD.RecentTraces,
+		Scrape:       config.ServesMetrics(),
 	})
 	if err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		Login:       srv.logins,
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control,
-		Tracer:      srv.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
+		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	})
 	if err := srv.openPins(ctx, manager); err != nil {
 		manager.Close()

@@ -17,6 +17,7 @@ func TestMay(t *testing.T) {
 		"acme":       {Scopes: []principal.Scope{principal.Org}, Org: "acme"},
 		"acme chat":  {Scopes: []principal.Scope{principal.Chat}, Org: "acme"},
 		"acme admin": {Scopes: []principal.Scope{principal.Admin}, Org: "acme"},
+		"monitor":    {Scopes: []principal.Scope{principal.Metrics}},
 		"no org":     {Scopes: []principal.Scope{principal.Org}},
 		"nobody":     principal.Anonymous(),
 	}
@@ -47,6 +48,11 @@ func TestMay(t *testing.T) {
 		{"acme admin", principal.Org, "other", false},
 		{"acme admin", principal.Admin, "acme", false},
 		{"no org", principal.Org, "", false},
+		{"root", principal.Metrics, "", true},
+		{"web", principal.Metrics, "", false},
+		{"monitor", principal.Metrics, "", true},
+		{"monitor", principal.Read, "", false},
+		{"acme admin", principal.Metrics, "acme", false},
 		{"nobody", principal.Read, "", false},
 	}
 	for _, tt := range tests {

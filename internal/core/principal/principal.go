@@ -72,7 +72,7 @@ func (p Principal) May(scope Scope, org string) bool {
 	switch {
 	case p.Admin():
 		return true
-	case scope == Admin:
+	case scope.exceeds(p.Org):
 		return false
 	case slices.Contains(p.Scopes, Admin): // of one organisation
 		return true

@@ -5,27 +5,32 @@ type Scope string
 
 // The scopes.
 const (
-	Admin Scope = "admin"
-	Org   Scope = "org"
-	Chat  Scope = "chat"
-	MCP   Scope = "mcp"
-	Read  Scope = "read"
+	Admin   Scope = "admin"
+	Org     Scope = "org"
+	Chat    Scope = "chat"
+	MCP     Scope = "mcp"
+	Read    Scope = "read"
+	Metrics Scope = "metrics"
 )
 
 // Scopes lists all scopes, the strongest first.
-var Scopes = []Scope{Admin, Org, Chat, MCP, Read}
+var Scopes = []Scope{Admin, Org, Chat, MCP, Read, Metrics}
 
 // DefaultScopes are the scopes of a key that is created without any: all but those for
-// administration.
+// administration and monitoring.
 var DefaultScopes = []Scope{Chat, MCP, Read}
 
 // Description returns what a scope allows.
 func (s Scope) Description() string {
 	return map[Scope]string{
-		Admin: "everything: keys, upstreams, approvals, and what others made",
-		Org:   "settings, servers, prompts and usage of one organisation, and its conversations",
-		Chat:  "conversations with the agent",
-		MCP:   "the MCP server: tools, scripts, jobs, sessions, resources, prompts; artifacts and contents",
-		Read:  "read only: events, traces, the configuration without its secrets, the health of upstreams",
+		Admin:   "everything: keys, upstreams, approvals, and what others made",
+		Org:     "settings, servers, prompts and usage of one organisation, and its conversations",
+		Chat:    "conversations with the agent",
+		MCP:     "the MCP server: tools, scripts, jobs, sessions, resources, prompts; artifacts and contents",
+		Read:    "read only: events, traces, the configuration without its secrets, the health of upstreams",
+		Metrics: "/metrics: numbers about the whole server, for Prometheus",
 	}[s]
 }
+
+// exceeds reports whether a scope is about more than the organisation of its holder.
+func (s Scope) exceeds(org string) bool { return s == Admin || s == Metrics && org != "" }

@@ -67,6 +67,7 @@ func (q *Queue) leave(id string) {
 
 // finished publishes the end of a job and notifies the other nodes.
 func (q *Queue) finished(j Job) {
+	q.recordOutcome(j) // before those who wait for the job go on
 	q.leave(j.ID)
 	e := Finished{ID: j.ID, Name: j.Name, Creator: j.Creator, State: j.State}
 	if j.Error != nil {

@@ -9,6 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	silent "go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
@@ -45,6 +49,8 @@ type Options struct {
 	Tools            tool.Source  // gives the output schemas for plans of jobs that wait; may be nil
 	Events           *event.Bus   // may be nil
 	Traces           Traces       // nil: jobs are not part of traces
+	Tracer           trace.Tracer // records how jobs ended; nil: nothing does
+	Meter            metric.Meter // records how long they took; nil: nothing does
 	Clock            clock.Clock  // nil means the machine's
 	Log              *slog.Logger // nil discards
 }
@@ -60,6 +66,9 @@ func (o Options) orDefault() Options {
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	if o.Traces == nil {
 		o.Traces = noTraces{}
+	}
+	if o.Tracer == nil {
+		o.Tracer = silent.Tracer{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -79,6 +88,8 @@ type Queue struct {
 	boot    string // id of this process in journals
 	turns   *fairQueue
 	release func() error // releases the claim on the database's jobs
+
+	durations metric.Float64Histogram
 
 	stop       context.CancelFunc // ends the background goroutines
 	background sync.WaitGroup
@@ -112,7 +123,7 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 		}
 	}()
 	q := &Queue{
-		db: database, release: release, runner: runner, options: o, boot: newID(), turns: newFairQueue(o.Workers),
+		db: database, release: release, runner: runner, options: o, boot: newID(), turns: newFairQueue(o.Workers), durations: newDurations(o.Meter),
 		stop: func() {}, planned: make(chan struct{}, 1), current: map[string]*liveJob{}, waiters: map[string][]chan<- struct{}{},
 	}
 	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Node: o.Node, Log: o.Log}); err != nil || o.ReadOnly {

@@ -1,6 +1,18 @@
 package job
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/redact"
+)
 
 // Traces connects jobs with the traces that they come from.
 type Traces interface {
@@ -34,4 +46,40 @@ func (q *Queue) traced(ctx context.Context, j Job) context.Context {
 func (q *Queue) traceID(ctx context.Context, j Job) string {
 	_, id := q.options.Traces.Join(ctx, j.ID, j.origin, j.atOnce())
 	return id
+}
+
+// newDurations returns the histogram of the durations of jobs.
+func newDurations(m metric.Meter) metric.Float64Histogram {
+	const name = "luanette.job.duration"
+	if m == nil {
+		m = noop.Meter{}
+	}
+	h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription("how long jobs took from their start to their end, waits included"),
+		metric.WithExplicitBucketBoundaries(0.01, 0.1, 1, 10, 60, 600, 3600, 6*3600, 24*3600))
+	if err != nil {
+		h, _ = noop.Meter{}.Float64Histogram(name) // never fails
+	}
+	return h
+}
+
+// recordOutcome adds a span to the trace of an ended job that says how it ended, also if
+// it never ran or ended in another process than it began in.
+func (q *Queue) recordOutcome(j Job) {
+	began := j.Started
+	if began.IsZero() {
+		began = j.Created
+	}
+	ctx, id := q.options.Traces.Join(context.Background(), j.ID, j.origin, true)
+	if id != j.TraceID { // its latest run began later than its submitter
+		ctx, _ = q.options.Traces.Join(context.Background(), j.ID, j.origin, false)
+	}
+	status := attribute.String("job.status", string(j.State))
+	_, span := q.options.Tracer.Start(ctx, strings.TrimSpace("job "+j.Name), trace.WithTimestamp(began), trace.WithAttributes(
+		attribute.String("job.id", j.ID), status, attribute.String("job.name", j.Name), attribute.String("script.hash", j.Hash)))
+	if j.Error != nil {
+		span.SetAttributes(attribute.String("error.type", string(j.Error.Code)))
+		span.SetStatus(codes.Error, redact.Cut(redact.Text(j.Error.Message), 500))
+	}
+	span.End(trace.WithTimestamp(cmp.Or(j.Finished, began)))
+	q.durations.Record(ctx, max(j.Finished.Sub(began).Seconds(), 0), metric.WithAttributes(status))
 }

@@ -245,11 +245,11 @@ func (s *session) end(ctx context.Context) {
 		return
 	}
 	s.isEnded = true
-	watched, streams := s.subscriptions, s.streams
+	watched, streams, version := s.subscriptions, s.streams, s.version
 	s.subscriptions, s.streams = nil, nil
 	s.mu.Unlock()
 	close(s.ended)
-	s.ep.hub.metrics.session.Record(ctx, time.Since(s.created).Seconds())
+	s.ep.hub.metrics.session.Record(ctx, sessionKind{version}, time.Since(s.created))
 	s.ep.hub.cancelRequests(errSessionEnded, func(req *request) bool { return req.session == s })
 	for _, stop := range watched {
 		stop()

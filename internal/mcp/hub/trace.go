@@ -4,47 +4,75 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	silent "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/observe/telemetry/duration"
 )
 
 // instruments are what the hub measures, by the semantic conventions for MCP.
 type instruments struct {
 	on        bool
-	operation metric.Float64Histogram
-	session   metric.Float64Histogram
+	operation *duration.Histogram[operationKind]
+	session   *duration.Histogram[sessionKind]
 }
 
 func newInstruments(meter metric.Meter) instruments {
-	on := meter != nil
-	if !on {
-		meter = noop.Meter{}
-	}
-	seconds := func(name, description string) metric.Float64Histogram {
-		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
-			metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
-		if err != nil {
-			h, _ = noop.Meter{}.Float64Histogram(name) // never fails
-		}
-		return h
-	}
 	return instruments{
-		on:        on,
-		operation: seconds("mcp.server.operation.duration", "How long a request took, from its receipt to its answer"),
-		session:   seconds("mcp.server.session.duration", "How long a session lasted"),
+		on: meter != nil,
+		operation: duration.New[operationKind](meter, duration.Options{
+			Name: "mcp.server.operation.duration", Description: "How long a request took, from its receipt to its answer", Boundaries: duration.MCP,
+		}),
+		session: duration.New[sessionKind](meter, duration.Options{
+			Name: "mcp.server.session.duration", Description: "How long a session lasted", Boundaries: duration.MCP,
+		}),
 	}
+}
+
+// operationKind is what the durations of requests are told apart by.
+type operationKind struct{ method, name, version, network, failure, code string }
+
+// Attributes are those of the semantic conventions.
+func (k operationKind) Attributes() []attribute.KeyValue {
+	list := duration.Texts("mcp.method.name", k.method, "mcp.protocol.version", k.version, "network.transport", k.network,
+		"error.type", k.failure, "rpc.response.status_code", k.code)
+	return appendSubject(list, k.method, k.name)
+}
+
+// sessionKind is what the durations of sessions are told apart by.
+type sessionKind struct{ version string }
+
+// Attributes are those of the semantic conventions.
+func (k sessionKind) Attributes() []attribute.KeyValue {
+	return duration.Texts("mcp.protocol.version", k.version)
+}
+
+// kind is that of a request which ended in err. Names of methods and tools that do not
+// exist are left out: a client can make any number of them.
+func (req *request) kind(failure string, err error) operationKind {
+	k := operationKind{method: req.method, name: req.name, version: req.version, network: req.network, failure: failure}
+	if err == nil {
+		return k
+	}
+	k.code = failure
+	switch wire.ErrorFrom(err).Code {
+	case wire.CodeMethodNotFound, wire.CodeInvalidRequest, wire.CodeHeaderMismatch:
+		k.method, k.name = "_OTHER", ""
+	case wire.CodeUnsupportedRevision:
+		k.name, k.version = "", ""
+	case wire.CodeInvalidParams:
+		k.name = ""
+	}
+	return k
 }
 
 // observe begins a request's span, as a child of the client's if there is one. finish ends
@@ -70,7 +98,6 @@ func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(
 	return ctx, func(result json.RawMessage, err error) {
 		failure := req.failure(result, err)
 		if failure != "" {
-			attrs = append(slices.Clip(attrs), attribute.String("error.type", failure))
 			span.SetAttributes(attribute.String("error.type", failure))
 			span.SetStatus(codes.Error, failure)
 		}
@@ -78,8 +105,8 @@ func (h *Hub) observe(ctx context.Context, req *request) (context.Context, func(
 			span.SetAttributes(attribute.String("rpc.response.status_code", failure))
 		}
 		span.End()
-		if h.metrics.operation.Enabled(ctx) {
-			h.metrics.operation.Record(ctx, time.Since(req.began).Seconds(), metric.WithAttributes(attrs...))
+		if h.metrics.on {
+			h.metrics.operation.Record(ctx, req.kind(failure, err), time.Since(req.began))
 		}
 	}
 }
@@ -123,13 +150,19 @@ func (req *request) attributes() []attribute.KeyValue {
 		attribute.String("mcp.method.name", req.method),
 		attribute.String("mcp.protocol.version", req.version),
 		attribute.String("network.transport", req.network))
-	switch req.method {
-	case wire.MethodToolsCall:
-		attrs = append(attrs, attribute.String("gen_ai.tool.name", req.name), attribute.String("gen_ai.operation.name", "execute_tool"))
-	case wire.MethodPromptsGet:
-		attrs = append(attrs, attribute.String("gen_ai.prompt.name", req.name))
+	return appendSubject(attrs, req.method, req.name)
+}
+
+// appendSubject adds the tool or prompt that a request is about.
+func appendSubject(list []attribute.KeyValue, method, name string) []attribute.KeyValue {
+	switch {
+	case name == "":
+	case method == wire.MethodToolsCall:
+		return append(list, attribute.String("gen_ai.tool.name", name), attribute.String("gen_ai.operation.name", "execute_tool"))
+	case method == wire.MethodPromptsGet:
+		return append(list, attribute.String("gen_ai.prompt.name", name))
 	}
-	return attrs
+	return list
 }
 
 // failure is the error.type of a request's outcome, or "".

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -156,17 +157,17 @@ func checkDurations(t *testing.T, reader metric.Reader) {
 	if err := reader.Collect(t.Context(), &data); err != nil {
 		t.Fatal(err)
 	}
-	count := uint64(0)
+	count := map[string]uint64{}
 	for _, m := range data.ScopeMetrics[0].Metrics {
 		if m.Name != "mcp.server.operation.duration" {
 			continue
 		}
 		for _, point := range m.Data.(metricdata.Histogram[float64]).DataPoints {
-			count += point.Count
+			count[attributeOf(point.Attributes.ToSlice(), "mcp.method.name")+" "+attributeOf(point.Attributes.ToSlice(), "gen_ai.tool.name")] += point.Count
 		}
 	}
-	if count != 4 {
-		t.Errorf("measured %d requests, want 4", count)
+	if want := (map[string]uint64{"tools/call look": 2, "tools/call fail": 1, "_OTHER ": 1}); !maps.Equal(count, want) {
+		t.Errorf("measured %v, want %v", count, want)
 	}
 }
 

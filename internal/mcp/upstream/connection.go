@@ -103,6 +103,7 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 			err = c.monitor(ctx, s)
 			served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.wasCalled()
 			c.clearSession(s)
+			s.noteEnd(ctx, began, err)
 			s.close()
 		} else {
 			err = c.stillSilent(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -69,6 +68,7 @@ func (c *connection) toolLabel(name string) *spanLabel {
 			c.tools.spanLabels = map[string]*spanLabel{}
 		}
 		label = newSpanLabel(c.name, wire.MethodToolsCall, name)
+		label.listed = true
 		c.tools.spanLabels[name] = label
 	}
 	return label
@@ -111,7 +111,6 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 		result, err = s.request(ctx, r)
 		c.setLastUsed()
 		if err == nil {
-			r.failed = r.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError")
 			return result, nil
 		}
 		policy := c.handleFailure(ctx, s, err)

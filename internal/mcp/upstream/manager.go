@@ -19,6 +19,8 @@ import (
 	"errors"
 	"sync"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -36,6 +38,7 @@ type Manager struct {
 	stopping    map[string]chan struct{} // closed when the last connection of that name has ended
 	watchers    map[string]map[int]func(string, json.RawMessage)
 	lastWatcher int
+	measured    metric.Registration
 	wg          sync.WaitGroup
 
 	toolsByUpstream [][]tool.Info // from which allTools was made
@@ -44,13 +47,15 @@ type Manager struct {
 
 // New makes a manager without upstreams. Close ends it.
 func New(o Options) *Manager {
-	return &Manager{
+	m := &Manager{
 		opts:     o.withDefaults(),
 		desired:  map[string]Spec{},
 		running:  map[string]*connection{},
 		stopping: map[string]chan struct{}{},
 		watchers: map[string]map[int]func(string, json.RawMessage){},
 	}
+	m.measured = m.measureStates()
+	return m
 }
 
 // Add adds or changes an upstream. It returns at once, whether the server can be
@@ -179,6 +184,7 @@ func (m *Manager) Close() {
 		m.stop(name)
 	}
 	m.mu.Unlock()
+	_ = m.measured.Unregister() // never fails in the SDK
 	m.wg.Wait()
 }
 

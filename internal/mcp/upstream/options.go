@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -94,6 +95,10 @@ type Options struct {
 	// on.
 	Tracer     trace.Tracer
 	Propagator propagation.TextMapPropagator
+	// Meter records how long requests and sessions took, and the states of the upstreams;
+	// nil: nothing is recorded.
+	Meter  metric.Meter
+	meters *meters
 }
 
 func (o Options) withDefaults() Options {
@@ -127,6 +132,7 @@ func (o Options) withDefaults() Options {
 	if o.ParallelStarts <= 0 {
 		o.ParallelStarts = 2 * runtime.GOMAXPROCS(0)
 	}
+	o.meters = newMeters(o.Meter)
 	o.starts = newStartQueue(o.ParallelStarts)
 	o.clientInfo = clientInfo(o.ClientName, o.ClientVersion)
 	return o

@@ -23,7 +23,9 @@ type request struct {
 	maxTime   time.Duration // in total; zero means timeout
 	handshake bool          // its result is returned unchanged, and it is never cancelled
 
-	failed bool // the result of the tool has isError set
+	sentOver *session // the last one; nil: it was not sent
+	id       wire.ID  // in that session
+	failed   bool     // the result of the tool has isError set
 }
 
 // outgoing encodes the request with its id and with the _meta of this hop. params

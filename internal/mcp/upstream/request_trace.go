@@ -20,6 +20,7 @@ import (
 type spanLabel struct {
 	name       string
 	attributes []attribute.KeyValue
+	listed     bool // it is of a tool that the server lists
 }
 
 // newSpanLabel makes the label of a method's requests; about may be empty.
@@ -50,20 +51,29 @@ func (c *connection) startSpan(ctx context.Context, r *request) (context.Context
 	return ctx, span
 }
 
-// endSpan ends the span of a request with its outcome.
+// endSpan ends the span of a request with its outcome, and with the server that the
+// request was last sent to.
 func (r *request) endSpan(span trace.Span, err error) {
-	switch {
-	case span == nil:
+	if span == nil {
 		return
+	}
+	if s := r.sentOver; s != nil && span.IsRecording() {
+		span.SetAttributes(s.spanAttributes()...)
+		span.SetAttributes(attribute.String("jsonrpc.request.id", string(r.id)))
+	}
+	switch {
 	case err != nil:
 		span.SetStatus(codes.Error, err.Error())
 		span.SetAttributes(attribute.String("error.type", errorType(err)))
 	case r.failed:
 		span.SetStatus(codes.Error, "the tool failed")
-		span.SetAttributes(attribute.String("error.type", "tool_error"))
+		span.SetAttributes(attribute.String("error.type", toolFailed))
 	}
 	span.End()
 }
+
+// toolFailed is the error.type of a tool that answered with an error.
+const toolFailed = "tool_error"
 
 // appendSubject adds the tool, prompt or resource that a request is about.
 func appendSubject(attributes []attribute.KeyValue, method, about string) []attribute.KeyValue {

@@ -3,11 +3,16 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -25,7 +30,9 @@ func TestRequestsAreTraced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spans := tracetest.NewSpanRecorder()
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("t")
-		s := newTestManager(t, func(o *upstream.Options) { o.Tracer, o.Propagator = tracer, propagation.TraceContext{} })
+		reader := sdkmetric.NewManualReader()
+		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("t")
+		s := newTestManager(t, func(o *upstream.Options) { o.Tracer, o.Propagator, o.Meter = tracer, propagation.TraceContext{}, meter })
 		said := ""
 		s.fake.handle = func(_ context.Context, m wire.Message) (json.RawMessage, error) {
 			said, _ = rawjson.GetText(wire.Meta(m.Params), "traceparent")
@@ -54,15 +61,57 @@ func TestRequestsAreTraced(t *testing.T) {
 			if !strings.Contains(said, span.SpanContext().SpanID().String()) {
 				t.Errorf("%s: the server receives the span %s, not %s", name, said, span.SpanContext().SpanID())
 			}
-			got := ""
-			for _, a := range span.Attributes() {
-				if a.Key == "error.type" {
-					got = a.Value.AsString()
+			attributes := attribute.NewSet(span.Attributes()...)
+			for key, want := range map[attribute.Key]string{
+				"error.type": want, "luanette.upstream": "test", "mcp.protocol.version": "2025-11-25", "network.transport": "tcp",
+			} {
+				if got, _ := attributes.Value(key); got.String() != want && (want != "" || got.Type() != attribute.INVALID) {
+					t.Errorf("%s: %s is %q, want %q", name, key, got.String(), want)
 				}
 			}
-			if got != want {
-				t.Errorf("%s: error.type is %q, want %q", name, got, want)
+			if id, _ := attributes.Value("jsonrpc.request.id"); id.AsString() == "" {
+				t.Errorf("%s: the span has no request id", name)
 			}
 		}
+		checkMeasured(t, reader, map[string]uint64{"tools/call read": 1, "tools/call write tool_error": 1, "tools/call -32099": 1})
 	})
+}
+
+// checkMeasured compares the counted calls, as "method tool error", and the states of the
+// upstreams.
+func checkMeasured(t *testing.T, reader *sdkmetric.ManualReader, want map[string]uint64) {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got, states := map[string]uint64{}, []string{}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				if words := texts(p.Attributes, "mcp.method.name", "gen_ai.tool.name", "error.type"); m.Name == "mcp.client.operation.duration" && words[0] == wire.MethodToolsCall {
+					got[strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")] += p.Count
+				}
+			}
+		case metricdata.Gauge[int64]:
+			for _, p := range data.DataPoints {
+				states = append(states, texts(p.Attributes, "luanette.upstream", "state")...)
+			}
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("measured %v, want %v", got, want)
+	}
+	if !slices.Equal(states, []string{"test", "connected"}) {
+		t.Errorf("states %v", states)
+	}
+}
+
+func texts(set attribute.Set, keys ...attribute.Key) (list []string) {
+	for _, key := range keys {
+		value, _ := set.Value(key)
+		list = append(list, value.AsString())
+	}
+	return list
 }

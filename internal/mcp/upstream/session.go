@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -18,6 +20,7 @@ type session struct {
 	opts      *Options
 	transport Transport
 	endpoint  endpoint
+	peer      peer                                        // without its revision
 	notify    func(method string, params json.RawMessage) // takes notifications that belong to no call
 	source    rootsSource                                 // nil: there are no roots but those of callers
 	life      *lifetime
@@ -28,6 +31,9 @@ type session struct {
 	capabilities json.RawMessage
 	serverInfo   json.RawMessage
 	instructions json.RawMessage
+
+	describeOnce sync.Once
+	described    []attribute.KeyValue // see spanAttributes
 
 	ids            atomic.Int64
 	lastReceived   atomic.Int64 // Unix nanoseconds of the last message from the server

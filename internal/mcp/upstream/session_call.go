@@ -24,8 +24,12 @@ func (s *session) request(ctx context.Context, r *request) (result json.RawMessa
 	if ctx.Err() != nil {
 		return nil, notSent(context.Cause(ctx))
 	}
+	began := time.Now()
 	ctx, timeout := startCallTimeout(ctx, r.timeout, max(r.maxTime, r.timeout))
-	defer func() { timeout.stop(err != nil) }()
+	defer func() {
+		timeout.stop(err != nil)
+		s.noteOutcome(ctx, r, began, result, err)
+	}()
 	params := r.params
 	for range maxRounds {
 		result, err := s.exchange(ctx, timeout, r, params)
@@ -74,6 +78,7 @@ func (s *session) translate(ctx context.Context, r *request) (result json.RawMes
 // exchange sends one message and waits for its response.
 func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request, params json.RawMessage) (json.RawMessage, error) {
 	id := wire.IntID(s.ids.Add(1))
+	r.sentOver, r.id = s, id
 	p := &pendingCall{caller: r.caller, timeout: timeout, progress: -1}
 	s.addPending(id, p)
 	defer s.finishPending(id, p)

@@ -114,7 +114,7 @@ func (a *connectAttempt) pinnedEra(e endpoint) (era wire.Era, pinned bool) {
 // dial opens a transport and a session over it, before the handshake.
 func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error) {
 	s := newSession(a.opts, e, a.notify)
-	s.source = a.roots
+	s.source, s.peer = a.roots, newPeer(a.spec.Name, e)
 	ready := make(chan struct{})
 	hooks := a.hooks
 	hooks.Received = func(call wire.ID, m wire.Message) {

@@ -118,8 +118,10 @@ var errNoSession = errors.New("server answers initialize without a session")
 
 // monitorSecond watches the second session until it ends, is unusable or idle.
 func (c *connection) monitorSecond(ctx context.Context, s *session) {
+	began := time.Now()
 	err := c.waitForSecond(ctx, s)
 	c.second.forget(s)
+	s.noteEnd(ctx, began, err)
 	s.close()
 	c.log.DebugContext(ctx, "session of the sessions era ended", "error", err)
 }

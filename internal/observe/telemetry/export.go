@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
@@ -27,22 +28,31 @@ import (
 // and logs is nil.
 type providers struct {
 	recent    *Traces
+	scraped   *prometheus.Registry // nil: not scraped
 	tracers   trace.TracerProvider
 	meters    metric.MeterProvider
 	logs      log.LoggerProvider
 	shutdowns []func(context.Context) error
 }
 
+// setup is what the providers are made of.
+type setup struct {
+	resource *resource.Resource
+	recent   *Traces
+	scrape   bool // metrics are available to Prometheus
+	complain *exportWarnings
+}
+
 // build creates the providers. If one fails, those created before are shut down.
-func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *exportWarnings) (_ *providers, err error) {
-	built := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
-	if recent != nil {
-		built.tracers = newMemoryProvider(recent)
+func (p plan) build(ctx context.Context, s setup) (_ *providers, err error) {
+	built := &providers{recent: s.recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
+	if s.recent != nil {
+		built.tracers = newMemoryProvider(s.recent)
 	}
 	steps := []func() error{
-		func() error { return built.addTraces(ctx, p.traces, res, complain) },
-		func() error { return built.addMetrics(ctx, p.metrics, res, complain) },
-		func() error { return built.addLogs(ctx, p.logs, res, complain) },
+		func() error { return built.addTraces(ctx, p.traces, s.resource, s.complain) },
+		func() error { return built.addMetrics(ctx, p.metrics, s) },
+		func() error { return built.addLogs(ctx, p.logs, s.resource, s.complain) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -92,20 +102,34 @@ func newSpanExporter(ctx context.Context, r route) (sdktrace.SpanExporter, error
 	}
 }
 
-func (p *providers) addMetrics(ctx context.Context, r route, res *resource.Resource, complain *exportWarnings) error {
-	if r.none() {
+// addMetrics makes one provider of all instruments, which are read by a collector, by
+// Prometheus or by both.
+func (p *providers) addMetrics(ctx context.Context, r route, s setup) error {
+	options := []sdkmetric.Option{sdkmetric.WithResource(s.resource)}
+	d := newDelivery("metrics", s.complain)
+	if !r.none() {
+		exporter, err := newMetricExporter(ctx, r)
+		if err != nil {
+			return err
+		}
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metricDelivery{exporter, d})))
+	}
+	if s.scrape {
+		reader, err := p.addScraped()
+		if err != nil {
+			return err
+		}
+		options = append(options, sdkmetric.WithReader(reader))
+	}
+	if len(options) == 1 {
 		return nil
 	}
-	exporter, err := newMetricExporter(ctx, r)
-	if err != nil {
-		return err
-	}
-	d := newDelivery("metrics", complain)
-	mp := sdkmetric.NewMeterProvider(sdkmetric.WithResource(res),
-		sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metricDelivery{exporter, d})))
+	mp := sdkmetric.NewMeterProvider(options...)
 	p.meters = mp
-	p.atShutdown(d, mp.Shutdown)
-	return nil
+	if !r.none() {
+		p.atShutdown(d, mp.Shutdown)
+	}
+	return observeProcess(mp.Meter("process"))
 }
 
 func newMetricExporter(ctx context.Context, r route) (sdkmetric.Exporter, error) {

@@ -13,13 +13,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/clock"
@@ -49,6 +47,8 @@ type Options struct {
 	Tap slog.Handler
 	// RecentTraces is how many traces are stored in memory; zero means none.
 	RecentTraces int
+	// Scrape makes metrics available to Prometheus; see Telemetry.Metrics.
+	Scrape bool
 }
 
 // Telemetry is the result of Setup. The caller of Setup shuts it down.
@@ -57,6 +57,7 @@ type Telemetry struct {
 	tracers   trace.TracerProvider
 	meters    metric.MeterProvider
 	recent    *Traces
+	scraped   *prometheus.Registry // nil: metrics are not available to Prometheus
 	exporting bool
 	shutdowns []func(context.Context) error
 	level     *slog.LevelVar
@@ -76,7 +77,7 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, err
 	}
 	complain := &exportWarnings{log: slog.New(console), clock: clock.Real()}
-	p, err := plan.build(ctx, newResource(ctx, o, complain), newTraces(o.RecentTraces), complain)
+	p, err := plan.build(ctx, setup{newResource(ctx, o, complain), newTraces(o.RecentTraces), o.Scrape, complain})
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +90,7 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		recent:    p.recent,
 		tracers:   p.tracers,
 		meters:    p.meters,
+		scraped:   p.scraped,
 		exporting: len(p.shutdowns) > 0,
 		shutdowns: p.shutdowns,
 		level:     level,
@@ -113,36 +115,6 @@ func (t *Telemetry) Tracer(name string) trace.Tracer { return t.tracers.Tracer(n
 
 // Meter returns a meter with the name of a package.
 func (t *Telemetry) Meter(name string) metric.Meter { return t.meters.Meter(name) }
-
-// Handler traces and measures the requests that next serves. It continues the trace of
-// the caller, if the request has one. Spans are named by method and route. While
-// nothing is exported, a request has no span of its own, because the spans of its
-// calls already show everything.
-func (t *Telemetry) Handler(next http.Handler) http.Handler {
-	if t.exporting {
-		return otelhttp.NewHandler(next, "http", t.http()...)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.Header["Traceparent"]) > 0 {
-			r = r.WithContext(Propagator().Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// Transport traces and measures requests made through base, and propagates the trace
-// to the other side. A nil base means http.DefaultTransport.
-func (t *Telemetry) Transport(base http.RoundTripper) http.RoundTripper {
-	return otelhttp.NewTransport(base, t.http()...)
-}
-
-func (t *Telemetry) http() []otelhttp.Option {
-	return []otelhttp.Option{
-		otelhttp.WithTracerProvider(t.tracers),
-		otelhttp.WithMeterProvider(t.meters),
-		otelhttp.WithPropagators(Propagator()),
-	}
-}
 
 // Shutdown sends the remaining records and stops exporting. It takes at most two
 // seconds, or less if ctx ends sooner. If a collector does not accept the rest, a

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/telemetry/duration"
 	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
 
@@ -109,7 +110,7 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 	}
 	r.endSpan(ctx, kind, text, hidden)
 	r.state.counters.end(i.Took, kind != "")
-	r.catalog.meters.record(ctx, &r.facts, i.Took, kind)
+	r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
 	if r.started || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
 		r.facts.ErrorType, r.facts.Error = kind, text
@@ -185,32 +186,14 @@ func toolErrorText(result tool.Result) string {
 	return redact.Cut(view.Text(), 500)
 }
 
-// meters record calls for OpenTelemetry.
-type meters struct {
-	took metric.Float64Histogram // nil: nothing is recorded
+// callKind is what the durations of calls are told apart by.
+type callKind struct{ namespace, tool, failure string }
+
+// Attributes are the full name of the tool, and what went wrong.
+func (k callKind) Attributes() []attribute.KeyValue {
+	return duration.Texts("mcp.namespace", k.namespace, "gen_ai.tool.name", k.tool, "error.type", k.failure)
 }
 
-func newMeters(m metric.Meter) *meters {
-	if m == nil {
-		return &meters{}
-	}
-	took, err := m.Float64Histogram("luanette.tool.call.duration", metric.WithUnit("s"),
-		metric.WithDescription("how long tools took to answer"))
-	if err != nil {
-		return &meters{}
-	}
-	return &meters{took}
-}
-
-func (m *meters) record(ctx context.Context, facts *CallEnded, took time.Duration, kind string) {
-	if m.took == nil || !m.took.Enabled(ctx) {
-		return
-	}
-	attributes := []attribute.KeyValue{
-		attribute.String("mcp.namespace", facts.Namespace), attribute.String("gen_ai.tool.name", facts.Tool),
-	}
-	if kind != "" {
-		attributes = append(attributes, attribute.String("error.type", kind))
-	}
-	m.took.Record(ctx, took.Seconds(), metric.WithAttributes(attributes...))
+func newDurations(m metric.Meter) *duration.Histogram[callKind] {
+	return duration.New[callKind](m, duration.Options{Name: "luanette.tool.call.duration", Description: "how long tools took to answer", Boundaries: duration.MCP})
 }

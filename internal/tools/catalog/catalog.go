@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/telemetry/duration"
 	"github.com/luanette/luanette/internal/tools/search"
 )
 
@@ -78,7 +79,7 @@ type Catalog struct {
 	log       *slog.Logger
 	bus       *event.Bus
 	tracer    trace.Tracer
-	meters    *meters
+	durations *duration.Histogram[callKind]
 	steps     []tool.Step
 	depth     int
 	limits    func(string) Limits
@@ -129,7 +130,7 @@ func New(o Options) *Catalog {
 		o.Depth = DefaultDepth
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, tracer: o.Tracer, meters: newMeters(o.Meter), steps: o.Steps, depth: o.Depth,
+		log: o.Log, bus: o.Bus, tracer: o.Tracer, durations: newDurations(o.Meter), steps: o.Steps, depth: o.Depth,
 		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, whyHidden: o.WhyHidden, load: o.Load,
 		known: o.Known, usage: o.Usage,
 		schemas:  newSchemas(o.Log),
