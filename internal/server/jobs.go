@@ -49,6 +49,14 @@ func (srv *Server) openJobs(ctx context.Context) error {
 	return nil
 }
 
+// scriptJobs starts jobs for scripts; nil as long as there is no queue.
+func (srv *Server) scriptJobs() script.Jobs {
+	if srv.jobs == nil {
+		return nil
+	}
+	return job.ForScripts{Queue: srv.jobs}
+}
+
 // tasks shows jobs as MCP tasks; nil if there are no jobs.
 func (srv *Server) tasks() hub.Tasks {
 	if srv.jobs == nil {
@@ -105,7 +113,7 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
 		Job: task.ID, FlowName: "job:" + task.ID,
-		Handler: task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
+		Jobs: job.ForScripts{Queue: task.Queue}, Handler: task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
 		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	var failure *script.Error

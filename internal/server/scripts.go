@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/kv"
 )
 
 // scripts are the parts that run, store and publish scripts.
@@ -47,7 +48,11 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runner, err := srv.newRunner(javascript, pool) //nolint:contextcheck // its functions get the context of their run
+	values, err := kv.Open(ctx, srv.store)
+	if err != nil {
+		return err
+	}
+	runner, err := srv.newRunner(javascript, pool, values) //nolint:contextcheck // its functions get the context of their run
 	if err != nil {
 		return err
 	}
@@ -73,7 +78,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 }
 
 // newRunner returns the runner with everything that scripts may use.
-func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.Pool) (*script.Runner, error) {
+func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.Pool, values *kv.Store) (*script.Runner, error) {
 	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts})
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
@@ -83,7 +88,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 		Results: script.Results{Store: srv.results}, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
-		JavaScript: javascript, Memory: pool, Language: srv.scriptLanguage,
+		JavaScript: javascript, Memory: pool, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
 		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
 		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Flow: standingFlow{srv.policy, srv.keys},

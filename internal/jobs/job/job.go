@@ -43,6 +43,7 @@ type Spec struct {
 	Name     string          // name of the script in messages
 	Hash     string          // of a stored script, or ""
 	Source   string          // the script itself
+	Language string          // of the source; "" if the hash or the name tells
 	Params   json.RawMessage // the argument of its main; nil means {}
 	Creator  string          // jobs of different creators take turns
 	Tags     []string
@@ -116,8 +117,8 @@ type Task struct {
 	ID string
 	Spec
 	Created  time.Time                              // of the job
-	Language string                                 // the script's language; "" if the runner knows it from the hash
 	Handler  host.Handler                           // handles the script's effects
+	Queue    *Queue                                 // starts further jobs; nil if the run is offline
 	Offline  bool                                   // the handler answers all effects: upstreams are not needed
 	Temp     string                                 // a folder that is removed with the job; "" if there is none
 	Progress func(fraction float64, message string) // never nil
@@ -134,6 +135,11 @@ type Outcome struct {
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
+	return uuid(b)
+}
+
+// uuid returns the bytes as a UUID, version 4.
+func uuid(b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -218,6 +218,11 @@ func (q *Queue) halt() {
 // Submit stores a job and starts it when it is due and has its turn. The job is on disk
 // when Submit returns.
 func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
+	return q.submit(ctx, newID(), s)
+}
+
+// submit is Submit with a new id.
+func (q *Queue) submit(ctx context.Context, id string, s Spec) (Job, error) {
 	if err := q.writable(); err != nil {
 		return Job{}, err
 	}
@@ -226,7 +231,7 @@ func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
 		return Job{}, err
 	}
 	now := q.options.Clock.Now()
-	j := Job{ID: newID(), Spec: s, State: Pending, Created: now, Due: now.Add(s.Delay)}
+	j := Job{ID: id, Spec: s, State: Pending, Created: now, Due: now.Add(s.Delay)}
 	if s.Start.After(j.Due) {
 		j.Due = s.Start
 	}

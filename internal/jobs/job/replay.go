@@ -75,11 +75,11 @@ func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, 
 	}
 	spec := j.Spec
 	if other.Source != "" {
-		spec.Source, spec.Hash = other.Source, other.Hash
+		spec.Source, spec.Hash, spec.Language = other.Source, other.Hash, other.Language
 	}
 	replay := host.NewReplay(steps, nil)
 	outcome, err := q.runner.RunJob(ctx, Task{
-		ID: id, Spec: spec, Language: other.Language, Handler: replay, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
+		ID: id, Spec: spec, Handler: replay, Offline: true, Progress: func(float64, string) {}, Watch: func(host.OutputLine) {},
 	})
 	replayed := Replayed{Outcome: outcome, Steps: len(steps), Left: replay.Left()}
 	if refused := replay.Err(); refused != nil {

@@ -211,7 +211,7 @@ func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) 
 // task returns what the runner needs to run a job.
 func (q *Queue) task(j Job, c *liveJob, handler host.Handler) Task {
 	return Task{
-		ID: j.ID, Spec: j.Spec, Created: j.Created, Handler: handler, Temp: q.folder(j.ID), Watch: c.say,
+		ID: j.ID, Spec: j.Spec, Created: j.Created, Queue: q, Handler: handler, Temp: q.folder(j.ID), Watch: c.say,
 		Progress: func(fraction float64, message string) {
 			c.progress(fraction, message)
 			q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})

@@ -16,7 +16,7 @@ import (
 )
 
 // columns are the columns of a job that scan reads; the output is read on request.
-const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule, origin, trace_id"
+const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule, origin, trace_id, language"
 
 func scan(row db.Scanner, more ...any) (j Job, err error) {
 	var tags string
@@ -24,7 +24,7 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 	var params, result, failure []byte
 	into := append([]any{
 		&j.ID, &j.State, &j.Name, &j.Hash, &j.Source, &params, &j.Creator, &tags, &j.Priority,
-		&created, &due, &started, &finished, &result, &failure, &j.Schedule, &j.origin, &j.TraceID,
+		&created, &due, &started, &finished, &result, &failure, &j.Schedule, &j.origin, &j.TraceID, &j.Language,
 	}, more...)
 	if err := row.Scan(into...); err != nil {
 		return j, err
@@ -54,9 +54,9 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node, origin, trace_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node, j.origin, j.TraceID)
+	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node, origin, trace_id, language)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node, j.origin, j.TraceID, j.Language)
 	if err == nil {
 		err = storeOwner(ctx, tx, j.ID)
 	}

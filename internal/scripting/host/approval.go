@@ -57,7 +57,7 @@ func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Conte
 		return g.ahead.Handle(ctx, e, live)
 	case e.Kind == Nested:
 		return g.nested(ctx, e, live)
-	case e.Kind == Nondeterministic || e.TempOnly:
+	case e.Kind == Nondeterministic || e.TempOnly || e.starts:
 		return g.then.Handle(ctx, e, live)
 	}
 	verdict, err := g.approver.Decide(ctx, e)

@@ -15,18 +15,21 @@ type Env struct {
 	numbers  numbering
 	line     int // current line of the script, set by the engine in the script's goroutine
 
+	job string // the job that the run is part of; "" if it is none
+
 	rehearsed func() *Services // the Services of effects that are only rehearsed, made on first use
 }
 
 // NewEnv makes the environment of a run.
 func NewEnv(modules []Module, handler Handler, services *Services) *Env {
-	return &Env{Modules: modules, handler: handler, services: services, rehearsed: sync.OnceValue(services.rehearse)}
+	return &Env{Modules: modules, handler: handler, services: services, job: services.Job, rehearsed: sync.OnceValue(services.rehearse)}
 }
 
 // SetParent makes this the environment of a nested run. The numbers of its effects are
 // derived from those of the parent.
 func (e *Env) SetParent(parent *Parent) {
 	e.numbers.parent, e.numbers.run = parent.seq, parent.runs.Add(1)
+	e.job = parent.job
 }
 
 // WantsLines reports whether the engine should call SetLine before each effect.
@@ -55,13 +58,14 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	effect := e.effect(args.Func, e.kind(f, args), values)
 	effect.Line = e.line
 	effect.overlay = f.Path > 0 || f.Overlay
+	effect.starts = f.Starts
 	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
 		effect.TempOnly = e.services.Files.InTemp(path)
 		effect.file = func() (string, []byte) { return path, e.rehearsed().Files.peek(path) }
 	}
 	if f.Check != nil {
 		effect.check = func(ctx context.Context) error {
-			return f.Check(withParent(ctx, e.handler, effect), e.rehearsed(), args)
+			return f.Check(e.withParent(ctx, effect), e.rehearsed(), args)
 		}
 	}
 	return func(ctx context.Context) ([]Value, error) { return e.handle(ctx, f, effect, args) }
@@ -80,7 +84,7 @@ func (e *Env) handle(ctx context.Context, f *Func, effect Effect, args Args) ([]
 		if inRehearsal(ctx) {
 			services = e.rehearsed()
 		}
-		return f.Effect(withParent(ctx, e.handler, effect), services, args)
+		return f.Effect(e.withParent(ctx, effect), services, args)
 	})
 }
 

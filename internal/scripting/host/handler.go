@@ -19,6 +19,7 @@ type Effect struct {
 	TempOnly bool                                 // changes only the run's temp folder, which is removed with the run
 	file     func() (path string, content []byte) // in a rehearsal: the file it changes, as it is now; may be nil
 	check    func(context.Context) error          // returns why it would be refused, without carrying it out; may be nil
+	starts   bool                                 // starts a job, whose own effects are approved one by one
 	overlay  bool                                 // changes only a file or a stored content, which a rehearsal can overlay
 }
 

@@ -40,6 +40,13 @@ func (d *disk) Record(data []byte) error {
 	return nil
 }
 
+// all returns the records so far: a timer of the journal may record more at any time.
+func (d *disk) all() [][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.records)
+}
+
 // services counts the effects that were executed.
 type services struct {
 	mu    sync.Mutex
@@ -107,7 +114,7 @@ func TestResume(t *testing.T) {
 		w, d := &services{times: map[int64]int{}}, &disk{}
 		for range 50 {
 			d.left = rapid.IntRange(0, 6).Draw(t, "lives")
-			past, err := ReadJournal(d.records...)
+			past, err := ReadJournal(d.all()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +165,7 @@ func TestReplayOffline(t *testing.T) {
 			t.Fatal(err)
 		}
 		tail := journal.End() // first: it waits for what is being recorded
-		past, err := ReadJournal(append(d.records, tail)...)
+		past, err := ReadJournal(append(d.all(), tail)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +241,7 @@ func TestJournalRecordsParallelEffects(t *testing.T) {
 	}
 	all.Wait()
 	tail := journal.End() // first: it waits for what is being recorded
-	steps, err := ReadJournal(append(d.records, tail)...)
+	steps, err := ReadJournal(append(d.all(), tail)...)
 	if err != nil || len(steps) != effects {
 		t.Fatalf("%d steps (%v), want %d", len(steps), err, effects)
 	}
@@ -279,7 +286,7 @@ func TestHalt(t *testing.T) {
 	if _, err := journal.Handle(t.Context(), Effect{Seq: 3, Kind: Write}, nil); !errors.Is(err, stop) {
 		t.Errorf("after Halt: %v", err)
 	}
-	steps, err := ReadJournal(journal.recorder.(*disk).records...)
+	steps, err := ReadJournal(journal.recorder.(*disk).all()...)
 	if err != nil || len(steps) != 1 || !steps[0].Done {
 		t.Errorf("recorded %v (%v), want the write with its outcome", steps, err)
 	}
@@ -323,13 +330,13 @@ func TestOutcomesShareRecords(t *testing.T) {
 		}
 		expect := func(what string, records int, tail []byte, done ...bool) {
 			t.Helper()
-			steps, err := ReadJournal(append(slices.Clone(d.records), tail)...)
+			steps, err := ReadJournal(append(d.all(), tail)...)
 			var got []bool
 			for _, step := range steps {
 				got = append(got, step.Done)
 			}
-			if err != nil || len(d.records) != records || !slices.Equal(got, done) {
-				t.Errorf("%s: %d records of %v (%v), want %d of %v", what, len(d.records), got, err, records, done)
+			if err != nil || len(d.all()) != records || !slices.Equal(got, done) {
+				t.Errorf("%s: %d records of %v (%v), want %d of %v", what, len(d.all()), got, err, records, done)
 			}
 		}
 		handle(1)
@@ -369,8 +376,8 @@ func TestCancelledEffects(t *testing.T) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		})
-		if flushed := journal.Flush(); flushed != nil || err == nil || len(d.records) != c.want {
-			t.Errorf("cause %v: error %v, %d records, want %d", c.cause, err, len(d.records), c.want)
+		if flushed := journal.Flush(); flushed != nil || err == nil || len(d.all()) != c.want {
+			t.Errorf("cause %v: error %v, %d records, want %d", c.cause, err, len(d.all()), c.want)
 		}
 	}
 }

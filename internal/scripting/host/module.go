@@ -84,9 +84,13 @@ type Func struct {
 	// effects out in an overlay.
 	Path int
 
-	// Overlay is set if the effect changes only Services.Contents. A rehearsal carries
-	// these out in an overlay too.
+	// Overlay is set if the effect changes only Services.Contents or Services.KV. A
+	// rehearsal carries these out in an overlay too.
 	Overlay bool
+
+	// Starts is set if the effect only starts a job. It needs no approval, because each
+	// effect of the job asks for its own.
+	Starts bool
 
 	// Waits is set if the effect may block for long. A script that runs several effects
 	// in parallel continues with the others meanwhile.

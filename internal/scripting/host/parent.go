@@ -16,14 +16,15 @@ type Parent struct {
 	seq     int64 // of the effect that called
 	tool    tool.Ref
 	line    int
+	job     string // the job that the run is part of; "" if it is none
 	runs    atomic.Int64
 }
 
 type parentKey struct{}
 
-func withParent(ctx context.Context, handler Handler, e Effect) context.Context {
-	ref, _ := e.Tool()
-	return context.WithValue(ctx, parentKey{}, &Parent{Handler: handler, seq: e.Seq, tool: ref, line: e.Line})
+func (e *Env) withParent(ctx context.Context, effect Effect) context.Context {
+	ref, _ := effect.Tool()
+	return context.WithValue(ctx, parentKey{}, &Parent{Handler: e.handler, seq: effect.Seq, tool: ref, line: effect.Line, job: e.job})
 }
 
 // Tool returns the tool that the parent's script called, which may be one of ours that

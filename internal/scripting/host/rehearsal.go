@@ -23,6 +23,8 @@ type Rehearsal struct {
 	plan   []Planned
 	reads  []Planned
 	looked bool // the script looked into a mock
+	// started are the mocks of jobs that would have been started, by made-up ids.
+	started map[string]json.RawMessage
 }
 
 // NewRehearsal mocks tools by their output schemas, which it finds in tools; tools may
@@ -44,6 +46,9 @@ func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Cont
 	case e.Kind == Observe || e.Kind == Nondeterministic || e.Kind == Nested:
 		return live(ctx)
 	case e.Kind == Read:
+		if values, planned := r.resultOf(e); planned {
+			return values, nil
+		}
 		if values, given := r.given(e); given {
 			return values, nil
 		}
@@ -183,6 +188,9 @@ func (r *Rehearsal) rehearse(ctx context.Context, e Effect) ([]Value, error) {
 	if !given {
 		answer = r.mock(ctx, e)
 	}
+	if e.starts {
+		return r.start(e, answer), nil
+	}
 	values, err := answered(e, answer)
 	if err != nil {
 		return nil, err
@@ -212,7 +220,7 @@ func (r *Rehearsal) answer(e Effect) (json.RawMessage, bool) {
 // mock makes up an answer; nil if the effect has none.
 func (r *Rehearsal) mock(ctx context.Context, e Effect) json.RawMessage {
 	switch e.Name {
-	case callEffect:
+	case callEffect, startCallEffect:
 		return Sample(r.outputOf(ctx, e))
 	case runEffect:
 		return json.RawMessage(`{"status":0,"stdout":"","stderr":""}`)

@@ -76,6 +76,7 @@ func (e Effect) DisplayName() string {
 // a script calls.
 var shownNames = map[string]string{
 	runEffect:       "run_command",
+	startEffect:     "background",
 	"__print":       "print",
 	"os.__now":      "os.time",
 	"events.__want": "on",
@@ -223,6 +224,14 @@ func action(e Effect) string {
 		return "write " + first
 	case "events.emit":
 		return "emit " + first
+	case startCallEffect:
+		return "start a job that calls " + calledTool(e).String()
+	case startEffect:
+		return fmt.Sprintf("start a function as a job (%d bytes)", size(argument(e, 1)))
+	case "kv.set", "kv.compare_and_set":
+		return "store the value " + first
+	case "kv.delete":
+		return "delete the value " + first
 	case "tools.mcp_add":
 		return fmt.Sprintf("connect %v to %s", argument(e, 0), show(argument(e, 1)))
 	case "tools.mcp_remove":

@@ -26,6 +26,9 @@ type Services struct {
 	Files     *Files                                 // folders it may read or write
 	Temp      *Temp                                  // the run's own folder, removed when it ends
 	Contents  Contents                               // contents stored by hash
+	KV        KV                                     // values that the script stores between its runs
+	Jobs      Jobs                                   // starts jobs in the background
+	Job       string                                 // id of the job that the run is; "" if it is none
 	HTTP      *http.Client                           // limited to the allowed hosts
 	GetWrites bool                                   // a GET request counts as a write
 	Getenv    func(string) (string, bool)            // limited to the allowed variables
@@ -144,6 +147,9 @@ func (w *Services) rehearse() *Services {
 	}
 	if w.Contents != nil {
 		rehearsed.Contents = newOverlayContents(w.Contents, w.Temp.limit)
+	}
+	if w.KV != nil {
+		rehearsed.KV = newOverlayKV(w.KV)
 	}
 	if w.Clock != nil {
 		rehearsed.Clock = w.Clock.ForRehearsal()

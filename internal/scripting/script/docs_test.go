@@ -67,6 +67,7 @@ func TestPageOfScripts(t *testing.T) {
 			r := newRunner(t, func(o *Options) {
 				o.Tools = fakeTools(newHootenanny(t, t.TempDir()))
 				o.Upstreams = &upstreamManager{}
+				o.KV = openKV(t)
 			})
 			l.learn(t, r)
 		})

@@ -42,7 +42,7 @@ end`
 // bound are functions of the engine's binding: they compute on the script's own
 // values, or start an effect through the Handler as any host function does.
 var bound = []string{
-	"json.array", "fs.__at_end", "mcp.__bind", "mcp.invoke", "table.is_array",
+	"json.array", "__function_source", "fs.__at_end", "mcp.__bind", "mcp.invoke", "table.is_array",
 	"parallel.__adopt", "parallel.__flight", "parallel.__land", "parallel.__abort", "parallel.__raise",
 }
 

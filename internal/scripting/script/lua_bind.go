@@ -39,6 +39,10 @@ func bindLua(m *host.Module) *lua.Library {
 		consts = append(consts, lua.Const{Name: "__invoke", Value: invoke.Value()})
 	case "parallel":
 		regs = append(regs, parallelFuncs()...)
+	case "":
+		if m.Func("__background") != nil {
+			regs = append(regs, lua.Reg{Name: "__function_source", Fn: functionSource})
+		}
 	}
 	return lua.NewLibrary(m.Name, regs, consts, nil)
 }

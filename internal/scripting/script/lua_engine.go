@@ -151,6 +151,7 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 	if err != nil {
 		return nil, err
 	}
+	state.Store(sourceKey{}, runningSource{q.name(), q.Source, preludes})
 	if q.turn != nil {
 		storeSource(state, q)
 	} else if err := preludes.open(ctx, state, program.needs); err != nil {

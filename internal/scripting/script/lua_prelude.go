@@ -28,6 +28,8 @@ type preludes struct {
 	all    preludeSet
 	always preludeSet // what every state needs
 	hidden []string   // the private globals
+	// globals are the names that every script has.
+	globals []string
 }
 
 // preludeSet is a set of preludes, one bit each.
@@ -54,6 +56,8 @@ func newPreludes(modules []host.Module, libraries []*lua.Library) (*preludes, er
 	for key := range state.Globals().All() {
 		if name, _ := key.AsString(); strings.HasPrefix(name, private) {
 			p.hidden = append(p.hidden, name)
+		} else {
+			p.globals = append(p.globals, name)
 		}
 	}
 	return p, nil

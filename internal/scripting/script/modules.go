@@ -5,6 +5,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/abc"
 	"github.com/luanette/luanette/internal/scripting/module/artifact"
 	"github.com/luanette/luanette/internal/scripting/module/audio"
+	"github.com/luanette/luanette/internal/scripting/module/background"
 	"github.com/luanette/luanette/internal/scripting/module/base"
 	"github.com/luanette/luanette/internal/scripting/module/cas"
 	"github.com/luanette/luanette/internal/scripting/module/clock"
@@ -13,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/help"
 	"github.com/luanette/luanette/internal/scripting/module/http"
 	"github.com/luanette/luanette/internal/scripting/module/json"
+	"github.com/luanette/luanette/internal/scripting/module/kv"
 	"github.com/luanette/luanette/internal/scripting/module/log"
 	"github.com/luanette/luanette/internal/scripting/module/mcp"
 	"github.com/luanette/luanette/internal/scripting/module/midi"
@@ -45,6 +47,8 @@ func modules() []host.Module {
 		tools.Module(),
 		results.Module(),
 		parallel.Module(),
+		background.Module(),
+		kv.Module(),
 		midi.Module(),
 		abc.Module(),
 		cas.Module(),

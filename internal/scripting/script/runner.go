@@ -27,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/memory"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/kv"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -104,6 +105,8 @@ type Options struct {
 	Meter     metric.Meter
 	Clock     clock.Clock
 	Contents  host.Contents               // nil disables cas and artifact
+	KV        *kv.Store                   // nil disables kv
+	Jobs      func() Jobs                 // starts jobs for scripts; nil, or returning nil, disables that
 	HTTP      *http.Client                // nil disables the http module
 	GetWrites bool                        // GET requests count as writes: not made in previews, and subject to approval
 	Commands  host.Commands               // nil disables run_command
@@ -173,6 +176,7 @@ type Request struct {
 
 	Upstreams host.Upstreams // managed by the tools module in this run; nil means the runner's
 	Job       string         // id of the job that the run is, for traces; "" otherwise
+	Jobs      Jobs           // starts jobs; nil means the runner's
 	FlowName  string         // name under which the flow of the run is stored, such as "job:…"; "" does not store it
 
 	entry         *entry         // a function to call instead of main; may be nil
@@ -351,6 +355,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
+		KV: r.kvFor(ctx, q), Jobs: r.jobsFor(q), Job: q.Job,
 		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
 		Events: o.Events, Listener: own.listener, Resident: q.residentState != nil,
 		Progress: progress.script, ToolProgress: progress.tool,

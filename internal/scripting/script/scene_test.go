@@ -25,6 +25,8 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+	"github.com/luanette/luanette/internal/store/kv"
 )
 
 // instantClock is a clock on which waiting takes no time: it advances at once by the
@@ -121,6 +123,43 @@ func (s *resultStore) List(context.Context, string) (all []host.StoredResult, er
 		all = append(all, host.StoredResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
 	}
 	return all, nil
+}
+
+// openKV opens a store of values in a new database.
+func openKV(t testing.TB) *kv.Store {
+	t.Helper()
+	s, err := kv.Open(t.Context(), dbtest.Open(t, dbtest.In(t, t.TempDir())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// instantJobs are jobs that have ended when they have started. Their ids count from 1.
+type instantJobs struct {
+	runner *Runner
+	ended  []host.JobResult
+}
+
+func (j *instantJobs) NewID(string) string { return fmt.Sprintf("job-%d", len(j.ended)+1) }
+
+func (j *instantJobs) Start(ctx context.Context, _, _ string, n host.NewJob) error {
+	outcome, err := j.runner.Run(ctx, Request{Source: n.Source, Language: n.Language, Params: n.Params, Main: true})
+	result := host.JobResult{State: "complete", Value: outcome.Result}
+	if err != nil {
+		result = host.JobResult{State: "error", Error: err.Error()}
+	}
+	j.ended = append(j.ended, result)
+	return nil
+}
+
+func (j *instantJobs) Result(_ context.Context, id string) (host.JobResult, error) {
+	for i, result := range j.ended {
+		if id == fmt.Sprintf("job-%d", i+1) {
+			return result, nil
+		}
+	}
+	return host.JobResult{}, fault.New(fault.NotFound, "no job %s", id)
 }
 
 // upstreamManager is a fake connection manager.

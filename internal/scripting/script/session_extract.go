@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -57,28 +58,39 @@ func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name s
 	if err != nil {
 		return w, err
 	}
-	fresh, err := e.open(ctx, limits, env, 1)
+	call := func(writer lua.Value, args ...lua.Value) ([]lua.Value, error) {
+		return state.Call(ctx, writer, args...)
+	}
+	preludes, err := ourPreludes()
 	if err != nil {
 		return w, err
 	}
+	return extraction{state, call, preludes, turnSources(state)}.write(name, lua.Nil)
+}
+
+// extraction writes functions of a state down.
+type extraction struct {
+	state    *lua.State
+	call     func(fn lua.Value, args ...lua.Value) ([]lua.Value, error) // calls a function in the state
+	preludes *preludes
+	sources  *lua.Table // of the chunks that defined functions, by their names
+}
+
+// write writes down the function fn, or without one the global of that name.
+func (e extraction) write(name string, fn lua.Value) (w ExtractedScript, err error) {
 	standard := lua.NewTable(0, 64)
-	for key := range fresh.Globals().All() {
-		if text, ok := key.AsString(); ok {
-			standard.SetString(text, lua.Bool(true))
-		}
+	for _, name := range e.preludes.globals {
+		standard.SetString(name, lua.Bool(true))
 	}
-	if err := state.Open(lua.DebugLib); err != nil {
-		return w, err
-	}
-	writer, err := state.Load(saveSource, "=[luanette:save]")
+	writer, err := e.state.Load(saveSource, "=[luanette:save]")
 	if err != nil {
 		return w, err
 	}
-	results, err := state.Call(ctx, writer.Value(), turnSources(state).Value(), standard.Value(), lua.String(name), sameCode.Value())
+	results, err := e.call(writer.Value(), e.sources.Value(), standard.Value(), lua.String(name), sameCode.Value(), debugFuncs().Value(), fn)
 	if err != nil {
 		return w, fault.Wrap(fault.Script, err, "extract %s", name)
 	}
-	raw, err := resultOf(state, results)
+	raw, err := resultOf(e.state, results)
 	if err != nil {
 		return w, err
 	}
@@ -93,6 +105,55 @@ func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name s
 		return w, fault.New(fault.NotFound, "%s", written.Problem).WithHint("define a function of that name, or main(params), and save again")
 	}
 	return ExtractedScript{written.Source, written.Warnings}, nil
+}
+
+// debugFuncs are the functions that look into functions; scripts do not have them.
+func debugFuncs() *lua.Table {
+	t := lua.NewTable(0, 4)
+	for _, c := range borrowed(lua.DebugLib, []string{"getinfo", "getupvalue", "upvalueid", "getmetatable"}) {
+		t.SetString(c.Name, c.Value)
+	}
+	return t
+}
+
+// sourceKey is the key of the running source of a state.
+type sourceKey struct{}
+
+// runningSource is the source that a state runs.
+type runningSource struct {
+	name, text string
+	preludes   *preludes
+}
+
+// functionSource(fn) returns fn as a script of its own, with everything it uses.
+func functionSource(c *lua.Call) error {
+	fn, err := c.CheckFunction(1)
+	if err != nil {
+		return err
+	}
+	sources := lua.NewTable(0, 0)
+	for key, value := range turnSources(c.State()).All() {
+		if err := c.SetRaw(sources, key, value); err != nil {
+			return err
+		}
+	}
+	running, ok := c.State().Stored(sourceKey{}).(runningSource)
+	if !ok {
+		return c.Errorf("background: the state runs no script")
+	}
+	sources.SetString(running.name, lua.String(running.text))
+	w, err := extraction{c.State(), c.Call, running.preludes, sources}.write("background", fn.Value())
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.InvalidParams, "background: %v", err).WithHint("give a function that is written in the script")
+	}
+	if err != nil {
+		return raise(c, err)
+	}
+	if len(w.Warnings) > 0 {
+		return raise(c, fault.New(fault.InvalidParams, "background: %s", strings.Join(w.Warnings, "; ")).
+			WithHint("pass what the function needs as params"))
+	}
+	return c.Return(lua.String(w.Source))
 }
 
 // sameCode(f, g) reports whether two functions have the same source.

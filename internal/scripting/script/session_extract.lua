@@ -2,13 +2,13 @@
 -- globals, tables, functions and shared variables it uses. It is given the sources
 -- of the turns that defined functions, the names every script has, and the name
 -- under which the script is kept; same tells whether two functions have one text.
-local turns, standard, wanted, same = ...
-local debug, next, type, tostring, rawget, ipairs = debug, next, type, tostring, rawget, ipairs
+-- With fn, that function is written down, whatever its name is.
+local turns, standard, wanted, same, debug, fn = ...
+local next, type, tostring, rawget, ipairs = next, type, tostring, rawget, ipairs
 local getinfo, getupvalue, upvalueid = debug.getinfo, debug.getupvalue, debug.upvalueid
 local format, find, match, sub, gsub, gmatch, rep = string.format, string.find, string.match, string.sub, string.gsub, string.gmatch, string.rep
 local concat, sort, mathtype, load = table.concat, table.sort, math.type, load
 local G, null = _G, json.null
-G.debug = nil
 
 local warnings = {}
 local function warn(text) warnings[#warnings + 1] = text end
@@ -134,14 +134,18 @@ local function reach_global(name)
 end
 
 local entry = type(rawget(G, wanted)) == "function" and not standard[wanted] and wanted or "main"
-if type(rawget(G, entry)) ~= "function" then
+if not fn and type(rawget(G, entry)) ~= "function" then
   return { problem = "the session has neither a function " .. wanted .. " nor a function main" }
 end
-if not text_of(rawget(G, entry)) then
-  return { problem = "the source of " .. entry .. " is not known: define it again in this session" }
+if not text_of(fn or rawget(G, entry)) then
+  return { problem = "the source of " .. (fn and "the function is not known" or entry .. " is not known: define it again in this session") }
 end
-reach_global(entry)
-reach_global("describe")
+if fn then
+  reach(fn)
+else
+  reach_global(entry)
+  reach_global("describe")
+end
 while #todo > 0 do
   local v = todo[#todo]
   todo[#todo] = nil
@@ -346,5 +350,7 @@ add(blocks, "\n\n")
 add(assigned)
 add(fills)
 if #later > 0 then out[#out + 1] = "for i = 1, #_later do _later[i]() end" end
+if fn then entry = numbers[fn] end
+if entry ~= "main" and globals.main then return { problem = "the function uses the global main, which is also the name of the script's own function" } end
 if entry ~= "main" then out[#out + 1] = "function main(params)\n  return " .. entry .. "(params)\nend" end
 return { source = concat(out, "\n\n") .. "\n", warnings = json.array(warnings) }

@@ -166,6 +166,9 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 		o.Tracer, o.Meter = s.traces.tracer(), s.traces.meter()
 		o.Upstreams = &upstreamManager{}
 		o.Results = &resultStore{}
+		o.KV = openKV(t)
+		jobs := &instantJobs{}
+		o.Jobs = func() Jobs { jobs.runner = s.runner; return jobs }
 		o.HTTP = webClient(t, s.web)
 		o.Commands = workspace.NewPrograms(workspace.CommandOptions{Allow: []string{"sh"}, Dir: s.write})
 		o.Getenv = func(name string) (string, bool) { return "/home/ada", name == "HOME" }

@@ -25,7 +25,7 @@ var prelude string
 // Module is the global mcp.
 func Module() host.Module {
 	return host.Module{Name: "mcp", Page: page, Lua: prelude, Funcs: []host.Func{
-		{Name: "call", Effect: call, Check: check, Classify: classify, Waits: true},
+		{Name: "call", Effect: call, Check: Check, Classify: classify, Waits: true},
 		{Name: "has", Kind: host.Read, Effect: has},
 		{Name: "namespaces", Kind: host.Read, Effect: namespaces},
 		{Name: "tools", Kind: host.Read, Effect: tools},
@@ -73,9 +73,9 @@ func callAt(w *host.Services, args host.Args) (tool.Call, error) {
 	return tool.Call{Ref: ref, Args: arguments, Caller: within(w, ref)}, nil
 }
 
-// check refuses what call would refuse before the tool is asked: a tool that does not
-// exist, a policy, arguments that break the schema.
-func check(ctx context.Context, w *host.Services, args host.Args) error {
+// Check refuses what call would refuse before the tool is asked: a tool that does not
+// exist, a policy, arguments that break the schema. args are those of call.
+func Check(ctx context.Context, w *host.Services, args host.Args) error {
 	asked, err := callAt(w, args)
 	if err != nil {
 		return err

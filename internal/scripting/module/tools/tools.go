@@ -26,6 +26,8 @@ func Module() host.Module {
 		{Name: "mcp_remove", Kind: host.Idempotent, Effect: remove},
 		{Name: "mcp_status", Kind: host.Read, Effect: status},
 		{Name: "mcp_list", Kind: host.Read, Effect: list},
+		{Name: "mcp_call", Kind: host.Idempotent, Starts: true, Effect: startCall, Check: checkCall},
+		{Name: "mcp_result", Kind: host.Read, Effect: result},
 		{Name: "alias_tool", Kind: host.Idempotent, Effect: aliasTool},
 		{Name: "set_tool_priority", Kind: host.Idempotent, Effect: setPriority},
 	}}

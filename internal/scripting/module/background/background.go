@@ -1,0 +1,58 @@
+// Package background is the background function of scripts: it runs a function as a job
+// that outlives the run and survives a crash. The engine's binding writes the function
+// down as a script of its own.
+package background
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed background.md
+var page string
+
+//go:embed prelude.lua
+var prelude string
+
+//go:embed prelude.js
+var preludeJS string
+
+// Module is the global function background.
+func Module() host.Module {
+	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+		{Name: "__background", Hidden: true, Kind: host.Idempotent, Starts: true, Effect: start, Check: check},
+	}}
+}
+
+// start(language, source, params?) starts a job.
+func start(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+	if err := check(ctx, w, args); err != nil {
+		return nil, err
+	}
+	language, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	source, err := args.String(2)
+	if err != nil {
+		return nil, err
+	}
+	params, err := json.Marshal(args.At(3))
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "background")
+	}
+	id, err := w.Jobs.Start(ctx, host.NewJob{Source: source, Language: language, Params: params, Tags: []string{"background"}, Token: w.Token(ctx)})
+	return []host.Value{id}, err
+}
+
+func check(_ context.Context, w *host.Services, _ host.Args) error {
+	if w.Jobs == nil {
+		return fault.New(fault.Unavailable, "background: no jobs run in this process").
+			WithHint("run the script on a server; within a run, parallel.spawn runs functions concurrently")
+	}
+	return nil
+}
