@@ -492,7 +492,7 @@ func (b *webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var hook chatapi.Webhook
 	_ = json.NewDecoder(r.Body).Decode(&hook)
-	b.hooks, b.token = append(b.hooks, hook), r.Header.Get("X-Engine-Token")
+	b.hooks, b.token = append(b.hooks, hook), r.Header.Get("Authorization")+", "+r.Header.Get("X-Engine-Token")
 	if hook.Type == "complete" || hook.Type == "error" {
 		close(b.last)
 	}
@@ -529,7 +529,7 @@ func TestCallback(t *testing.T) {
 			if got := box.lines(); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			if h := box.hooks[0]; h.UserID != "u" || h.MessageKey != "k" || h.Timestamp.IsZero() || box.token != "engine" {
+			if h := box.hooks[0]; h.UserID != "u" || h.MessageKey != "k" || h.Timestamp.IsZero() || box.token != "Bearer engine, engine" {
 				t.Errorf("%+v, %q", h, box.token)
 			}
 		})
