@@ -80,21 +80,40 @@ func playModel(t *testing.T, source *toolSource, server *llmtest.Server, change 
 	t.Helper()
 	slices.SortFunc(source.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	s := &fixture{model: server, catalog: catalog.New(catalog.Options{Sources: []tool.Source{source}})}
+	o := agent.Options{Model: openModel(t, "anthropic", server), Tools: s.catalog}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if s.Agent, err = agent.New(o); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// openModel returns a client of the fake model.
+func openModel(t *testing.T, provider string, server *llmtest.Server) llm.Model {
+	t.Helper()
 	model, err := llm.Open(llm.Options{
-		BaseURL: s.model.URL, Key: secret.New(llmtest.Key),
+		Provider: provider, Model: llm.DefaultModel, BaseURL: server.URL, Key: secret.New(llmtest.Key),
 		Retry: llm.Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := agent.Options{Model: model, Tools: s.catalog}
-	for _, c := range change {
-		c(&o)
+	return model
+}
+
+// onBothAPIs runs a test with a client of each API.
+func onBothAPIs(t *testing.T, server func(t *testing.T) *llmtest.Server, test func(t *testing.T, server *llmtest.Server, model func(*agent.Options))) {
+	t.Helper()
+	for _, provider := range []string{"anthropic", "openai"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			s := server(t)
+			test(t, s, func(o *agent.Options) { o.Model = openModel(t, provider, s) })
+		})
 	}
-	if s.Agent, err = agent.New(o); err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 func (s *fixture) record(e agent.Event) {

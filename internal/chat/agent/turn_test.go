@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -217,16 +218,46 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reply := play(t, newToolSource(), tt.scenario).turn(t, "go")
-			notice := ""
-			if len(reply.Notices) > 0 {
-				notice = reply.Notices[0].Code
+			steps, err := llmtest.Parse(tt.scenario)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if reply.Text() != tt.text || notice != tt.notice {
-				t.Errorf("got %q, notices %v", reply.Text(), reply.Notices)
-			}
+			start := func(t *testing.T) *llmtest.Server { return llmtest.Play(t, steps...) }
+			onBothAPIs(t, start, func(t *testing.T, server *llmtest.Server, model func(*agent.Options)) {
+				if name == "pause" && strings.HasSuffix(t.Name(), "openai") {
+					return // an API of Anthropic only
+				}
+				reply := playModel(t, newToolSource(), server, model).turn(t, "go")
+				notice := ""
+				if len(reply.Notices) > 0 {
+					notice = reply.Notices[0].Code
+				}
+				if reply.Text() != tt.text || notice != tt.notice {
+					t.Errorf("got %q, notices %v", reply.Text(), reply.Notices)
+				}
+			})
 		})
 	}
+}
+
+// TestHalfArguments checks that a call whose arguments end in the middle, without the API
+// saying that it cut them, is not made, and that the model is told.
+func TestHalfArguments(t *testing.T) {
+	t.Parallel()
+	steps := func(t *testing.T) *llmtest.Server {
+		return llmtest.Play(t,
+			llmtest.Step{Use: []llmtest.Use{{Name: "pay__push", Input: `{"amount": 1`}}},
+			llmtest.Step{Expect: []string{"the arguments of pay__push were cut off after 12 bytes"}, Say: []string{"sorry"}})
+	}
+	onBothAPIs(t, steps, func(t *testing.T, server *llmtest.Server, model func(*agent.Options)) {
+		source := newToolSource().with("pay.push", "", func(context.Context, tool.Call) (tool.Result, error) {
+			t.Error("it was called")
+			return tool.Result{}, nil
+		})
+		if reply := playModel(t, source, server, model).turn(t, "go"); reply.Text() != "sorry" || len(reply.Notices) != 1 || reply.Notices[0].Code != "arguments_cut" {
+			t.Errorf("%+v", reply)
+		}
+	})
 }
 
 func TestErrors(t *testing.T) {

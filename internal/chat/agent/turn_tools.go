@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -102,7 +103,7 @@ func (t *turn) observedCall(ctx context.Context, use llm.Use, shown string) outc
 // which can react to them.
 func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 	if !json.Valid(use.Input) {
-		return failed(fault.New(fault.InvalidParams, "the arguments of %s are not valid JSON", use.Name).WithHint("write them again as one JSON object"))
+		return failed(t.invalidArguments(use))
 	}
 	if err := t.admit(); err != nil {
 		return failed(err)
@@ -136,6 +137,18 @@ func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 		return failed(err)
 	}
 	return outcome{text: textOf(view), failed: view.IsError, view: view}
+}
+
+// invalidArguments is the error of a call whose arguments are not JSON: most often they
+// end too early, and the API did not say so.
+func (t *turn) invalidArguments(use llm.Use) error {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(use.Input, new(any)); errors.As(err, &syntax) && syntax.Offset >= int64(len(use.Input)) {
+		t.notice("arguments_cut", "the model's call of %s was cut off: its arguments are incomplete, and it was not made", t.tools.shown(use.Name))
+		return fault.New(fault.InvalidParams, "the arguments of %s were cut off after %d bytes; it was not called", use.Name, len(use.Input)).
+			WithHint("write them again as one JSON object, and send less at once")
+	}
+	return fault.New(fault.InvalidParams, "the arguments of %s are not valid JSON", use.Name).WithHint("write them again as one JSON object")
 }
 
 func noTool(name string) error {

@@ -139,7 +139,7 @@ func claudeBlocks(blocks []Block) ([]any, error) {
 	for _, b := range blocks {
 		switch {
 		case b.Use != nil:
-			all = append(all, &claudeBlock{Type: "tool_use", ID: b.Use.ID, Name: b.Use.Name, Input: objectOf(b.Use.Input)})
+			all = append(all, &claudeBlock{Type: "tool_use", ID: b.Use.ID, Name: b.Use.Name, Input: sentBack(b.Use.Input)})
 		case b.Result != nil:
 			block := &claudeBlock{Type: "tool_result", ToolUseID: b.Result.ID, IsError: b.Result.Failed}
 			if b.Result.Text != "" { // the API accepts a result without content, but no empty text

@@ -140,7 +140,7 @@ func openAIMessages(m Message) []openAIMessage {
 		case b.Use != nil:
 			call := openAICall{ID: b.Use.ID, Type: "function"}
 			call.Function.Name = b.Use.Name
-			call.Function.Arguments, _ = json.Marshal(string(b.Use.Input)) // strings always encode
+			call.Function.Arguments, _ = json.Marshal(string(sentBack(b.Use.Input))) // strings always encode
 			said.ToolCalls = append(said.ToolCalls, call)
 		default:
 			text.WriteString(b.Text)

@@ -1,7 +1,9 @@
 package script
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -164,6 +166,31 @@ func (e *Error) Fault() *fault.Error {
 	}
 	return &fault.Error{Code: code, Err: e, Details: details}
 }
+
+// tellCalls makes a failure name the tools that the run waited for when its time was over
+// or it was cancelled. A script gets the same from the tool, unless it was stopped first.
+func tellCalls(ctx context.Context, failure *Error, names []string) {
+	if len(names) == 0 || ctx.Err() == nil {
+		return
+	}
+	var timeout *timeoutError
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &timeout):
+		failure.Kind, failure.Message = Timeout, timeout.Error()
+	case fault.CodeOf(cause) == fault.Timeout:
+		failure.Kind, failure.Message = Timeout, "the time of the caller was over, and the script was stopped"
+	default:
+		failure.Kind, failure.Message = Cancelled, "the run was cancelled"
+	}
+	more := ""
+	if len(names) > mostCalls {
+		names, more = names[:mostCalls], fmt.Sprintf(" and %d more", len(names)-mostCalls)
+	}
+	failure.Message += " while it waited for " + strings.Join(names, ", ") + more
+	failure.Troubleshooting = []string{"That tool did not answer in time: ask it for less, call it on its own, or do without it"}
+}
+
+const mostCalls = 5 // that a message names
 
 // timeoutError is the cause of a run's own deadline.
 type timeoutError struct{ after time.Duration }

@@ -112,3 +112,36 @@ func recorded(t *testing.T, name string) string {
 	}
 	return string(want)
 }
+
+// hungTool never answers; the run's time is over as soon as it is called.
+type hungTool struct{ expire func() }
+
+func (hungTool) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{Ref: tool.Ref{Space: "slow", Name: "wait"}}}, nil
+}
+
+func (h hungTool) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	h.expire()
+	<-ctx.Done()
+	return tool.Result{}, context.Cause(ctx)
+}
+
+// TestHungToolIsNamed checks that a run that is stopped says which tool it waited for.
+func TestHungToolIsNamed(t *testing.T) {
+	t.Parallel()
+	for language, source := range map[string]string{"lua": `return mcp.slow.wait{}`, "javascript": `await mcp.slow.wait({})`} {
+		for cause, want := range map[error]string{
+			&timeoutError{5 * time.Second}: "the script ran longer than 5s and was stopped while it waited for slow.wait",
+			context.DeadlineExceeded:       "the time of the caller was over, and the script was stopped while it waited for slow.wait",
+			context.Canceled:               "the run was cancelled while it waited for slow.wait",
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			r := newRunner(t, func(o *Options) { o.Tools = hungTool{func() { cancel(cause) }} })
+			_, err := r.Run(ctx, Request{Source: source, Language: language})
+			var failure *Error
+			if !errors.As(err, &failure) || failure.Message != want {
+				t.Errorf("%s: %v, want %s", language, err, want)
+			}
+		}
+	}
+}

@@ -312,6 +312,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	if err != nil {
 		failure := r.explain(ctx, q, err)
 		tellWait(failure, limits.share)
+		tellCalls(ctx, failure, tools.Open())
 		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
 		span.SetStatus(codes.Error, string(failure.Kind))
 		return outcome, failure

@@ -252,6 +252,10 @@ func (s *Server) sayAnthropic(out *stream, q *anthropicRequest, step Step) {
 		out.send("error", object{"type": "error", "error": object{"type": step.Kind, "message": step.Text}})
 		return
 	}
+	if step.Half {
+		out.half()
+		return
+	}
 	if step.Break {
 		cut()
 	}

@@ -148,6 +148,10 @@ func sayOpenAI(out *stream, q *openAIRequest, step Step) {
 		out.send("", object{"error": object{"message": step.Text, "type": step.Kind}})
 		return
 	}
+	if step.Half {
+		out.half()
+		return
+	}
 	if step.Break {
 		cut()
 	}
@@ -156,8 +160,7 @@ func sayOpenAI(out *stream, q *openAIRequest, step Step) {
 		"id": "chatcmpl-stand-in", "object": "chat.completion.chunk", "created": 1780000000, "model": q.Model, "choices": []any{},
 		"usage": object{"prompt_tokens": 120, "completion_tokens": 20, "total_tokens": 140, "prompt_tokens_details": object{"cached_tokens": 20}},
 	})
-	fmt.Fprint(out.w, "data: [DONE]\n\n")
-	out.flush()
+	out.write("data: [DONE]\n\n")
 }
 
 // finishes maps Anthropic's stop reasons to OpenAI's.

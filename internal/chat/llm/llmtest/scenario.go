@@ -24,6 +24,8 @@ import (
 //	error KIND TEXT   an error in the middle of the answer
 //	ping              pings between all events
 //	break             the connection ends before the answer does
+//	half              the answer ends in the middle of an event
+//	slow              every byte is sent on its own
 //
 // Empty lines and lines that begin with # are ignored.
 func Parse(text string) ([]Step, error) {
@@ -85,6 +87,10 @@ func (s *Step) read(line string) error {
 		s.Ping = true
 	case "break":
 		s.Break = true
+	case "half":
+		s.Half = true
+	case "slow":
+		s.Slow = true
 	default:
 		err = fmt.Errorf("no word %q", word)
 	}

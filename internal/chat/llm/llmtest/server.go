@@ -36,6 +36,8 @@ type Step struct {
 	RetryAfter string
 	Ping       bool          // between all events
 	Break      bool          // the connection ends before the answer does
+	Half       bool          // the answer ends in the middle of an event
+	Slow       bool          // every byte is sent on its own
 	Spoken     func()        // called before the first piece of text is sent; may be nil
 	Hold       chan struct{} // the answer continues after its first event when this is closed
 }

@@ -3,6 +3,7 @@ package llmtest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 )
 
@@ -10,15 +11,18 @@ import (
 type stream struct {
 	w    http.ResponseWriter
 	ping string // written after every event; may be empty
+	slow bool   // every byte is sent on its own
 	hold chan struct{}
 	gone <-chan struct{}
+
+	ended bool // the client has gone
 }
 
 func begin(w http.ResponseWriter, r *http.Request, step Step, ping string) *stream {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
-	s := &stream{w: w, hold: step.Hold, gone: r.Context().Done()}
+	s := &stream{w: w, slow: step.Slow, hold: step.Hold, gone: r.Context().Done()}
 	if step.Ping {
 		s.ping = ping
 	}
@@ -31,17 +35,33 @@ func (s *stream) send(name string, data any) {
 	if err != nil {
 		panic(err)
 	}
+	text := fmt.Sprintf("data: %s\n\n%s", raw, s.ping)
 	if name != "" {
-		fmt.Fprintf(s.w, "event: %s\n", name)
+		text = fmt.Sprintf("event: %s\n", name) + text
 	}
-	fmt.Fprintf(s.w, "data: %s\n\n%s", raw, s.ping)
-	s.flush()
+	s.write(text)
 	if s.hold != nil {
 		select {
 		case <-s.hold:
 		case <-s.gone:
+			s.ended = true // what follows could still arrive
 		}
 		s.hold = nil
+	}
+}
+
+// half writes the beginning of an event, and a blank line after it.
+func (s *stream) half() { s.write("data: {\"type\":\"content_block_\n\n") }
+
+// write sends text, as a whole or byte by byte.
+func (s *stream) write(text string) {
+	size := len(text)
+	if s.slow {
+		size = 1
+	}
+	for ; len(text) > 0 && !s.ended; text = text[min(size, len(text)):] {
+		_, _ = io.WriteString(s.w, text[:min(size, len(text))]) // the client may have disconnected
+		s.flush()
 	}
 }
 
