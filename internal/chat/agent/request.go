@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -49,9 +50,13 @@ type Exchange struct {
 // Server is a server whose tools may be used.
 type Server struct {
 	Space string   // its namespace in Options.Tools
-	Name  string   // display name; the namespace if empty
+	ID    string   // what the model and people call the namespace; the namespace itself if empty
+	Name  string   // display name; the ID if empty
 	Tools []string // only these; nil allows all
 }
+
+// id returns what the server's namespace is called in this turn.
+func (s Server) id() string { return cmp.Or(s.ID, s.Space) }
 
 // Memory stores one person's notes between conversations. The agent decides what to
 // store and what to remove. It is used by one goroutine at a time.

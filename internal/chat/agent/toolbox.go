@@ -85,7 +85,7 @@ func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
 	for i := range all {
 		info := all[i]
 		switch {
-		case !t.allows(info.Ref):
+		case !t.allows(t.namespaced(info.Ref)):
 		case info.Space != "":
 			servers = append(servers, info)
 		case slices.Contains(t.agent.options.Core, info.Name):
@@ -199,6 +199,27 @@ func (b *toolbox) repeatable(name string) bool {
 	return local || b.hints[name].Repeatable()
 }
 
+// names are the ids of servers that are called otherwise than their namespaces.
+func (t *turn) names() map[string]string {
+	names := map[string]string{}
+	for _, s := range t.request.Servers {
+		if s.id() != s.Space {
+			names[s.id()] = s.Space
+		}
+	}
+	return names
+}
+
+// namespaced returns a tool of a server's id with the server's namespace.
+func (t *turn) namespaced(ref tool.Ref) tool.Ref {
+	for _, s := range t.request.Servers {
+		if s.id() == ref.Space {
+			return tool.Ref{Space: s.Space, Name: ref.Name}
+		}
+	}
+	return ref
+}
+
 // allows reports whether the turn may use a tool. A Ref without a name stands for its
 // namespace.
 func (t *turn) allows(ref tool.Ref) bool {
@@ -240,9 +261,9 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	}
 	at := map[string]int{}
 	for _, s := range expected {
-		if _, twice := at[s.Space]; !twice {
-			at[s.Space] = len(groups)
-			groups = append(groups, group{space: s.Space, name: s.Name})
+		if _, twice := at[s.id()]; !twice {
+			at[s.id()] = len(groups)
+			groups = append(groups, group{space: s.id(), name: s.Name})
 		}
 	}
 	for _, info := range servers {

@@ -197,6 +197,7 @@ func (t *turn) scoped(ctx context.Context) context.Context {
 			}
 			return t.admit()
 		},
+		Names:    t.names(),
 		HideArgs: !t.agent.options.Content,
 	})
 }

@@ -79,14 +79,14 @@ func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversa
 		views[i] = ServerView{Server: s.Hidden()}
 	}
 	if r.Method == http.MethodGet && r.URL.Query().Get("discover") == "true" {
-		d.discover(r.Context(), list, views)
+		d.discover(r.Context(), p, list, views)
 	}
 	httpjson.JSON(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views})
 	return nil
 }
 
 // discover lists the tools of all servers in parallel.
-func (d *Handler) discover(ctx context.Context, list []conversation.Server, views []ServerView) {
+func (d *Handler) discover(ctx context.Context, p conversation.Person, list []conversation.Server, views []ServerView) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTime)
 	defer cancel()
 	var all sync.WaitGroup
@@ -96,7 +96,7 @@ func (d *Handler) discover(ctx context.Context, list []conversation.Server, view
 			continue
 		}
 		all.Go(func() {
-			tools, err := d.service.Discover(ctx, s)
+			tools, err := d.service.Discover(ctx, p, s)
 			if err != nil {
 				views[i].Status, views[i].Problem = "error", err.Error()
 				return

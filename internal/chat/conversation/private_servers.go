@@ -13,7 +13,7 @@ import (
 )
 
 // PrivateServers connects the servers that people and organisations have configured. Each
-// has a private namespace, which is shared only by those with the same URL and token.
+// has a private namespace, which only the chats of its owner use.
 type PrivateServers struct {
 	set *upstreamset.Set
 
@@ -43,8 +43,8 @@ func (p *PrivateServers) Own() (list []Server) {
 }
 
 // Connect connects a server.
-func (p *PrivateServers) Connect(ctx context.Context, s Server) (string, error) {
-	space := upstreamset.PrivateName(spaceOf(s))
+func (p *PrivateServers) Connect(ctx context.Context, owner Person, s Server) (string, error) {
+	space := upstreamset.PrivateName(spaceOf(owner, s.ID))
 	spec := upstream.Spec{Name: space, URL: s.URL}
 	if s.AuthToken != "" {
 		spec.Headers = map[string]string{"Authorization": "Bearer " + s.AuthToken}
@@ -90,18 +90,20 @@ func (p *PrivateServers) sweep(ctx context.Context) {
 	}
 }
 
-// spaceOf derives a name from URL and token. It cannot be guessed without the token.
-func spaceOf(s Server) string {
-	sum := sha256.Sum256([]byte(s.URL + "\x00" + s.AuthToken))
-	return hex.EncodeToString(sum[:12])
+// spaceOf derives a name from the server's id and its owner. URL and token may change.
+func spaceOf(owner Person, id string) string {
+	sum := sha256.Sum256([]byte(owner.Org + "\x00" + owner.User + "\x00" + id))
+	return id[:min(len(id), longestID)] + "-" + hex.EncodeToString(sum[:5])
 }
 
+const longestID = 40 // in a namespace
+
 // Discover connects and returns the number of tools.
-func (p *PrivateServers) Discover(ctx context.Context, s Server) (int, error) {
+func (p *PrivateServers) Discover(ctx context.Context, owner Person, s Server) (int, error) {
 	space := s.ID
 	if s.URL != "" {
 		var err error
-		if space, err = p.Connect(ctx, s); err != nil {
+		if space, err = p.Connect(ctx, owner, s); err != nil {
 			return 0, err
 		}
 	}

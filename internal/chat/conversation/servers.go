@@ -44,9 +44,9 @@ func (s Server) Hidden() Server {
 type Servers interface {
 	// Own lists this server's own upstreams, by namespace.
 	Own() []Server
-	// Connect connects a server, shared by everyone with the same URL and token, and
-	// returns its namespace. It does not wait for the connection.
-	Connect(ctx context.Context, s Server) (space string, err error)
+	// Connect connects a server of a person or an organisation and returns its namespace,
+	// which stays the same when URL or token change. It does not wait for the connection.
+	Connect(ctx context.Context, owner Person, s Server) (space string, err error)
 	// Unknown returns which of these namespaces were not tried yet, so that their tools are
 	// unknown.
 	Unknown(spaces []string) []string
@@ -54,7 +54,7 @@ type Servers interface {
 	// ctx ends.
 	Await(ctx context.Context, spaces []string)
 	// Discover connects and returns the number of tools.
-	Discover(ctx context.Context, s Server) (tools int, err error)
+	Discover(ctx context.Context, owner Person, s Server) (tools int, err error)
 }
 
 const (
@@ -219,11 +219,11 @@ func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
 }
 
 // Discover returns the number of tools of a server.
-func (r *Service) Discover(ctx context.Context, s Server) (tools int, err error) {
+func (r *Service) Discover(ctx context.Context, owner Person, s Server) (tools int, err error) {
 	if r.options.Servers == nil {
 		return 0, fault.New(fault.Unavailable, "servers cannot be added here")
 	}
-	return r.options.Servers.Discover(ctx, s)
+	return r.options.Servers.Discover(ctx, owner, s)
 }
 
 // offered returns the servers that a person's agent may use: this server's own, as
@@ -234,10 +234,10 @@ func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) 
 		return nil, nil
 	}
 	p := t.Message.Person
-	chosen := map[string]Server{}
+	chosen := map[string]ownedServer{}
 	changed := false
 	for _, own := range r.options.Servers.Own() {
-		chosen[own.ID] = own
+		chosen[own.ID] = ownedServer{Server: own}
 	}
 	for _, whose := range []Person{p.org(), p} {
 		list, err := r.Servers(ctx, whose)
@@ -245,7 +245,7 @@ func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) 
 			return nil, err
 		}
 		for _, s := range list {
-			chosen[s.ID], changed = s, true
+			chosen[s.ID], changed = ownedServer{s, whose}, true
 		}
 	}
 	if !changed {
@@ -253,7 +253,8 @@ func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) 
 		return nil, nil
 	}
 	offered, spaces := []agent.Server{}, []string{}
-	for _, s := range slices.SortedFunc(maps.Values(chosen), byPriority) {
+	order := func(a, b ownedServer) int { return byPriority(a.Server, b.Server) }
+	for _, s := range slices.SortedFunc(maps.Values(chosen), order) {
 		if server, ok := r.connect(ctx, p, s); ok {
 			offered, spaces = append(offered, server), append(spaces, server.Space)
 		}
@@ -275,18 +276,24 @@ func (r *Service) awaitServers(ctx context.Context, t *Turn, spaces []string) {
 	r.options.Servers.Await(ctx, unknown)
 }
 
+// ownedServer is a server and whose it is: the organisation's or the person's.
+type ownedServer struct {
+	Server
+	owner Person
+}
+
 // connect connects a server. A failure does not affect the conversation.
-func (r *Service) connect(ctx context.Context, p Person, s Server) (agent.Server, bool) {
+func (r *Service) connect(ctx context.Context, p Person, s ownedServer) (agent.Server, bool) {
 	if !s.Enabled {
 		return agent.Server{}, false
 	}
 	space := s.ID
 	if s.URL != "" {
 		var err error
-		if space, err = r.options.Servers.Connect(ctx, s); err != nil {
+		if space, err = r.options.Servers.Connect(ctx, s.owner, s.Server); err != nil {
 			r.options.Log.WarnContext(ctx, "mcp_discovery_error", "event", "mcp_discovery_error", "user_id", p.User, "server_url", s.URL, "error", err)
 			return agent.Server{}, false
 		}
 	}
-	return agent.Server{Space: space, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools}, true
+	return agent.Server{Space: space, ID: s.ID, Name: cmp.Or(s.Name, s.ID), Tools: s.AllowedTools}, true
 }

@@ -373,7 +373,7 @@ func TestRequestOfATurn(t *testing.T) {
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
 		t.Errorf("then: %+v", last)
 	}
-	if got := fmt.Sprint(last.Servers); got != "[{private-web web [get]} {fs fs []}]" {
+	if got := fmt.Sprint(last.Servers); got != "[{private-web web web [get]} {fs fs fs []}]" {
 		t.Errorf("servers %s", got)
 	}
 	answered(t, say(t, service, ann, "#default #nosuch thing"))
@@ -405,7 +405,7 @@ type ownServers struct{ own []conversation.Server }
 
 func (s *ownServers) Own() []conversation.Server { return s.own }
 
-func (s *ownServers) Connect(_ context.Context, server conversation.Server) (string, error) {
+func (s *ownServers) Connect(_ context.Context, _ conversation.Person, server conversation.Server) (string, error) {
 	if server.ID == "dead" {
 		return "", errors.New("no such host")
 	}
@@ -416,7 +416,7 @@ func (s *ownServers) Unknown([]string) []string { return nil }
 
 func (s *ownServers) Await(context.Context, []string) {}
 
-func (s *ownServers) Discover(context.Context, conversation.Server) (int, error) { return 3, nil }
+func (s *ownServers) Discover(context.Context, conversation.Person, conversation.Server) (int, error) { return 3, nil }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,9 @@
 package tool
 
-import "context"
+import (
+	"context"
+	"maps"
+)
 
 // Scope limits what a call may lead to. It is part of the context, so that a script or
 // a tool that calls tools cannot reach further than its caller. It must be safe for
@@ -12,6 +15,9 @@ type Scope struct {
 	// Admit is called before every call of a tool that exists; its error refuses the
 	// call. nil admits all.
 	Admit func(Ref) error
+	// Names are the names that the caller has for namespaces: the namespace of each. The
+	// other functions of a scope get namespaces, not these.
+	Names map[string]string
 	// HideArgs excludes arguments from traces: they are private.
 	HideArgs bool
 }
@@ -35,6 +41,14 @@ func ScopeOf(ctx context.Context) *Scope {
 
 // and returns a scope that allows what both allow.
 func (s *Scope) and(inner *Scope) *Scope {
+	names := s.Names
+	if len(inner.Names) > 0 {
+		names = maps.Clone(names)
+		if names == nil {
+			names = map[string]string{}
+		}
+		maps.Copy(names, inner.Names)
+	}
 	return &Scope{
 		Allows: func(r Ref) bool { return s.Allows(r) && inner.Allows(r) },
 		Admit: func(r Ref) error {
@@ -48,6 +62,7 @@ func (s *Scope) and(inner *Scope) *Scope {
 			}
 			return nil
 		},
+		Names:    names,
 		HideArgs: s.HideArgs || inner.HideArgs,
 	}
 }

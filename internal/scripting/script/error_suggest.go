@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,8 +119,26 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 	if len(spaces) == 0 || !strings.Contains(e.SourceLine, "mcp") {
 		return // something else is nil
 	}
-	e.didYouMean(name, spaces)
+	if e.suggestQuoted(spaces) {
+		return
+	}
+	e.meant(name, spaces, writtenSpace)
+	for i := range spaces {
+		spaces[i] = writtenSpace(spaces[i])
+	}
 	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
+}
+
+// suggestQuoted helps with a namespace that was written as an identifier and is none:
+// mcp.my-wiki is a subtraction.
+func (e *Error) suggestQuoted(spaces []string) bool {
+	for _, space := range spaces {
+		if written := writtenSpace(space); written != space && strings.Contains(e.SourceLine, "mcp."+space) {
+			e.hint(fmt.Sprintf("Write %s: %q is not an identifier", written, space))
+			return true
+		}
+	}
+	return false
 }
 
 var mentionedTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`) })

@@ -76,6 +76,14 @@ func (t toolNames) spaces() []string {
 	return spaces
 }
 
+// writtenSpace returns a namespace, or how to write it if it is not an identifier.
+func writtenSpace(space string) string {
+	if mcp.Identifier(space) == space {
+		return space
+	}
+	return mcp.Path(tool.Ref{Space: space})
+}
+
 // path returns how to write the first tool of that name.
 func (t toolNames) path(name string) string {
 	i := slices.IndexFunc(t, func(one reachable) bool { return one.name == name })

@@ -168,6 +168,9 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 // that may be meant.
 func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 	tools := r.toolNames(ctx)
+	if e.suggestQuoted(tools.spaces()) {
+		return
+	}
 	var meant, all []string
 	for _, one := range tools {
 		all = append(all, one.name)

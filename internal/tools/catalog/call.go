@@ -55,9 +55,10 @@ func (r *run) free() (tool.Result, error) {
 // Call runs a tool. Besides what the tool's source answers, it fails with
 // tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
 func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	call.Ref = own(ctx, call.Ref)
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, inNames(ctx, err)
 	}
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
@@ -68,18 +69,19 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	result, err := r.free()
 	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {
 		if v := c.refresh(ctx); v.namespaces[e.info.Space] == nil || e.info.Input != nil && v.find(e.info.Ref) == nil {
-			return tool.Result{}, c.visible(ctx, v).missing(e.info.Ref) // it was removed since we looked
+			return tool.Result{}, c.missing(ctx, v, e.info.Ref) // it was removed since we looked
 		}
 	}
-	return result, err
+	return result, inNames(ctx, err)
 }
 
 // Check returns why a call would be refused before it reaches the tool. It makes no call
 // and leaves no trace.
 func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
+	call.Ref = own(ctx, call.Ref)
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
-		return err
+		return inNames(ctx, err)
 	}
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
@@ -89,7 +91,7 @@ func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
 		}
 	}
 	_, err = r.free()
-	return err
+	return inNames(ctx, err)
 }
 
 // find looks a tool up, and reads the sources again before it gives up. A namespace
@@ -110,7 +112,7 @@ func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
 	if hidden != nil {
 		return nil, hidden
 	}
-	return nil, c.visible(ctx, v).missing(ref)
+	return nil, c.missing(ctx, v, ref)
 }
 
 // Forwarder sends a request to an upstream as the client wrote it.

@@ -20,7 +20,7 @@ func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, err
 	case !c.canSee(ctx, r.asked) && i.Relayed:
 		return ctx, i.Deny("key", fault.New(fault.ToolNotFound, "no tool %q", i.Call.Ref.Name).WithHint("tools/list shows the available tools"))
 	case !c.canSee(ctx, r.asked):
-		return ctx, i.Deny("key", c.visible(ctx, c.view.Load()).missing(r.asked))
+		return ctx, i.Deny("key", c.missing(ctx, c.view.Load(), r.asked))
 	case r.entry != nil && r.entry.hidden != nil:
 		return ctx, i.Deny("trust", r.entry.hidden)
 	default:

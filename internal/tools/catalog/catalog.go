@@ -178,7 +178,7 @@ func (c *Catalog) Namespaces(ctx context.Context) []string {
 // In lists the tools of one namespace; ok is false when there is none of that
 // name.
 func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
-	n, ok := c.visible(ctx, c.listed(ctx, namespace)).namespaces[namespace]
+	n, ok := c.visible(ctx, c.listed(ctx, own(ctx, tool.Ref{Space: namespace}).Space)).namespaces[namespace]
 	if !ok {
 		return nil, false
 	}
@@ -187,6 +187,7 @@ func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, 
 
 // Find looks up one tool; ok is false when there is none of that name.
 func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool) {
+	ref = own(ctx, ref)
 	e := c.view.Load().find(ref)
 	if e == nil {
 		_, e = c.lookUp(ctx, ref)
@@ -194,7 +195,9 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 	if e == nil || !c.canSee(ctx, ref) {
 		return tool.Info{}, false
 	}
-	return e.info, true
+	info = e.info
+	info.Ref = shown(ctx, info.Ref)
+	return info, true
 }
 
 // WhyHidden says why the caller does not find a tool of that name although an upstream
@@ -204,10 +207,14 @@ func (c *Catalog) WhyHidden(ctx context.Context, name string) error {
 		return nil
 	}
 	name = strings.TrimPrefix(name, "mcp.")
-	if ref, _ := parseName(name); !c.canSee(ctx, ref) {
+	ref, _ := parseName(name)
+	if real := own(ctx, ref); real != ref {
+		ref, name = real, real.String()
+	}
+	if !c.canSee(ctx, ref) {
 		return nil
 	}
-	return c.whyHidden(name)
+	return inNames(ctx, c.whyHidden(name))
 }
 
 // parseName reads "space.tool" or "space__tool".

@@ -22,7 +22,7 @@ const (
 func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 	v := c.view.Load()
 	e := v.resolve(name)
-	if e == nil || !c.canSee(ctx, e.info.Ref) {
+	if e == nil || !c.canSee(ctx, e.info.Ref) || shown(ctx, e.info.Ref) != e.info.Ref {
 		v = c.visible(ctx, c.namedView(ctx, name))
 		e = v.resolve(name)
 	}
@@ -46,7 +46,7 @@ func (c *Catalog) namedView(ctx context.Context, name string) *view {
 	if v.resolve(name) != nil {
 		return v
 	}
-	if space := v.parseUnknown(name).Space; c.canLoad(v, space) {
+	if space := own(ctx, v.parseUnknown(name)).Space; c.canLoad(v, space) {
 		return c.loaded(ctx, space)
 	}
 	return v
@@ -54,7 +54,11 @@ func (c *Catalog) namedView(ctx context.Context, name string) *view {
 
 func (v *view) resolve(name string) *entry {
 	for _, spelling := range []string{name, strings.TrimPrefix(name, "mcp.")} {
-		if ref, ok := v.names[spelling]; ok {
+		ref, ok := v.aliases[spelling]
+		if !ok {
+			ref, ok = v.names[spelling]
+		}
+		if ok {
 			return v.find(ref)
 		}
 	}

@@ -64,6 +64,7 @@ type view struct {
 	sorted     []string // names of namespaces: our own ("") first, then by priority, then by name
 	tools      []tool.Info
 	names      map[string]tool.Ref // every way to write a tool's name
+	aliases    map[string]tool.Ref // spellings in the names of a scope; nil: it has none
 	routes     []route
 	exposed    exposed
 }

@@ -13,11 +13,14 @@ import (
 func (c *Catalog) visible(ctx context.Context, v *view) *view {
 	v = c.scoped(ctx, v)
 	who := principal.Of(ctx)
-	hides := c.hidden(who)
-	if who.Admin() && !who.Restricted() && hides == nil {
-		return v
+	if hides := c.hidden(who); !who.Admin() || who.Restricted() || hides != nil {
+		all := v
+		v = v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && all.shows(ref, hides) })
 	}
-	return v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && v.shows(ref, hides) })
+	if scope := tool.ScopeOf(ctx); scope != nil && len(scope.Names) > 0 {
+		return v.named(scope.Names)
+	}
+	return v
 }
 
 // hidden returns which tools are not listed for a principal; nil: none.
@@ -39,6 +42,7 @@ func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
 // Exists tells whether a namespace has a tool that the caller can call, or that is
 // refused with a reason.
 func (c *Catalog) Exists(ctx context.Context, namespace string) bool {
+	namespace = own(ctx, tool.Ref{Space: namespace}).Space
 	s := c.listed(ctx, namespace).namespaces[namespace]
 	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.canSee(ctx, info.Ref) })
 }
@@ -49,6 +53,7 @@ func (c *Catalog) ShowsAll(who principal.Principal) bool { return c.hidden(who) 
 // Shows tells whether a tool is listed for the caller. One that is not listed may
 // exist: a call of it is refused with the reason.
 func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
+	ref = own(ctx, ref)
 	return c.canSee(ctx, ref) && c.view.Load().shows(ref, c.hidden(principal.Of(ctx)))
 }
 
@@ -77,7 +82,7 @@ func (c *Catalog) scoped(ctx context.Context, v *view) *view {
 	return v
 }
 
-// canSee tells whether one tool exists for the caller.
+// canSee tells whether one tool exists for the caller. ref is not in the names of its scope.
 func (c *Catalog) canSee(ctx context.Context, ref tool.Ref) bool {
 	if !c.granted(principal.Of(ctx), ref) {
 		return false

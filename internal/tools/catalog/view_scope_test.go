@@ -112,3 +112,51 @@ func TestScopeReachesThroughTools(t *testing.T) {
 	_, err = c.Call(tool.WithScope(t.Context(), counting), call("a", "outer", `{}`))
 	wantFault(t, err, fault.Limit)
 }
+
+// TestNamesOfAScope checks that a scope's own name of a namespace is used everywhere, also
+// if another namespace has that name, which the scope does not allow.
+func TestNamesOfAScope(t *testing.T) {
+	t.Parallel()
+	var called []string
+	fails := func(_ context.Context, call tool.Call) (tool.Result, error) {
+		called = append(called, call.Ref.String())
+		return tool.Result{}, fault.New(fault.Unavailable, "%s: no answer", call.Ref).WithHint("ask the owner of %s", call.Ref.Space)
+	}
+	c := catalog.New(catalog.Options{
+		Private: func(space string) bool { return space == "own-fs-1" },
+		Sources: []tool.Source{newMemory().with("fs", "read", `{"type":"object"}`, echo).with("own-fs-1", "diary", `{"type":"object"}`, fails)},
+	})
+	scope := only("own-fs-1.diary")
+	scope.Names = map[string]string{"fs": "own-fs-1"}
+	ctx := tool.WithScope(tool.WithScope(t.Context(), scope), &tool.Scope{Allows: func(tool.Ref) bool { return true }})
+	tools, err := c.Tools(ctx)
+	inside, _ := c.In(ctx, "fs")
+	hits, _ := c.Search(ctx, catalog.Query{Text: "diary", Namespace: "fs"})
+	if err != nil || len(tools) != 1 || len(inside) != 1 || len(hits) != 1 || !slices.Equal(c.Namespaces(ctx), []string{"fs"}) {
+		t.Fatalf("%v, %v, %v, %v", names(tools), names(inside), hits, err)
+	}
+	for _, info := range []tool.Info{tools[0], inside[0], hits[0].Info} {
+		if info.Ref != ref("fs", "diary") {
+			t.Errorf("it is named %s", info.Ref)
+		}
+	}
+	for _, name := range []string{"fs.diary", "fs__diary", "mcp.fs.diary"} {
+		if info, err := c.Resolve(ctx, name); err != nil || info.Ref != ref("fs", "diary") {
+			t.Errorf("%s: %s, %v", name, info.Ref, err)
+		}
+	}
+	if info, ok := c.Find(ctx, ref("fs", "diary")); !ok || info.Ref != ref("fs", "diary") || !c.Exists(ctx, "fs") || !c.Shows(ctx, ref("fs", "diary")) {
+		t.Errorf("it is found as %s, %v", info.Ref, ok)
+	}
+	_, err = c.Call(ctx, call("fs", "diary", `{}`))
+	f := wantFault(t, err, fault.Unavailable)
+	if len(called) != 1 || called[0] != "own-fs-1.diary" || err.Error() != "fs.diary: no answer" || fault.HintOf(f) != "ask the owner of fs" {
+		t.Errorf("called %v: %v, %s", called, err, fault.HintOf(f))
+	}
+	for _, r := range []tool.Ref{ref("fs", "read"), ref("fs", "diray")} {
+		_, err := c.Call(ctx, tool.Call{Ref: r})
+		if f := wantFault(t, err, fault.ToolNotFound); !strings.Contains(f.Hint, "available in fs: diary") || strings.Contains(f.Error()+f.Hint, "own-fs") {
+			t.Errorf("%v, %s", f, f.Hint)
+		}
+	}
+}

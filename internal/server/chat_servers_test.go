@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// wiki is a server of a person: it answers with whose it is.
+type wiki struct{ whose string }
+
+func (wiki) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{Ref: tool.Ref{Name: "find_page"}, Description: "Finds a page of the wiki.", Input: []byte(`{"type":"object"}`)}}, nil
+}
+
+func (w wiki) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Output("a page of "+w.whose, nil)
+}
+
+// TestServersOfPeopleHaveTheirIDs checks that the model, its scripts and people know the
+// servers of two people by the ids that they chose, that each gets their own, and that the
+// names stay when URL and token change.
+func TestServersOfPeopleHaveTheirIDs(t *testing.T) {
+	t.Parallel()
+	model := llmtest.Start(t, func(r llmtest.Request) llmtest.Step {
+		if r.Last() != "look it up" {
+			return llmtest.Step{Echo: true}
+		}
+		return llmtest.Step{Offer: []string{"my-wiki__find_page"}, Use: []llmtest.Use{
+			{Name: "my-wiki__find_page"},
+			{Name: "lua_eval", Input: `{"code":"return mcp['my-wiki'].find_page{}"}`},
+			{Name: "execute_code", Input: `{"code":"return await mcp['my-wiki'].find_page({})"}`},
+			{Name: "search_tools", Input: `{"query":"find a page","namespace":"my-wiki"}`},
+			{Name: "get_tool_definitions", Input: `{"names":["my-wiki.find_page"],"format":"lua"}`},
+			{Name: "lua_eval", Input: `{"code":"return mcp['my-wiki'].find_pages{}"}`},
+			{Name: "lua_eval", Input: `{"code":"return mcp.my-wiki.find_page{}"}`},
+			{Name: "execute_code", Input: `{"code":"return await mcp.my-wiki.find_page({})"}`},
+		}}
+	})
+	file := configtest.WriteFile(t, "[chat]\nbase_url = \""+model.URL+"\"\ndebug_events = true\n")
+	url, _ := start(t, config.Sources{File: file, Env: config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}})
+	set := func(user, address, token string) {
+		path := fmt.Sprintf("%s/api/v1/admin/orgs/default/users/%s/mcp-servers/my-wiki", url, user)
+		if answer, text := httpjsontest.Read(t, "PUT", path, fmt.Sprintf(`{"name":"Wiki","url":%q,"authToken":%q}`, address, token)); answer.StatusCode != 200 {
+			t.Fatalf("%d %s", answer.StatusCode, text)
+		}
+	}
+	ask := func(user string) string {
+		_, text := httpjsontest.Read(t, "POST", url+"/api/v1/chat/stream", fmt.Sprintf(`{"client_id":"t","user_id":%q,"message":"look it up"}`, user))
+		return text
+	}
+	for _, user := range []string{"ann", "bob"} {
+		set(user, serveTools(t, "wiki", wiki{user})+"/mcp", "one")
+	}
+	for _, user := range []string{"ann", "bob"} {
+		answer := ask(user)
+		if n := strings.Count(answer, "a page of "+user); n < 3 || strings.Contains(answer, "own-") {
+			t.Errorf("%d answers: %s", n, answer)
+		}
+		const written = `mcp[\"my-wiki\"]`
+		for _, want := range []string{
+			`"tool":"my-wiki.find_page"`, `"result":"my-wiki.find_page()`, written + ".find_page = function(args) end",
+			"Available tools: " + written + ".find_page", "Write " + written + ": ",
+		} {
+			if !strings.Contains(answer, want) {
+				t.Errorf("there is no %s in %s", want, answer)
+			}
+		}
+	}
+	set("ann", serveTools(t, "wiki", wiki{"ann at home"})+"/mcp", "two")
+	if answer := ask("ann"); !strings.Contains(answer, "a page of ann at home") {
+		t.Errorf("with another address: %s", answer)
+	}
+}

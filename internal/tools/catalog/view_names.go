@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// A scope may have its own names for namespaces: two people may both have a server
+// "wiki". The methods of the catalog take and return the scope's names; sources, steps
+// and events know the namespaces by their own.
+
+// own returns the tool that a caller's name stands for.
+func own(ctx context.Context, ref tool.Ref) tool.Ref {
+	if scope := tool.ScopeOf(ctx); scope != nil {
+		if space, named := scope.Names[ref.Space]; named {
+			ref.Space = space
+		}
+	}
+	return ref
+}
+
+// shown returns the caller's name of a tool.
+func shown(ctx context.Context, ref tool.Ref) tool.Ref {
+	if scope := tool.ScopeOf(ctx); scope != nil {
+		for name, space := range scope.Names {
+			if space == ref.Space {
+				return tool.Ref{Space: name, Name: ref.Name}
+			}
+		}
+	}
+	return ref
+}
+
+// missing is the error for a tool that does not exist for the caller.
+func (c *Catalog) missing(ctx context.Context, v *view, ref tool.Ref) error {
+	return c.visible(ctx, v).missing(shown(ctx, ref))
+}
+
+// named is the view with the caller's names of namespaces.
+func (v *view) named(names map[string]string) *view {
+	n := &view{namespaces: map[string]*namespaceTools{}, names: v.names, exposed: v.exposed, aliases: map[string]tool.Ref{}}
+	called := make(map[string]string, len(names))
+	for name, space := range names {
+		called[space] = name
+	}
+	for _, space := range v.sorted {
+		s := v.namespaces[space]
+		if name, renamed := called[space]; renamed {
+			s = s.named(name, n.aliases)
+		}
+		n.namespaces[s.space] = s
+		n.sorted = append(n.sorted, s.space)
+		n.tools = append(n.tools, s.tools...)
+	}
+	return n
+}
+
+// named is the namespace under another name, whose spellings are added to aliases. It is
+// searched by the same index.
+func (s *namespaceTools) named(space string, aliases map[string]tool.Ref) *namespaceTools {
+	n := &namespaceTools{space: space, owner: s.owner, state: s.state, search: s.search}
+	n.reserve(len(s.tools))
+	for _, info := range s.tools {
+		info.Space = space
+		n.put(info, s.entries[info.Name].source)
+		for _, name := range []string{info.Name, info.Original} {
+			if name != "" {
+				aliases[tool.Ref{Space: space, Name: name}.String()] = info.Ref
+				aliases[allowed(space+"__"+name)] = info.Ref
+			}
+		}
+	}
+	for _, e := range n.entries {
+		e.state = n.state
+	}
+	return n
+}
+
+// inNames returns an error of a call with the caller's names of namespaces in it.
+func inNames(ctx context.Context, err error) error {
+	scope := tool.ScopeOf(ctx)
+	if err == nil || scope == nil {
+		return err
+	}
+	text, hint := err.Error(), fault.HintOf(err)
+	was := text + hint
+	for name, space := range scope.Names {
+		text, hint = strings.ReplaceAll(text, space, name), strings.ReplaceAll(hint, space, name)
+	}
+	if text+hint == was {
+		return err
+	}
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		f = fault.From(err)
+	}
+	return &fault.Error{Code: f.Code, Hint: hint, Details: f.Details, Err: renamedError{text, err}}
+}
+
+// renamedError is an error with another text.
+type renamedError struct {
+	text string
+	err  error
+}
+
+func (r renamedError) Error() string { return r.text }
+func (r renamedError) Unwrap() error { return r.err }
