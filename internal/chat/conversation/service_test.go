@@ -416,7 +416,9 @@ func (s *ownServers) Unknown([]string) []string { return nil }
 
 func (s *ownServers) Await(context.Context, []string) {}
 
-func (s *ownServers) Discover(context.Context, conversation.Person, conversation.Server) (int, error) { return 3, nil }
+func (s *ownServers) Discover(context.Context, conversation.Person, conversation.Server) (int, error) {
+	return 3, nil
+}
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
