@@ -188,7 +188,7 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 
 // printValue prints a value as indented JSON.
 func printValue(proc *process, v any) error {
-	raw, err := json.Marshal(v)
+	raw, err := tool.Encode(v)
 	if err != nil {
 		return err
 	}

@@ -182,6 +182,13 @@ func TestBrokenScriptsAreStoredWithAWarning(t *testing.T) {
 	if len(stored.Warnings) != 1 || !strings.Contains(stored.Warnings[0], "Lua Syntax Error") {
 		t.Errorf("stored %+v", stored)
 	}
+	for content, language := range map[string]string{"return 1": "lua", "const x = 1": "javascript"} {
+		var plain builtin.Stored
+		h.mustCall(t, "script_store", `{"content":"`+content+`"}`, &plain)
+		if plain.Language != language || len(plain.Warnings) != 1 || !strings.Contains(plain.Warnings[0], "defines no main(params)") {
+			t.Errorf("without main: %+v", plain)
+		}
+	}
 	view, err := h.call(t, "lua_describe", `{"script_hash":"`+stored.Hash+`"}`)
 	if err != nil || !view.IsError || !strings.HasPrefix(view.Text(), "Lua Syntax Error in script cas:"+stored.Hash) {
 		t.Errorf("described: %v, %s", err, view.Text())

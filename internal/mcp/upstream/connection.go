@@ -97,8 +97,8 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 			return
 		}
 		s, err := c.connect(ctx)
-		served := false
-		if err == nil {
+		connected, served := err == nil, false
+		if connected {
 			began := time.Now()
 			err = c.monitor(ctx, s)
 			served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.wasCalled()
@@ -116,6 +116,9 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 		case errors.Is(err, errIdle), c.unused():
 			c.setAsleep()
 		default:
+			if connected {
+				c.publish(Lost{Upstream: c.name, Error: err.Error()})
+			}
 			c.waitToReconnect(ctx, err, served)
 		}
 	}

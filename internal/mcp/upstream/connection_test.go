@@ -224,7 +224,7 @@ func TestSilentServerIsHealthChecked(t *testing.T) {
 		if s.fake.attempts() != 2 {
 			t.Errorf("hung server was dialled %d times", s.fake.attempts())
 		}
-		if kinds := s.eventTypes(t); !slices.Contains(kinds, "upstream.reconnecting") {
+		if kinds := s.eventTypes(t); !slices.Contains(kinds, "upstream.reconnecting") || !slices.Contains(kinds, "upstream.lost") {
 			t.Errorf("events = %v", kinds)
 		}
 	})

@@ -44,6 +44,12 @@ type Reconnecting struct {
 	Hint     string `json:"hint,omitempty"` // what to do about it
 }
 
+// Lost reports that a server that was connected is not any more. Reconnecting follows.
+type Lost struct {
+	Upstream string `json:"upstream"`
+	Error    string `json:"error"`
+}
+
 // NeedsAuth reports that a server requires credentials.
 type NeedsAuth struct {
 	Upstream  string `json:"upstream"`
@@ -96,6 +102,7 @@ func (Connected) EventType() string      { return "upstream.connected" }
 func (SlowStart) EventType() string      { return "upstream.slow_start" }
 func (Failed) EventType() string         { return "upstream.failed" }
 func (Reconnecting) EventType() string   { return "upstream.reconnecting" }
+func (Lost) EventType() string           { return "upstream.lost" }
 func (NeedsAuth) EventType() string      { return "upstream.needs_auth" }
 func (Asleep) EventType() string         { return "upstream.asleep" }
 func (Removed) EventType() string        { return "upstream.removed" }
@@ -109,6 +116,7 @@ func (e Connected) EventKey() string      { return e.Upstream }
 func (e SlowStart) EventKey() string      { return e.Upstream }
 func (e Failed) EventKey() string         { return e.Upstream }
 func (e Reconnecting) EventKey() string   { return e.Upstream }
+func (e Lost) EventKey() string           { return e.Upstream }
 func (e NeedsAuth) EventKey() string      { return e.Upstream }
 func (e Asleep) EventKey() string         { return e.Upstream }
 func (e Removed) EventKey() string        { return e.Upstream }

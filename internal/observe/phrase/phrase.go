@@ -70,6 +70,7 @@ var templates = map[string]Line{
 	"upstream.slow_start":      {Bad, "{upstream}: still starting after {seconds} s: {last_line}"},
 	"upstream.failed":          {Bad, "{upstream}: did not start {attempt} times in a row, next attempt in {delay_ms}: {error}"},
 	"upstream.reconnecting":    {Bad, "{upstream}: disconnected, attempt {attempt} in {delay_ms}: {error}"},
+	"upstream.lost":            {Bad, "{upstream}: connection lost: {error}"},
 	"upstream.needs_auth":      {Bad, "{upstream}: login required: {error}"},
 	"upstream.asleep":          {Neutral, "{upstream}: not started, connects on the first call"},
 	"upstream.removed":         {Neutral, "{upstream}: removed"},

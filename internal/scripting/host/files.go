@@ -318,6 +318,15 @@ func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visitF
 // Folders returns the allowed folders, writable ones first.
 func (f *Files) Folders() []string { return f.folders() }
 
+// Workspace returns the folder that scripts work on: the first one they may write to, in
+// which programs run, or else the first one they may read; "" if there is none but temp.
+func (f *Files) Workspace() string {
+	for _, folder := range slices.Concat(f.write, f.read) {
+		return folder
+	}
+	return ""
+}
+
 // matchPath matches slash-separated patterns in which ** matches any number of folders.
 func matchPath(pattern, folder, path string) bool {
 	if filepath.IsAbs(pattern) {

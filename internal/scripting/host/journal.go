@@ -20,6 +20,8 @@ type Recorder interface {
 //
 // - A Write is recorded before it begins and again with its outcome. If only the first
 // record is found later, it is unknown whether the write happened.
+// - A long sleep is recorded when it begins, so that a resumed run sleeps only what was
+// left.
 // - An Idempotent effect is recorded with its outcome.
 // - An outcome is recorded together with the script's next effect if that follows at
 // once, otherwise by itself. No effect begins before the outcomes of earlier ones are
@@ -97,7 +99,7 @@ func (j *Journal) Handle(ctx context.Context, e Effect, live func(context.Contex
 	}
 	step := Step{Seq: e.Seq, Name: e.Name, Kind: e.Kind, Args: e.Args, At: time.Now()}
 	form := byte(formOutcome)
-	if err := j.before(&step, &form); err != nil {
+	if err := j.before(ctx, &step, &form); err != nil {
 		j.leave(e.Kind)
 		return nil, err
 	}
@@ -155,13 +157,22 @@ func (j *Journal) nested(ctx context.Context, e Effect, live func(context.Contex
 }
 
 // before records what must be stored before the effect begins.
-func (j *Journal) before(step *Step, form *byte) error {
-	switch step.Kind {
-	case Write:
+func (j *Journal) before(ctx context.Context, step *Step, form *byte) error {
+	switch {
+	case step.Kind == Write:
 		step.Boot = j.boot
 		*form = formSettled
 		return j.add(formIntent, *step, now)
-	case Idempotent:
+	case isLongSleep(step):
+		if err := j.Err(); err != nil {
+			return err
+		}
+		*form = formSettled
+		if !Began(ctx).IsZero() { // it is recorded already
+			return nil
+		}
+		return j.add(formIntent, *step, soon)
+	case step.Kind == Idempotent:
 		if err := j.Err(); err != nil {
 			return err
 		}
@@ -218,7 +229,7 @@ func (j *Journal) add(form byte, step Step, when urgency) error {
 	j.pending = appendStep(j.pending, form, step)
 	j.added++
 	number := j.added
-	if form == formSettled {
+	if form == formSettled && step.Kind == Write {
 		j.settling++
 	}
 	if len(j.pending) > most || when == soon && j.err != nil {

@@ -47,10 +47,10 @@ func (r *Replay) Handle(ctx context.Context, e Effect, live func(context.Context
 		return r.beyond(ctx, e, live)
 	case !step.matches(e):
 		return nil, r.end(diverged(step, e))
-	case !step.Done && (e.Kind == Write || r.then == nil):
+	case !step.Done && e.Kind == Write:
 		return nil, r.end(inDoubt(step))
 	case !step.Done:
-		return r.then.Handle(ctx, e, live)
+		return r.beyond(context.WithValue(ctx, beganKey{}, step.At), e, live)
 	}
 	if !step.Nested() {
 		r.mu.Lock()

@@ -76,6 +76,15 @@ func (r *Runner) describe(ctx context.Context, q Request) (Description, error) {
 	if err != nil {
 		return Description{}, r.explain(ctx, q, err)
 	}
+	d, err := r.callDescribe(ctx, engine, q)
+	if err == nil && !engine.mayDefine(q, "main") {
+		d.Warnings = append(d.Warnings, "the script defines no main(params): it cannot run as a job, and cannot be published")
+	}
+	return d, err
+}
+
+// callDescribe runs a script that compiles, and calls its describe() if it has one.
+func (r *Runner) callDescribe(ctx context.Context, engine engine, q Request) (Description, error) {
 	if !engine.mayDefine(q, q.entry.name) {
 		return Description{AnyParams: true}, nil
 	}

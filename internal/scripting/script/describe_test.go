@@ -105,7 +105,7 @@ func TestDescribeRefuses(t *testing.T) {
 
 func TestDescribeWarns(t *testing.T) {
 	t.Parallel()
-	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: "function describe() return {nmae='x', params={a={type='nubmer'}}} end"})
+	d, err := newRunner(t, nil).Describe(t.Context(), Request{Source: "function describe() return {nmae='x', params={a={type='nubmer'}}} end function main() end"})
 	if err != nil {
 		t.Fatal(err)
 	}

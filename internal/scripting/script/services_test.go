@@ -2,7 +2,10 @@ package script
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +44,58 @@ func TestHandlersReceiveEvents(t *testing.T) {
 	got, err := r.Run(t.Context(), Request{Source: source, Watch: listening})
 	if err != nil || string(got.Result) != `[["upstream.lost","holler",3],["upstream.lost","git",0]]` {
 		t.Errorf("got %s, %v", got.Result, err)
+	}
+}
+
+// anyEvent is an event of any type.
+type anyEvent string
+
+func (e anyEvent) EventType() string { return string(e) }
+
+// TestEveryTypeOfEventFires subscribes to each type that on accepts, as events are
+// written and as scripts may write them, and publishes it.
+func TestEveryTypeOfEventFires(t *testing.T) {
+	t.Parallel()
+	sources := map[string]string{
+		Lua: `
+			local received = {}
+			for _, name in ipairs(names) do on(name, function(e) received[#received + 1] = e.type end) end
+			print("listening")
+			while #received < #names do events.wait() end
+			return received`,
+		JavaScript: `
+			const received = [];
+			for (const name of names) on(name, (e) => { received.push(e.type); });
+			print("listening");
+			while (received.length < names.length) await events.wait();
+			return received;`,
+	}
+	for language, source := range sources {
+		bus := event.New(event.BusOptions{})
+		r := newRunner(t, func(o *Options) { o.Events = bus })
+		var names []string
+		for _, kind := range event.Types() {
+			names = append(names, kind, strings.Replace(kind, ".", "_", 1))
+		}
+		list := encode(names)
+		prefix := "local names = json.decode([=[" + string(list) + "]=])"
+		if language == JavaScript {
+			prefix = "const names = " + string(list) + ";"
+		}
+		publish := func(host.OutputLine) {
+			for _, kind := range event.Types() {
+				bus.Publish(anyEvent(kind))
+			}
+		}
+		got, err := r.Run(t.Context(), Request{Source: prefix + source, Language: language, Watch: publish})
+		var received []string
+		if err != nil || json.Unmarshal(got.Result, &received) != nil {
+			t.Fatalf("%s: %s, %v", language, got.Result, err)
+		}
+		want := slices.Sorted(slices.Values(append(event.Types(), event.Types()...)))
+		if slices.Sort(received); !slices.Equal(received, want) {
+			t.Errorf("%s: received %q", language, received)
+		}
 	}
 }
 

@@ -71,6 +71,7 @@ func reconnects(t *testing.T, srv Server) {
 	for range 3 {
 		srv.Kill(t)
 		if srv.Restart != nil {
+			h.Await(t, "upstream.lost")
 			h.Await(t, "upstream.reconnecting")
 			infos, _ := h.Manager.Tools(t.Context())
 			if len(infos) == 0 || !infos[0].Stale {

@@ -54,7 +54,11 @@ func sleep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value,
 	if err != nil {
 		return nil, err
 	}
-	return nil, w.Clock.Sleep(ctx, time.Duration(milliseconds)*time.Millisecond)
+	wait := time.Duration(milliseconds) * time.Millisecond
+	if began := host.Began(ctx); !began.IsZero() { // the run resumes: only what was left
+		wait = max(0, wait-w.Clock.Now().Sub(began))
+	}
+	return nil, w.Clock.Sleep(ctx, wait)
 }
 
 // duration reads the one argument: milliseconds, not negative, because a run's time

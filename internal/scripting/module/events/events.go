@@ -8,10 +8,12 @@ import (
 	_ "embed"
 	"encoding/json"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
@@ -41,7 +43,18 @@ func want(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	if err != nil {
 		return nil, err
 	}
+	if !event.Exists(kind) {
+		return nil, unknownType(kind)
+	}
 	return nil, w.Listener.Subscribe(kind)
+}
+
+func unknownType(kind string) error {
+	err := fault.New(fault.InvalidParams, "on: there are no events of type %q", kind)
+	if near := suggest.Names(kind, event.Types(), 3); len(near) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(near, " or "))
+	}
+	return err.WithHint("the types are %s, and those of scripts, such as script.mix.done", strings.Join(event.Types(), ", "))
 }
 
 // eventView is an event as handlers get it.

@@ -5,9 +5,11 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -35,11 +37,15 @@ func Module() host.Module {
 	}}
 }
 
-// listDir(path?) returns the entries of a folder; without a path, the allowed folders.
+// listDir(path?) returns the entries of a folder; without a path, the allowed folders; for
+// ".", those of the workspace, not of the temp folder, which also has that path.
 func listDir(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.OptString(1, "")
 	if err != nil {
 		return nil, err
+	}
+	if path != "" && filepath.Clean(path) == "." {
+		path = cmp.Or(w.Files.Workspace(), path)
 	}
 	entries := []host.DirEntry{}
 	if path == "" {

@@ -1,0 +1,54 @@
+package event
+
+import (
+	"slices"
+	"strings"
+)
+
+// types are all types of events that the server publishes, in order.
+var types = []string{
+	"approval.requested", "approval.settled",
+	"artifact.created",
+	"beat.tick",
+	"catalog.changed",
+	"chat.turn_ended", "chat.turn_finished", "chat.turn_started",
+	"config.update",
+	"event.missed",
+	"hook.failed",
+	"job.finished", "job.paused", "job.progress", "job.started", "job.state_changed", "job.submitted",
+	"key.created", "key.revoked",
+	"log.line",
+	"marker.reached",
+	"node.gone", "node.joined",
+	"pin.decided",
+	"region.entered", "region.left",
+	"script.invalidate", "script.published",
+	"session.closed", "session.created", "session.forked", "session.reset", "session.used",
+	"tool.call_ended", "tool.call_started", "tool.changed", "tool.flagged", "tool.held", "tool.shadowed",
+	"transport.state_changed",
+	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.dropped", "upstream.failed", "upstream.garbage",
+	"upstream.lost", "upstream.needs_auth", "upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.stderr",
+	"upstream.tools_refreshed",
+}
+
+// openFamilies begin types that scripts and backends choose.
+var openFamilies = []string{"script.", "backend."}
+
+// Types returns all types of events that the server publishes by itself, sorted.
+func Types() []string { return slices.Clone(types) }
+
+// Exists reports whether events of a type, or with a prefix ("upstream.*"), can be
+// published.
+func Exists(pattern string) bool {
+	for _, family := range openFamilies {
+		if strings.HasPrefix(pattern, family) {
+			return true
+		}
+	}
+	prefix, isPrefix := strings.CutSuffix(pattern, "*")
+	if !isPrefix {
+		return slices.Contains(types, pattern)
+	}
+	matches := func(kind string) bool { return strings.HasPrefix(kind, prefix) }
+	return slices.ContainsFunc(types, matches) || slices.ContainsFunc(openFamilies, matches)
+}
