@@ -116,12 +116,12 @@ $(SERVERS)/.installed: test/servers/package.json test/servers/package-lock.json
 # Real MCP clients from npm that tests connect to Luanette, pinned in test/clients.
 CLIENTS := $(CACHE)/clients/node_modules
 .PHONY: clients
-clients: servers $(CLIENTS)/.installed ## Real clients from npm list Luanette and call a tool through it (1.2 GB)
+clients: servers $(CLIENTS)/.installed ## Real clients from npm call a tool through Luanette, and use its agent as a model (1.2 GB)
 	LUANETTE_TEST_CLIENTS=$(CLIENTS) go test -count=1 -v -timeout $(LONG) ./test/clients
 
 $(CLIENTS)/.installed: test/clients/package.json
 	@mkdir -p $(CACHE)/clients && cp test/clients/package.json $(CACHE)/clients/
-	cd $(CACHE)/clients && npm install --no-save --no-audit --no-fund --ignore-scripts
+	cd $(CACHE)/clients && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild opencode-ai
 	touch $@
 
 .PHONY: conformance

@@ -20,6 +20,7 @@ type fixture struct {
 	*testing.T
 	home, modules string
 	model         *model
+	env           []string // in addition, of programs that are run
 }
 
 func open(t *testing.T) fixture {
@@ -29,7 +30,7 @@ func open(t *testing.T) fixture {
 		t.Skip("`make clients` installs the clients that this test needs, and runs it")
 	}
 	home := t.TempDir()
-	f := fixture{t, home, modules, newModel(t)}
+	f := fixture{T: t, home: home, modules: modules, model: newModel(t)}
 	for _, dir := range []string{"bin", "work"} {
 		if err := os.Mkdir(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -48,6 +49,15 @@ func (f fixture) run(argv ...string) string {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 3*time.Minute)
 	defer cancel()
+	out, err := f.command(ctx, argv...).CombinedOutput()
+	if err != nil {
+		f.Fatalf("%s: %v\n%s\nmodel:\n%s", strings.Join(argv, " "), err, out, f.model.notes())
+	}
+	return string(out)
+}
+
+// command returns a program that runs in the home folder.
+func (f fixture) command(ctx context.Context, argv ...string) *exec.Cmd {
 	path := argv[0]
 	for _, folder := range []string{filepath.Join(f.modules, ".bin"), filepath.Join(f.home, "bin")} {
 		if _, err := os.Stat(filepath.Join(folder, argv[0])); err == nil {
@@ -63,11 +73,8 @@ func (f fixture) run(argv ...string) string {
 		"OPENAI_BASE_URL=" + f.model.URL + "/v1", "OPENAI_API_KEY=sk-stand-in", "OPENAI_MODEL=stand-in",
 		"GOOGLE_GEMINI_BASE_URL=" + f.model.URL, "GEMINI_API_KEY=stand-in", "GEMINI_CLI_TRUST_WORKSPACE=true", "OPENCODE_DISABLE_AUTOUPDATE=1",
 	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		f.Fatalf("%s: %v\n%s\nmodel:\n%s", strings.Join(argv, " "), err, out, f.model.notes())
-	}
-	return string(out)
+	cmd.Env = append(cmd.Env, f.env...)
+	return cmd
 }
 
 func (f fixture) write(path, text string) {
