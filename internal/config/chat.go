@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/chat/spending"
 )
 
 // Chat configures the agent that answers chats, and its model.
@@ -35,6 +36,7 @@ type Chat struct {
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
 	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
 	Prompts     map[string]string    `toml:"prompts"`
+	Budget      spending.Budgets     `toml:"budget"`
 	Prices      map[string]llm.Price `toml:"prices"`
 }
 
@@ -64,6 +66,9 @@ func (c *Chat) check() error {
 		if value < 1 {
 			return fault.New(fault.Config, "chat.%s: %d is too small", key, value).WithHint("use 1 or more, or omit it")
 		}
+	}
+	if err := c.Budget.Check(llm.IsPriced(cmp.Or(c.Model, llm.DefaultModel), c.Prices)); err != nil {
+		return err
 	}
 	if err := c.PromptTexts().Check(); err != nil {
 		return fault.Wrap(fault.Config, err, "chat.prompts").WithHint("%s", fault.HintOf(err))

@@ -36,8 +36,8 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),
-		Token:    callback,
-		Log:      srv.log, Version: srv.options.Version,
+		Token:    callback, Usage: srv.spending,
+		Log: srv.log, Version: srv.options.Version,
 	})
 	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Browsers: srv.config.Browsers(), Rate: c.Rate, Log: srv.log})
 	return nil

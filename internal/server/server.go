@@ -28,6 +28,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/cluster/eventrelay"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
@@ -138,6 +139,7 @@ type endpoints struct {
 	conversations *conversation.Service // nil unless the server serves
 	chat          *chatapi.Handler
 	openAI        *openaiapi.Handler
+	spending      *spending.Store
 	listening     atomic.Value // string: the URL of the HTTP server, once it listens
 }
 
@@ -260,6 +262,9 @@ func (srv *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	if err := srv.openPolicy(ctx); err != nil {
+		return err
+	}
+	if srv.spending, err = spending.Open(ctx, store, spending.Options{Budgets: srv.config.Chat.Budget}); err != nil {
 		return err
 	}
 	if srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {

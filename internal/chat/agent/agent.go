@@ -42,6 +42,8 @@ type Options struct {
 	Prompts Prompts
 	// Limits bound every turn; zero fields mean the defaults.
 	Limits Limits
+	// Budget counts what turns use and refuses what is too much; may be nil.
+	Budget Budget
 	// Version replaces {{version}} in prompts.
 	Version string
 	// Content includes message text and tool arguments in logs and spans.

@@ -46,7 +46,7 @@ type Usage struct{ llm.Usage }
 // Notice is information about the turn that is not part of the answer: a limit that was
 // reached, a server that is unreachable.
 type Notice struct {
-	Code    string `json:"code"` // iteration_limit, call_limit, refusal, max_tokens, arguments_cut, unknown_outcome, server_away, model_busy
+	Code    string `json:"code"` // iteration_limit, call_limit, budget, refusal, max_tokens, arguments_cut, unknown_outcome, server_away, model_busy
 	Message string `json:"message"`
 }
 
@@ -66,7 +66,6 @@ type Reply struct {
 	Iterations int
 	ToolCalls  int // including those of scripts
 	Usage      llm.Usage
-	Restored   llm.Usage `json:"-"` // the part of Usage that is of answers in the journal
 	Model      string
 	Notices    []Notice
 
@@ -74,8 +73,11 @@ type Reply struct {
 	Steps []llm.Message `json:"-"` // with Calls: what the turn added to the conversation, before the results of Calls
 }
 
-// StopIterations is the Stop of a turn that reached Limits.Iterations.
-const StopIterations llm.Stop = "iteration_limit"
+// Reasons to stop that are not the model's.
+const (
+	StopIterations llm.Stop = "iteration_limit" // the turn reached Limits.Iterations
+	StopBudget     llm.Stop = "budget"          // Options.Budget refused to go on
+)
 
 // Text is the whole answer, as stored in the history.
 func (r Reply) Text() string { return strings.Join(r.Responses, "\n") }

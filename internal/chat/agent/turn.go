@@ -120,7 +120,7 @@ func (t *turn) iterate(ctx context.Context) (done bool, err error) {
 	defer span.End()
 	answer, err := t.ask(ctx)
 	if err != nil {
-		return false, err
+		return t.stopAtBudget(err)
 	}
 	uses := answer.Uses()
 	if len(uses) == 0 {
@@ -193,11 +193,13 @@ func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
 	var known answerStep
 	if _, done := t.journal.restore(t.reply.Iterations, 0, &known); done {
 		answer := known.answer()
-		t.reply.Restored.Add(answer.Usage)
 		if text := answer.Text(); text != "" {
 			t.onDelta(llm.Delta{Text: text})
 		}
 		return answer, nil
+	}
+	if err := t.checkBudget(ctx); err != nil {
+		return llm.Answer{}, err
 	}
 	ctx, asked := t.asking(ctx)
 	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
@@ -205,6 +207,7 @@ func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
 		Choice: t.request.ClientTools.Choice, MaxTokens: t.request.MaxTokens,
 	}, t.onDelta)
 	asked(answer, err)
+	t.spend(ctx, &answer)
 	if err != nil || len(answer.Uses()) == 0 && answer.Stop != llm.StopPause {
 		return answer, err // the last answer is stored with the turn
 	}

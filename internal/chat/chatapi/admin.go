@@ -51,13 +51,6 @@ type Memory struct {
 	Sections []agent.Section `json:"sections"`
 }
 
-// Usage is what an organisation's people have used.
-type Usage struct {
-	Org   string               `json:"org"`
-	Days  int                  `json:"days"`
-	Users []conversation.Spent `json:"users"`
-}
-
 // discoverTime limits how long all servers together may take to list their tools.
 const discoverTime = 15 * time.Second
 
@@ -374,26 +367,5 @@ func (d *Handler) clearMemory(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, Removed{1})
-	return nil
-}
-
-func (d *Handler) usage(w http.ResponseWriter, r *http.Request) error {
-	p, err := personOf(r)
-	if err != nil {
-		return err
-	}
-	days, err := number(r, "days", 30, 1, 3650)
-	if err != nil {
-		return err
-	}
-	since := d.options.Clock.Now().AddDate(0, 0, 1-days)
-	users, err := d.service.Usage(r.Context(), p.Org, since)
-	if err != nil {
-		return err
-	}
-	if users == nil {
-		users = []conversation.Spent{}
-	}
-	httpjson.JSON(w, http.StatusOK, Usage{Org: p.Org, Days: days, Users: users})
 	return nil
 }

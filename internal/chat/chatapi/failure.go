@@ -3,10 +3,11 @@ package chatapi
 import (
 	"errors"
 	"net/http"
-	"strconv"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Failure is the body of every error.
@@ -37,6 +38,7 @@ var (
 	rateLimited   = kind{http.StatusTooManyRequests, "RateLimitError", "RATE_LIMIT_EXCEEDED", 10}
 	modelRefused  = kind{http.StatusRequestEntityTooLarge, "ClaudeRequestTooLargeError", "CLAUDE_REQUEST_BODY_TOO_LARGE", 0}
 	modelFailed   = kind{http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0}
+	overBudget    = kind{http.StatusTooManyRequests, "BudgetError", "BUDGET_EXCEEDED", 0}
 	timedOut      = kind{http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0}
 	shuttingDown  = kind{http.StatusServiceUnavailable, "UnavailableError", "UNAVAILABLE", 5}
 	moved         = kind{http.StatusServiceUnavailable, "MovedError", "MOVED", 2}
@@ -88,6 +90,9 @@ func ofTurn(err error) error {
 	case fault.NeedsAuth, fault.Upstream, fault.Unavailable, fault.Denied, fault.Config:
 		return kindError{modelFailed, err}
 	case fault.Limit:
+		if _, budget := principal.RetryAfter(err); budget {
+			return kindError{overBudget, err}
+		}
 		return kindError{modelRefused, err}
 	default:
 		return err
@@ -102,6 +107,9 @@ func failureOf(err error) (Failure, kind) {
 		message += " (" + hint + ")"
 	}
 	f := Failure{Error: k.name, Code: k.code, Message: message, RetryAfter: k.retry * 1000}
+	if after, ok := principal.RetryAfter(err); ok {
+		f.RetryAfter = int(after.Milliseconds())
+	}
 	var to movedTo
 	if errors.As(err, &to) {
 		f.MessageKey = to.key
@@ -112,8 +120,8 @@ func failureOf(err error) (Failure, kind) {
 // refuse responds with an error.
 func refuse(w http.ResponseWriter, err error) {
 	body, k := failureOf(err)
-	if k.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(k.retry))
+	if body.RetryAfter > 0 {
+		w.Header().Set("Retry-After", principal.RetryHeader(time.Duration(body.RetryAfter)*time.Millisecond))
 	}
 	if k == unauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

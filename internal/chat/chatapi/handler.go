@@ -26,6 +26,7 @@ type Options struct {
 	Rate      int               // messages per minute and person; zero means 300
 	Webhooks  http.RoundTripper // makes requests to callback URLs, and refuses those that are not allowed; nil means http.DefaultTransport
 	Token     secret.Text       // sent to callbacks as authentication; may be empty
+	Usage     UsageReporter     // nil means that nothing is counted
 	Log       *slog.Logger
 	Clock     clock.Clock
 	Version   string
@@ -51,6 +52,9 @@ func New(service *conversation.Service, o Options) *Handler {
 	}
 	if o.Webhooks == nil {
 		o.Webhooks = http.DefaultTransport
+	}
+	if o.Usage == nil {
+		o.Usage = nothingUsed{}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -9,7 +9,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Completion is a conversation that the client keeps itself and sends as a whole. The
@@ -55,10 +54,10 @@ func (r *Service) Complete(ctx context.Context, c Completion, emit func(agent.Ev
 	began := time.Now()
 	reply, err := r.agent.Turn(ctx, request, emit)
 	r.options.Bus.Publish(finished(t, reply, err, time.Since(began)))
-	if stored := r.settleCompletion(context.WithoutCancel(ctx), t, &reply); err == nil {
-		err = stored
+	if err != nil || len(reply.Calls) == 0 {
+		return reply, err
 	}
-	return reply, err
+	return reply, r.saveSteps(ctx, c.Person, &reply)
 }
 
 // completionRequest gathers what the agent needs.
@@ -99,14 +98,4 @@ func (c Completion) name() string {
 		}
 	}
 	return "completion-" + hex.EncodeToString(sum.Sum(nil)[:12])
-}
-
-// settleCompletion stores what the next request or others need to know.
-func (r *Service) settleCompletion(ctx context.Context, t *Turn, reply *agent.Reply) error {
-	return r.db.Write(ctx, func(tx *db.Tx) error {
-		if err := countUsage(ctx, tx, t, *reply, r.now()); err != nil {
-			return err
-		}
-		return r.saveSteps(ctx, tx, t.Message.Person, reply)
-	})
 }

@@ -24,22 +24,21 @@ const stepsAge = 7 * 24 * time.Hour
 
 // saveSteps stores the steps of a turn that ended with calls of the client's tools. The
 // calls get new ids, because those of some providers are not unique.
-func (r *Service) saveSteps(ctx context.Context, tx *db.Tx, p Person, reply *agent.Reply) error {
-	if len(reply.Calls) == 0 {
-		return nil
-	}
+func (r *Service) saveSteps(ctx context.Context, p Person, reply *agent.Reply) error {
 	renameCalls(reply)
 	steps, err := json.Marshal(reply.Steps)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "encode the steps of an answer")
 	}
 	now := r.now()
-	if _, err := tx.Exec(ctx, `DELETE FROM talk_client_calls WHERE created < $1`, now.Add(-stepsAge).UnixMicro()); err != nil {
+	return r.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM talk_client_calls WHERE created < $1`, now.Add(-stepsAge).UnixMicro()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO talk_client_calls (id, org, person, steps, created) VALUES ($1, $2, $3, $4, $5)`,
+			reply.Calls[0].ID, p.Org, p.User, string(steps), now.UnixMicro())
 		return err
-	}
-	_, err = tx.Exec(ctx, `INSERT INTO talk_client_calls (id, org, person, steps, created) VALUES ($1, $2, $3, $4, $5)`,
-		reply.Calls[0].ID, p.Org, p.User, string(steps), now.UnixMicro())
-	return err
+	})
 }
 
 // renameCalls gives the calls of the client's tools ids of ours, in the steps too.

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -82,6 +83,9 @@ type Service struct {
 
 // Open migrates the tables and resumes interrupted turns.
 func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
+	if err := spending.Migrate(ctx, database); err != nil { // what was counted here is moved there
+		return nil, err
+	}
 	if err := database.Migrate(ctx, "talk", migrations); err != nil { // the name from before the package was called conversation
 		return nil, err
 	}

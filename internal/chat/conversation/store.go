@@ -24,17 +24,26 @@ const (
 
 // failure is an error as it is stored.
 type failure struct {
-	Code    fault.Code `json:"code"`
-	Message string     `json:"message"`
-	Hint    string     `json:"hint,omitempty"`
+	Code    fault.Code      `json:"code"`
+	Message string          `json:"message"`
+	Hint    string          `json:"hint,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 func failureOf(err error) failure {
-	return failure{Code: fault.CodeOf(err), Message: err.Error(), Hint: fault.HintOf(err)}
+	f := failure{Code: fault.CodeOf(err), Message: err.Error(), Hint: fault.HintOf(err)}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		f.Details = known.Details
+	}
+	return f
 }
 
 func (f failure) err() error {
 	err := fault.New(f.Code, "%s", f.Message)
+	if len(f.Details) > 0 {
+		err = err.WithDetails(f.Details)
+	}
 	if f.Hint != "" {
 		return err.WithHint("%s", f.Hint)
 	}
@@ -126,8 +135,7 @@ func (r *Service) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
 	return mine, err
 }
 
-// finish stores the outcome and its consequences: the person's preferences, the usage,
-// and the removal of exchanges beyond the history. If the turn belongs to another node
+// finish stores the outcome and its consequences: the person's preferences, and the removal of exchanges beyond the history. If the turn belongs to another node
 // meanwhile, it stores nothing and returns false.
 func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcome error, ended time.Time) (kept bool, err error) {
 	status, answer, why := done, []byte(nil), []byte(nil)
@@ -159,9 +167,6 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 			if err := r.settleAnswered(ctx, tx, t); err != nil {
 				return err
 			}
-		}
-		if err := countUsage(ctx, tx, t, reply, ended); err != nil {
-			return err
 		}
 		return forgetBeyond(ctx, tx, t.Message.Person, settings.HistoryStored)
 	})
@@ -224,7 +229,7 @@ func (r *Service) retry(ctx context.Context, t *Turn, m Message) (mine bool, err
 		mine = n > 0
 		return err
 	})
-	t.Message, t.attempts, t.retried = m, 0, true
+	t.Message, t.attempts = m, 0
 	return mine, err
 }
 

@@ -38,7 +38,6 @@ type Turn struct {
 
 	attempts int
 	stopped  bool                                  // a person stopped it; guarded by the Service
-	retried  bool                                  // it failed before, and its usage was counted
 	seq      int64                                 // its position among the person's messages, if it was loaded
 	trace    func(context.Context) context.Context // of the request; nil if another process received it
 

@@ -2,6 +2,8 @@ package llm
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -67,6 +69,7 @@ type (
 		MaxTokens           int             `json:"max_tokens,omitempty"`
 		MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
 		Temperature         *float64        `json:"temperature,omitempty"`
+		PromptCacheKey      string          `json:"prompt_cache_key,omitempty"`
 	}
 	openAIMessage struct {
 		Role       string       `json:"role"`
@@ -101,6 +104,7 @@ func (o *openAI) request(p Prompt) openAIRequest {
 	}
 	if o.official {
 		q.MaxTokens, q.MaxCompletionTokens = 0, q.MaxTokens
+		q.PromptCacheKey = cacheKey(p)
 	}
 	if system := strings.TrimSpace(p.System + "\n\n" + p.Context); system != "" {
 		q.Messages = append(q.Messages, openAIMessage{Role: "system", Content: &system})
@@ -115,6 +119,18 @@ func (o *openAI) request(p Prompt) openAIRequest {
 		q.Messages = append(q.Messages, openAIMessages(m)...)
 	}
 	return q
+}
+
+// cacheKey is the same for prompts that begin alike: OpenAI sends these to the same
+// machine, whose cache has the beginning. Elsewhere the cache needs only that it is the
+// same: tools, system prompt and earlier messages come first.
+func cacheKey(p Prompt) string {
+	sum := sha256.New()
+	sum.Write([]byte(p.System))
+	for _, t := range p.Tools {
+		sum.Write([]byte("\x00" + t.Name))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 func openAIChoice(c Choice) any {

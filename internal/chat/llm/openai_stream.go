@@ -41,6 +41,7 @@ type openAIChunk struct {
 		Details    struct {
 			Cached int64 `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
+		Cached int64 `json:"prompt_cache_hit_tokens"` // what some endpoints have in place of the details
 	}
 	Error json.RawMessage
 }
@@ -107,7 +108,8 @@ func (a *openAIAnswer) take(raw []byte) error {
 		a.model = c.Model
 	}
 	if u := c.Usage; u != nil {
-		a.usage = Usage{Input: u.Prompt - u.Details.Cached, Output: u.Completion, CacheRead: u.Details.Cached}
+		hit := min(max(u.Details.Cached, u.Cached), u.Prompt)
+		a.usage = Usage{Input: u.Prompt - hit, Output: u.Completion, CacheRead: hit}
 	}
 	for _, choice := range c.Choices[:min(len(c.Choices), 1)] {
 		if choice.FinishReason != "" {

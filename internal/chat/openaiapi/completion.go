@@ -171,7 +171,7 @@ func finishOf(r agent.Reply) string {
 	switch {
 	case len(r.Calls) > 0:
 		return "tool_calls"
-	case r.Stop == llm.StopLength || r.Stop == agent.StopIterations:
+	case r.Stop == llm.StopLength || r.Stop == agent.StopIterations || r.Stop == agent.StopBudget:
 		return "length"
 	case r.Stop == llm.StopRefusal:
 		return "content_filter"

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -264,6 +265,27 @@ func TestRate(t *testing.T) {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 	has(t, text, `"code":"rate_limit_exceeded"`)
+	f.answer(t, body+`"bob"}`)
+}
+
+// TestBudget checks that a person whose budget is used up is refused before the model is
+// asked, in a way that libraries do not repeat.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	f := play(t, "anthropic", "say ok")
+	who := agent.Spender{Turn: "earlier", Org: conversation.DefaultOrg, User: "anna"}
+	if err := f.usage.Spend(t.Context(), who, "m", llm.Usage{Input: dailyTokens}); err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"model":"luanette","messages":[{"role":"user","content":"hi"}],"user":`
+	response, text := f.post(t, body+`"anna"}`)
+	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("X-Should-Retry") != "false" || response.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", response.StatusCode, response.Header)
+	}
+	has(t, text, `"type":"insufficient_quota","param":null,"code":"insufficient_quota"`, "the budget of anna for today is used up: 1000000 of 1000000 tokens")
+	if n := len(f.model.Requests()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
 	f.answer(t, body+`"bob"}`)
 }
 

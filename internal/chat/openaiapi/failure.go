@@ -38,6 +38,7 @@ var (
 	wrongKey    = kind{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", 0}
 	forbidden   = kind{http.StatusForbidden, "permission_error", "insufficient_permissions", 0}
 	rateLimited = kind{http.StatusTooManyRequests, "requests", "rate_limit_exceeded", 10}
+	overBudget  = kind{http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", 0}
 	modelFailed = kind{http.StatusBadGateway, "server_error", "model_error", 0}
 	timedOut    = kind{http.StatusGatewayTimeout, "server_error", "timeout", 0}
 	unavailable = kind{http.StatusServiceUnavailable, "server_error", "unavailable", 5}
@@ -66,8 +67,8 @@ func bad(param, format string, args ...any) error {
 	return paramError{param, fault.New(fault.InvalidParams, format, args...)}
 }
 
-// spentError is an error of an answer for which tools were called: clients must not send
-// the request again by themselves.
+// spentError is an error after which clients must not send the request again by
+// themselves: tools were called for it.
 type spentError struct{ error }
 
 func (e spentError) Unwrap() error { return e.error }
@@ -103,6 +104,9 @@ func ofTurn(err error) error {
 	case fault.NeedsAuth, fault.Upstream, fault.Denied, fault.Config:
 		return kindError{modelFailed, err}
 	case fault.Limit:
+		if _, budget := principal.RetryAfter(err); budget {
+			return spentError{kindError{overBudget, err}} // it stays so for hours
+		}
 		return kindError{tooLong, err}
 	default:
 		return err

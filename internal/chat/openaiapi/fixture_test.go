@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -23,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -41,11 +43,15 @@ func (clockTool) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Output("noon", nil)
 }
 
+// dailyTokens is the budget of each person.
+const dailyTokens = 1_000_000
+
 // fixture is the API over an agent, with a fake model.
 type fixture struct {
 	url     string
 	model   *llmtest.Server
 	service *conversation.Service
+	usage   *spending.Store
 }
 
 // play returns a fixture in which the model of a provider answers as the scenario says.
@@ -67,11 +73,17 @@ func playModel(t *testing.T, provider string, server *llmtest.Server, o openaiap
 	if err != nil {
 		t.Fatal(err)
 	}
-	answerer, err := agent.New(agent.Options{Model: model, Tools: clockTool{}})
+	database := dbtest.OpenWith(t, dbtest.Fresh(t), db.Options{})
+	counted, err := spending.Open(t.Context(), database, spending.Options{
+		Budgets: spending.Budgets{PersonDailyTokens: dailyTokens}, Clock: clock.NewVirtual(time.Unix(1_800_000_000, 0)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := dbtest.OpenWith(t, dbtest.Fresh(t), db.Options{})
+	answerer, err := agent.New(agent.Options{Model: model, Tools: clockTool{}, Budget: counted})
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := conversation.Open(t.Context(), database, answerer, conversation.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +100,7 @@ func playModel(t *testing.T, provider string, server *llmtest.Server, o openaiap
 		auth.Close()
 		service.Close()
 	})
-	return fixture{api.URL, server, service}
+	return fixture{api.URL, server, service, counted}
 }
 
 // post sends a request and returns its status, headers and body.

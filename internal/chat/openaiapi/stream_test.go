@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/chat/spending"
 )
 
 func (f fixture) stream(t *testing.T, ctx context.Context, body string) *http.Response {
@@ -101,7 +102,7 @@ func TestDisconnectEndsTheAnswer(t *testing.T) {
 	<-asked
 	cancel()
 	clocktest.Await(t, func() bool {
-		used, err := f.service.Usage(t.Context(), conversation.DefaultOrg, time.Unix(0, 0))
-		return err == nil && len(used) == 1 && used[0].User == "anna" && used[0].Turns == 1
+		used, err := f.usage.Report(t.Context(), spending.Query{Org: conversation.DefaultOrg, Since: time.Unix(0, 0)})
+		return err == nil && len(used.People) == 1 && used.People[0].User == "anna" && used.People[0].Turns == 1
 	})
 }
