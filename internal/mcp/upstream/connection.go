@@ -137,7 +137,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	defer end()
-	a := connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks(), roots: c}
+	a := connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks(), roots: c, lost: c.failSession}
 	s, detected, err := a.open(ctx, c.knownEra())
 	c.noteStart(err)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/faultinject"
+	"github.com/luanette/luanette/internal/mcp/recording"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -80,6 +82,8 @@ type Options struct {
 	// ParallelStarts is how many processes may start at once; zero: two per processor.
 	ParallelStarts int
 	starts         *startQueue
+	recordings     *recording.Set
+	faults         *faultinject.Plans
 	HealthInterval time.Duration // how long a server may be silent until a health check; zero: 15 s
 	HealthTimeout  time.Duration // for the answer to a health check; zero: 5 s
 	Debounce       time.Duration // between list_changed and the new list; zero: 100 ms
@@ -133,7 +137,7 @@ func (o Options) withDefaults() Options {
 		o.ParallelStarts = 2 * runtime.GOMAXPROCS(0)
 	}
 	o.meters = newMeters(o.Meter)
-	o.starts = newStartQueue(o.ParallelStarts)
+	o.starts, o.recordings, o.faults = newStartQueue(o.ParallelStarts), &recording.Set{}, &faultinject.Plans{}
 	o.clientInfo = clientInfo(o.ClientName, o.ClientVersion)
 	return o
 }

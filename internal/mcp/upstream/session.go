@@ -23,6 +23,7 @@ type session struct {
 	peer      peer                                        // without its revision
 	notify    func(method string, params json.RawMessage) // takes notifications that belong to no call
 	source    rootsSource                                 // nil: there are no roots but those of callers
+	intercept *interceptor                                // nil: requests go straight to the transport
 	life      *lifetime
 	failed    chan error // takes the reason when a caller finds that the session is unusable
 

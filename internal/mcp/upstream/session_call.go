@@ -83,7 +83,13 @@ func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request
 	s.addPending(id, p)
 	defer s.finishPending(id, p)
 
-	answer, err := s.transport.Call(ctx, s.outgoing(r, id, params))
+	var answer wire.Message
+	var err error
+	if s.intercept == nil {
+		answer, err = s.transport.Call(ctx, s.outgoing(r, id, params))
+	} else {
+		answer, err = s.intercept.call(ctx, s, s.outgoing(r, id, params))
+	}
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.handshake {
 			s.cancelRequest(id)

@@ -28,6 +28,7 @@ type connectAttempt struct {
 	hooks  Hooks // Received is set per session
 	notify func(method string, params json.RawMessage)
 	roots  rootsSource
+	lost   func(*session, error) // ends a session whose connection is lost
 }
 
 // open connects to the server: first at the endpoint that worked last time, then
@@ -115,6 +116,11 @@ func (a *connectAttempt) pinnedEra(e endpoint) (era wire.Era, pinned bool) {
 func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error) {
 	s := newSession(a.opts, e, a.notify)
 	s.source, s.peer = a.roots, newPeer(a.spec.Name, e)
+	var err error
+	if s.intercept, err = a.interceptor(); err != nil {
+		s.life.end(err)
+		return nil, notSent(err)
+	}
 	ready := make(chan struct{})
 	hooks := a.hooks
 	hooks.Received = func(call wire.ID, m wire.Message) {

@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/faultinject"
 )
 
 // Transports, for Spec.Transport. Other values name a Dialer of Options.
@@ -26,6 +27,8 @@ const (
 
 	ZMQ    = "zmq+tcp" // a backend as in docs/backends.md; also the scheme of its URL
 	ZMQIPC = "zmq+ipc" // the same over a Unix socket
+
+	Mock = "mock" // a recording, in place of the server; of specs with Spec.Mock
 )
 
 // Protocol eras, for Spec.Protocol; Auto detects the era.
@@ -58,13 +61,15 @@ type Spec struct {
 	Name string
 
 	// URL is the address of a server; one without a path is tried as it is and then
-	// with /mcp. Command starts a server as a child process. Exactly one is set.
+	// with /mcp. Command starts a server as a child process. Mock is a recording that
+	// answers in place of a server. Exactly one is set.
 	URL     string
 	Command string
 	Args    []string
 	Env     map[string]string // added to what the process inherits
 	EnvFile string            // a file of NAME=value lines, read at every start; Env takes precedence
 	Cwd     string            // working folder of the process; empty means ours
+	Mock    string            // a file of package recording
 	// InheritEnv are patterns of variables that the process inherits from us in addition
 	// to Inherited. With CleanEnv it inherits only those.
 	InheritEnv []string
@@ -110,6 +115,11 @@ type Spec struct {
 	// not trusted.
 	Trusted bool
 
+	// Record is a file to which the answers of the server are added; empty: none.
+	Record string
+	// Faults are injected into the requests of callers.
+	Faults faultinject.Faults
+
 	// Expose is used by the catalog only: which tools clients of the hub see.
 	Expose []string
 	// Prefixes is used by the catalog only: tool names without a namespace that begin
@@ -148,7 +158,12 @@ func (s Spec) Validate() error {
 }
 
 func (s Spec) problem() error {
+	if err := s.Faults.Validate(); err != nil {
+		return err
+	}
 	switch {
+	case s.Mock != "":
+		return s.mockProblem()
 	case s.URL == "" && s.Command == "":
 		return fmt.Errorf("neither url nor command")
 	case s.URL != "" && s.Command != "":
@@ -175,6 +190,16 @@ func (s Spec) problem() error {
 		return patternProblem(s.InheritEnv)
 	}
 	return urlProblem(s.URL)
+}
+
+func (s Spec) mockProblem() error {
+	switch {
+	case s.URL != "" || s.Command != "":
+		return fmt.Errorf("mock besides url or command")
+	case s.Record != "":
+		return fmt.Errorf("both mock and record: what a recording answers is recorded already")
+	}
+	return nil
 }
 
 func patternProblem(patterns []string) error {
@@ -222,6 +247,8 @@ var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // transport resolves Auto as far as possible from the spec alone.
 func (s Spec) transport() string {
 	switch {
+	case s.Mock != "":
+		return Mock
 	case s.Transport != "" && s.Transport != Auto:
 		return s.Transport
 	case s.Command != "":
@@ -258,8 +285,11 @@ func positive(d, otherwise time.Duration) time.Duration {
 // which may contain secrets, or the command with its arguments except those that
 // look secret.
 func (s Spec) Target() string {
-	if s.Command != "" {
+	switch {
+	case s.Command != "":
 		return redact.Command(s.Command, s.Args)
+	case s.Mock != "":
+		return "recording " + s.Mock
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -282,7 +312,8 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
 	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
-		s.sameEnvironment(other) && s.sameCredentials(other) && s.lazy() == other.lazy()
+		s.sameEnvironment(other) && s.sameCredentials(other) && s.lazy() == other.lazy() &&
+		s.Record == other.Record && s.Faults == other.Faults
 }
 
 // sameCredentials reports whether both specs authenticate the two ends alike.
@@ -298,7 +329,7 @@ func (s Spec) sameEnvironment(other Spec) bool {
 // sameServer reports whether both specs are about the same server, whatever their
 // credentials are.
 func (s Spec) sameServer(other Spec) bool {
-	return s.URL == other.URL && s.Command == other.Command && slices.Equal(s.Args, other.Args) &&
+	return s.URL == other.URL && s.Mock == other.Mock && s.Command == other.Command && slices.Equal(s.Args, other.Args) &&
 		s.Cwd == other.Cwd && s.transport() == other.transport() && protocolOf(s) == protocolOf(other)
 }
 
@@ -331,6 +362,20 @@ func (s Spec) clone() Spec {
 	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
 	s.OAuth.Scopes, s.Roots = slices.Clone(s.OAuth.Scopes), slices.Clone(s.Roots)
 	return s
+}
+
+// simulated says what is not real about the server of the spec, or is kept of it.
+func (s Spec) simulated() (notes []string) {
+	if s.Mock != "" {
+		notes = append(notes, "it is a recording, not the real server")
+	}
+	if s.Faults.Any() {
+		notes = append(notes, "faults are injected: "+s.Faults.String())
+	}
+	if s.Record != "" {
+		notes = append(notes, "its answers are recorded in "+s.Record)
+	}
+	return notes
 }
 
 // restricts reports whether the spec hides any tools.

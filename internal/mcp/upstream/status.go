@@ -53,6 +53,10 @@ type Status struct {
 	// Mistaken lists names in AllowedTools and DisabledTools that no tool has.
 	Mistaken []string `json:"mistaken,omitempty"`
 
+	// Simulated says what is not real about it: a recording, injected faults; also that it
+	// is being recorded.
+	Simulated []string `json:"simulated,omitempty"`
+
 	Stats Stats `json:"stats"`
 
 	Desired Spec `json:"-"` // contains secrets

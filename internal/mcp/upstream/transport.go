@@ -78,13 +78,15 @@ type endpoint struct {
 }
 
 // legacyOnly reports whether servers reached this way know only the legacy
-// handshake: HTTP+SSE predates the modern era, and for ZeroMQ backends the
-// transport itself answers the handshake.
-func (e endpoint) legacyOnly() bool { return e.Transport == SSE || isZMQ(e.Transport) }
+// handshake: HTTP+SSE predates the modern era, and for ZeroMQ backends and recordings
+// the transport itself answers the handshake.
+func (e endpoint) legacyOnly() bool {
+	return e.Transport == SSE || e.Transport == Mock || isZMQ(e.Transport)
+}
 
 // usesHeaders reports whether the transport sends Outgoing.Headers.
 func (e endpoint) usesHeaders() bool {
-	return e.Transport != Stdio && e.Transport != SSE && !isZMQ(e.Transport)
+	return e.Transport != Stdio && !e.legacyOnly()
 }
 
 // endpoints lists the endpoints to try, in order.
@@ -122,6 +124,8 @@ func (o *Options) dial(ctx context.Context, spec Spec, e endpoint, hooks Hooks) 
 		return o.dialStdio(spec, hooks)
 	case ZMQ, ZMQIPC:
 		return o.dialZMQ(ctx, spec, hooks)
+	case Mock:
+		return dialMock(spec)
 	}
 	return nil, fault.New(fault.InvalidParams, "no transport %q", e.Transport).
 		WithHint("use an http, https or zmq+tcp url, or a command")

@@ -155,7 +155,7 @@ func (u *Set) loginAt(s upstream.Status) string {
 
 // warnings are problems with an upstream's settings.
 func (u *Set) warnings(ctx context.Context, s upstream.Status) []string {
-	return slices.Concat(u.Catalog.ExposureProblems(ctx, s.Name), s.Mistaken, u.Overlay.Problems(s.Name), u.Warnings(s.Name))
+	return slices.Concat(s.Simulated, u.Catalog.ExposureProblems(ctx, s.Name), s.Mistaken, u.Overlay.Problems(s.Name), u.Warnings(s.Name))
 }
 
 // warn logs the warnings, once each.
