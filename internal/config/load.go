@@ -13,6 +13,8 @@ type Sources struct {
 	File  string            // explicit path; with "" the usual places are searched, and no file is required
 	Env   Environment       // LUANETTE_* and the variables that the defaults need (HOME, XDG_*)
 	Flags map[string]string // by key, such as "listen" or "log.level"; only those given
+	// Change changes what was read, each time; may be nil. What it sets needs no trust.
+	Change func(*Config)
 }
 
 // Loaded is a configuration together with where each value came from.
@@ -70,6 +72,9 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 		if err := loaded.withhold(sources.Env); err != nil {
 			return nil, err
 		}
+	}
+	if sources.Change != nil {
+		sources.Change(&loaded.Config)
 	}
 	loaded.readModelVariables(sources.Env)
 	loaded.keepFormerMusic()

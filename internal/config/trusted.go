@@ -182,15 +182,19 @@ func upstreamKey(name string) string       { return "upstreams." + name }
 func importedKey(path, name string) string { return path + ": " + name }
 
 // trustItem returns an upstream as an item, and whether it needs trust: it starts a program
-// or sends something that the address alone does not say.
+// or sends something that the address alone does not say, or writes a file. A recording
+// that is used in place of the server does nothing.
 func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	u := l.Upstreams[name]
 	content := []any{u.URL, u.Command, u.Args, u.Env, u.EnvFile, u.Cwd, u.Headers, u.BearerEnv, u.OAuth}
 	if u.EnvFile != "" {
 		content = append(content, hashOf(l.beside(u.EnvFile)))
 	}
+	if u.Record != "" {
+		return trust.NewItem(upstreamKey(name), "writes to "+u.Record, append(content, u.Record)), true
+	}
 	spec := upstream.Spec{URL: u.URL, Command: u.Command, Args: u.Args, BearerEnv: u.BearerEnv, Headers: u.Headers}
-	return trust.NewItem(upstreamKey(name), doesUpstream(spec), content), u.OAuth != nil || needsTrust(spec)
+	return trust.NewItem(upstreamKey(name), doesUpstream(spec), content), u.Mock == "" && (u.OAuth != nil || needsTrust(spec))
 }
 
 func doesUpstream(spec upstream.Spec) string {

@@ -16,6 +16,8 @@ import (
 type Upstream struct {
 	URL          string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
 	Command      string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
+	Mock         string            `toml:"mock,omitempty" help:"file of luanette record that answers in place of the server, which is not connected; relative to this file; docs/testing.md"`
+	Record       string            `toml:"record,omitempty" help:"file to which the server's answers are added, without secrets, for mock"`
 	Args         []string          `toml:"args,omitempty" help:"the program's arguments"`
 	Env          map[string]string `toml:"env,omitempty" secret:"values" help:"environment variables for the program, in addition to those it inherits; docs/upstreams.md lists them"`
 	EnvFile      string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
@@ -51,6 +53,8 @@ type Upstream struct {
 
 	Curve *UpstreamCurve `toml:"curve,omitempty,inline" help:"keys of a ZeroMQ backend that uses CURVE; docs/backends.md"`
 
+	Faults *UpstreamFaults `toml:"faults,omitempty,inline" help:"faults that are injected into calls, for tests; docs/testing.md"`
+
 	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
 	Rate       int `toml:"rate,omitempty" help:"how many calls a minute are sent; further calls are refused"`
 }
@@ -58,9 +62,9 @@ type Upstream struct {
 // checkUpstreams refuses upstreams that cannot be connected to.
 func (c *Config) checkUpstreams() error {
 	for name, u := range c.Upstreams {
-		if (u.URL == "") == (u.Command == "") {
+		if (u.URL == "") == (u.Command == "") && (u.Mock == "" || u.URL != "") {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
-				WithHint("url connects to a running server; command starts one")
+				WithHint("url connects to a running server; command starts one; mock answers from a recording")
 		}
 		if err := u.OAuth.check(name); err != nil {
 			return err

@@ -24,7 +24,7 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		if u.Enabled != nil && !*u.Enabled || l.withholds(upstreamKey(name)) {
 			continue
 		}
-		spec, more, err := u.spec(name, env)
+		spec, more, err := l.withFiles(u).spec(name, env)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -47,6 +47,18 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		}
 	}
 	return specs, warnings, nil
+}
+
+// withFiles returns an upstream whose recordings are found from the working folder, and
+// without the server that a recording replaces.
+func (l *Loaded) withFiles(u Upstream) Upstream {
+	if u.Record != "" {
+		u.Record = l.beside(u.Record)
+	}
+	if u.Mock != "" {
+		u.Mock, u.URL, u.Command, u.Transport = l.beside(u.Mock), "", "", ""
+	}
+	return u
 }
 
 // beside resolves a path relative to the configuration file. A leading ~ is the home
@@ -97,6 +109,7 @@ func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnin
 		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
 		StartTimeout: time.Duration(u.StartTimeout), Start: u.Start, Idle: time.Duration(u.Idle),
 		InheritEnv: u.InheritEnv, CleanEnv: u.CleanEnv,
+		Mock: u.Mock, Record: u.Record, Faults: u.Faults.settings(),
 		Trusted: true, OAuth: u.OAuth.settings(), Curve: u.Curve.settings(),
 		Expose: expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
 	}.Expand(env.Lookup)

@@ -1,11 +1,16 @@
 package config
 
 import (
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/mcp/faultinject"
 )
 
 func TestPrefixesBelongToOneUpstream(t *testing.T) {
@@ -52,5 +57,56 @@ headers = { X-Key = "${A_TOKEN}" }
 	}
 	if loaded.Upstreams["a"].Env["TOKEN"] != "${env:A_TOKEN}" {
 		t.Error("the configuration itself was changed")
+	}
+}
+
+// A recording replaces the server, is found beside the configuration, and needs no trust;
+// writing one does.
+func TestRecordedUpstreams(t *testing.T) {
+	t.Parallel()
+	file := configtest.WriteFile(t, `[upstreams.both]
+command = "sh"
+transport = "stdio"
+mock = "a.json"
+[upstreams.only]
+mock = "/far/b.json"
+faults = { delay = "200ms", fail = 0.1, drop = 0.01, seed = 7 }
+[upstreams.recorded]
+url = "https://example.org/mcp"
+record = "c.json"
+`)
+	loaded, err := Load(Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs, _, err := loaded.UpstreamSpecs(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, only, recorded := specs[0], specs[1], specs[2]
+	if both.Mock != filepath.Join(filepath.Dir(file), "a.json") || both.Command != "" {
+		t.Errorf("both = %+v", both)
+	}
+	if want := (faultinject.Faults{Delay: 200 * time.Millisecond, Fail: 0.1, Drop: 0.01, Seed: 7}); only.Mock != "/far/b.json" || only.Faults != want {
+		t.Errorf("only = %+v", only)
+	}
+	if recorded.Record != filepath.Join(filepath.Dir(file), "c.json") || recorded.URL == "" {
+		t.Errorf("recorded = %+v", recorded)
+	}
+	if items := loaded.NeedingTrust(); len(items) != 1 || items[0].Key != "upstreams.recorded" || items[0].Does != "writes to c.json" {
+		t.Errorf("trust is needed for %+v", items)
+	}
+	loaded.Isolate()
+	if names := slices.Sorted(maps.Keys(loaded.Upstreams)); !slices.Equal(names, []string{"both", "only"}) {
+		t.Errorf("isolated, there are %q", names)
+	}
+	for _, wrong := range []string{"[upstreams.a]\nmock = \"x\"\nurl = \"http://a\"\ncommand = \"b\"\n", "[upstreams.a]\nrecord = \"x\"\n", "[upstreams.a]\nmock = \"x\"\nfaults = { fail = 2.0 }\n"} {
+		l, err := Load(Sources{File: configtest.WriteFile(t, wrong)})
+		if err == nil {
+			_, _, err = l.UpstreamSpecs(nil)
+		}
+		if fault.CodeOf(err) != fault.Config {
+			t.Errorf("%s: %v", wrong, err)
+		}
 	}
 }
