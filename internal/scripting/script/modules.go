@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/background"
 	"github.com/luanette/luanette/internal/scripting/module/base"
 	"github.com/luanette/luanette/internal/scripting/module/cas"
+	"github.com/luanette/luanette/internal/scripting/module/check"
 	"github.com/luanette/luanette/internal/scripting/module/clock"
 	"github.com/luanette/luanette/internal/scripting/module/events"
 	"github.com/luanette/luanette/internal/scripting/module/fs"
@@ -41,6 +42,7 @@ func modules() []host.Module {
 		temp.Module(),
 		log.Module(),
 		clock.Module(),
+		check.Module(),
 		progress.Module(),
 		otel.Module(),
 		mcp.Module(),

@@ -1,0 +1,115 @@
+// Package check is the check module of scripts: comparisons that raise an error which
+// says what differs, for tests of scripts.
+package check
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed check.md
+var page string
+
+//go:embed prelude.lua
+var prelude string
+
+//go:embed prelude.js
+var preludeJS string
+
+// Module is the global check.
+func Module() host.Module {
+	return host.Module{Name: "check", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+		{Name: "equal", Pure: equal},
+		{Name: "ok", Pure: ok},
+		{Name: "contains", Pure: contains},
+		{Name: "__failed", Hidden: true, Pure: failed},
+	}}
+}
+
+// equal compares two values deeply.
+func equal(args host.Args) ([]host.Value, error) {
+	got, want := decoded(args.At(1)), decoded(args.At(2))
+	found := differences(nil, want, got)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return nil, failure(args, 3, strings.Join(first(found), "; "))
+}
+
+// ok requires a value that is neither nil nor false.
+func ok(args host.Args) ([]host.Value, error) {
+	if v := args.At(1); v == nil || v == false {
+		return nil, failure(args, 2, "got "+shown(decoded(v)))
+	}
+	return nil, nil
+}
+
+// contains requires a part of a text, an element of an array, or members of an object.
+func contains(args host.Args) ([]host.Value, error) {
+	whole, part := decoded(args.At(1)), decoded(args.At(2))
+	if !includes(whole, part) {
+		return nil, failure(args, 3, shown(whole)+" does not contain "+shown(part))
+	}
+	return nil, nil
+}
+
+// failed judges how the function of check.fails ended: whether it returned, the text of
+// its error, and then the arguments of check.fails.
+func failed(args host.Args) ([]host.Value, error) {
+	problem, err := args.OptString(2, "")
+	if err != nil {
+		return nil, err
+	}
+	part, err := args.OptString(3, "")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case args.At(1) == true:
+		return nil, failure(args, 4, "it did not fail")
+	case !strings.Contains(problem, part):
+		return nil, failure(args, 4, "it failed with '"+problem+"', which does not contain '"+part+"'")
+	}
+	return []host.Value{problem}, nil
+}
+
+// failure is the error of a check, with the message that the script gave as argument at.
+func failure(args host.Args, at int, what string) error {
+	message, err := args.OptString(at, "")
+	if err != nil {
+		return err
+	}
+	if message != "" {
+		what = message + ": " + what
+	}
+	return fault.New(fault.Script, "%s", what)
+}
+
+// decoded returns a value as encoding/json decodes it, with numbers as json.Number.
+func decoded(value host.Value) any {
+	switch v := value.(type) {
+	case json.RawMessage:
+		return parse(v)
+	case *host.Lazy:
+		return parse(v.JSON)
+	case int64, float64:
+		if raw, err := json.Marshal(v); err == nil {
+			return json.Number(raw)
+		}
+	}
+	return value
+}
+
+func parse(raw json.RawMessage) any {
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return string(raw)
+	}
+	return value
+}
