@@ -40,6 +40,7 @@ type cli struct {
 	Serve     serveCommand     `cmd:"" group:"Run a server:" help:"Run the server: MCP, web page and API over HTTP."`
 	Stdio     stdioCommand     `cmd:"" group:"Run a server:" help:"Run the MCP server on standard input and output."`
 	Upstream  upstreamCommand  `cmd:"" group:"Run a server:" help:"Add, change, remove and list upstream tool servers."`
+	Record    recordCommand    `cmd:"" group:"Run a server:" help:"Record what a tool server answers, for tests without it."`
 	Import    importCommand    `cmd:"" group:"Run a server:" help:"Add the tool servers of your other MCP clients."`
 	Registry  registryCommand  `cmd:"" group:"Run a server:" help:"Find tool servers in the MCP registry and add them."`
 	Install   installCommand   `cmd:"" group:"Run a server:" help:"Connect your MCP clients to Luanette."`
@@ -57,6 +58,7 @@ type cli struct {
 	Eval    evalCommand    `cmd:"" group:"Write and run scripts:" help:"Run a line of Lua or JavaScript."`
 	Run     runCommand     `cmd:"" group:"Write and run scripts:" help:"Run a script file."`
 	Repl    replCommand    `cmd:"" group:"Write and run scripts:" help:"Type Lua and see what it returns; variables persist."`
+	Test    testCommand    `cmd:"" group:"Write and run scripts:" help:"Run the tests of scripts, with recorded tool servers."`
 	Preview previewCommand `cmd:"" group:"Write and run scripts:" help:"Show what a script would do, without doing it."`
 	Script  scriptCommand  `cmd:"" group:"Write and run scripts:" help:"Store, find and publish scripts."`
 	Job     jobCommand     `cmd:"" group:"Write and run scripts:" help:"Run, watch and stop jobs on a server."`

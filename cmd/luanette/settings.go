@@ -12,6 +12,8 @@ type settingFlags struct {
 	LogLevel     *string `placeholder:"LEVEL" help:"How much to log: debug, info, warn or error."`
 	LogFormat    *string `placeholder:"FORMAT" help:"Log format: text or json."`
 	OTLPEndpoint *string `name:"otlp-endpoint" placeholder:"HOST:PORT" help:"Collector to send traces, metrics and logs to."`
+
+	Change func(*config.Config) `kong:"-"` // what the command changes in the configuration
 }
 
 // load reads the configuration, and says which parts of it are not trusted. Flags that were
@@ -47,7 +49,7 @@ func (f *settingFlags) loadQuietly(proc *process, more map[string]*string) (*con
 
 // read reads the configuration.
 func (f *settingFlags) read(proc *process, flags map[string]string) (*config.Loaded, error) {
-	return config.Load(config.Sources{File: f.Config, Env: proc.Env, Flags: flags})
+	return config.Load(config.Sources{File: f.Config, Env: proc.Env, Flags: flags, Change: f.Change})
 }
 
 // serverFlag is the address of a running server.
