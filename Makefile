@@ -129,6 +129,10 @@ conformance: ## The official MCP suite against the hub and through it; writes do
 	go run ./test/conformance
 	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -timeout $(LONG) -run Conformance ./internal/mcp/upstream
 
+.PHONY: conformance-tasks
+conformance-tasks: ## The suite's scenarios of tasks, against the hub and through it
+	go run ./test/conformance -tasks
+
 .PHONY: test-lua-suite
 test-lua-suite: ## The official Lua 5.4 suite: make test-lua-suite LUA_TESTES=DIR
 	@test -d "$(LUA_TESTES)" || { echo "LUA_TESTES must name the testes folder of a Lua 5.4 source tree"; exit 2; }

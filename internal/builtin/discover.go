@@ -194,7 +194,7 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 		meta = rawjson.Delete(meta, FullKey)
 	}
 	return d.catalog.Call(ctx, tool.Call{
-		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: meta, Caller: call.Caller,
+		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: meta, Caller: call.Caller, Task: call.Task,
 	})
 }
 

@@ -5,13 +5,28 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// JobTasks presents jobs as MCP tasks. A task has the id of its job.
-type JobTasks struct{ Queue JobQueue }
+// JobTasks presents jobs as MCP tasks. A task has the id of its job. A job that waits for
+// an approval is a task that asks for it.
+type JobTasks struct {
+	Queue     JobQueue
+	Approvals JobApprovals
+}
+
+// JobApprovals are the approvals that jobs wait for.
+type JobApprovals interface {
+	PendingOf(ctx context.Context, run string) (a approval.Approval, ok bool, err error)
+	Answer(ctx context.Context, id string, answer host.Answer) error
+}
 
 // Task returns the current state of a job.
 func (t JobTasks) Task(ctx context.Context, id string) (tool.Task, error) {
@@ -19,18 +34,27 @@ func (t JobTasks) Task(ctx context.Context, id string) (tool.Task, error) {
 	if err != nil {
 		return tool.Task{}, err
 	}
-	return t.view(&j)
+	return t.view(ctx, &j)
 }
 
-// WaitTask waits until a job has ended.
-func (t JobTasks) WaitTask(ctx context.Context, id string) (tool.Task, error) {
+// How long the end of a job is waited for before its state is looked at again.
+const (
+	endWait   = time.Minute
+	inputWait = time.Second // to notice that it waits for an approval
+)
+
+// WaitTask waits until a job has ended or, with orInput, waits for an approval.
+func (t JobTasks) WaitTask(ctx context.Context, id string, orInput bool) (tool.Task, error) {
+	wait := endWait
+	if orInput {
+		wait = inputWait
+	}
 	for {
-		done, _, err := t.Queue.Poll(ctx, []string{id}, time.Minute, true)
-		switch {
-		case err != nil:
+		if task, err := t.Task(ctx, id); err != nil || task.State.Final() || orInput && task.State == tool.TaskInputRequired {
+			return task, err
+		}
+		if _, _, err := t.Queue.Poll(ctx, []string{id}, wait, true); err != nil {
 			return tool.Task{}, err
-		case len(done) == 1:
-			return t.view(&done[0])
 		}
 	}
 }
@@ -43,7 +67,7 @@ func (t JobTasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, st
 	}
 	var all []tool.Task
 	for i := range page.Jobs {
-		task, err := t.view(&page.Jobs[i])
+		task, err := t.view(ctx, &page.Jobs[i])
 		if err != nil {
 			return nil, "", err
 		}
@@ -58,14 +82,46 @@ func (t JobTasks) CancelTask(ctx context.Context, id string) error {
 	return err
 }
 
-// AnswerTask is not supported: jobs ask no questions.
-func (t JobTasks) AnswerTask(ctx context.Context, id string, _ map[string]json.RawMessage) error {
-	_, err := t.Queue.Status(ctx, id)
-	return err
+// AnswerTask decides the approval that a job waits for. The key of the answer is the
+// approval's id.
+func (t JobTasks) AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error {
+	j, err := t.Queue.Status(ctx, id)
+	if err != nil || j.State != job.Waiting {
+		return err
+	}
+	waits, ok, err := t.Approvals.PendingOf(ctx, jobRun(id))
+	if err != nil || !ok {
+		return err
+	}
+	answer, decided := script.ReadApproval(answers[waits.ID], principal.Of(ctx).ID)
+	if !decided {
+		return nil
+	}
+	if err := t.Approvals.Answer(ctx, waits.ID, answer); fault.CodeOf(err) != fault.Conflict { // else somebody has decided meanwhile
+		return err
+	}
+	return nil
 }
 
-func (t JobTasks) view(j *job.Job) (tool.Task, error) {
-	task := tool.Task{ID: j.ID, State: tool.TaskWorking, Message: j.Message, Created: j.Created, Updated: j.Created}
+// jobRun is the name of a job's run in approvals.
+func jobRun(id string) string { return "job:" + id }
+
+// question is the approval that a job waits for, as a question of its task; nil if it was
+// decided.
+func (t JobTasks) question(ctx context.Context, j *job.Job) (map[string]json.RawMessage, error) {
+	a, ok, err := t.Approvals.PendingOf(ctx, jobRun(j.ID))
+	if err != nil || !ok {
+		return nil, err
+	}
+	params, err := script.ApprovalQuestion(&host.Paused{RunInfo: a.RunInfo, Plan: a.Plan, Complete: a.Complete})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]json.RawMessage{a.ID: rawjson.Set(rawjson.SetText(nil, "method", tool.MethodElicit), "params", params)}, nil
+}
+
+func (t JobTasks) view(ctx context.Context, j *job.Job) (task tool.Task, err error) {
+	task = tool.Task{ID: j.ID, State: tool.TaskWorking, Message: j.Message, Created: j.Created, Updated: j.Created}
 	for _, later := range []time.Time{j.Started, j.Finished} {
 		if later.After(task.Updated) {
 			task.Updated = later
@@ -75,13 +131,15 @@ func (t JobTasks) view(j *job.Job) (tool.Task, error) {
 		switch {
 		case j.State == job.Waiting:
 			task.Message = "waiting for an approval"
+			if task.Questions, err = t.question(ctx, j); len(task.Questions) > 0 {
+				task.State = tool.TaskInputRequired
+			}
 		case j.State == job.Pending && task.Message == "":
 			task.Message = "waiting for its turn"
 		}
-		return task, nil
+		return task, err
 	}
 	task.TTL = j.Finished.Sub(j.Created) + t.Queue.Retention(j.State)
-	var err error
 	switch j.State {
 	case job.Cancelled:
 		task.State = tool.TaskCancelled

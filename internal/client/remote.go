@@ -119,11 +119,11 @@ func (c *remote) Call(ctx context.Context, name string, args any, caller *tool.C
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}
 	encoded, _ := rawjson.Get(params, "arguments")
-	raw, err := c.peer.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: encoded, Meta: c.meta, Caller: caller}, params)
+	result, err := c.peer.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: encoded, Meta: c.meta, Caller: caller}, params)
 	if err != nil {
 		return tool.View{}, err
 	}
-	return tool.Result{Raw: raw}.View()
+	return result.View()
 }
 
 func (c *remote) Read(ctx context.Context, uri string) (string, error) {

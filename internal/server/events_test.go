@@ -83,11 +83,11 @@ func (c toolClient) call(name, args string) (answer object) {
 	c.t.Helper()
 	params := json.RawMessage(`{"name":"` + name + `","arguments":` + args + `}`)
 	meta := json.RawMessage(`{"` + builtin.FullKey + `":true}`)
-	raw, err := c.peer.Call(c.t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args), Meta: meta}, params)
+	result, err := c.peer.Call(c.t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args), Meta: meta}, params)
 	if err != nil {
 		c.t.Fatalf("%s %s: %v", name, args, err)
 	}
-	view, err := tool.Result{Raw: raw}.View()
+	view, err := result.View()
 	if err != nil || view.IsError {
 		c.t.Fatalf("%s %s: %v %s", name, args, err, view.Text())
 	}

@@ -57,12 +57,12 @@ func (srv *Server) scriptJobs() script.Jobs {
 	return job.ForScripts{Queue: srv.jobs}
 }
 
-// tasks shows jobs as MCP tasks; nil if there are no jobs.
-func (srv *Server) tasks() hub.Tasks {
+// jobTasks shows jobs as MCP tasks; nil if there are no jobs.
+func (srv *Server) jobTasks() hub.Tasks {
 	if srv.jobs == nil {
 		return nil
 	}
-	return builtin.JobTasks{Queue: srv.jobs}
+	return builtin.JobTasks{Queue: srv.jobs, Approvals: srv.approvals}
 }
 
 // upstreamWait is how long a job waits for upstreams: after a restart they are all

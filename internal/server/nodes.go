@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -56,7 +57,10 @@ func (srv *Server) joinNodes(ctx context.Context) (err error) {
 		options.Silence = nodeTimeout
 		options.Only = srv.options.Jobs && srv.config.Node != "" // a configured name must be unique
 	}
-	if srv.node, err = node.Join(ctx, srv.store, options); err != nil || !srv.isShared() {
+	if srv.node, err = node.Join(ctx, srv.store, options); err != nil {
+		return err
+	}
+	if srv.tasks, err = taskrelay.Open(ctx, srv.store, taskrelay.Options{Node: srv.nodeID(), Log: srv.log}); err != nil || !srv.isShared() {
 		return err
 	}
 	if srv.sessions, err = sessionstore.Open(ctx, srv.store, time.Duration(srv.config.MCP.SessionIdle)); err != nil {
@@ -102,7 +106,7 @@ func (srv *Server) runNode(ctx context.Context) {
 	if srv.node == nil {
 		return
 	}
-	var work []node.Work
+	work := []node.Work{srv.tasks}
 	if srv.conversations != nil {
 		work = append(work, srv.conversations)
 		srv.listenTopic(ctx, conversationTopic, srv.conversations.Receive)

@@ -38,6 +38,7 @@ import (
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -115,6 +116,7 @@ type cluster struct {
 	sessions     *sessionstore.Store // nil unless nodes share the database, like the following
 	sessionStore hub.SessionStore
 	remoteCalls  *remotecall.Service
+	tasks        *taskrelay.Relay // nil if the server is not a node
 	relay        *eventrelay.Relay
 	callRate     node.RateMeter
 }
@@ -285,10 +287,12 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		StartTimeout: time.Duration(srv.config.Starts.Timeout), ParallelStarts: srv.config.Starts.Parallel,
 		Secret:      srv.secrets.Find,
 		Login:       srv.logins,
+		Tasks:       srv.tasks.Keeper(),
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control,
 		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	})
+	srv.tasks.Start(manager) //nolint:contextcheck // it lives as long as the server
 	if err := srv.openPins(ctx, manager); err != nil {
 		manager.Close()
 		return err
@@ -352,7 +356,8 @@ func (srv *Server) newHub() {
 		Resources:    srv.resources(),
 		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(srv.scripts.runner, srv.scripts.store, srv.catalog)),
 		Completer:    srv.completions(),
-		Tasks:        srv.tasks(),
+		Tasks:        srv.jobTasks(),
+		RelayedTasks: srv.tasks.Hub(),
 		Upstreams:    peers{srv.upstreams, srv},
 		SessionStore: srv.sessionStore,
 		Nodes:        srv.hubNodes(),
@@ -474,6 +479,7 @@ func (srv *Server) closeParts(ctx context.Context) error {
 	if srv.localMusic != nil {
 		srv.localMusic.Close(ctx)
 	}
+	srv.tasks.Close()
 	if srv.upstreams != nil {
 		srv.upstreams.Manager.Close()
 	}

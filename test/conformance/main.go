@@ -13,13 +13,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 )
 
 func main() {
 	var (
 		out = flag.String("out", "docs/conformance.md", "file to write the results to")
-		dir = flag.String("suite", filepath.Join(".cache", "conformance"), "folder of the suite")
+		dir = flag.String("suite", suiteFolder, "folder of the suite")
+		few = flag.Bool("tasks", false, "only run the scenarios of tasks, and write nothing")
 		log = flag.Bool("v", false, "log the servers' output")
 	)
 	flag.Parse()
@@ -30,16 +30,25 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if *few {
+		*out = ""
+	}
 	if err := run(ctx, *dir, *out, logger); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
+// run judges everything and writes the results to a file; without one it judges tasks
+// only.
 func run(ctx context.Context, dir, out string, log *slog.Logger) error {
 	suite, err := findSuite(ctx, dir)
 	if err != nil {
 		return err
+	}
+	tasks, err := suite.judgeTasks(ctx, log)
+	if err != nil || out == "" {
+		return errors.Join(err, failedTasks(tasks))
 	}
 	subjects, err := startAll(ctx, log)
 	defer func() {
@@ -66,10 +75,10 @@ func run(ctx context.Context, dir, out string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, append(report(scores), clientReport(client)...), 0o644); err != nil {
+	if err := os.WriteFile(out, append(report(scores, tasks), clientReport(client)...), 0o644); err != nil {
 		return err
 	}
-	return errors.Join(verdict(scores), failedClient(client))
+	return errors.Join(verdict(scores), failedTasks(tasks), failedClient(client))
 }
 
 // verdict returns an error if our own server failed a required check.
@@ -80,19 +89,5 @@ func verdict(scores []score) error {
 			failed = append(failed, fmt.Errorf("%s fails %d checks of %s", s.subject.name, s.failed, s.revision))
 		}
 	}
-	if own, ok := tasksOf(scores); ok && own.tasksFailed > 0 {
-		failed = append(failed, fmt.Errorf("%s fails %d checks of the tasks extension", own.subject.name, own.tasksFailed))
-	}
 	return errors.Join(failed...)
-}
-
-// tasksOf returns the score of the tasks extension: that of our own server and of the
-// revision that has it.
-func tasksOf(scores []score) (score, bool) {
-	for _, s := range scores {
-		if s.subject.kind == own && s.revision == "2026-07-28" {
-			return s, true
-		}
-	}
-	return score{}, false
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // report is the page about all scores.
-func report(scores []score) []byte {
+func report(scores []score, tasks []taskScore) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Conformance
 
@@ -17,16 +17,14 @@ against the hub's own server, against the reference server of the Go SDK, and
 against the same server **through** the hub at `+"`/mcp/{namespace}`"+`, with both eras on
 both sides. The numbers are checks of the scenarios that a revision requires; those of
 scenarios that are not required yet are in parentheses. The tasks extension is counted
-separately below; the hub does not relay tasks of upstreams.
+separately below.
 
 The reference server without the hub is included for comparison. It serves one era at a
 time: its legacy form does not support 2026-07-28 and fails it, except through the hub.
 
 `, strings.TrimPrefix(suitePackage, "@modelcontextprotocol/"))
 	table(&b, scores)
-	if own, ok := tasksOf(scores); ok {
-		fmt.Fprintf(&b, "\nThe tasks extension on the hub's own server: %d passed, %d failed.\n", own.tasksPassed, own.tasksFailed)
-	}
+	taskTable(&b, tasks)
 	for _, s := range scores {
 		if s.subject.kind != alone {
 			details(&b, s, scores)
@@ -43,6 +41,14 @@ func table(b *bytes.Buffer, scores []score) {
 			fmt.Fprintf(b, " %d passed, %d failed (%d, %d) |", s.passed, s.failed, s.extraPassed, s.extraFailed)
 		}
 		b.WriteByte('\n')
+	}
+}
+
+// taskTable shows the results for the tasks extension.
+func taskTable(b *bytes.Buffer, scores []taskScore) {
+	b.WriteString("\nThe tasks extension on the hub's own server, and through the hub with that server as upstream (`make conformance-tasks`):\n\n| server | tasks |\n|---|---|\n")
+	for _, s := range scores {
+		fmt.Fprintf(b, "| %s | %d passed, %d failed |\n", s.subject.name, s.passed, s.failed)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // subject is a server that the suite tests.
@@ -76,28 +78,48 @@ func startAll(ctx context.Context, log *slog.Logger) ([]subject, error) {
 		all = append(all, s)
 		upstreams[era] = s.url
 	}
-	behind, err := startThrough(upstreams, log)
+	behind, err := startThrough(ctx, upstreams, log)
 	return append(all, behind...), err
 }
 
-// startThrough serves the reference servers through a hub.
-func startThrough(upstreams map[string]string, log *slog.Logger) ([]subject, error) {
-	manager := upstream.New(upstream.Options{Log: log, ClientName: "luanette", ClientVersion: "conformance"})
+// startThrough serves servers of both eras through a hub.
+func startThrough(ctx context.Context, upstreams map[string]string, log *slog.Logger) ([]subject, error) {
+	database, remove, err := openDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	relay, err := taskrelay.Open(ctx, database, taskrelay.Options{Node: "conformance", Log: log})
+	if err != nil {
+		return nil, err
+	}
+	manager := upstream.New(upstream.Options{Log: log, ClientName: "luanette", ClientVersion: "conformance", Tasks: relay})
+	relay.Start(manager) //nolint:contextcheck // it lives until it is closed
 	for era, url := range upstreams {
 		if err := manager.Add(upstream.Spec{Name: era, URL: url, Protocol: era}); err != nil {
 			return nil, err
 		}
 	}
-	h := hub.New(hub.Options{Name: "luanette", Version: "conformance", Tools: noTools{}, Upstreams: peers{manager}, Log: log})
+	h := hub.New(hub.Options{Name: "luanette", Version: "conformance", Tools: noTools{}, Upstreams: peers{manager}, RelayedTasks: relay, Log: log})
 	url, stop, err := listen("127.0.0.1:0", h)
 	return []subject{
 		{name: "through the hub, modern upstream", kind: through, era: modern, url: url + "/mcp/" + modern, close: func() error { return nil }},
 		{name: "through the hub, legacy upstream", kind: through, era: legacy, url: url + "/mcp/" + legacy, close: func() error {
 			err := stop()
+			relay.Close()
 			manager.Close()
-			return err
+			return errors.Join(err, remove())
 		}},
 	}, err
+}
+
+// openDatabase makes a database in a temporary folder.
+func openDatabase(ctx context.Context) (database *db.DB, remove func() error, err error) {
+	folder, err := os.MkdirTemp("", "conformance-database")
+	if err != nil {
+		return nil, nil, err
+	}
+	database, err = db.Open(ctx, "sqlite:"+filepath.Join(folder, "tasks.db"), db.Options{})
+	return database, func() error { return errors.Join(database.Close(), os.RemoveAll(folder)) }, err
 }
 
 // peers adapts a manager's upstreams to the hub.

@@ -229,6 +229,18 @@ func (o *Store) List(ctx context.Context, owner string, state State, limit int) 
 	return list, err
 }
 
+// PendingOf returns the approval that a run waits for; ok is false if it waits for none.
+func (o *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool, err error) {
+	err = o.db.Read(ctx, func(tx *db.Tx) error {
+		a, err = scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending' ORDER BY created LIMIT 1`, run))
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return Approval{}, false, nil
+	}
+	return a, err == nil, err
+}
+
 func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state <> 'pending' ORDER BY created`, run)

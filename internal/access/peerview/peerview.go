@@ -40,10 +40,10 @@ type peer struct {
 func New(relayed hub.Peer, name string, o Options) hub.Peer { return peer{relayed, name, o} }
 
 // Call relays the call of a tool.
-func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
-	params, err := checkParams(principal.Of(ctx), wire.MethodToolsCall, params)
+func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error) {
+	params, err := checkParams(wire.MethodToolsCall, params)
 	if err != nil {
-		return nil, err
+		return tool.Result{}, err
 	}
 	info, known := p.Find(call.Ref)
 	if !known {
@@ -55,7 +55,7 @@ func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) 
 // Request relays any other request, and removes from lists what the caller may not see.
 func (p peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	who := principal.Of(ctx)
-	params, err := checkParams(who, method, params)
+	params, err := checkParams(method, params)
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func onlyTools(who principal.Principal, method string) (json.RawMessage, error) 
 
 // checkParams refuses params that the upstream might read otherwise than we do when we
 // decide by the tool's name: some servers take the first of two equal keys, or ignore
-// case. Tasks are only for administrators: the upstream sees one client, so every
-// caller would have the tasks of all.
-func checkParams(who principal.Principal, method string, params json.RawMessage) (json.RawMessage, error) {
-	if strings.HasPrefix(method, "tasks/") && !who.Admin() {
+// case. Requests about tasks are not relayed: the upstream sees one client, so every
+// caller would have the tasks of all. The hub has tasks of its own for them.
+func checkParams(method string, params json.RawMessage) (json.RawMessage, error) {
+	if strings.HasPrefix(method, "tasks/") {
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "method not found: %s", method)
 	}
 	if method != wire.MethodToolsCall && method != wire.MethodPromptsGet {
@@ -122,7 +122,7 @@ func checkParams(who principal.Principal, method string, params json.RawMessage)
 				seen[i] = true
 			}
 		}
-		return !who.Admin() && bytes.EqualFold(key, taskKey)
+		return bytes.EqualFold(key, taskKey)
 	})
 	if twice != "" {
 		return nil, fault.New(fault.InvalidParams, "the params of %s are ambiguous: %s", method, twice).
@@ -132,7 +132,7 @@ func checkParams(who principal.Principal, method string, params json.RawMessage)
 }
 
 // checkedKeys are the members of params that decisions depend on, and taskKey is the
-// one that makes a call a task.
+// one that makes a call a task, which the call itself says.
 var (
 	checkedKeys = [2][]byte{[]byte("name"), []byte("arguments")}
 	taskKey     = []byte("task")

@@ -58,9 +58,9 @@ func (source) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, errors.New("called instead of relayed")
 }
 
-func (r *remote) Call(_ context.Context, _ tool.Call, params json.RawMessage) (json.RawMessage, error) {
+func (r *remote) Call(_ context.Context, _ tool.Call, params json.RawMessage) (tool.Result, error) {
 	r.requests = append(r.requests, "tools/call "+string(params))
-	return json.RawMessage(`{"content":[]}`), r.err
+	return tool.Result{Raw: json.RawMessage(`{"content":[]}`)}, r.err
 }
 
 func (r *remote) Request(_ context.Context, method string, params json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
@@ -264,16 +264,11 @@ func TestCallsAreRelayed(t *testing.T) {
 	f := view(t, pin.Open)
 	call := tool.Call{Ref: tool.Ref{Space: "docs", Name: "find"}, Args: json.RawMessage(`{}`)}
 	params := json.RawMessage(`{"name":"find","arguments":{},"task":{"ttl":1},"x":1}`)
-	for _, c := range []struct {
-		who  principal.Principal
-		want string
-	}{
-		{principal.Local(), `tools/call {"name":"find","arguments":{},"task":{"ttl":1},"x":1}`},
-		{key("web"), `tools/call {"name":"find","arguments":{},"x":1}`}, // tasks are for administrators
-	} {
+	want := []string{`tools/call {"name":"find","arguments":{},"x":1}`} // call.Task would make it a task
+	for _, who := range []principal.Principal{principal.Local(), key("web")} {
 		f.remote.requests = nil
-		if result, err := f.Call(principal.With(t.Context(), c.who), call, params); err != nil || string(result) != `{"content":[]}` || !slices.Equal(f.remote.requests, []string{c.want}) {
-			t.Errorf("%s: %s, %v; the upstream received %q", c.who.Name, result, err, f.remote.requests)
+		if result, err := f.Call(principal.With(t.Context(), who), call, params); err != nil || string(result.Raw) != `{"content":[]}` || !slices.Equal(f.remote.requests, want) {
+			t.Errorf("%s: %s, %v; the upstream received %q", who.Name, result.Raw, err, f.remote.requests)
 		}
 	}
 }
@@ -300,15 +295,14 @@ func TestAmbiguousParams(t *testing.T) {
 	}
 }
 
-func TestTasksAreForAdministrators(t *testing.T) {
+func TestTasksAreNotAskedForAtTheUpstream(t *testing.T) {
 	t.Parallel()
 	f := view(t, pin.Open)
-	_, err := f.Request(principal.With(t.Context(), key("web")), wire.MethodTasksGet, json.RawMessage(`{"taskId":"1"}`), nil)
-	var protocol *wire.Error
-	if !errors.As(err, &protocol) || protocol.Code != wire.CodeMethodNotFound || len(f.remote.requests) > 0 {
-		t.Errorf("tasks/get of a key: %v; the upstream received %q", err, f.remote.requests)
-	}
-	if _, err := f.Request(t.Context(), wire.MethodTasksGet, json.RawMessage(`{"taskId":"1"}`), nil); err != nil {
-		t.Errorf("tasks/get of an administrator: %v", err)
+	for _, who := range []principal.Principal{key("web"), principal.Local()} {
+		_, err := f.Request(principal.With(t.Context(), who), wire.MethodTasksGet, json.RawMessage(`{"taskId":"1"}`), nil)
+		var protocol *wire.Error
+		if !errors.As(err, &protocol) || protocol.Code != wire.CodeMethodNotFound || len(f.remote.requests) > 0 {
+			t.Errorf("tasks/get of %s: %v; the upstream received %q", who.Name, err, f.remote.requests)
+		}
 	}
 }

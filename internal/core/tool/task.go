@@ -9,6 +9,7 @@ import (
 // support tasks refer to it by its id.
 type Task struct {
 	ID        string
+	Space     string // the namespace of the upstream whose task it is; "" for our own
 	State     TaskState
 	Message   string // progress or outcome; may be empty
 	Created   time.Time
@@ -17,6 +18,12 @@ type Task struct {
 	Result    Result                     // of a completed task: the result of the call
 	Err       error                      // of a failed task: why there is no result
 	Questions map[string]json.RawMessage // of a task that waits for input: MCP requests by key
+	Poll      time.Duration              // how often to look at it; 0: no recommendation
+}
+
+// TaskRequest asks for a task in place of a call's result, where the tool supports that.
+type TaskRequest struct {
+	TTL time.Duration // how long the task should be stored after its creation; 0: not said
 }
 
 // TaskState is the state of a task in MCP.

@@ -103,6 +103,7 @@ type Call struct {
 	Args   json.RawMessage // a JSON object; nil means {}
 	Meta   json.RawMessage // the caller's _meta, protocol keys removed; may be nil
 	Caller *Caller         // the caller while the call runs; nil: it cannot be notified or asked
+	Task   *TaskRequest    // the caller takes a task in place of the result; nil: it waits for the result
 }
 
 // Caller is the caller of a tool, for notifications and questions while the call runs.

@@ -42,8 +42,8 @@ func (s *echoSource) Call(context.Context, tool.Call) (tool.Result, error) {
 // echoPeer is an upstream that answers the same bytes to every call.
 type echoPeer struct{}
 
-func (echoPeer) Call(context.Context, tool.Call, json.RawMessage) (json.RawMessage, error) {
-	return json.RawMessage(benchResult), nil
+func (echoPeer) Call(context.Context, tool.Call, json.RawMessage) (tool.Result, error) {
+	return tool.Result{Raw: json.RawMessage(benchResult)}, nil
 }
 
 func (echoPeer) Request(context.Context, string, json.RawMessage, *tool.Caller) (json.RawMessage, error) {

@@ -18,7 +18,7 @@ var listChanges = []string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.
 // list are debounced and sent only if the list is really different.
 func (e *endpoint) changed(method string, params json.RawMessage) {
 	if method == wire.NoteTask {
-		e.taskChanged(params)
+		e.taskChanged(taskID(params))
 		return
 	}
 	if !slices.Contains(listChanges, method) {

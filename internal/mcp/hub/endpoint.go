@@ -45,6 +45,7 @@ type endpoint struct {
 	name         string // the upstream's namespace, or empty
 	backend      backend
 	sessions     *sessions
+	tasks        taskSource
 	stop         func()       // stops watching for changes; may be nil
 	backendLevel atomic.Int32 // the level that the backend was set to
 
@@ -64,6 +65,7 @@ func newEndpoint(h *Hub, name string, b backend) *endpoint {
 		name:          name,
 		backend:       b,
 		sessions:      newSessions(h.opts.Limits.Sessions),
+		tasks:         newTaskSource(h.opts, name),
 		listeners:     map[*listener]struct{}{},
 		subscriptions: map[string]int{},
 		changes:       map[string]*time.Timer{},
@@ -181,7 +183,7 @@ func (e *endpoint) initialize(ctx context.Context, req *request) (json.RawMessag
 		caps = json.RawMessage("{}")
 	}
 	req.session.initialize(version, caps)
-	if version >= wire.Revision2511 && e == e.hub.local && e.hub.opts.Tasks != nil {
+	if version >= wire.Revision2511 && offersTasks(a.capabilities) {
 		a.capabilities = rawjson.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
 	}
 	out := rawjson.AppendText([]byte(`{"protocolVersion":`), version)

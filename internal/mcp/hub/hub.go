@@ -25,12 +25,13 @@ import (
 
 // Hub is the server. Close it when done.
 type Hub struct {
-	opts    Options
-	log     *slog.Logger
-	metrics instruments
-	pending *pendingCalls
-	local   *endpoint
-	closing chan struct{} // closed by Close: streams end and new requests are refused
+	opts         Options
+	log          *slog.Logger
+	metrics      instruments
+	pending      *pendingCalls
+	local        *endpoint
+	unwatchTasks func()
+	closing      chan struct{} // closed by Close: streams end and new requests are refused
 
 	work     sync.WaitGroup // requests and background work
 	relaying sync.Mutex     // held while an upstream's endpoint is looked up or made; locked before mu
@@ -51,6 +52,8 @@ func New(opts Options) *Hub {
 		closing:  make(chan struct{}),
 		requests: map[*request]struct{}{},
 		relays:   map[string]*endpoint{},
+
+		unwatchTasks: func() {},
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -61,6 +64,9 @@ func New(opts Options) *Hub {
 	h.local = newEndpoint(h, "", newLocalBackend(h))
 	if opts.Changes != nil {
 		h.local.stop = opts.Changes(h.local.changed)
+	}
+	if opts.RelayedTasks != nil {
+		h.unwatchTasks = opts.RelayedTasks.Watch(h.relayedTaskChanged)
 	}
 	h.work.Go(h.expireSessions)
 	return h
@@ -136,6 +142,7 @@ func (h *Hub) Close(ctx context.Context) error {
 		h.cancelRequests(errClosing, nil)
 		<-idle
 	}
+	h.unwatchTasks()
 	for _, e := range h.endpoints() {
 		e.close(ctx)
 	}

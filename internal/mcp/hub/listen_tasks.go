@@ -13,6 +13,7 @@ import (
 // followedTasks are the tasks whose changes a listener requested.
 type followedTasks struct {
 	ids  []string
+	caps json.RawMessage // of the client
 	wake chan struct{}
 
 	mu         sync.Mutex
@@ -23,21 +24,20 @@ type followedTasks struct {
 // exist. The current state of each is sent first, so that earlier changes are not lost.
 func (e *endpoint) followTasks(ctx context.Context, req *request, filter json.RawMessage) (*followedTasks, error) {
 	raw, asked := rawjson.Get(filter, "taskIds")
-	tasks := e.hub.opts.Tasks
-	if !asked || rawjson.IsNull(raw) || tasks == nil || e != e.hub.local {
+	if !asked || rawjson.IsNull(raw) || !e.tasks.any() {
 		return nil, nil //nolint:nilnil // no tasks were requested
 	}
 	if !req.knowsTasks() {
-		return nil, errNeedsTasks()
+		return nil, wire.NeedsTasks()
 	}
-	f := &followedTasks{ids: []string{}, wake: make(chan struct{}, 1)}
+	f := &followedTasks{ids: []string{}, caps: req.caps, wake: make(chan struct{}, 1)}
 	items, _ := rawjson.Items(raw)
 	for _, item := range items {
 		id, ok := rawjson.Text(item)
 		if !ok || slices.Contains(f.ids, id) {
 			continue
 		}
-		if _, err := tasks.Task(ctx, id); err == nil {
+		if _, err := e.tasks.get(ctx, id); err == nil {
 			f.ids = append(f.ids, id)
 			f.note(id)
 		}
@@ -76,8 +76,7 @@ func (f *followedTasks) take() []string {
 }
 
 // taskChanged passes a change of a task to the listeners that follow it.
-func (e *endpoint) taskChanged(params json.RawMessage) {
-	id, _ := rawjson.GetText(params, "taskId")
+func (e *endpoint) taskChanged(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {
@@ -90,11 +89,11 @@ func (e *endpoint) taskChanged(params json.RawMessage) {
 // notifyTasks sends a listener the state of the tasks that changed.
 func (e *endpoint) notifyTasks(ctx context.Context, l *listener) {
 	for _, id := range l.tasks.take() {
-		work, err := e.hub.opts.Tasks.Task(ctx, id)
+		work, err := e.tasks.get(ctx, id)
 		if err != nil {
 			continue // it was removed meanwhile
 		}
-		raw, err := json.Marshal(viewTask(work))
+		raw, err := json.Marshal(viewTask(answerable(work, l.tasks.caps)))
 		if err != nil {
 			e.hub.log.WarnContext(ctx, "cannot send state of task", "task", id, "error", err)
 			continue

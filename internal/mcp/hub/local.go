@@ -45,8 +45,8 @@ func describeSelf(o Options) serverDescription {
 	if o.Completer != nil {
 		caps["completions"] = map[string]any{}
 	}
-	if o.Tasks != nil {
-		caps["extensions"] = map[string]any{wire.ExtensionTasks: struct{}{}}
+	if o.Tasks != nil || o.RelayedTasks != nil {
+		caps["extensions"] = map[string]any{wire.ExtensionTasks: tasksCapability}
 	}
 	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
 	rawCaps, _ := json.Marshal(caps)
@@ -81,15 +81,18 @@ func (o *localBackend) serve(ctx context.Context, req *request) (json.RawMessage
 			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(req.params))
 		}
 	case wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksList, wire.MethodTasksResult:
-		return o.serveTasks(ctx, req)
+		return req.serveTasks(ctx)
 	}
 	return nil, errNoMethod(req.method)
 }
 
+// callKeys are the members of a call's params besides its name.
+var callKeys = []string{"arguments", "_meta", "task"}
+
 // call runs a tool. Arguments and result are passed as they are.
 func (o *localBackend) call(ctx context.Context, req *request) (json.RawMessage, error) {
-	var fields [2]json.RawMessage
-	rawjson.Pick(req.params, []string{"arguments", "_meta"}, fields[:])
+	var fields [3]json.RawMessage
+	rawjson.Pick(req.params, callKeys, fields[:])
 	args, err := arguments(req.name, fields[0])
 	if err != nil {
 		return nil, err
@@ -99,12 +102,13 @@ func (o *localBackend) call(ctx context.Context, req *request) (json.RawMessage,
 		Args:   args,
 		Meta:   o.hub.callerMeta(fields[1]),
 		Caller: req.caller(),
+		Task:   req.taskRequest(fields[2]),
 	})
 	if err != nil {
 		return toolFailure(ctx, req.name, err)
 	}
 	if result.Task != "" {
-		return o.receipt(ctx, req, result)
+		return req.receipt(ctx, result)
 	}
 	if !rawjson.IsObject(result.Raw) {
 		return nil, fault.New(fault.Internal, "tool %s returned no result", req.name)

@@ -253,7 +253,7 @@ func (o *localBackend) headerParams(ctx context.Context, name string) []wire.Hea
 // made of the tool's description.
 func definition(info tool.Info) (json.RawMessage, error) {
 	if info.Raw != nil {
-		return rawjson.SetText(info.Raw, "name", info.Name), nil
+		return withOptionalTask(rawjson.SetText(info.Raw, "name", info.Name)), nil
 	}
 	input := info.Input
 	if input == nil {

@@ -50,10 +50,10 @@ type Upstreams interface {
 
 // Peer is one upstream server with all it offers.
 type Peer interface {
-	// Call relays the call of a tool and returns its raw result. params are those of the
+	// Call relays the call of a tool and returns its result. params are those of the
 	// request, which call describes. A JSON-RPC error of the upstream is a *wire.Error in
 	// the chain.
-	Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error)
+	Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error)
 	// Request relays any other request in the same way.
 	Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
 	// Describe returns what the upstream answered to initialize or server/discover.
@@ -80,6 +80,7 @@ type Options struct {
 	Prompts      Prompts      // likewise
 	Completer    Completer    // likewise
 	Tasks        Tasks        // likewise
+	RelayedTasks RelayedTasks // tasks of upstreams; nil: calls that ask for a task wait for the result
 	Upstreams    Upstreams    // nil: nothing at /mcp/{namespace}
 	SessionStore SessionStore // shares sessions with other nodes; nil: there are none
 	Nodes        Nodes        // other nodes that serve the same clients; nil: there are none

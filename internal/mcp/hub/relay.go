@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,6 +110,10 @@ func (r *relayBackend) describe(ctx context.Context) (serverDescription, error) 
 		return serverDescription{}, err
 	}
 	a := serverDescription{capabilities: relayable(capabilities), info: info}
+	if r.hub.opts.RelayedTasks != nil && offersTasks(capabilities) {
+		extensions, _ := rawjson.Get(a.capabilities, "extensions")
+		a.capabilities = rawjson.Set(a.capabilities, "extensions", rawjson.Set(extensions, wire.ExtensionTasks, tasksCapability))
+	}
 	a.instructions, _ = rawjson.Text(instructions)
 	if !rawjson.IsObject(info) {
 		a.info = rawjson.SetText(rawjson.SetText(nil, "name", r.namespace), "version", r.hub.opts.Version)
@@ -116,8 +121,7 @@ func (r *relayBackend) describe(ctx context.Context) (serverDescription, error) 
 	return a, nil
 }
 
-// relayable are an upstream's capabilities without tasks, which belong to a session
-// between client and server and cannot be relayed.
+// relayable are an upstream's capabilities without tasks: the hub has its own.
 func relayable(capabilities json.RawMessage) json.RawMessage {
 	if !rawjson.IsObject(capabilities) {
 		return json.RawMessage("{}")
@@ -130,8 +134,11 @@ func relayable(capabilities json.RawMessage) json.RawMessage {
 }
 
 func (r *relayBackend) serve(ctx context.Context, req *request) (json.RawMessage, error) {
-	if req.method == wire.MethodToolsCall {
+	switch req.method {
+	case wire.MethodToolsCall:
 		return r.call(ctx, req)
+	case wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksList, wire.MethodTasksResult:
+		return req.serveTasks(ctx)
 	}
 	result, err := r.peer.Request(ctx, req.method, r.hub.stripParams(req.params), req.caller())
 	switch {
@@ -141,20 +148,47 @@ func (r *relayBackend) serve(ctx context.Context, req *request) (json.RawMessage
 		return nil, errNoMethod(req.method)
 	case err != nil:
 		return nil, err
+	case req.method == wire.MethodToolsList && bytes.Contains(result, []byte(`"taskSupport"`)):
+		result = withOptionalTasks(result)
 	}
 	return r.object(req.method, result)
+}
+
+// withOptionalTasks is a list of tools in which tasks are not required.
+func withOptionalTasks(page json.RawMessage) json.RawMessage {
+	raw, _ := rawjson.Get(page, "tools")
+	items, _ := rawjson.Items(raw)
+	list := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, withOptionalTask(item)...)
+	}
+	return rawjson.Set(page, "tools", append(list, ']'))
 }
 
 // call relays a call with its params as they are; the upstream client removes what belongs
 // to this hop.
 func (r *relayBackend) call(ctx context.Context, req *request) (json.RawMessage, error) {
-	args, _ := rawjson.Get(req.params, "arguments")
-	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: req.name}, Args: args, Meta: req.meta, Caller: req.caller()}
-	result, err := r.peer.Call(ctx, call, withoutAnswers(req.params))
-	if err != nil {
-		return toolFailure(ctx, req.name, err)
+	var fields [3]json.RawMessage
+	rawjson.Pick(req.params, callKeys, fields[:])
+	call := tool.Call{
+		Ref: tool.Ref{Space: r.namespace, Name: req.name}, Args: fields[0], Meta: req.meta, Caller: req.caller(),
+		Task: req.taskRequest(fields[2]),
 	}
-	return r.object(req.method, result)
+	params := withoutAnswers(req.params)
+	if fields[2] != nil { // call.Task says it
+		params = rawjson.Delete(params, "task")
+	}
+	result, err := r.peer.Call(ctx, call, params)
+	switch {
+	case err != nil:
+		return toolFailure(ctx, req.name, err)
+	case result.Task != "":
+		return req.receipt(ctx, result)
+	}
+	return r.object(req.method, result.Raw)
 }
 
 // object checks that a result is an object.

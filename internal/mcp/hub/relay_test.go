@@ -41,8 +41,9 @@ func (s *scripted) Request(_ context.Context, method string, params json.RawMess
 	return json.RawMessage("{}"), nil
 }
 
-func (s *scripted) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
-	return s.Request(ctx, wire.MethodToolsCall, params, call.Caller)
+func (s *scripted) Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error) {
+	raw, err := s.Request(ctx, wire.MethodToolsCall, params, call.Caller)
+	return tool.Result{Raw: raw}, err
 }
 
 func (s *scripted) Describe(context.Context) (capabilities, info, instructions json.RawMessage, err error) {

@@ -18,9 +18,8 @@ type hangingPeer struct {
 	*hanging
 }
 
-func (p hangingPeer) Call(ctx context.Context, call tool.Call, _ json.RawMessage) (json.RawMessage, error) {
-	result, err := p.run(ctx, call)
-	return result.Raw, err
+func (p hangingPeer) Call(ctx context.Context, call tool.Call, _ json.RawMessage) (tool.Result, error) {
+	return p.run(ctx, call)
 }
 
 // eachEra runs a test in both eras with a function that calls a hanging tool through a

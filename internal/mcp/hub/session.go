@@ -41,6 +41,7 @@ type session struct {
 	streams       []*stream // of requests, oldest first, for clients that reconnect
 	streamCount   int       // number of streams made
 	subscriptions map[string]func()
+	tasks         map[string]bool // that the client is notified of; nil: none
 	isEnded       bool
 }
 

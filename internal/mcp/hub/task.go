@@ -20,14 +20,23 @@ import (
 type Tasks interface {
 	// Task returns the current state of a task; fault.NotFound if there is none.
 	Task(ctx context.Context, id string) (tool.Task, error)
-	// WaitTask waits until a task is in a final state or asks for input.
-	WaitTask(ctx context.Context, id string) (tool.Task, error)
+	// WaitTask waits until a task is in a final state or, with orInput, asks for input.
+	WaitTask(ctx context.Context, id string, orInput bool) (tool.Task, error)
 	// ListTasks returns a page of all tasks, and the cursor of the next page, if any.
 	ListTasks(ctx context.Context, cursor string) (tasks []tool.Task, next string, err error)
 	// CancelTask cancels a task; one in a final state stays as it is.
 	CancelTask(ctx context.Context, id string) error
 	// AnswerTask passes answers by the keys of the questions. It ignores other keys.
 	AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error
+}
+
+// RelayedTasks are the tasks of upstreams, under ids of ours.
+type RelayedTasks interface {
+	Tasks
+	// Relays tells whether an id is that of such a task.
+	Relays(id string) bool
+	// Watch calls changed with each task that changes, one at a time, until stop is called.
+	Watch(changed func(tool.Task)) (stop func())
 }
 
 // legacyTasks is the capability of revision 2025-11-25, in place of the extension.
@@ -46,30 +55,44 @@ func (req *request) knowsTasks() bool {
 	return rawjson.IsObject(declared)
 }
 
-// errNeedsTasks refuses a request that only clients with tasks can make.
-func errNeedsTasks() error {
-	return wire.Errorf(wire.CodeMissingCapability, "this request needs a client that declares the extension %s", wire.ExtensionTasks).
-		WithData(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{wire.ExtensionTasks: struct{}{}}}})
+// taskRequest is what a call says about a task: nil if the client takes none. wish is the
+// member task of its params, with which revision 2025-11-25 asks for one.
+func (req *request) taskRequest(wish json.RawMessage) *tool.TaskRequest {
+	if req.ep.hub.opts.RelayedTasks == nil || !req.takesTask(wish) {
+		return nil
+	}
+	ttl, _ := rawjson.Get(wish, "ttl")
+	ms, _ := rawjson.Number(ttl)
+	return &tool.TaskRequest{TTL: time.Duration(min(max(ms, 0), maxTTL) * float64(time.Millisecond))}
+}
+
+// maxTTL is the longest time in milliseconds for which a client can ask: a year.
+const maxTTL = 365 * 24 * 3600 * 1000
+
+// takesTask tells whether the client takes a task as the answer to a call.
+func (req *request) takesTask(wish json.RawMessage) bool {
+	if req.era == wire.Legacy && !rawjson.IsObject(wish) {
+		return false
+	}
+	return req.knowsTasks()
 }
 
 // receipt is the answer to a call whose work continues as a task.
-func (o *localBackend) receipt(ctx context.Context, req *request, result tool.Result) (json.RawMessage, error) {
-	wanted := req.knowsTasks()
-	if req.era == wire.Legacy {
-		augmented, _ := rawjson.Get(req.params, "task")
-		wanted = wanted && rawjson.IsObject(augmented)
-	}
-	if !wanted || o.hub.opts.Tasks == nil {
+func (req *request) receipt(ctx context.Context, result tool.Result) (json.RawMessage, error) {
+	wish, _ := rawjson.Get(req.params, "task")
+	tasks := req.ep.tasks
+	if !tasks.any() || !req.takesTask(wish) {
 		if !rawjson.IsObject(result.Raw) {
-			return nil, errNeedsTasks()
+			return nil, wire.NeedsTasks()
 		}
 		return result.Raw, nil
 	}
-	work, err := o.hub.opts.Tasks.Task(ctx, result.Task)
+	work, err := tasks.get(ctx, result.Task)
 	if err != nil {
 		return nil, err
 	}
 	if req.era == wire.Legacy {
+		req.session.followTask(work.ID)
 		return json.Marshal(map[string]any{"task": viewLegacyTask(work)})
 	}
 	seed := viewTask(work)
@@ -78,35 +101,38 @@ func (o *localBackend) receipt(ctx context.Context, req *request, result tool.Re
 }
 
 // serveTasks answers the methods about tasks.
-func (o *localBackend) serveTasks(ctx context.Context, req *request) (json.RawMessage, error) {
-	tasks := o.hub.opts.Tasks
+func (req *request) serveTasks(ctx context.Context) (json.RawMessage, error) {
+	tasks := req.ep.tasks
 	switch {
-	case tasks == nil || req.era == wire.Legacy && !req.knowsTasks():
+	case !tasks.any() || req.era == wire.Legacy && !req.knowsTasks():
 		return nil, errNoMethod(req.method)
 	case req.era == wire.Modern && req.method != wire.MethodTasksGet && req.method != wire.MethodTasksUpdate && req.method != wire.MethodTasksCancel:
 		return nil, errNoMethod(req.method)
 	case !req.knowsTasks():
-		return nil, errNeedsTasks()
-	case req.method != wire.MethodTasksList && taskID(req.params) == "":
+		return nil, wire.NeedsTasks()
+	case req.method == wire.MethodTasksList:
+		return tasks.listPage(ctx, req)
+	case taskID(req.params) == "":
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params need taskId, a string")
-	case req.era == wire.Legacy:
-		return o.serveLegacyTasks(ctx, req)
+	}
+	work, err := tasks.get(ctx, taskID(req.params))
+	if err != nil {
+		return nil, taskFailure(err)
+	}
+	if req.era == wire.Legacy {
+		return req.serveLegacyTask(ctx, work)
 	}
 	switch req.method {
 	case wire.MethodTasksGet:
-		work, err := tasks.Task(ctx, taskID(req.params))
-		if err != nil {
-			return nil, taskFailure(err)
-		}
-		return json.Marshal(viewTask(work))
+		return json.Marshal(viewTask(answerable(work, req.caps)))
 	case wire.MethodTasksUpdate:
 		answers, err := inputResponses(req.params)
 		if err != nil {
 			return nil, err
 		}
-		return json.RawMessage("{}"), taskFailure(tasks.AnswerTask(ctx, taskID(req.params), answers))
+		return json.RawMessage("{}"), taskFailure(tasks.of(work.ID).AnswerTask(ctx, work.ID, answers))
 	default:
-		return json.RawMessage("{}"), taskFailure(tasks.CancelTask(ctx, taskID(req.params)))
+		return json.RawMessage("{}"), taskFailure(tasks.of(work.ID).CancelTask(ctx, work.ID))
 	}
 }
 
@@ -128,69 +154,29 @@ func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) 
 	return answers, nil
 }
 
-// serveLegacyTasks answers the methods of revision 2025-11-25.
-func (o *localBackend) serveLegacyTasks(ctx context.Context, req *request) (json.RawMessage, error) {
-	tasks := o.hub.opts.Tasks
+// serveLegacyTask answers a request of revision 2025-11-25 about a task.
+func (req *request) serveLegacyTask(ctx context.Context, work tool.Task) (json.RawMessage, error) {
+	tasks := req.ep.tasks
+	req.session.followTask(work.ID)
 	switch req.method {
-	case wire.MethodTasksList:
-		return o.listTasks(ctx, req)
-	case wire.MethodTasksResult:
-		work, err := tasks.WaitTask(ctx, taskID(req.params))
-		if err != nil {
-			return nil, taskFailure(err)
-		}
-		return taskResult(work)
-	case wire.MethodTasksCancel:
-		work, err := tasks.Task(ctx, taskID(req.params))
-		if err == nil && work.State.Final() {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "task %s is %s already", taskID(req.params), work.State)
-		}
-		if err == nil {
-			err = tasks.CancelTask(ctx, taskID(req.params))
-		}
-		if err != nil {
-			return nil, taskFailure(err)
-		}
 	case wire.MethodTasksGet:
-	default:
-		return nil, errNoMethod(req.method)
+		return json.Marshal(viewLegacyTask(answerable(work, req.caps)))
+	case wire.MethodTasksResult:
+		return req.awaitTask(ctx, work.ID)
+	case wire.MethodTasksCancel:
+		if work.State.Final() {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "task %s is %s already", work.ID, work.State)
+		}
+		if err := tasks.of(work.ID).CancelTask(ctx, work.ID); err != nil {
+			return nil, taskFailure(err)
+		}
+		work, err := tasks.get(ctx, work.ID)
+		if err != nil {
+			return nil, taskFailure(err)
+		}
+		return json.Marshal(viewLegacyTask(work))
 	}
-	work, err := tasks.Task(ctx, taskID(req.params))
-	if err != nil {
-		return nil, taskFailure(err)
-	}
-	return json.Marshal(viewLegacyTask(work))
-}
-
-func (o *localBackend) listTasks(ctx context.Context, req *request) (json.RawMessage, error) {
-	cursor, _ := rawjson.GetText(req.params, "cursor")
-	all, next, err := o.hub.opts.Tasks.ListTasks(ctx, cursor)
-	if err != nil {
-		return nil, err
-	}
-	page := struct {
-		Tasks []legacyTaskView `json:"tasks"`
-		Next  string           `json:"nextCursor,omitempty"`
-	}{[]legacyTaskView{}, next}
-	for _, work := range all {
-		page.Tasks = append(page.Tasks, viewLegacyTask(work))
-	}
-	return json.Marshal(page)
-}
-
-// taskResult is the answer to tasks/result of revision 2025-11-25: the result of the call
-// with the task's id in its _meta.
-func taskResult(work tool.Task) (json.RawMessage, error) {
-	switch {
-	case work.State == tool.TaskCancelled:
-		return nil, wire.Errorf(wire.CodeInvalidParams, "task %s was cancelled", work.ID)
-	case work.Err != nil:
-		return nil, work.Err
-	case !rawjson.IsObject(work.Result.Raw):
-		return nil, fault.New(fault.Internal, "task %s has no result", work.ID)
-	}
-	meta := rawjson.Set(wire.Meta(work.Result.Raw), wire.MetaRelatedTask, rawjson.SetText(nil, "taskId", work.ID))
-	return wire.SetMeta(work.Result.Raw, meta), nil
+	return nil, errNoMethod(req.method)
 }
 
 // taskFailure gives errors about tasks the code that the protocol requires.
@@ -200,68 +186,3 @@ func taskFailure(err error) error {
 	}
 	return err
 }
-
-// modernTaskView is a task in the form of the extension.
-type modernTaskView struct {
-	ResultType     string                     `json:"resultType,omitempty"`
-	TaskID         string                     `json:"taskId"`
-	Status         tool.TaskState             `json:"status"`
-	StatusMessage  string                     `json:"statusMessage,omitempty"`
-	CreatedAt      string                     `json:"createdAt"`
-	LastUpdatedAt  string                     `json:"lastUpdatedAt"`
-	TTLMs          *int64                     `json:"ttlMs"` // null: no limit
-	PollIntervalMs int64                      `json:"pollIntervalMs"`
-	Result         json.RawMessage            `json:"result,omitempty"`
-	Error          *wire.Error                `json:"error,omitempty"`
-	InputRequests  map[string]json.RawMessage `json:"inputRequests,omitempty"`
-}
-
-func viewTask(work tool.Task) modernTaskView {
-	v := modernTaskView{
-		TaskID: work.ID, Status: work.State, StatusMessage: work.Message, CreatedAt: stamp(work.Created), LastUpdatedAt: stamp(work.Updated),
-		TTLMs: taskTTL(work), PollIntervalMs: pollInterval.Milliseconds(),
-	}
-	switch work.State {
-	case tool.TaskCompleted:
-		v.Result = work.Result.Raw
-		if _, typed := rawjson.Get(v.Result, "resultType"); !typed { // modern results have a type
-			v.Result = rawjson.SetText(v.Result, "resultType", wire.ResultComplete)
-		}
-	case tool.TaskFailed:
-		v.Error = wire.ErrorFrom(work.Err)
-	case tool.TaskInputRequired:
-		v.InputRequests = work.Questions
-	}
-	return v
-}
-
-// legacyTaskView is a task in the form of revision 2025-11-25.
-type legacyTaskView struct {
-	TaskID        string         `json:"taskId"`
-	Status        tool.TaskState `json:"status"`
-	StatusMessage string         `json:"statusMessage,omitempty"`
-	CreatedAt     string         `json:"createdAt"`
-	LastUpdatedAt string         `json:"lastUpdatedAt"`
-	TTL           *int64         `json:"ttl"`
-	PollInterval  int64          `json:"pollInterval"`
-}
-
-func viewLegacyTask(work tool.Task) legacyTaskView {
-	v := legacyTaskView{
-		work.ID, work.State, work.Message, stamp(work.Created), stamp(work.Updated), taskTTL(work), pollInterval.Milliseconds(),
-	}
-	if failed := rawjson.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
-		v.Status = tool.TaskFailed // as that revision defines it
-	}
-	return v
-}
-
-func taskTTL(work tool.Task) *int64 {
-	if work.TTL == 0 {
-		return nil
-	}
-	ms := work.TTL.Milliseconds()
-	return &ms
-}
-
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }

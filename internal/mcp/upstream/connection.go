@@ -53,10 +53,11 @@ type connection struct {
 	stats        Stats
 	lastUsed     time.Time
 	watchers     map[int]func(method string, params json.RawMessage)
-	subscribers  map[string]int // number of subscribers by resource
-	second       *secondSession // of the sessions era, beside a modern session
-	clients      *clients       // those with roots that have used the server
-	logLevel     string         // the requested log level, "" for none
+	subscribers  map[string]int           // number of subscribers by resource
+	followed     map[string]chan struct{} // by task: receives a token when the server says that it changed
+	second       *secondSession           // of the sessions era, beside a modern session
+	clients      *clients                 // those with roots that have used the server
+	logLevel     string                   // the requested log level, "" for none
 
 	refreshing sync.Mutex // one refresh at a time
 }
@@ -200,7 +201,7 @@ func (c *connection) knownTools(refused error) *toolList {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &toolList{
-		tools: c.tools.tools, headers: c.tools.headers, spanLabels: c.tools.spanLabels,
+		tools: c.tools.tools, headers: c.tools.headers, tasks: c.tools.tasks, spanLabels: c.tools.spanLabels,
 		incomplete: []string{fmt.Sprintf("tools cannot be listed: %v", refused)},
 	}
 }

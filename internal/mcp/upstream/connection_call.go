@@ -17,16 +17,29 @@ import (
 
 // callTool checks that the spec allows the tool, counts the call and makes it.
 // params are those of the request.
-func (c *connection) callTool(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+func (c *connection) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
 	r := request{method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller, about: call.Ref.Name}
-	repeatable, err := c.beginCall(&r, call.Args)
+	repeatable, err := c.beginCall(&r, &call)
 	if err != nil {
-		return nil, err
+		return tool.Result{}, err
 	}
 	if r.caller == nil {
 		r.caller = &noCaller
 	}
-	result, err := c.request(ctx, &r, repeatable)
+	var answer json.RawMessage
+	if strict && r.task {
+		err = wire.NeedsTasks()
+	} else {
+		answer, err = c.request(ctx, &r, repeatable)
+	}
+	if err != nil && !strict && needsTasks(err) {
+		r.task = true
+		answer, err = c.request(ctx, &r, repeatable)
+	}
+	result := tool.Result{Raw: answer}
+	if r.task && err == nil {
+		result, err = c.finishTaskCall(ctx, call, answer)
+	}
 	c.endCall(err != nil || r.failed)
 	return result, err
 }
@@ -37,7 +50,7 @@ var noCaller tool.Caller
 // beginCall adds to the request what is known of its tool and counts the call. It
 // reports whether the tool may be called again if the outcome is unknown, or that
 // the spec does not allow the tool.
-func (c *connection) beginCall(r *request, args json.RawMessage) (repeatable bool, err error) {
+func (c *connection) beginCall(r *request, call *tool.Call) (repeatable bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := r.about
@@ -47,12 +60,18 @@ func (c *connection) beginCall(r *request, args json.RawMessage) (repeatable boo
 			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", c.spec.Name)
 	}
 	for _, p := range c.tools.headers[name] {
-		if value, ok := p.Value(args); ok {
+		if value, ok := p.Value(call.Args); ok {
 			r.headers = append(r.headers, Header{p.Header, value})
 		}
 	}
 	if info.Name != "" {
 		r.label = c.toolLabel(info.Name)
+	}
+	support := c.tools.tasks[name]
+	if call.Task != nil {
+		r.task, r.taskTTL = support != taskNever || c.session.hasTasksExtension(), call.Task.TTL
+	} else {
+		r.task = support == taskRequired
 	}
 	c.stats.Calls++
 	c.stats.InFlight++
@@ -98,13 +117,13 @@ func (c *connection) find(name string) tool.Info {
 // A request that the server cannot have seen is repeated within that time, one
 // whose outcome is unknown only if it is repeatable.
 func (c *connection) request(ctx context.Context, r *request, repeatable bool) (result json.RawMessage, err error) {
-	r.timeout, r.maxTime = c.timeouts()
+	r.timeout, r.maxTime = c.timeouts(r.method)
 	c.clients.add(ctx, r.caller)
 	ctx, span := c.startSpan(ctx, r)
 	defer func() { r.endSpan(span, err) }()
 	var since time.Time // when the wait for a session began
 	for try := 1; ; try++ {
-		s, err := c.sessionFor(ctx, r.caller, &since)
+		s, err := c.sessionFor(ctx, r, &since)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +147,10 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 }
 
 // timeouts are the limits of a request: without progress, and in total.
-func (c *connection) timeouts() (silent, total time.Duration) {
+func (c *connection) timeouts(method string) (silent, total time.Duration) {
+	if method == wire.MethodTasksResult { // the server answers when the task has ended
+		return maxTaskTTL, maxTaskTTL
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.spec.timeout(), c.spec.maxTime()

@@ -137,8 +137,12 @@ func (c *connection) setTools(list *toolList, commit func() bool) {
 
 // notifyWatchers takes notifications of the server that belong to no call.
 func (c *connection) notifyWatchers(method string, params json.RawMessage) {
-	if method == wire.NoteToolsChanged {
+	switch method {
+	case wire.NoteToolsChanged:
 		signal(c.toolsChanged)
+	case wire.NoteTask, wire.NoteTaskStatus:
+		c.taskNoted(params)
+		return
 	}
 	c.mu.Lock()
 	watchers := make([]func(string, json.RawMessage), 0, len(c.watchers))

@@ -25,19 +25,19 @@ func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	params := append(make([]byte, 0, len(call.Ref.Name)+len(args)+32), `{"name":`...)
 	params = append(rawjson.AppendText(params, call.Ref.Name), `,"arguments":`...)
 	params = append(append(params, args...), '}')
-	result, err := m.callTool(ctx, call, params)
-	return tool.Result{Raw: result}, err
+	return m.callTool(ctx, call, params, false)
 }
 
 // callTool calls a tool over the connection of its namespace, and over the next
-// one if the first is replaced before it has sent the call.
-func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+// one if the first is replaced before it has sent the call. With strict, a call that must
+// be a task is refused unless the caller takes one.
+func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
 	for {
 		c, err := m.connection(call.Ref.Space)
 		if err != nil {
-			return nil, err
+			return tool.Result{}, err
 		}
-		result, err := c.callTool(ctx, call, params)
+		result, err := c.callTool(ctx, call, params, strict)
 		if !errors.Is(err, errRemoved) {
 			return result, err
 		}

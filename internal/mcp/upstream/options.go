@@ -67,6 +67,9 @@ type Options struct {
 	// own; nil: there are none.
 	Login Login
 
+	// Tasks stores tasks for callers who asked for them; nil: calls wait for the result.
+	Tasks TaskKeeper
+
 	// Dialers open other transports than the built-in ones, or replace those. The key is the value of
 	// Spec.Transport, or the scheme of Spec.URL.
 	Dialers map[string]Dialer

@@ -21,10 +21,13 @@ type Peer struct {
 }
 
 // Call relays a tool call. params are those of the request, from which call was
-// made. Its result and errors are like those of Request.
-func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+// made. Its result and errors are like those of Request. A modern client that did not
+// declare tasks is refused a call that must be one, as the server would do; Manager.Call
+// waits for the result.
+func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error) {
 	call.Ref.Space = p.name
-	return p.manager.callTool(ctx, call, params)
+	strict := call.Caller != nil && call.Caller.Stateless && call.Task == nil
+	return p.manager.callTool(ctx, call, params, strict)
 }
 
 // Request relays any other request with raw params. It returns the raw result

@@ -21,6 +21,8 @@ type request struct {
 	headers   []Header
 	timeout   time.Duration // without progress
 	maxTime   time.Duration // in total; zero means timeout
+	task      bool          // it may start a task, or is about one
+	taskTTL   time.Duration // of the task it may start; zero: not said
 	handshake bool          // its result is returned unchanged, and it is never cancelled
 
 	sentOver *session // the last one; nil: it was not sent
@@ -95,7 +97,7 @@ func (s *session) appendProtocol(out []byte, r *request) []byte {
 	}
 	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), revision)
 	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), s.opts.clientInfo...)
-	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), s.declaredFor(r.caller)...)
+	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), s.declaredFor(r)...)
 	if r.caller != nil && r.caller.Log != nil {
 		out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaLogLevel), s.logLevel())
 	}

@@ -31,6 +31,9 @@ func (s *session) request(ctx context.Context, r *request) (result json.RawMessa
 		s.noteOutcome(ctx, r, began, result, err)
 	}()
 	params := r.params
+	if r.task {
+		params = s.taskParams(r)
+	}
 	for range maxRounds {
 		result, err := s.exchange(ctx, timeout, r, params)
 		if err != nil {
@@ -44,6 +47,8 @@ func (s *session) request(ctx context.Context, r *request) (result json.RawMessa
 			if params, err = s.provideInput(ctx, timeout, r, result); err != nil {
 				return nil, err
 			}
+		case kind == wire.ResultTask && r.task:
+			return result, nil
 		case kind == wire.ResultTask:
 			return nil, errors.New("server answered with a task, although none was requested")
 		case r.handshake:
@@ -80,6 +85,9 @@ func (s *session) exchange(ctx context.Context, timeout *callTimeout, r *request
 	id := wire.IntID(s.ids.Add(1))
 	r.sentOver, r.id = s, id
 	p := &pendingCall{caller: r.caller, timeout: timeout, progress: -1}
+	if r.method == wire.MethodTasksResult {
+		p.task = r.about
+	}
 	s.addPending(id, p)
 	defer s.finishPending(id, p)
 

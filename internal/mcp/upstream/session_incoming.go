@@ -139,6 +139,9 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 		return s.replyRoots(ctx, call, question)
 	}
 	p, count := s.callFor(call, func(c *tool.Caller) bool { return canAnswer(c, m.Method) })
+	if task := relatedTask(m.Params); task != "" {
+		p, count = s.callForTask(task, m.Method), 1
+	}
 	switch {
 	case count > 1:
 		return nil, wire.Errorf(wire.CodeInternal, "%s: %d calls are in progress, and the request does not say to which it belongs", m.Method, count)
@@ -146,6 +149,26 @@ func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json
 		return declineQuestion(m.Method)
 	}
 	return p.ask(ctx, question)
+}
+
+// relatedTask is the task that a question of a server belongs to, or empty.
+func relatedTask(params json.RawMessage) string {
+	related, _ := rawjson.Get(wire.Meta(params), wire.MetaRelatedTask)
+	id, _ := rawjson.GetText(related, "taskId")
+	return id
+}
+
+// callForTask is the request for the result of a task, if its caller can answer the
+// question; else nil.
+func (s *session) callForTask(task, method string) *pendingCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pending {
+		if p.task == task && canAnswer(p.caller, method) {
+			return p
+		}
+	}
+	return nil
 }
 
 // declineQuestion is the protocol's response of a client that cannot answer.

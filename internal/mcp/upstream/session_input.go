@@ -46,9 +46,13 @@ const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools"
 var noneDeclared, allDeclared = json.RawMessage(`{}`), json.RawMessage(allCapabilities)
 
 // declaredFor is what a modern request declares: the caller's capabilities as far as we
-// relay them, and roots if the configuration has some.
-func (s *session) declaredFor(c *tool.Caller) json.RawMessage {
+// relay them, tasks if it may start one or is about one, and roots if the configuration has some.
+func (s *session) declaredFor(r *request) json.RawMessage {
+	c := r.caller
 	declared := capabilitiesOf(c)
+	if r.task {
+		declared = rawjson.Set(declared, "extensions", json.RawMessage(`{"`+wire.ExtensionTasks+`":{}}`))
+	}
 	if s.source == nil || canAnswer(c, wire.MethodRoots) || s.source.configuredRoots() == nil {
 		return declared
 	}

@@ -149,8 +149,8 @@ func TestPeerRelaysAllRequests(t *testing.T) {
 		defer stop()
 		result, err := peer.Call(t.Context(), tool.Call{Ref: ref("grow"), Meta: json.RawMessage(`{"progressToken":"mine"}`)},
 			json.RawMessage(`{"name":"grow","arguments":{},"_meta":{"progressToken":"mine"}}`))
-		if err != nil || !strings.Contains(string(result), "growing") || strings.Contains(string(result), wire.ProtocolPrefix) {
-			t.Errorf("result = %s, %v", result, err)
+		if err != nil || !strings.Contains(string(result.Raw), "growing") || strings.Contains(string(result.Raw), wire.ProtocolPrefix) {
+			t.Errorf("result = %s, %v", result.Raw, err)
 		}
 		if method := <-noted; method != wire.NoteToolsChanged {
 			t.Errorf("noted %s", method)

@@ -15,6 +15,7 @@ import (
 type pendingCall struct {
 	caller  *tool.Caller // may be nil
 	timeout *callTimeout
+	task    string // the task whose result it waits for, or empty
 
 	mu        sync.Mutex
 	progress  float64 // the last one reported

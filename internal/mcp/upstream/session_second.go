@@ -40,9 +40,9 @@ func newSecondSession() *secondSession {
 }
 
 // sessionFor waits for the session that a request needs.
-func (c *connection) sessionFor(ctx context.Context, caller *tool.Caller, since *time.Time) (*session, error) {
-	s, err := c.waitFor(ctx, caller, since)
-	if err != nil || s.era != wire.Modern || !prefersSessions(caller) || protocolOf(c.currentSpec()) != Auto {
+func (c *connection) sessionFor(ctx context.Context, r *request, since *time.Time) (*session, error) {
+	s, err := c.waitFor(ctx, r.caller, since)
+	if err != nil || s.era != wire.Modern || r.task || !prefersSessions(r.caller) || protocolOf(c.currentSpec()) != Auto {
 		return s, err
 	}
 	if second := c.openSecond(ctx, s); second != nil {

@@ -158,6 +158,7 @@ func (r record) tools(name string) *toolList {
 		l.add(name, definition, seen, r.Detected.Era)
 	}
 	l.sort()
+	l.findTaskSupport(r.Capabilities)
 	return l
 }
 

@@ -31,6 +31,7 @@ type toolList struct {
 	dropped      []string                      // reasons why definitions were dropped; the first few
 	droppedCount int                           // how many were dropped
 	incomplete   []string                      // why tools are missing: the list was cut, or refused
+	tasks        map[string]taskSupport        // of the tools whose calls can be tasks; nil: none
 	spanLabels   map[string]*spanLabel         // of the tools that were called; guarded by the connection's mu
 }
 
@@ -110,6 +111,7 @@ func (s *session) listTools(ctx context.Context, name string, timeout time.Durat
 		cursor = next
 	}
 	l.sort()
+	l.findTaskSupport(s.capabilities)
 	return l, nil
 }
 

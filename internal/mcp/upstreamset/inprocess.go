@@ -78,10 +78,9 @@ func (p *inProcess) find(ref tool.Ref) (tool.Info, bool) {
 }
 
 // Call implements hub.Peer.
-func (p *inProcess) Call(ctx context.Context, call tool.Call, _ json.RawMessage) (json.RawMessage, error) {
+func (p *inProcess) Call(ctx context.Context, call tool.Call, _ json.RawMessage) (tool.Result, error) {
 	call.Ref.Space = p.name
-	result, err := p.source.Call(ctx, call)
-	return result.Raw, err
+	return p.source.Call(ctx, call)
 }
 
 // Request implements hub.Peer. There are only tools.

@@ -41,8 +41,8 @@ func TestInProcess(t *testing.T) {
 	if result, err := peer.Request(t.Context(), wire.MethodToolsList, nil, nil); err != nil || string(result) != `{"tools":[{"name":"say"}]}` {
 		t.Errorf("tools/list: %s, %v", result, err)
 	}
-	if result, err := peer.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "say"}}, nil); err != nil || !strings.Contains(string(result), "said by here.say") {
-		t.Errorf("tools/call: %s, %v", result, err)
+	if result, err := peer.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "say"}}, nil); err != nil || !strings.Contains(string(result.Raw), "said by here.say") {
+		t.Errorf("tools/call: %s, %v", result.Raw, err)
 	}
 	if _, err := peer.Request(t.Context(), wire.MethodPromptsList, nil, nil); err == nil {
 		t.Error("it has prompts")

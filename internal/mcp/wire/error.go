@@ -65,9 +65,15 @@ func (e *Error) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// parseError reads an error object, forgiving whatever is missing or of another
+// NeedsTasks refuses a request that only clients with tasks can make.
+func NeedsTasks() *Error {
+	return Errorf(CodeMissingCapability, "this request needs a client that declares the extension %s", ExtensionTasks).
+		WithData(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{ExtensionTasks: struct{}{}}}})
+}
+
+// ParseError reads an error object, forgiving whatever is missing or of another
 // type: a broken error must still end the call it belongs to.
-func parseError(raw []byte) *Error {
+func ParseError(raw []byte) *Error {
 	e := &Error{Code: CodeInternal}
 	if code, ok := rawjson.Get(raw, "code"); ok {
 		if n, err := strconv.ParseFloat(string(code), 64); err == nil {

@@ -157,7 +157,7 @@ func (p *parts) message() (Message, error) {
 func (p *parts) response(id ID) Message {
 	m := Message{ID: id, Result: p.result}
 	if p.failure != nil {
-		m.Error = parseError(p.failure)
+		m.Error = ParseError(p.failure)
 	}
 	return m
 }

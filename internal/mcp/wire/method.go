@@ -37,7 +37,8 @@ const (
 	NotePromptsChanged      = "notifications/prompts/list_changed"
 	NoteResourcesChanged    = "notifications/resources/list_changed"
 	NoteResourceUpdated     = "notifications/resources/updated"
-	NoteTask                = "notifications/tasks" // modern
+	NoteTask                = "notifications/tasks"        // modern
+	NoteTaskStatus          = "notifications/tasks/status" // legacy
 	NoteRootsChanged        = "notifications/roots/list_changed"
 	NoteElicitationComplete = "notifications/elicitation/complete"
 	NoteListenAcknowledged  = "notifications/subscriptions/acknowledged"

@@ -21,7 +21,7 @@ func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, pause
 	if can, found := rawjson.Get(caller.Capabilities, "elicitation"); !found || rawjson.IsNull(can) {
 		return false
 	}
-	params, err := json.Marshal(question(paused))
+	params, err := ApprovalQuestion(paused)
 	if err != nil {
 		return false
 	}
@@ -29,20 +29,20 @@ func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, pause
 	if err != nil || len(answers) != 1 {
 		return false
 	}
-	answer, ok := readAnswer(answers[0], caller)
+	answer, ok := ReadApproval(answers[0], caller.ID)
 	if !ok {
 		return false
 	}
 	return a.runner.options.Approvals.Answer(ctx, pending.ID, answer) == nil
 }
 
-// question returns the text and form of the elicitation.
-func question(p *host.Paused) map[string]any {
+// ApprovalQuestion returns the params of the elicitation that asks for approval.
+func ApprovalQuestion(p *host.Paused) (json.RawMessage, error) {
 	text := fmt.Sprintf("%s needs approval to continue:\n\n%s", p.Name, host.PlanText(p.Plan))
 	if !p.Complete {
 		text += "\n\nThe plan may be incomplete: the script could not be rehearsed to its end."
 	}
-	return map[string]any{
+	return json.Marshal(map[string]any{
 		"mode": "form", "message": shorten(text, 8000),
 		"requestedSchema": map[string]any{
 			"type": "object", "required": []string{"decision"},
@@ -54,11 +54,11 @@ func question(p *host.Paused) map[string]any {
 				},
 			},
 		},
-	}
+	})
 }
 
-// readAnswer reads the person's answer; ok is false if there is none.
-func readAnswer(raw json.RawMessage, caller *tool.Caller) (answer host.Answer, ok bool) {
+// ReadApproval reads a person's answer to that question; ok is false if it decides nothing.
+func ReadApproval(raw json.RawMessage, by string) (answer host.Answer, ok bool) {
 	var said struct {
 		Action  string
 		Content struct{ Decision, Remember string }
@@ -66,7 +66,7 @@ func readAnswer(raw json.RawMessage, caller *tool.Caller) (answer host.Answer, o
 	if json.Unmarshal(raw, &said) != nil {
 		return answer, false
 	}
-	answer.By = caller.ID
+	answer.By = by
 	switch said.Action {
 	case "accept":
 		if said.Content.Remember != "no" {

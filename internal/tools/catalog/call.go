@@ -117,23 +117,22 @@ func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
 
 // Forwarder sends a request to an upstream as the client wrote it.
 type Forwarder interface {
-	Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error)
+	Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error)
 }
 
 // Relay takes a call through the same steps as Call, and then has the request
 // forwarded as the client wrote it instead of calling the tool's source. info is what
 // is known of the tool.
-func (c *Catalog) Relay(ctx context.Context, info tool.Info, call tool.Call, params json.RawMessage, to Forwarder) (json.RawMessage, error) {
+func (c *Catalog) Relay(ctx context.Context, info tool.Info, call tool.Call, params json.RawMessage, to Forwarder) (tool.Result, error) {
 	n := c.namespace(ctx, call.Ref.Space)
 	if n == nil {
-		return nil, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
+		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
 	}
 	r := c.newRun(call, n.state)
 	r.relayed, r.to, r.Params, r.Relayed = info, to, params, true
 	r.Info = &r.relayed
 	r.do(ctx)
-	result, err := r.free()
-	return result.Raw, err
+	return r.free()
 }
 
 // do takes the call through the steps to its tool.
@@ -149,7 +148,7 @@ func (r *run) do(ctx context.Context) {
 		}
 	}
 	if r.Relayed {
-		r.Result.Raw, r.Err = r.to.Call(ctx, r.Call, r.Params)
+		r.Result, r.Err = r.to.Call(ctx, r.Call, r.Params)
 		return
 	}
 	r.Result, r.Err = r.entry.source.Call(ctx, r.Call)

@@ -50,7 +50,7 @@ func beforeHooks(ctx context.Context, i *tool.Invocation) (context.Context, erro
 	if i.Relayed && len(args) > 0 {
 		i.Params = rawjson.Set(i.Params, "arguments", args)
 	}
-	r.hooks, i.Call.Args = *hooks, args
+	r.hooks, i.Call.Args, i.Call.Task = *hooks, args, nil // the hooks see the result, not a task
 	return ctx, nil
 }
 

@@ -15,8 +15,9 @@ import (
 // forwarder answers relayed requests.
 type forwarder func() (json.RawMessage, error)
 
-func (f forwarder) Call(context.Context, tool.Call, json.RawMessage) (json.RawMessage, error) {
-	return f()
+func (f forwarder) Call(context.Context, tool.Call, json.RawMessage) (tool.Result, error) {
+	raw, err := f()
+	return tool.Result{Raw: raw}, err
 }
 
 func fine() (json.RawMessage, error) { return json.RawMessage(`{"content":[]}`), nil }

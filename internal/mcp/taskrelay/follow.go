@@ -1,0 +1,209 @@
+package taskrelay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// The causes with which following a task ends.
+var (
+	errCancelled = errors.New("the task was cancelled")
+	errTakenOver = errors.New("another node follows the task")
+	errExpired   = errors.New("the task has expired")
+)
+
+// follow follows a task in the background until it ends, unless it is being followed.
+func (r *Relay) follow(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spawn == nil || r.following[id] != nil {
+		return
+	}
+	r.following[id] = func(error) {} // until it has begun
+	r.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		r.mu.Lock()
+		r.following[id] = cancel
+		r.mu.Unlock()
+		defer func() {
+			cancel(nil)
+			r.mu.Lock()
+			delete(r.following, id)
+			r.mu.Unlock()
+		}()
+		if err := r.followToEnd(ctx, id); err != nil && ctx.Err() == nil && fault.CodeOf(err) != fault.NotFound {
+			r.options.Log.WarnContext(ctx, "task of an upstream not followed", "task", id, "error", err)
+		}
+	})
+}
+
+// retries are the pauses while an upstream cannot be reached.
+var retries = backoff.Policy{First: 250 * time.Millisecond, Max: 30 * time.Second}
+
+// followToEnd follows a task to its end. While its upstream cannot be reached, it tries
+// again.
+func (r *Relay) followToEnd(ctx context.Context, id string) error {
+	for attempt := 1; ; attempt++ {
+		t, err := r.load(ctx, id)
+		if err != nil || t.state.Final() || t.node != r.options.Node {
+			return err
+		}
+		end, err := r.followOnce(ctx, t)
+		switch {
+		case err == nil:
+			return r.finish(ctx, id, end)
+		case ctx.Err() != nil || errors.Is(err, errExpired):
+			return nil
+		case fault.CodeOf(err) == fault.NotFound:
+			lost := fault.Wrap(fault.Unavailable, errors.New(err.Error()), "task lost").WithHint("%s", fault.HintOf(err))
+			return r.finish(ctx, id, tool.Task{State: tool.TaskFailed, Message: lost.Error(), Err: lost})
+		}
+		r.options.Log.DebugContext(ctx, "task of an upstream not readable", "task", id, "error", err)
+		r.report(ctx, id, tool.Task{Message: err.Error()})
+		if err := clock.Real().Sleep(ctx, retries.Delay(attempt)); err != nil {
+			return nil
+		}
+	}
+}
+
+// followOnce follows a task until it ends, expires or cannot be read.
+func (r *Relay) followOnce(ctx context.Context, t task) (tool.Task, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, t.expires, errExpired)
+	defer cancel()
+	caller := &tool.Caller{ID: "task:" + t.id, User: t.owner, Stateless: true}
+	if t.caps != "" {
+		caller.Capabilities = json.RawMessage(t.caps)
+	}
+	caller.Ask = func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+		return r.ask(ctx, t.id, questions)
+	}
+	end, err := r.upstreams.FollowTask(ctx, t.space, t.remote, caller, func(now tool.Task) { r.report(ctx, t.id, now) })
+	if err != nil && errors.Is(context.Cause(ctx), errExpired) {
+		err = errExpired
+	}
+	return end, err
+}
+
+// report stores what the upstream says about a task that continues. That it waits for
+// input is stored with its questions.
+func (r *Relay) report(ctx context.Context, id string, now tool.Task) {
+	err := r.updateOwn(ctx, id, func(t *task) error {
+		t.message = now.Message
+		if now.Poll > 0 {
+			t.poll = now.Poll
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		r.options.Log.WarnContext(ctx, "state of a task not stored", "task", id, "error", err)
+	}
+}
+
+// finish stores how a task ended.
+func (r *Relay) finish(ctx context.Context, id string, end tool.Task) error {
+	return r.updateOwn(ctx, id, func(t *task) error {
+		t.state, t.message, t.questions, t.answers = end.State, end.Message, nil, nil
+		t.result = string(end.Result.Raw)
+		if end.Err != nil {
+			raw, err := wire.ErrorFrom(end.Err).MarshalJSON()
+			if err != nil {
+				return err
+			}
+			t.failure = string(raw)
+		}
+		return nil
+	})
+}
+
+// cancelTimeout limits how long an upstream may take to cancel a task.
+const cancelTimeout = 30 * time.Second
+
+// forwardCancel cancels a task at its upstream, once.
+func (r *Relay) forwardCancel(ctx context.Context, t task) {
+	first := false
+	err := r.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `UPDATE relayed_tasks SET cancelled = 0 WHERE id = $1 AND cancelled = 1`, t.id)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		first = n > 0
+		return err
+	})
+	if err == nil && first {
+		within, cancel := context.WithTimeout(ctx, cancelTimeout)
+		err = r.upstreams.CancelTask(within, t.space, t.remote)
+		cancel()
+		r.mu.Lock()
+		if end := r.following[t.id]; end != nil {
+			end(errCancelled)
+		}
+		r.mu.Unlock()
+	}
+	if err != nil && ctx.Err() == nil {
+		r.options.Log.DebugContext(ctx, "task not cancelled at its upstream", "task", t.id, "error", err)
+	}
+}
+
+// Owners returns the nodes that follow tasks.
+func (r *Relay) Owners(ctx context.Context) (nodes []string, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		nodes, err = db.All(ctx, tx, scanText, `SELECT DISTINCT node FROM relayed_tasks WHERE `+unfinished)
+		return err
+	})
+	return nodes, err
+}
+
+// TakeOver follows the tasks of nodes that are gone.
+func (r *Relay) TakeOver(ctx context.Context, gone []string) error {
+	for _, node := range gone {
+		var ids []string
+		err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
+			ids, err = db.All(ctx, tx, scanText, `UPDATE relayed_tasks SET node = $2, questions = '{}' WHERE node = $1 AND `+unfinished+` RETURNING id`, node, r.options.Node)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			r.follow(id)
+			r.mu.Lock()
+			r.note(id)
+			r.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// Recheck stops following tasks that other nodes have taken over.
+func (r *Relay) Recheck(ctx context.Context) error {
+	var mine []string
+	err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
+		mine, err = db.All(ctx, tx, scanText, `SELECT id FROM relayed_tasks WHERE node = $1 AND `+unfinished, r.options.Node)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	own := map[string]bool{}
+	for _, id := range mine {
+		own[id] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, end := range r.following {
+		if !own[id] {
+			end(errTakenOver)
+		}
+	}
+	return nil
+}
