@@ -39,7 +39,9 @@ func (o *oneTask) Task(_ context.Context, id string) (tool.Task, error) {
 	return o.task, nil
 }
 
-func (o *oneTask) WaitTask(ctx context.Context, id string, _ bool) (tool.Task, error) { return o.Task(ctx, id) }
+func (o *oneTask) WaitTask(ctx context.Context, id string, _ bool) (tool.Task, error) {
+	return o.Task(ctx, id)
+}
 
 func (o *oneTask) ListTasks(ctx context.Context, _ string) ([]tool.Task, string, error) {
 	task, err := o.Task(ctx, "t1")

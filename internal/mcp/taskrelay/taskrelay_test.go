@@ -292,7 +292,9 @@ func TestTasksSurviveARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := newServer()
-		after.set("kept", func(context.Context, *tool.Caller, func(tool.Task)) (tool.Task, error) { return completed("still there"), nil })
+		after.set("kept", func(context.Context, *tool.Caller, func(tool.Task)) (tool.Task, error) {
+			return completed("still there"), nil
+		})
 		next := start(t, d, "next", after)
 		owners, err := next.Owners(t.Context())
 		if err != nil || len(owners) != 1 || owners[0] != "first" {
