@@ -42,6 +42,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -77,6 +78,7 @@ type Server struct {
 	telemetry *telemetry.Telemetry
 	log       *slog.Logger
 	bus       *event.Bus
+	history   *history.Calls
 	secrets   secret.Finder
 
 	storage
@@ -182,7 +184,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	srv := &Server{
 		config: config, options: options,
 		telemetry: tel, log: tel.Logger(),
-		bus:       bus,
+		bus: bus, history: history.New(nil),
 		secrets:   config.SecretFinder(options.Env),
 		lifecycle: lifecycle{started: time.Now(), startupDone: make(chan struct{})},
 	}
@@ -302,7 +304,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
 		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved, Special: isMusic,
-		Known: srv.known(manager), Usage: srv.usage,
+		Known: srv.known(manager), Usage: srv.usage, History: srv.history,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
 	if err := srv.openUpstreams(ctx, manager, tools); err != nil {
@@ -374,7 +376,7 @@ func (srv *Server) newHub() {
 // newDashboard builds the endpoints of the web page and the dashboard.
 func (srv *Server) newDashboard() *web.Server {
 	return web.New(web.Options{
-		Bus: srv.bus, Traces: srv.telemetry.Traces(), Process: rand.Text(),
+		Bus: srv.bus, Traces: srv.telemetry.Traces(), Calls: srv.history, Process: rand.Text(),
 		Browsers:      srv.config.Browsers(),
 		Config:        func(w io.Writer) error { return srv.current().Show(w) },
 		OnFirstReader: func() { srv.runBackground(srv.announceWatching) },

@@ -1,7 +1,7 @@
 // A server that requires keys, and definitions that await review.
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Page } from '@playwright/test'
-import { failOnPageErrors, open, shots } from './page'
+import { failOnPageErrors, open, serverRow, shots } from './page'
 import { Server } from './server'
 
 const behind = new Server()
@@ -43,11 +43,11 @@ test('log in with a wrong key and a right key, and log out', async ({ page }) =>
   await logIn(page, 'lnt_nonsense')
   await expect(page.getByRole('alert')).toBeVisible()
   await logIn(page, admin)
-  await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
+  await expect(serverRow(page, 'far')).toBeVisible()
   await expect(page.getByText('boss')).toBeVisible()
   await expect(page.getByRole('status').filter({ hasText: 'live' })).toBeVisible()
   await page.reload() // the session survives a reload
-  await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
+  await expect(serverRow(page, 'far')).toBeVisible()
   expect(await page.evaluate(() => document.cookie)).toBe('') // the cookie is HttpOnly
   await page.getByRole('button', { name: 'Log out' }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
@@ -59,7 +59,7 @@ test('revoking a key ends its sessions', async ({ page }) => {
   const temporary = await createKey('temporary', 'read', 'mcp')
   await open(page, front, 'overview')
   await logIn(page, temporary)
-  await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
+  await expect(serverRow(page, 'far')).toBeVisible()
   await front.run('key', 'revoke', 'temporary')
   await expect(page.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
   await logIn(page, temporary)
@@ -80,7 +80,7 @@ test('a key without the scope read gets no live events', async ({ page }) => {
 test('changes require the CSRF token of the session', async ({ page }) => {
   await open(page, front, 'overview')
   await logIn(page, admin)
-  await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
+  await expect(serverRow(page, 'far')).toBeVisible()
   const forged = await page.evaluate(async () => {
     const send = (headers: Record<string, string>) => fetch('/api/v1/keys', { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: '{"name":"forged"}' })
     return [(await send({})).status, (await send({ 'X-CSRF-Token': 'guessed' })).status, (await fetch('/api/v1/logout', { method: 'POST' })).status]

@@ -1,5 +1,5 @@
 // Helpers for tests of the page.
-import { expect, test, type Page } from '@playwright/test'
+import { expect, test, type Locator, type Page } from '@playwright/test'
 import type { Server } from './server'
 
 export const shots = '../../.cache/web/screenshots'
@@ -28,4 +28,9 @@ export async function write(page: Page, code: string): Promise<void> {
   await page.keyboard.press('Control+a')
   await page.keyboard.press('Delete')
   if (code) await page.keyboard.insertText(code)
+}
+
+/** The row of a server in the table of the overview and of the page of servers. */
+export function serverRow(page: Page, name: string): Locator {
+  return page.getByRole('table', { name: 'Servers' }).getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
 }

@@ -1,6 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Locator, type Page } from '@playwright/test'
-import { failOnPageErrors, open as openAt, shots, write } from './page'
+import { failOnPageErrors, open as openAt, serverRow, shots, write } from './page'
 import { Server, ownAddress } from './server'
 import { fakeModel, type Model } from './model'
 import { upstream } from './upstream'
@@ -32,7 +32,7 @@ async function open(page: Page, path: string): Promise<void> {
 
 test('overview shows live when an upstream disconnects and reconnects', async ({ page }) => {
   await open(page, 'overview')
-  const card = page.getByRole('article', { name: 'upstream far' })
+  const card = serverRow(page, 'far')
   await expect(card.getByText('connected', { exact: true })).toBeVisible()
   await behind.stop('SIGKILL')
   await front.call('call_tool', { name: 'far.job_stats', arguments: {} }).catch(() => {})
@@ -241,7 +241,7 @@ test('a removed upstream that is configured can be restored', async ({ page }) =
   await expect(row.getByText('removed', { exact: true })).toBeVisible()
   await page.screenshot({ path: `${shots}/servers-removed.png`, fullPage: true })
   await openAt(page, front, 'overview')
-  await expect(page.getByRole('article', { name: 'upstream far' })).toContainText('removed')
+  await expect(serverRow(page, 'far')).toContainText('removed')
   await open(page, 'servers')
   await row.getByRole('button', { name: 'Restore' }).click()
   await expect(row.getByText('connected')).toBeVisible()

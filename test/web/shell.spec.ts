@@ -18,7 +18,8 @@ test.afterAll(async () => {
   await behind.remove()
 })
 
-failOnPageErrors(() => front)
+let shown: Server | undefined // another server than front
+failOnPageErrors(() => shown ?? front)
 
 const open = (page: Page, path: string) => openAt(page, front, path)
 
@@ -96,6 +97,37 @@ test('calls are in the audit log, and it is sound', async ({ page }) => {
   await expect(page.getByRole('table', { name: 'Audit log' })).toContainText('far.job_stats')
   await page.getByRole('button', { name: 'Verify' }).click()
   await expect(page.getByText('nothing was changed or deleted')).toBeVisible()
+})
+
+test('the overview counts calls, errors and their time', async ({ page }) => {
+  await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'return 1' } })
+  await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'error("no")' } }).catch(() => {})
+  await open(page, 'overview')
+  await expect(page.getByRole('table', { name: 'Tools by calls' }).getByRole('row').filter({ hasText: 'far.lua_eval' })).toContainText('2')
+  await expect(page.getByRole('listitem').filter({ hasText: 'Errors' })).toContainText(/[1-9]\d* of/)
+  await expect(page.getByRole('img', { name: /^calls and errors per second: calls at most 0\.\d/ })).toBeVisible()
+  await expect(page.getByRole('article', { name: 'server broken' })).toContainText('the key is missing')
+  await page.getByRole('button', { name: '24 h' }).click()
+  await expect(page).toHaveURL(/span=24h/)
+  await page.screenshot({ path: `${shots}/operator.png`, fullPage: true })
+})
+
+test('an empty server says what to do, and notices when it is done', async ({ page }) => {
+  const empty = new Server()
+  await empty.start()
+  shown = empty
+  await page.goto(`${empty.address}/`)
+  const steps = page.getByRole('region', { name: 'First steps' })
+  await expect(steps.getByRole('img', { name: 'step 1' })).toBeVisible()
+  await steps.getByRole('tab', { name: 'Cursor' }).click()
+  await expect(steps).toContainText('luanette install cursor')
+  await page.screenshot({ path: `${shots}/first-steps.png`, fullPage: true })
+  await empty.call('mcp_connect', { namespace: 'near', url: `${behind.address}/mcp` })
+  await expect(steps.getByRole('img', { name: 'done' })).toHaveCount(1)
+  await empty.call('call_tool', { name: 'near.job_stats', arguments: {} })
+  await expect(steps).toHaveCount(0)
+  shown = undefined
+  await empty.remove()
 })
 
 test('colours and density are kept in this browser', async ({ page }) => {

@@ -4,7 +4,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { failOnPageErrors, open, shots, write } from './page'
+import { failOnPageErrors, open, serverRow, shots, write } from './page'
 import { Server } from './server'
 import { midi, png, upstream, wav, type Upstream } from './upstream'
 
@@ -49,14 +49,15 @@ test('the first paint is small', async ({ page }) => {
 
 test('log in to an upstream from the page', async ({ page, context }) => {
   await open(page, front, 'overview')
-  const card = page.getByRole('article', { name: 'upstream vault' })
+  const card = page.getByRole('article', { name: 'server vault' })
   await expect(card).toContainText('needs auth')
   await page.screenshot({ path: `${shots}/upstream-login.png`, fullPage: true })
   await card.getByRole('button', { name: 'Log in to vault' }).click()
   await expect(card).toContainText('look')
   const [other] = await Promise.all([context.waitForEvent('page'), card.getByRole('link', { name: 'Log in at' }).click()])
   await other.waitForURL(/oauth\/callback/)
-  await expect(card.getByText('connected', { exact: true })).toBeVisible()
+  await expect(serverRow(page, 'vault').getByText('connected', { exact: true })).toBeVisible()
+  await expect(card).toHaveCount(0)
 })
 
 test('results of tools are shown according to their type', async ({ page }) => {

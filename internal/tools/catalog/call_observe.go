@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry/duration"
 	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
@@ -111,10 +112,18 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 	r.endSpan(ctx, kind, text, hidden)
 	r.state.counters.end(i.Took, kind != "")
 	r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
+	r.catalog.remember(i, kind != "")
 	if r.started || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
 		r.facts.ErrorType, r.facts.Error = kind, text
 		r.catalog.bus.Publish(r.facts)
+	}
+}
+
+// remember adds a call to the history that every reader may see.
+func (c *Catalog) remember(i *tool.Invocation, failed bool) {
+	if ref := i.Call.Ref; ref.Space != "" && (c.private == nil || !c.private(ref.Space)) {
+		c.history.Record(history.Call{Server: ref.Space, Tool: ref.Name, Took: i.Took, Failed: failed, Bytes: len(i.Result.Raw)})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
@@ -21,6 +22,7 @@ import (
 type Options struct {
 	Bus      *event.Bus
 	Traces   *telemetry.Traces // nil: traces are not stored
+	Calls    *history.Calls    // what /api/v1/calls reports
 	Browsers netguard.Browsers // the origins whose pages may read
 	Process  string            // unique id of this process, part of each event id; optional
 	// Config writes the effective configuration, without secrets.
@@ -32,7 +34,7 @@ type Options struct {
 	Keepalive time.Duration
 }
 
-// Server answers /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
+// Server answers /api/v1/events, /api/v1/calls, /api/v1/traces and /api/v1/config. Streams end with
 // their requests' contexts.
 type Server struct {
 	options Options
@@ -60,6 +62,7 @@ func (s *Server) Routes() []principal.Route {
 	}
 	return []principal.Route{
 		route("GET /api/v1/events", s.events),
+		route("GET /api/v1/calls", s.calls),
 		route("GET /api/v1/traces", s.traces),
 		route("GET /api/v1/traces/{id}", s.trace),
 		route("GET /api/v1/config", s.config),

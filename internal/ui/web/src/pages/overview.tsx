@@ -1,97 +1,121 @@
-import { useMemo } from 'preact/hooks'
-import { get, may } from '../api'
-import { call } from '../mcp'
-import { recent, type ServerEvent } from '../events'
-import { useData } from '../resource'
-import { count, duration } from '../format'
+import { get } from '../api'
+import { loadCalls, percent, rate, timesOf, type Report } from '../calls'
 import { latestLines } from '../describe'
+import { recent } from '../events'
+import { count, duration, size } from '../format'
+import { call } from '../mcp'
+import { Attention } from '../parts/attention'
+import { Chart } from '../parts/chart'
+import { FirstSteps } from '../parts/firststeps'
 import { Hint } from '../parts/hint'
 import { Lines } from '../parts/lines'
 import { Nodes } from '../parts/nodes'
-import { Since, Until } from '../parts/now'
 import { Sparkline } from '../parts/sparkline'
 import { State } from '../parts/state'
-import { UpstreamLogin } from '../parts/upstreamlogin'
+import { Table, type Column } from '../parts/table'
+import { useData } from '../resource'
+import { useFilter } from '../route'
 import { byTrouble, type Upstream } from '../upstream'
 
+const spans = { '1h': '1 h', '6h': '6 h', '24h': '24 h' }
+
+/** How often the numbers are loaded. */
+const refresh = 5000
+
 export function Overview() {
-  const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), loadedAt: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
-  const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running', limit: 1 }, s), [], ['job.'], (e) => e.type !== 'job.progress')
-  const approvals = useData((s) => call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
-  const pins = useData((s) => (may('admin') ? awaitingReview(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
-  const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended' && toUpstream(e)), [recent.value])
-  const failures = calls.filter((e) => e.data.error)
-  const list = upstreams.data?.upstreams
+  const [span, setSpan] = useFilter('span', '1h')
+  const calls = useData((s) => loadCalls(span in spans ? span : '1h', s), [span], ['tool.call_ended'], (e) => e.data.namespace !== '', refresh)
+  const servers = useData((s) => get<{ upstreams: Upstream[] }>('/api/v1/upstreams', s), [], ['upstream.', 'config.', 'tool.call_ended'], (e) => e.data.namespace !== '')
+  const list = servers.data?.upstreams
   return (
     <>
-      <ul class="numbers">
-        <li><b>{perSecond(calls)}</b> calls per second</li>
-        <li><b>{list ? `${list.filter((u) => u.state === 'connected').length} of ${list.length}` : '…'}</b> <a href="#/servers">servers</a> connected</li>
-        <li><b>{jobs.data?.total ?? '…'}</b> running <a href="#/jobs">jobs</a></li>
-        <li><b class={approvals.data?.approvals.length ? 'warn' : ''}>{approvals.data?.approvals.length ?? '…'}</b> <a href="#/approvals">approvals</a> pending</li>
-        {(pins.data ?? 0) > 0 && <li><b class="warn">{pins.data}</b> <a href="#/approvals">definitions</a> awaiting review</li>}
-        <li><b class={failures.length ? 'bad' : ''}>{failures.length}</b> recent errors</li>
-      </ul>
+      {(calls.error ?? servers.error) && <p class="bad">{(calls.error ?? servers.error)!.message}</p>}
+      {list && calls.data && <FirstSteps servers={list.length} calls={calls.data.total.calls} />}
+      {list && list.length > 0 && calls.data && (
+        <>
+          <div class="segments" role="group" aria-label="Span">
+            {Object.entries(spans).map(([key, text]) => <button key={key} type="button" aria-pressed={key === span} onClick={() => setSpan(key)}>{text}</button>)}
+          </div>
+          <Numbers report={calls.data} servers={list} />
+          <div class="columns wide-first">
+            <section class="panel" aria-label="Calls"><h2>Calls and errors per second</h2><CallsChart report={calls.data} /></section>
+            <Attention servers={byTrouble(list)} />
+          </div>
+          <div class="columns">
+            <section class="panel" aria-label="Latency"><h2>Latency</h2><LatencyChart report={calls.data} /></section>
+            <section class="panel" aria-label="Tools by calls"><h2>Tools by calls, last hour</h2><TopTools report={calls.data} /></section>
+          </div>
+          <section class="panel" aria-label="Servers"><h2>Servers, most troubled first</h2><Table label="Servers" rows={byTrouble(list)} columns={serverColumns(calls.data)} id={(u) => u.namespace} /></section>
+        </>
+      )}
       <Nodes />
-      <h2>Servers</h2>
-      {upstreams.error && <p class="bad">{upstreams.error.message}</p>}
-      {list?.length === 0 && <Hint>No servers yet. Add one with `luanette upstream add NAME COMMAND`, or one with a URL on the Servers page.</Hint>}
-      <div class="cards">
-        {list && byTrouble(list).map((u) => <Card key={u.namespace} upstream={u} loadedAt={upstreams.data!.loadedAt} calls={calls.filter((e) => namespaceOf(e) === u.namespace)} />)}
-      </div>
-      <h2>Recent errors</h2>
-      {failures.length === 0 ? <Hint>None.</Hint> : <Lines events={failures.slice(-8).reverse()} />}
-      <h2>Recent events</h2>
-      <Feed />
+      <section class="panel" aria-label="Events"><h2>Events</h2><Feed /></section>
     </>
   )
 }
 
-/** The number of definitions that await review. */
-async function awaitingReview(signal: AbortSignal): Promise<number> {
-  const [held, changed] = await Promise.all(['held', 'changed'].map((state) => get<{ total: number }>(`/api/v1/pins?state=${state}`, signal)))
-  return held.total + changed.total
-}
-
-/** Whether a call went to an upstream. This page calls the server's own tools itself, so these do not count. */
-function toUpstream(e: ServerEvent): boolean {
-  return e.data.namespace !== ''
-}
-
-function perSecond(calls: ServerEvent[]): string {
-  const since = Date.now() - 10_000
-  let n = 0
-  while (n < calls.length && Date.parse(calls[calls.length - 1 - n].time) > since) n++
-  return (n / 10).toFixed(1)
-}
-
-function namespaceOf(e: ServerEvent): string {
-  return String(e.data.namespace)
-}
-
-function Card({ upstream: u, loadedAt, calls }: { upstream: Upstream; loadedAt: number; calls: ServerEvent[] }) {
-  const good = u.state === 'connected'
-  const times = calls.slice(-40).map((e) => Number(e.data.duration_ms ?? 0))
+function Numbers({ report: r, servers }: { report: Report; servers: Upstream[] }) {
+  const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running', limit: 1 }, s), [], ['job.'], (e) => e.type !== 'job.progress')
+  const perSecond = r.points.map((p) => p.calls / r.step_secs)
+  const last = perSecond.slice(-7, -1) // without the step that has just begun
+  const now = last.reduce((a, b) => a + b, 0) / Math.max(last.length, 1)
+  const up = servers.filter((u) => u.state === 'connected').length
+  const asleep = servers.filter((u) => u.state === 'asleep').length
   return (
-    <article class="card upstream" aria-label={`upstream ${u.namespace}`}>
-      <h3><a href={`#/servers/${encodeURIComponent(u.namespace)}`}>{u.namespace}</a> <State state={u.state} /></h3>
-      <div class="soft mono oneline" title={u.endpoint}>{u.endpoint}</div>
-      <dl>
-        <dt>tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
-        <dt title="on the node that serves this page, since it started">calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
-        {u.p50_ms !== undefined && <><dt>p50</dt><dd>{duration(u.p50_ms)}</dd></>}
-        {u.last_tool && <><dt>last tool</dt><dd>{u.last_tool}</dd></>}
-        {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={loadedAt + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
-        {u.starting_secs !== undefined && <><dt>starting</dt><dd><Since time={loadedAt - u.starting_secs * 1000} />{u.last_line && <>, last line: <span class="mono">{u.last_line}</span></>}</dd></>}
-        {u.refusing_ms !== undefined && <><dt>circuit</dt><dd class="warn">open, refuses calls for {duration(u.refusing_ms)}</dd></>}
-      </dl>
-      {!good && u.error && <p class="bad small">{u.error}</p>}
-      {!good && u.hint && <Hint>{u.hint}</Hint>}
-      {u.warnings?.map((w) => <p key={w} class="warn small">{w}</p>)}
-      {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
-      {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, most recent ${duration(times[times.length - 1])}`} />}
-    </article>
+    <ul class="numbers">
+      <li><a href="#/traces"><span>Calls per second</span><b>{rate(now)}</b><small>peak {rate(Math.max(...perSecond))}, {count(r.total.calls, 'call')}</small><Sparkline values={perSecond} label="calls per second" /></a></li>
+      <li><a href="#/audit"><span>Errors</span><b class={r.total.errors > 0 ? 'bad' : ''}>{percent(r.total.calls ? r.total.errors / r.total.calls : 0)}</b><small>{r.total.errors} of {r.total.calls}</small><Sparkline values={r.points.map((p) => p.errors)} label="errors" /></a></li>
+      <li><a href="#/traces"><span>Latency p50 / p95</span><b>{r.total.p50_ms === undefined ? '–' : `${duration(r.total.p50_ms)} / ${duration(r.total.p95_ms ?? 0)}`}</b><small>p99 {r.total.p99_ms === undefined ? '–' : duration(r.total.p99_ms)}</small><Sparkline values={r.points.map((p) => p.p95_ms ?? 0)} label="p95" /></a></li>
+      <li><a href="#/servers"><span>Servers</span><b class={up + asleep < servers.length ? 'warn' : ''}>{up} of {servers.length}</b><small>connected{asleep > 0 && `, ${asleep} asleep`}</small></a></li>
+      <li><a href="#/jobs?state=running"><span>Jobs</span><b>{jobs.data?.total ?? '…'}</b><small>running</small></a></li>
+    </ul>
   )
+}
+
+function CallsChart({ report: r }: { report: Report }) {
+  return <Chart label="calls and errors per second" times={timesOf(r)} format={rate} lines={[
+    { label: 'calls', values: r.points.map((p) => p.calls / r.step_secs), colour: '--accent', kind: 'area' },
+    { label: 'errors', values: r.points.map((p) => p.errors / r.step_secs), colour: '--bad', kind: 'bars' },
+  ]} />
+}
+
+function LatencyChart({ report: r }: { report: Report }) {
+  return <Chart label="latency" times={timesOf(r)} format={duration} lines={[
+    { label: 'p50', values: r.points.map((p) => p.p50_ms ?? null), colour: '--accent' },
+    { label: 'p95', values: r.points.map((p) => p.p95_ms ?? null), colour: '--warn' },
+    { label: 'p99', values: r.points.map((p) => p.p99_ms ?? null), colour: '--bad' },
+  ]} />
+}
+
+function TopTools({ report: r }: { report: Report }) {
+  if (r.tools.length === 0) return <Hint>No calls in the last hour.</Hint>
+  return (
+    <table aria-label="Tools by calls">
+      <thead><tr><th>Tool</th><th class="num">Calls</th><th class="num">Errors</th><th class="num">Results</th></tr></thead>
+      <tbody>
+        {r.tools.slice(0, 8).map((t) => (
+          <tr key={t.name}>
+            <td class="breaks"><a href={`#/tools/${encodeURIComponent(t.name)}`}>{t.name}</a></td>
+            <td class="num">{t.calls}</td><td class="num">{t.errors > 0 ? <span class="bad">{t.errors}</span> : 0}</td>
+            <td class="num" title={`about ${Math.round(t.bytes / 4)} tokens`}>{size(t.bytes)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function serverColumns(r: Report): Column<Upstream>[] {
+  const of = (u: Upstream) => r.servers[u.namespace]
+  return [
+    { name: 'State', value: (u) => u.state, cell: (u) => <State state={u.state} /> },
+    { name: 'Name', value: (u) => u.namespace, cell: (u) => <a class="name" href={`#/servers/${encodeURIComponent(u.namespace)}`}>{u.namespace}</a> },
+    { name: 'Address', value: (u) => u.endpoint, cell: (u) => <span class="soft mono oneline" title={u.endpoint}>{u.endpoint}</span>, class: 'address' },
+    { name: 'Tools', value: (u) => u.tool_count, cell: (u) => u.tool_count, number: true },
+    { name: 'Calls per minute', cell: (u) => <Sparkline values={of(u)?.points.map((p) => p.calls) ?? []} label={`${of(u)?.total.calls ?? 0} calls in the last hour`} /> },
+    { name: 'p95', value: (u) => of(u)?.total.p95_ms ?? 0, cell: (u) => (of(u)?.total.p95_ms === undefined ? '' : duration(of(u).total.p95_ms!)), number: true },
+    { name: 'Errors', value: (u) => of(u)?.total.errors ?? 0, cell: (u) => (of(u)?.total.errors ? <span class="bad">{of(u).total.errors}</span> : 0), number: true },
+  ]
 }
 
 /** The most recent events. */

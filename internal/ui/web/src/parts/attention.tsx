@@ -1,0 +1,59 @@
+// What a person should look at, each with the action that mends it.
+import { get, may } from '../api'
+import { ago, count, firstLine } from '../format'
+import { call } from '../mcp'
+import { useData } from '../resource'
+import { retry, type Upstream } from '../upstream'
+import { Hint } from './hint'
+import { State } from './state'
+import { UpstreamLogin } from './upstreamlogin'
+
+interface Waiting {
+  id: string
+  subject: string
+  script: string
+  plan: unknown[]
+  created_at: string
+}
+
+const troubled = new Set(['failed', 'needs_auth', 'untrusted', 'reconnecting'])
+
+export function Attention({ servers }: { servers: Upstream[] }) {
+  const approvals = useData((s) => call<{ approvals: Waiting[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
+  const pins = useData((s) => (may('admin') ? awaitingReview(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
+  const bad = servers.filter((u) => u.wanted !== false && (troubled.has(u.state) || u.refusing_ms !== undefined))
+  const waiting = approvals.data?.approvals ?? []
+  const nothing = waiting.length === 0 && bad.length === 0 && !pins.data
+  return (
+    <section class="panel attention" aria-label="Needs attention">
+      <h2>Needs attention</h2>
+      {nothing && <Hint>Nothing.</Hint>}
+      {waiting.slice(0, 5).map((a) => (
+        <article key={a.id} aria-label={`approval of ${a.script || a.subject}`}>
+          <div><State state="pending" /> <b>{a.script || a.subject}</b> wants {count(a.plan.length, 'change')} <span class="soft">{ago(a.created_at)}</span></div>
+          <a class="button" href="#/approvals">Review</a>
+        </article>
+      ))}
+      {waiting.length > 5 && <p><a href="#/approvals">{waiting.length - 5} more approvals</a></p>}
+      {bad.map((u) => <Server key={u.namespace} upstream={u} />)}
+      {(pins.data ?? 0) > 0 && <article aria-label="definitions"><div><State state="changed" /> {count(pins.data!, 'definition')} of tools await review</div><a class="button" href="#/approvals">Compare</a></article>}
+    </section>
+  )
+}
+
+function Server({ upstream: u }: { upstream: Upstream }) {
+  return (
+    <article aria-label={`server ${u.namespace}`}>
+      <div><State state={u.state} /> <a class="name" href={`#/servers/${encodeURIComponent(u.namespace)}`}>{u.namespace}</a>{(u.attempt ?? 0) > 1 && <span class="soft"> after {count(u.attempt!, 'attempt')}</span>}</div>
+      {u.error && <div class="bad small brief">{firstLine(u.error)}</div>}
+      {u.hint && <Hint>{u.hint}</Hint>}
+      {u.login ? <UpstreamLogin name={u.namespace} address={u.login} /> : may('admin') && <button type="button" onClick={() => void retry(u)}>Retry now</button>}
+    </article>
+  )
+}
+
+/** The number of definitions that await review. */
+async function awaitingReview(signal: AbortSignal): Promise<number> {
+  const [held, changed] = await Promise.all(['held', 'changed'].map((state) => get<{ total: number }>(`/api/v1/pins?state=${state}`, signal)))
+  return held.total + changed.total
+}
