@@ -23,7 +23,8 @@ type chatCommand struct {
 	Once string `placeholder:"MESSAGE" help:"Send this message, print the answer and exit."`
 }
 
-const chatHelp = `/reset starts a new conversation, /help shows this text, /quit exits.
+const chatHelp = `/reset starts a new conversation, /lua reset only forgets the Lua variables,
+/help shows this text, /quit exits.
 All other lines are sent to the agent. Ctrl-C ends an answer.`
 
 // Help is shown by `luanette chat --help`.
@@ -129,12 +130,15 @@ func (t *chatLoop) handle(ctx context.Context, line string) error {
 		return err
 	case word == "/quit", word == "/exit":
 		return errQuit
-	case strings.HasPrefix(word, "/"):
+	case strings.HasPrefix(word, "/") && !isLuaReset(line):
 		return fault.New(fault.InvalidParams, "no command %s", word).WithHint("/help lists them")
 	default:
 		return t.say(ctx, line)
 	}
 }
+
+// isLuaReset reports whether a line is the command that the agent handles itself.
+func isLuaReset(line string) bool { return strings.Join(strings.Fields(line), " ") == "/lua reset" }
 
 // say sends a message and shows the answer as it arrives.
 func (t *chatLoop) say(ctx context.Context, message string) error {

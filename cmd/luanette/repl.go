@@ -24,7 +24,7 @@ import (
 type replCommand struct {
 	clientFlags
 	languageFlag
-	Session string `placeholder:"ID" help:"Continue this session; a new one if omitted."`
+	Session string `placeholder:"ID|NAME" help:"Continue the session with this id or name, or create one with this name; without a name if omitted."`
 }
 
 // Help is shown by `luanette repl --help`.
@@ -35,7 +35,7 @@ Incomplete code continues on the next line; Tab completes globals and tools. ` +
 }
 
 const replHelp = `Commands:
-  /reset          start again without the session's globals
+  /reset          start again without the session's globals; also /lua reset
   /preview CODE   show what CODE would do, in a copy of the session; alone, the next lines
   /save NAME      store the function NAME, or main, as a script that runs by itself
   /fork           continue in a copy of the session; the original does not change
@@ -82,7 +82,11 @@ func (r *repl) begin(ctx context.Context) error {
 	if r.session != "" {
 		return r.findSession(ctx)
 	}
-	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": "repl", "language": r.language})
+	return r.create(ctx, "repl")
+}
+
+func (r *repl) create(ctx context.Context, name string) error {
+	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": name, "language": r.language})
 	r.session, r.fresh = id, true
 	return err
 }
@@ -96,6 +100,7 @@ func (r *repl) findSession(ctx context.Context) error {
 	var list struct {
 		Sessions []struct {
 			ID       string `json:"session_id"`
+			Name     string `json:"name"`
 			Language string `json:"language"`
 		}
 	}
@@ -103,10 +108,13 @@ func (r *repl) findSession(ctx context.Context) error {
 		return fault.Wrap(fault.Upstream, err, "read result of session_list")
 	}
 	for _, one := range list.Sessions {
-		if one.ID == r.session {
-			r.language = one.Language
+		if one.ID == r.session || one.Name == r.session {
+			r.session, r.language = one.ID, one.Language
 			return nil
 		}
+	}
+	if !strings.HasPrefix(r.session, "s-") {
+		return r.create(ctx, r.session)
 	}
 	return fault.New(fault.NotFound, "you have no session %s", r.session).
 		WithHint("luanette repl creates one and prints at its end how to continue it; unused sessions expire")

@@ -14,6 +14,9 @@ import (
 // command runs a line that begins with a slash.
 func (r *repl) command(ctx context.Context, line string) error {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if isLuaReset(line) {
+		word = "/reset"
+	}
 	switch word {
 	case "/reset":
 		_, err := r.sessionFrom(ctx, "session_reset", map[string]any{"session_id": r.session})

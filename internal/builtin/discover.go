@@ -102,7 +102,7 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 	used := map[string]bool{}
 	for i, h := range hits {
 		f.Tools[i] = FoundTool{
-			Name: h.Ref.String(), Signature: catalog.Signature(h.Input), Description: opening(h.Description, foundLength),
+			Name: h.Ref.String(), Script: inScripts(h.Ref), Signature: catalog.Signature(h.Input), Description: opening(h.Description, foundLength),
 			Distinct: strings.Join(h.Distinct, " "), ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
 		}
 		if h.Space == "" {

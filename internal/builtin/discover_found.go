@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/module/mcp"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/search"
 )
@@ -34,6 +36,7 @@ type FoundStep struct {
 // FoundTool is one tool found, in short form.
 type FoundTool struct {
 	Name        string `json:"name" jsonschema:"for get_tool_definitions and call_tool"`
+	Script      string `json:"script,omitempty" jsonschema:"how scripts write it, if not mcp.NAME"`
 	Signature   string `json:"signature" jsonschema:"arguments it takes; a question mark marks optional ones"`
 	Description string `json:"description" jsonschema:"beginning of the description"`
 	Distinct    string `json:"distinct,omitempty"`
@@ -53,6 +56,9 @@ func (f Found) Text() string {
 	}
 	for _, t := range f.Tools {
 		fmt.Fprintf(&b, "%s%s", t.Name, t.Signature)
+		if t.Script != "" {
+			fmt.Fprintf(&b, ", in scripts %s", t.Script)
+		}
 		if t.Distinct != "" {
 			fmt.Fprintf(&b, " [%s]", t.Distinct)
 		}
@@ -63,6 +69,14 @@ func (f Found) Text() string {
 		b.WriteString("Luanette's own tools, by family:\n" + familyLines(f.Families))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// inScripts returns how scripts write a tool, if that is not mcp. and its name.
+func inScripts(ref tool.Ref) string {
+	if path := mcp.Path(ref); path != "mcp."+ref.String() {
+		return path
+	}
+	return ""
 }
 
 // foundLength is how much of a description search_tools shows, in bytes: eight tools must

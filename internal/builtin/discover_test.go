@@ -22,6 +22,10 @@ func TestSearchTools(t *testing.T) {
 	if found.Total != 2 || len(found.Tools) != 1 || found.Tools[0].Name != "fs.read_file" || found.Tools[0].Signature != "(path: string, head?: integer)" {
 		t.Errorf("found %+v", found)
 	}
+	var other builtin.Found
+	if view := h.mustCall(t, "search_tools", `{"query":"write a file","namespace":"fs","limit":1}`, &other); other.Tools[0].Script != `mcp.fs["write-file"]` || !strings.Contains(view.Text(), `, in scripts mcp.fs["write-file"]`) {
+		t.Errorf("found %+v\n%s", other.Tools[0], view.Text())
+	}
 	if want := "1 of 2 matching tools:\nfs.read_file(path: string, head?: integer)\n  Does read file."; view.Text() != want {
 		t.Errorf("text %q", view.Text())
 	}

@@ -15,7 +15,7 @@ type evalIn struct {
 	Code      string `json:"code" jsonschema:"an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
 	Language  string `json:"language,omitempty" jsonschema:"of the code; default: the session's, otherwise lua" enum:"lua,javascript"`
 	Params    Object `json:"params,omitempty" jsonschema:"if given, main(params) is called with it"`
-	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist; default: a fresh environment" max:"64"`
+	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist: its id, or a name of your choice, which creates it on first use; default: a fresh environment" max:"64"`
 }
 
 // Evaluated is the result of lua_eval, without the value that the code returned, which can be
@@ -48,7 +48,7 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 	if in.SessionID == "" { // turns of a session have their own names
 		q = attributed(call, q)
 	}
-	if q.Main && in.SessionID == "" { // in a session, describe() may need its globals
+	if q.Main && in.SessionID == "" { // sessions check params themselves, because describe() may need their globals
 		prepared, err := t.runner.Prepare(ctx, q)
 		if err != nil {
 			return script.ToolFailure(script.Outcome{}, err), nil

@@ -50,7 +50,7 @@ type SessionView struct {
 	SessionID string    `json:"session_id" jsonschema:"for lua_eval; keep it secret"`
 	Name      string    `json:"name,omitempty"`
 	Language  string    `json:"language"`
-	Turns     int64     `json:"turns" jsonschema:"number of state changes"`
+	Turns     int64     `json:"turns" jsonschema:"number of turns so far"`
 	Bytes     int64     `json:"bytes" jsonschema:"size of its saved state"`
 	CreatedAt time.Time `json:"created_at"`
 	UsedAt    time.Time `json:"used_at"`
@@ -58,7 +58,7 @@ type SessionView struct {
 }
 
 func sessionView(s *script.Session) SessionView {
-	return SessionView{s.ID, s.Name, s.Language, s.Turns, s.Size, s.Created, s.Used, s.Expires}
+	return SessionView{s.ID, s.Name, s.Language, s.Runs, s.Size, s.Created, s.Used, s.Expires}
 }
 
 // Text returns one line.
@@ -113,7 +113,7 @@ func (t sessionTools) list(ctx context.Context, call tool.Call, _ struct{}) (Ses
 }
 
 type sessionIn struct {
-	SessionID string `json:"session_id" jsonschema:"id of a session, from session_create" min:"1" max:"64"`
+	SessionID string `json:"session_id" jsonschema:"id or name of a session" min:"1" max:"64"`
 }
 
 func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (SessionView, error) {
@@ -122,7 +122,7 @@ func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (
 }
 
 type sessionForkIn struct {
-	SessionID string `json:"session_id" jsonschema:"id of the session to copy" min:"1" max:"64"`
+	SessionID string `json:"session_id" jsonschema:"id or name of the session to copy" min:"1" max:"64"`
 	Name      string `json:"name,omitempty" jsonschema:"name of the copy; default: the same name" max:"128"`
 }
 
@@ -146,7 +146,7 @@ func (t sessionTools) close(ctx context.Context, call tool.Call, in sessionIn) (
 }
 
 type sessionScriptIn struct {
-	SessionID string `json:"session_id" jsonschema:"id of a session, from session_create" min:"1" max:"64"`
+	SessionID string `json:"session_id" jsonschema:"id or name of a session" min:"1" max:"64"`
 	Name      string `json:"name" jsonschema:"the function to extract; also the name of the script" min:"1" max:"48"`
 }
 

@@ -61,7 +61,7 @@ func TestSessionsPersist(t *testing.T) {
 	h.mustCall(t, "session_close", `{"session_id":"`+id+`"}`, nil)
 	var list builtin.SessionList
 	view := h.mustCall(t, "session_list", `{}`, &list)
-	if len(list.Sessions) != 1 || list.Sessions[0].SessionID != forked.SessionID || !strings.Contains(view.Text(), "(scratch): 2 turns") {
+	if len(list.Sessions) != 1 || list.Sessions[0].SessionID != forked.SessionID || !strings.Contains(view.Text(), "(scratch): 3 turns") {
 		t.Errorf("list = %+v\n%s", list, view.Text())
 	}
 	for _, name := range []string{"session_close", "session_reset", "session_fork"} {

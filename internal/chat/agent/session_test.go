@@ -100,6 +100,8 @@ func TestSessionsAreReset(t *testing.T) {
 		{func() error { return s.Agent.Reset(t.Context(), "acme", "anna", "") }, `[{"session_id":"acme/anna#chat"}]`},
 		{func() error { return s.Agent.Forget(t.Context(), "acme", "anna") }, `[{"session_id":"acme/anna#chat"} {"session_id":"acme/anna#chat:work"}]`},
 		{func() error { return s.Agent.Forget(t.Context(), "acme", "carl") }, `[]`},
+		{func() error { return say(t, s.Agent, "/lua  reset") }, `[{"session_id":"acme/anna#chat:work"}]`},
+		{func() error { return say(t, s.Agent, "/reset") }, `[{"session_id":"acme/anna#chat:work"}]`},
 	} {
 		store.resets = nil
 		if err := c.reset(); err != nil || fmt.Sprint(store.resets) != c.want {
@@ -109,4 +111,14 @@ func TestSessionsAreReset(t *testing.T) {
 	if len(store.names) != 2 {
 		t.Errorf("sessions %v", store.names)
 	}
+}
+
+// say sends a message that the model must not get.
+func say(t *testing.T, a *agent.Agent, message string) error {
+	t.Helper()
+	reply, err := a.Turn(t.Context(), agent.Request{Org: "acme", User: "anna", Conversation: "work", Message: message}, nil)
+	if reply.Iterations != 0 || !strings.Contains(reply.Text(), "are reset") {
+		t.Errorf("%s: %+v", message, reply)
+	}
+	return err
 }

@@ -74,6 +74,9 @@ func (t *turn) run(ctx context.Context) error {
 	if strings.TrimSpace(t.request.Message) == "" && len(t.request.Messages) == 0 {
 		return fault.New(fault.InvalidParams, "the message is empty").WithHint("send some text")
 	}
+	if t.request.isReset() {
+		return t.resetSession(ctx)
+	}
 	t.send(Status{"Processing your request..."})
 	if err := t.prepare(ctx); err != nil {
 		return err

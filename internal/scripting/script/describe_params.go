@@ -300,6 +300,11 @@ func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	if err != nil {
 		return q, err
 	}
+	return r.checkParams(ctx, q, d)
+}
+
+// checkParams validates the params of a request against a description.
+func (r *Runner) checkParams(ctx context.Context, q Request, d Description) (Request, error) {
 	params, err := d.Check(d.asTyped(q.Params, q.TypedParams))
 	if err != nil {
 		return q, r.explain(ctx, q, err)

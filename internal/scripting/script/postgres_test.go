@@ -17,5 +17,6 @@ func TestOnPostgres(t *testing.T) {
 		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestReadOnlyTurnWritesNothing,
 		TestSessionLimits, TestTurnsKeepTheirOrder, TestTurnCannotWaitForItself,
 		TestFilesLeftOpenAreSavedByTheirTurn, TestUnsavableValuesAreNamed,
+		TestNamedSessionIsCreatedOnFirstUse, TestNamesReachTheirSession, TestFirstUsesAtOnceShareASession, TestTurnsAreNumbered,
 	)
 }

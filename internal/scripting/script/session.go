@@ -3,6 +3,8 @@ package script
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
+	"errors"
 	"strings"
 	"time"
 
@@ -54,6 +56,7 @@ type Sessions struct {
 	options SessionOptions
 	lanes   *queue.Lanes // by id: one turn at a time, in order of arrival
 	live    *liveStates
+	runs    runCounts
 }
 
 // OpenSessions opens the sessions in the database and migrates its tables.
@@ -71,10 +74,11 @@ func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o Sessio
 type Session struct {
 	ID       string // unguessable; its owner may use it
 	Owner    string // the user it belongs to; "" where users are not distinguished
-	Name     string // chosen by the owner; may be empty, and need not be unique
+	Name     string // chosen by the owner; may be empty. The first session of a name can be used by it
 	Language string
 	Limits   Limits // Time and Memory of a turn, if narrower than the default
-	Turns    int64  // how often its state changed
+	Turns    int64  // how often its state changed: the version of the state
+	Runs     int64  // turns, also those that changed nothing
 	Size     int64  // of the saved state, in bytes
 	Created  time.Time
 	Used     time.Time
@@ -87,6 +91,8 @@ type SessionSpec struct {
 	Name     string
 	Language string // "" means Lua
 	Limits   Limits // Time and Memory, narrower than the default, or zero
+
+	named bool // it must be usable by its name
 }
 
 // Create creates an empty session.
@@ -100,7 +106,15 @@ func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error
 	if want.Limits.Time < 0 || want.Limits.Memory < 0 {
 		return Session{}, fault.New(fault.InvalidParams, "a session's limits cannot be negative")
 	}
-	made, err := s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language, Limits: want.Limits}})
+	row := sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language, Limits: want.Limits}}
+	if isSessionName(want.Name) {
+		row.handle = sql.NullString{String: want.Name, Valid: true}
+	}
+	made, err := s.insert(ctx, row)
+	if errors.Is(err, errNameTaken) && !want.named {
+		row.handle = sql.NullString{}
+		made, err = s.insert(ctx, row)
+	}
 	if err == nil {
 		s.publish("created", made, false)
 	}
@@ -109,12 +123,17 @@ func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error
 
 // Fork creates a session with a copy of another one's state. An empty name means the
 // other's.
-func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Session, err error) {
+func (s *Sessions) Fork(ctx context.Context, owner, ref, name string) (forked Session, err error) {
+	id, err := s.idOf(ctx, owner, ref)
+	if err != nil {
+		return forked, err
+	}
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, err := s.load(ctx, owner, id, noVersion)
 		if err != nil {
 			return err
 		}
+		row.Runs, row.handle = s.runs.of(id, row.Runs), sql.NullString{}
 		if name != "" {
 			row.Name = name
 		}
@@ -130,13 +149,17 @@ func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Ses
 }
 
 // Reset gives a session a fresh state.
-func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session, err error) {
+func (s *Sessions) Reset(ctx context.Context, owner, ref string) (session Session, err error) {
+	id, err := s.idOf(ctx, owner, ref)
+	if err != nil {
+		return session, err
+	}
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, err := s.load(ctx, owner, id, noVersion)
 		if err != nil {
 			return err
 		}
-		row.state = nil
+		row.state, row.Runs = nil, s.runs.of(id, row.Runs)
 		session, err = s.save(ctx, row)
 		return err
 	})
@@ -147,18 +170,23 @@ func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session
 }
 
 // Close ends a session. It waits for a running turn.
-func (s *Sessions) Close(ctx context.Context, owner, id string) error {
-	err := s.inTurn(ctx, id, func(ctx context.Context) error {
+func (s *Sessions) Close(ctx context.Context, owner, ref string) error {
+	id, err := s.idOf(ctx, owner, ref)
+	if err != nil {
+		return err
+	}
+	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		return s.remove(ctx, owner, id)
 	})
 	if err == nil {
+		s.runs.forget(id)
 		s.publish("closed", Session{ID: id, Owner: owner}, false)
 	}
 	return err
 }
 
 // newSessionID returns an id with 130 random bits.
-func newSessionID() string { return "s-" + strings.ToLower(rand.Text()) }
+func newSessionID() string { return idPrefix + strings.ToLower(rand.Text()) }
 
 // inTurnKey is the context key of the session whose turn is running.
 type inTurnKey struct{}

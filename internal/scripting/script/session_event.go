@@ -28,6 +28,6 @@ const shownID = 8
 func (s *Sessions) publish(kind string, about Session, failed bool) {
 	s.options.Events.Publish(SessionEvent{
 		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,
-		Language: about.Language, Turns: about.Turns, Failed: failed,
+		Language: about.Language, Turns: about.Runs, Failed: failed,
 	})
 }

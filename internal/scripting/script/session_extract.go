@@ -25,7 +25,11 @@ type ExtractedScript struct {
 // Script extracts a function of a session as a script, with everything it uses: the
 // function of that name, which the script's main(params) calls, or the session's own
 // main. The session does not change.
-func (s *Sessions) Script(ctx context.Context, owner, id, name string) (w ExtractedScript, err error) {
+func (s *Sessions) Script(ctx context.Context, owner, ref, name string) (w ExtractedScript, err error) {
+	id, err := s.idOf(ctx, owner, ref)
+	if err != nil {
+		return w, err
+	}
 	if !toolName().MatchString(name) {
 		return w, fault.New(fault.InvalidParams, "%q cannot be a script's name", name).WithHint("use a letter, then letters, digits and _")
 	}

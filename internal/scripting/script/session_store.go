@@ -15,14 +15,16 @@ type sessionRow struct {
 	Session
 	state []byte // a snapshot; nil is a fresh state
 	run   string // the approved run that saved it, if any
+
+	handle sql.NullString // the name by which it can be used; only read by insert
 }
 
-const sessionColumns = `id, owner, name, language, turns, created, used, time_ms, memory, coalesce(length(state), 0)`
+const sessionColumns = `id, owner, name, language, turns, runs, created, used, time_ms, memory, coalesce(length(state), 0)`
 
 func (s *Sessions) scan(from db.Scanner, more ...any) (Session, error) {
 	var one Session
 	var created, used, milliseconds int64
-	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Name, &one.Language, &one.Turns, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
+	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Name, &one.Language, &one.Turns, &one.Runs, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
 	one.Limits.Time = time.Duration(milliseconds) * time.Millisecond
 	one.Created, one.Used = time.UnixMicro(created).UTC(), time.UnixMicro(used).UTC()
 	one.Expires = one.Used.Add(s.options.Idle)
@@ -46,10 +48,17 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 			return fault.New(fault.Limit, "you have %d sessions already", count).
 				WithHint("session_list shows them, session_close ends one")
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)`,
-			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro(), row.Limits.Time.Milliseconds(), row.Limits.Memory)
-		return err
+		result, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory, handle, runs)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, $11) ON CONFLICT (owner, handle) DO NOTHING`,
+			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro(), row.Limits.Time.Milliseconds(), row.Limits.Memory,
+			row.handle, row.Runs)
+		if err != nil {
+			return err
+		}
+		if added, err := result.RowsAffected(); err != nil || added == 1 {
+			return err
+		}
+		return errNameTaken
 	})
 	return row.Session, err
 }
@@ -75,8 +84,8 @@ func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row
 func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	now := s.now()
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5 WHERE id = $3 AND turns = $4 AND holder = $6`,
-			row.state, now.UnixMicro(), row.ID, row.Turns, row.run, s.options.Node)
+		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5, runs = $7 WHERE id = $3 AND turns = $4 AND holder = $6`,
+			row.state, now.UnixMicro(), row.ID, row.Turns, row.run, s.options.Node, row.Runs)
 		if err != nil {
 			return err
 		}
@@ -123,6 +132,9 @@ func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err 
 			`SELECT `+sessionColumns+` FROM sessions WHERE owner = $1 AND used > $2 ORDER BY created, id`, owner, s.oldest())
 		return err
 	})
+	for i := range list {
+		list[i].Runs = s.runs.of(list[i].ID, list[i].Runs)
+	}
 	return list, err
 }
 

@@ -22,7 +22,20 @@ type Turn struct {
 // to globals before it failed. A script that is stopped, by a limit or by cancelling
 // ctx, leaves the session as it was before the turn. The error is an *Error if the
 // script failed.
-func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done Turn, err error) {
+//
+// The session is given by its id or name. A name that is used for the first time creates
+// one, in the request's language. If the request calls main, its params are checked
+// against describe().
+func (s *Sessions) Eval(ctx context.Context, owner, ref string, q Request) (done Turn, err error) {
+	id, err := s.idFor(ctx, owner, ref, q.Language)
+	if err != nil {
+		return done, err
+	}
+	if q.Main {
+		if q, err = s.prepare(ctx, owner, id, q); err != nil {
+			return done, err
+		}
+	}
 	a := &approvedRun{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
 	done, err = s.runTurn(ctx, a, false)
 	if _, problem := a.finish(ctx, done, err); err == nil {
@@ -95,7 +108,11 @@ func (s *Sessions) runApproved(ctx context.Context, a *approvedRun) (Outcome, er
 
 // Preview runs a request in a copy of a session, after all earlier turns, and discards
 // the copy. The request's Handler must prevent other changes.
-func (s *Sessions) Preview(ctx context.Context, owner, id string, q Request) (outcome Outcome, err error) {
+func (s *Sessions) Preview(ctx context.Context, owner, ref string, q Request) (outcome Outcome, err error) {
+	id, err := s.idOf(ctx, owner, ref)
+	if err != nil {
+		return outcome, err
+	}
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, live, err := s.fetchCopy(ctx, owner, id)
 		if err != nil {
@@ -119,9 +136,12 @@ func (s *Sessions) fetch(ctx context.Context, owner, id string) (sessionRow, *li
 	if err != nil {
 		return row, nil, err
 	}
+	row.Runs = s.runs.of(id, row.Runs)
 	live := s.live.take(id, row.Turns)
 	if live == nil && row.state == nil && row.Size > 0 { // dropped from the cache meanwhile
+		runs := row.Runs
 		row, err = s.load(ctx, owner, id, noVersion)
+		row.Runs = runs
 	}
 	return row, live, err
 }
@@ -146,7 +166,7 @@ func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Reques
 	q.Language = row.Language
 	// Functions keep the name of the turn that defined them, so that an error shows
 	// which source its lines refer to.
-	q.Name = fmt.Sprintf("turn%d", row.Turns+1)
+	q.Name = fmt.Sprintf("turn%d", row.Runs+1)
 	q.Limits = q.Limits.orDefault(s.options.Turn).orDefault(s.runner.options.Limits).within(row.Limits)
 	engine, err := s.runner.engineFor(q)
 	if err != nil {
@@ -174,6 +194,8 @@ func (l Limits) within(bound Limits) Limits {
 // state it ran in, or nil.
 func (s *Sessions) saveTurn(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
 	state, changed, warnings := t.stateAfter(ctx, failed)
+	row.Runs++
+	s.runs.set(row.ID, row.Runs)
 	if changed && int64(len(state)) > s.options.State {
 		changed = false
 		warnings = []string{turnUnsaved + fmt.Sprintf("it takes %d bytes, %d are allowed", len(state), s.options.State)}
@@ -187,7 +209,9 @@ func (s *Sessions) saveTurn(ctx context.Context, row sessionRow, before *liveSta
 		err = s.touch(ctx, row)
 	} else {
 		row.state = state
-		session, err = s.save(ctx, row)
+		if session, err = s.save(ctx, row); err == nil {
+			s.runs.forget(row.ID)
+		}
 	}
 	if ready, ok := t.(readyTurn); ok && err == nil && len(warnings) == 0 { // values that were not saved must be missing in the next turn too
 		s.live.put(&liveState{id: row.ID, version: session.Turns, state: ready.ready(), size: int64(len(state)), sum: sum})
