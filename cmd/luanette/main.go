@@ -77,6 +77,7 @@ type cli struct {
 	Config  configCommand  `cmd:"" group:"Look after it:" help:"Show the configuration."`
 	Backup  backupCommand  `cmd:"" group:"Look after it:" help:"Write all stored data to one file; servers may keep running."`
 	Restore restoreCommand `cmd:"" group:"Look after it:" help:"Restore the data folder and the database from a backup."`
+	Support supportCommand `cmd:"" group:"Look after it:" help:"Write one archive for a bug report, without secrets."`
 	Version versionCommand `cmd:"" group:"Look after it:" help:"Print the version."`
 
 	Completion completionCommand `cmd:"" group:"Look after it:" help:"Print a script that completes commands in bash, zsh or fish."`

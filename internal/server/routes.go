@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/ui/debug"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
 )
@@ -18,7 +19,7 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes())
+	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes(), debug.Routes(srv.config.Browsers()))
 	if srv.chat != nil {
 		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
 	}
