@@ -211,7 +211,9 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 		if err != nil {
 			return Stored{}, fault.Wrap(fault.CodeOf(err), err, "find parent")
 		}
-		details.Parent = parent
+		if _, err := t.scripts.Get(ctx, cas.Sum([]byte(in.Content))); err != nil { // one that is known keeps its ancestors: an author returned to it
+			details.Parent = parent
+		}
 	}
 	warnings := d.Warnings
 	if problem != nil {

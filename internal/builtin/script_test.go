@@ -318,3 +318,27 @@ func TestSourceWriterStoresAnOlderVersionAgain(t *testing.T) {
 		t.Errorf("Get = %+v, %v", a, err)
 	}
 }
+
+// TestStoreAgain checks that an author may save twice, and return to an earlier version.
+func TestStoreAgain(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	store := func(content, parent string) (stored builtin.Stored) {
+		args, _ := json.Marshal(map[string]string{"content": content, "parent": parent})
+		h.mustCall(t, "script_store", string(args), &stored)
+		return stored
+	}
+	first := store("return 1", "")
+	if again := store("return 1", first.Hash); again.Created || again.Hash != first.Hash {
+		t.Errorf("the same text again: %+v", again)
+	}
+	second := store("return 2", first.Hash)
+	if back := store("return 1", second.Hash); back.Created || back.Hash != first.Hash {
+		t.Errorf("an earlier version: %+v", back)
+	}
+	var view struct{ Parent string }
+	h.mustCall(t, "script_get", `{"script_hash":"`+second.Hash+`"}`, &view)
+	if view.Parent != first.Hash {
+		t.Errorf("the parent is %q", view.Parent)
+	}
+}

@@ -249,3 +249,40 @@ test('a job links to the artifact it created', async ({ page }) => {
   await page.getByRole('link', { name: /artifact_/ }).first().click()
   await expect(page.getByRole('img', { name: 'piano roll of 8 notes' })).toBeVisible()
 })
+
+test('save, publish and save again works, and going back to an earlier text', async ({ page }) => {
+  await open(page, front, 'playground')
+  const text = (word: string) => `function describe() return {name = "saver", description = "Says ${word}."} end function main() return "${word}" end`
+  const press = async (button: string, notice: RegExp) => {
+    await page.getByRole('button', { name: button, exact: true }).click()
+    await expect(page.getByText(notice).last()).toBeVisible()
+  }
+  await write(page, text('one'))
+  await press('Save', /saved as/)
+  await press('Publish', /saver is a tool now, version 1/)
+  await press('Save', /saved as/)
+  await write(page, text('two'))
+  await press('Publish', /saver is a tool now, version 2/)
+  await write(page, text('one'))
+  await press('Publish', /saver is a tool now, version 3/)
+  await expect(page.locator('.notices .bad')).toHaveCount(0)
+})
+
+test('a draft survives a reload, and main gets the parameters of the form', async ({ page }) => {
+  await open(page, front, 'playground')
+  await write(page, 'function describe() return {name = "adder", params = {by = {type = "integer", required = true, description = "how much"}}} end function main(p) return {sum = 40 + p.by} end')
+  const form = page.getByRole('region', { name: 'Parameters' })
+  await form.getByLabel('by').fill('2')
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await expect(page.getByRole('region', { name: 'Result of the run' })).toContainText('42')
+  await page.reload()
+  await expect(page.getByRole('textbox', { name: 'script' })).toContainText('name = "adder"')
+  await form.getByLabel('by').fill('3')
+  await page.screenshot({ path: `${shots}/playground-form.png`, fullPage: true })
+  await page.getByRole('button', { name: 'Run as job' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible()
+  await expect(page.getByText('43')).toBeVisible()
+  await open(page, front, 'playground')
+  await page.getByRole('button', { name: 'Discard draft' }).click()
+  await expect(page.getByRole('textbox', { name: 'script' })).toContainText('Press Ctrl+Enter')
+})

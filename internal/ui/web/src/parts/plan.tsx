@@ -8,6 +8,7 @@ export interface Planned {
   action?: string
   arguments?: Record<string, unknown>
   bytes?: number
+  diff?: string // of the file it changes
   uncertain?: boolean
 }
 
@@ -21,10 +22,17 @@ export function Plan({ steps }: { steps: Planned[] }) {
           {p.arguments && Object.keys(p.arguments).length > 0 && (
             <dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl>
           )}
+          {p.diff && <UnifiedDiff text={p.diff} />}
         </li>
       ))}
     </ol>
   )
+}
+
+/** A unified diff with its lines coloured. */
+function UnifiedDiff({ text }: { text: string }) {
+  const kind = (line: string) => (/^(\+\+\+|---|@@)/.test(line) ? 'soft' : line.startsWith('+') ? 'good' : line.startsWith('-') ? 'bad' : '')
+  return <pre class="diff">{text.split('\n').map((line, i) => <div key={i} class={kind(line)}>{line}</div>)}</pre>
 }
 
 const maxInline = 400
