@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -37,8 +38,11 @@ func (r *Relay) ask(ctx context.Context, id string, questions []tool.Question) (
 	if err != nil {
 		return nil, err
 	}
-	_, err = r.await(ctx, func(ctx context.Context) (task, error) { return r.load(ctx, id) },
+	now, err := r.await(ctx, func(ctx context.Context) (task, error) { return r.load(ctx, id) },
 		func(t *task) bool { return t.state.Final() || t.hasAnswers(keys) }, id)
+	if err == nil && now.state.Final() {
+		return nil, errEnded
+	}
 	replies := make([]json.RawMessage, len(keys))
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
@@ -55,6 +59,9 @@ func (r *Relay) ask(ctx context.Context, id string, questions []tool.Question) (
 	}
 	return replies, err
 }
+
+// errEnded is why a question of a task is not answered.
+var errEnded = fault.New(fault.Cancelled, "the task has ended")
 
 // withdrawTimeout limits how long removing questions may take.
 const withdrawTimeout = 5 * time.Second

@@ -270,6 +270,9 @@ func (f *taskFollower) answer(ctx context.Context, questions []tool.Question) er
 	}
 	if len(open) > 0 {
 		replies, err := f.caller.Ask(ctx, open)
+		if err == nil && len(replies) != len(open) {
+			err = fault.New(fault.Internal, "%d answers to %d questions", len(replies), len(open))
+		}
 		if err != nil {
 			return err
 		}
