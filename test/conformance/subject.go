@@ -93,7 +93,7 @@ func startThrough(ctx context.Context, upstreams map[string]string, log *slog.Lo
 		return nil, err
 	}
 	manager := upstream.New(upstream.Options{Log: log, ClientName: "luanette", ClientVersion: "conformance", Tasks: relay})
-	relay.Start(manager) //nolint:contextcheck // it lives until it is closed
+	relay.Start(manager)
 	for era, url := range upstreams {
 		if err := manager.Add(upstream.Spec{Name: era, URL: url, Protocol: era}); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -50,7 +51,7 @@ func (req *request) askForTask(ctx context.Context, tasks Tasks, work tool.Task)
 		}
 	}()
 	replies, err := req.ask(ctx, questions)
-	ended := context.Cause(ctx) == errTaskEnded
+	ended := errors.Is(context.Cause(ctx), errTaskEnded)
 	cancel(nil)
 	<-watched
 	if err != nil && ended {

@@ -62,16 +62,14 @@ func (r *Relay) followToEnd(ctx context.Context, id string) error {
 		case err == nil:
 			return r.finish(ctx, id, end)
 		case ctx.Err() != nil || errors.Is(err, errExpired):
-			return nil
+			return nil //nolint:nilerr // it need not be followed any more
 		case fault.CodeOf(err) == fault.NotFound:
 			lost := fault.Wrap(fault.Unavailable, errors.New(err.Error()), "task lost").WithHint("%s", fault.HintOf(err))
 			return r.finish(ctx, id, tool.Task{State: tool.TaskFailed, Message: lost.Error(), Err: lost})
 		}
 		r.options.Log.DebugContext(ctx, "task of an upstream not readable", "task", id, "error", err)
 		r.report(ctx, id, tool.Task{Message: err.Error()})
-		if err := clock.Real().Sleep(ctx, retries.Delay(attempt)); err != nil {
-			return nil
-		}
+		_ = clock.Real().Sleep(ctx, retries.Delay(attempt)) // ended with ctx: the task cannot be read then
 	}
 }
 

@@ -207,10 +207,10 @@ const pageSize = 100
 // ListTasks lists the tasks of the principal, the newest first.
 func (r *Relay) ListTasks(ctx context.Context, cursor string) (list []tool.Task, next string, err error) {
 	who := principal.Of(ctx)
-	created, id, ok := int64(1<<62), "", true
+	created, id := int64(1<<62), ""
 	if cursor != "" {
-		var at string
-		at, id, ok = strings.Cut(cursor, ".")
+		at, rest, ok := strings.Cut(cursor, ".")
+		id = rest
 		if created, err = strconv.ParseInt(at, 10, 64); err != nil || !ok {
 			return nil, "", fault.New(fault.InvalidParams, "invalid cursor")
 		}
