@@ -70,6 +70,17 @@ func (s state) write(w io.Writer) error {
 	return nil
 }
 
+// Fits reports whether this build of the engine made the snapshot.
+func (e *Engine) Fits(ctx context.Context, snapshot []byte) (bool, error) {
+	m, err := e.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer e.underway.done()
+	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
+	return ok && bytes.HasPrefix(body, m.fingerprint[:]), nil
+}
+
 // Restore makes a session from a snapshot. It returns an error if the bytes are not a
 // snapshot, or if another build of the engine made them.
 func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error) {

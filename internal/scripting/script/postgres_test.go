@@ -18,5 +18,6 @@ func TestOnPostgres(t *testing.T) {
 		TestSessionLimits, TestTurnsKeepTheirOrder, TestTurnCannotWaitForItself,
 		TestFilesLeftOpenAreSavedByTheirTurn, TestUnsavableValuesAreNamed,
 		TestNamedSessionIsCreatedOnFirstUse, TestNamesReachTheirSession, TestFirstUsesAtOnceShareASession, TestTurnsAreNumbered,
+		TestJavaScriptSessionsSurviveAnUpgrade, TestSessionWithoutTurnsIsNotRebuilt,
 	)
 }

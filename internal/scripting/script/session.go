@@ -133,7 +133,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, ref, name string) (forked Se
 		if err != nil {
 			return err
 		}
-		row.Runs, row.handle = s.runs.of(id, row.Runs), sql.NullString{}
+		row.Runs, row.handle, row.origin = s.runs.of(id, row.Runs), sql.NullString{}, id
 		if name != "" {
 			row.Name = name
 		}
@@ -160,6 +160,9 @@ func (s *Sessions) Reset(ctx context.Context, owner, ref string) (session Sessio
 			return err
 		}
 		row.state, row.Runs = nil, s.runs.of(id, row.Runs)
+		if row.Language == JavaScript {
+			row.past = &pastTurn{version: row.Turns + 1}
+		}
 		session, err = s.save(ctx, row)
 		return err
 	})

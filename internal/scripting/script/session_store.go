@@ -17,6 +17,8 @@ type sessionRow struct {
 	run   string // the approved run that saved it, if any
 
 	handle sql.NullString // the name by which it can be used; only read by insert
+	past   *pastTurn      // the turn that save stores with the state; nil stores none
+	origin string         // id of the session it is forked from; only read by insert
 }
 
 const sessionColumns = `id, owner, name, language, turns, runs, created, used, time_ms, memory, coalesce(length(state), 0)`
@@ -55,10 +57,16 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 		if err != nil {
 			return err
 		}
-		if added, err := result.RowsAffected(); err != nil || added == 1 {
+		added, err := result.RowsAffected()
+		switch {
+		case err != nil:
 			return err
+		case added == 0:
+			return errNameTaken
+		case row.origin != "":
+			return copyPast(ctx, tx, row.origin, row.ID)
 		}
-		return errNameTaken
+		return nil
 	})
 	return row.Session, err
 }
@@ -89,8 +97,14 @@ func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 		if err != nil {
 			return err
 		}
-		if changed, err := result.RowsAffected(); err != nil || changed == 1 {
+		changed, err := result.RowsAffected()
+		switch {
+		case err != nil:
 			return err
+		case changed == 1 && row.past != nil:
+			return storePast(ctx, tx, row.ID, *row.past)
+		case changed == 1:
+			return nil
 		}
 		return fault.New(fault.Conflict, "the session was changed or closed by another client").
 			WithHint("try again; the variables of this turn are lost")
@@ -118,8 +132,12 @@ func (s *Sessions) remove(ctx context.Context, owner, id string) error {
 		if err != nil {
 			return err
 		}
-		if gone, err := result.RowsAffected(); err != nil || gone == 1 {
+		gone, err := result.RowsAffected()
+		switch {
+		case err != nil:
 			return err
+		case gone == 1:
+			return deletePast(ctx, tx, id)
 		}
 		return errNoSession()
 	})
@@ -142,7 +160,11 @@ func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err 
 // not run in time.
 func (s *Sessions) expire(ctx context.Context) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE used <= $1`, s.oldest())
+		oldest := s.oldest()
+		if _, err := tx.Exec(ctx, `DELETE FROM session_turns WHERE session IN (SELECT id FROM sessions WHERE used <= $1)`, oldest); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE used <= $1`, oldest)
 		return err
 	})
 }

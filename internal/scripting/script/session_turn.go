@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -51,6 +52,7 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 		var row sessionRow
 		var live *liveState
 		var q Request
+		var recording *host.Recording
 		a.once = func(ctx context.Context, handler host.Handler) (_ Outcome, err error) {
 			if row, live, err = s.fetch(ctx, a.owner, a.session); err != nil {
 				return Outcome{}, err
@@ -66,6 +68,13 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 				return Outcome{}, err
 			}
 			q.Handler = handler
+			if row.Language == JavaScript && host.ParentOf(ctx) == nil { // effects of a nested run have the numbers of another run
+				if handler == nil {
+					handler = host.Live()
+				}
+				recording = host.NewRecording(handler)
+				q.Handler = recording
+			}
 			outcome, err := s.runner.run(ctx, q)
 			if lost := q.turn.restoreError(); lost != nil {
 				return outcome, lost
@@ -86,6 +95,12 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 		}
 		if a.resumeStore != nil {
 			row.run = a.key
+		}
+		if recording != nil {
+			row.past = &pastTurn{
+				version: row.Turns + 1, name: q.Name, source: sql.NullString{String: q.Source, Valid: true},
+				params: q.Params, main: q.Main, journal: recording.Journal(),
+			}
 		}
 		var problem error
 		done.Session, done.Warnings, problem = s.saveTurn(context.WithoutCancel(ctx), row, live, q.turn, err)
@@ -140,9 +155,12 @@ func (s *Sessions) fetch(ctx context.Context, owner, id string) (sessionRow, *li
 	live := s.live.take(id, row.Turns)
 	if live == nil && row.state == nil && row.Size > 0 { // dropped from the cache meanwhile
 		runs := row.Runs
-		row, err = s.load(ctx, owner, id, noVersion)
+		if row, err = s.load(ctx, owner, id, noVersion); err != nil {
+			return row, nil, err
+		}
 		row.Runs = runs
 	}
+	row, err = s.fitted(ctx, row)
 	return row, live, err
 }
 
