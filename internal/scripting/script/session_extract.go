@@ -3,7 +3,6 @@ package script
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"regexp"
 	"strings"
 	"sync"
@@ -33,13 +32,15 @@ func (s *Sessions) Script(ctx context.Context, owner, ref, name string) (w Extra
 	if !toolName().MatchString(name) {
 		return w, fault.New(fault.InvalidParams, "%q cannot be a script's name", name).WithHint("use a letter, then letters, digits and _")
 	}
+	language := Lua
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, live, err := s.fetchCopy(ctx, owner, id)
 		if err != nil {
 			return err
 		}
-		if row.Language != Lua {
-			return fault.New(fault.InvalidParams, "only functions of sessions in Lua can be extracted as a script; this session uses %s", row.Language)
+		if language = row.Language; language == JavaScript {
+			w, err = s.extractJS(ctx, row, name)
+			return err
 		}
 		q, err := s.inSession(Request{}, row, live)
 		if err != nil {
@@ -49,7 +50,7 @@ func (s *Sessions) Script(ctx context.Context, owner, ref, name string) (w Extra
 		return err
 	})
 	if err == nil { // it must at least load and describe itself
-		_, err = s.runner.Describe(ctx, Request{Source: w.Source, Name: name, Language: Lua})
+		_, err = s.runner.Describe(ctx, Request{Source: w.Source, Name: name, Language: language})
 	}
 	return w, err
 }
@@ -98,17 +99,7 @@ func (e extraction) write(name string, fn lua.Value) (w ExtractedScript, err err
 	if err != nil {
 		return w, err
 	}
-	var written struct {
-		Source, Problem string
-		Warnings        []string
-	}
-	if err := json.Unmarshal(raw, &written); err != nil {
-		return w, fault.Wrap(fault.Internal, err, "extract %s", name)
-	}
-	if written.Problem != "" {
-		return w, fault.New(fault.NotFound, "%s", written.Problem).WithHint("define a function of that name, or main(params), and save again")
-	}
-	return ExtractedScript{written.Source, written.Warnings}, nil
+	return readExtracted(raw, name)
 }
 
 // debugFuncs are the functions that look into functions; scripts do not have them.

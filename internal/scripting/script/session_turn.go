@@ -49,61 +49,22 @@ func (s *Sessions) Eval(ctx context.Context, owner, ref string, q Request) (done
 // not changed since the turn paused.
 func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (done Turn, err error) {
 	err = s.inTurn(ctx, a.session, func(ctx context.Context) error {
-		var row sessionRow
-		var live *liveState
-		var q Request
-		var recording *host.Recording
-		a.once = func(ctx context.Context, handler host.Handler) (_ Outcome, err error) {
-			if row, live, err = s.fetch(ctx, a.owner, a.session); err != nil {
-				return Outcome{}, err
-			}
-			switch {
-			case resumed && row.Turns == a.turns+1 && row.run == a.key:
-				return Outcome{}, errTurnSaved
-			case resumed && row.Turns != a.turns:
-				return Outcome{}, errSessionChanged(a.session)
-			}
-			a.turns = row.Turns
-			if q, err = s.inSession(a.request, row, live); err != nil {
-				return Outcome{}, err
-			}
-			q.Handler = handler
-			if row.Language == JavaScript && host.ParentOf(ctx) == nil { // effects of a nested run have the numbers of another run
-				if handler == nil {
-					handler = host.Live()
-				}
-				recording = host.NewRecording(handler)
-				q.Handler = recording
-			}
-			outcome, err := s.runner.run(ctx, q)
-			if lost := q.turn.restoreError(); lost != nil {
-				return outcome, lost
-			}
-			return outcome, err
-		}
+		t := &turnRun{sessions: s, approved: a, resumed: resumed}
+		a.once = t.once
 		done.Outcome, err = s.runApproved(ctx, a)
 		if errors.Is(err, errTurnSaved) {
-			done.Session, done.Warnings = row.Session, []string{errTurnSaved.Error()}
+			done.Session, done.Warnings = t.row.Session, []string{errTurnSaved.Error()}
 			return nil
 		}
-		if q.turn == nil || q.turn.restoreError() != nil || a.rehearsed {
+		if t.q.turn == nil || t.q.turn.restoreError() != nil || a.rehearsed {
 			return err
 		}
 		if parent := host.ParentOf(ctx); parent != nil && host.Rehearsing(parent.Handler) {
-			done.Session = row.Session // the parent run is only rehearsed
+			done.Session = t.row.Session // the parent run is only rehearsed
 			return err
 		}
-		if a.resumeStore != nil {
-			row.run = a.key
-		}
-		if recording != nil {
-			row.past = &pastTurn{
-				version: row.Turns + 1, name: q.Name, source: sql.NullString{String: q.Source, Valid: true},
-				params: q.Params, main: q.Main, journal: recording.Journal(),
-			}
-		}
 		var problem error
-		done.Session, done.Warnings, problem = s.saveTurn(context.WithoutCancel(ctx), row, live, q.turn, err)
+		done.Session, done.Warnings, problem = t.save(context.WithoutCancel(ctx), err)
 		s.publish("used", done.Session, err != nil)
 		if err == nil {
 			err = problem
@@ -111,6 +72,70 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 		return err
 	})
 	return done, err
+}
+
+// turnRun is a turn while it runs. Of several attempts, it has the last.
+type turnRun struct {
+	sessions *Sessions
+	approved *approvedRun
+	resumed  bool
+
+	row       sessionRow
+	live      *liveState
+	q         Request
+	recording *host.Recording // of its effects, if the session may have to be rebuilt; nil otherwise
+}
+
+// once runs the request in the session, with a Handler.
+func (t *turnRun) once(ctx context.Context, handler host.Handler) (_ Outcome, err error) {
+	s, a := t.sessions, t.approved
+	if t.row, t.live, err = s.fetch(ctx, a.owner, a.session); err != nil {
+		return Outcome{}, err
+	}
+	switch {
+	case t.resumed && t.row.Turns == a.turns+1 && t.row.run == a.key:
+		return Outcome{}, errTurnSaved
+	case t.resumed && t.row.Turns != a.turns:
+		return Outcome{}, errSessionChanged(a.session)
+	}
+	a.turns = t.row.Turns
+	if t.q, err = s.inSession(a.request, t.row, t.live); err != nil {
+		return Outcome{}, err
+	}
+	t.q.Handler = t.record(ctx, handler)
+	outcome, err := s.runner.run(ctx, t.q)
+	if lost := t.q.turn.restoreError(); lost != nil {
+		return outcome, lost
+	}
+	return outcome, err
+}
+
+// record records the effects of a turn whose session may have to be rebuilt. Those of a
+// nested run are not recorded, because they have the numbers of another run.
+func (t *turnRun) record(ctx context.Context, handler host.Handler) host.Handler {
+	if t.row.Language != JavaScript || host.ParentOf(ctx) != nil {
+		return handler
+	}
+	if handler == nil {
+		handler = host.Live()
+	}
+	t.recording = host.NewRecording(handler)
+	return t.recording
+}
+
+// save saves the session after the turn.
+func (t *turnRun) save(ctx context.Context, failed error) (Session, []string, error) {
+	row, q := t.row, t.q
+	if t.approved.resumeStore != nil {
+		row.run = t.approved.key
+	}
+	if t.recording != nil {
+		row.past = &pastTurn{
+			version: row.Turns + 1, name: q.Name, source: sql.NullString{String: q.Source, Valid: true},
+			params: q.Params, main: q.Main, journal: t.recording.Journal(),
+		}
+	}
+	return t.sessions.saveTurn(ctx, row, t.live, q.turn, failed)
 }
 
 // runApproved runs a turn, with approvals unless it is part of a parent run.
