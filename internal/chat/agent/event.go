@@ -9,7 +9,7 @@ import (
 )
 
 // Event is something that happens during a turn: one of Status, Text, ToolUse,
-// ToolResult, Usage and Notice.
+// ToolResult, Media, Usage and Notice.
 type Event interface{ happens() }
 
 // Status describes the current activity in a line, for people who wait.
@@ -40,13 +40,28 @@ type ToolResult struct {
 	Took      time.Duration
 }
 
+// Media is an image, a sound or a file of a tool's result, for people.
+type Media struct {
+	MediaInfo
+	Data []byte
+}
+
+// MediaInfo describes an image, a sound or a file.
+type MediaInfo struct {
+	ID   string `json:"id"` // within the turn; the same if the turn is interrupted and continues
+	Tool string `json:"tool,omitempty"`
+	Name string `json:"name,omitempty"`
+	MIME string `json:"mime_type"`
+	Size int    `json:"size"`
+}
+
 // Usage is the usage of the turn so far.
 type Usage struct{ llm.Usage }
 
 // Notice is information about the turn that is not part of the answer: a limit that was
 // reached, a server that is unreachable.
 type Notice struct {
-	Code    string `json:"code"` // iteration_limit, call_limit, budget, refusal, max_tokens, arguments_cut, unknown_outcome, server_away, model_busy
+	Code    string `json:"code"` // iteration_limit, call_limit, budget, refusal, max_tokens, arguments_cut, media_not_sent, unknown_outcome, server_away, model_busy
 	Message string `json:"message"`
 }
 
@@ -54,6 +69,7 @@ func (Status) happens()     {}
 func (Text) happens()       {}
 func (ToolUse) happens()    {}
 func (ToolResult) happens() {}
+func (Media) happens()      {}
 func (Usage) happens()      {}
 func (Notice) happens()     {}
 
@@ -68,6 +84,7 @@ type Reply struct {
 	Usage      llm.Usage
 	Model      string
 	Notices    []Notice
+	Media      []MediaInfo // images, sounds and files of tools' results
 
 	Calls []llm.Use     `json:"-"` // of the client's tools, which end a turn
 	Steps []llm.Message `json:"-"` // with Calls: what the turn added to the conversation, before the results of Calls

@@ -116,8 +116,9 @@ func (s answerStep) answer() llm.Answer {
 
 // resultStep is the result of a tool call as it is stored.
 type resultStep struct {
-	Text   string `json:"text"`
-	Failed bool   `json:"failed,omitempty"`
+	Text   string      `json:"text"`
+	Failed bool        `json:"failed,omitempty"`
+	Media  []llm.Media `json:"media,omitempty"`
 }
 
 // unknownOutcome is what the model gets for a call that an interruption left open.

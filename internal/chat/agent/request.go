@@ -16,14 +16,15 @@ type Request struct {
 	User         string // within Org
 	Conversation string // each conversation of a person has its own Lua session; may be empty
 	Message      string
-	History      []Exchange // sent to the model, the oldest first
-	Language     string     // language of the answer, such as "de"; empty or "en" gives no instruction
-	First        bool       // the person's first message: the model may greet them
-	Prompts      []Prompts  // later ones take precedence: the organisation's, a mode's, the person's
-	Servers      []Server   // that may be used, in the order they are shown; nil allows all
-	Memory       Memory     // may be nil
-	Journal      Journal    // makes the turn continue after an interruption; may be nil
-	Limits       Limits     // fields that are not zero replace those of Options
+	Attachments  []llm.Media // images, sounds and files of the message
+	History      []Exchange  // sent to the model, the oldest first
+	Language     string      // language of the answer, such as "de"; empty or "en" gives no instruction
+	First        bool        // the person's first message: the model may greet them
+	Prompts      []Prompts   // later ones take precedence: the organisation's, a mode's, the person's
+	Servers      []Server    // that may be used, in the order they are shown; nil allows all
+	Memory       Memory      // may be nil
+	Journal      Journal     // makes the turn continue after an interruption; may be nil
+	Limits       Limits      // fields that are not zero replace those of Options
 
 	// Messages is the whole conversation of a client that keeps it itself. It replaces
 	// Message and History.

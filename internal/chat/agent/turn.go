@@ -71,7 +71,7 @@ func (t *turn) notice(code, format string, args ...any) {
 
 // run asks the model and runs tools until the turn is done.
 func (t *turn) run(ctx context.Context) error {
-	if strings.TrimSpace(t.request.Message) == "" && len(t.request.Messages) == 0 {
+	if strings.TrimSpace(t.request.Message) == "" && len(t.request.Messages) == 0 && len(t.request.Attachments) == 0 {
 		return fault.New(fault.InvalidParams, "the message is empty").WithHint("send some text")
 	}
 	if t.request.isReset() {
@@ -112,6 +112,9 @@ func (t *turn) prepare(ctx context.Context) error {
 	t.discover(ctx)
 	t.system, t.context = t.writeSystem(), t.writeContext()
 	t.messages = conversation(&t.request)
+	if len(t.request.Attachments) > 0 {
+		t.attach(&t.messages[len(t.messages)-1])
+	}
 	t.sent = len(t.messages)
 	return nil
 }
@@ -159,6 +162,9 @@ func conversation(r *Request) []llm.Message {
 		}
 		messages = append(messages, say(llm.User, e.User), say(llm.Assistant, strings.TrimRight(e.Assistant, " \t\r\n")))
 	}
+	if strings.TrimSpace(r.Message) == "" { // it has only attachments
+		return append(messages, llm.Message{Role: llm.User})
+	}
 	return append(messages, say(llm.User, r.Message))
 }
 
@@ -171,6 +177,7 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	if err := t.fit(ctx); err != nil {
 		return llm.Answer{}, err
 	}
+	t.fitMedia()
 	answer, err := t.nextAnswer(ctx)
 	t.reply.Usage.Add(answer.Usage)
 	if err != nil {
@@ -186,6 +193,9 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	}
 	if answer.Cut != "" {
 		t.notice("arguments_cut", "the model's call of %s was cut off at max_tokens: its arguments are incomplete, and it was not made", t.tools.shown(answer.Cut))
+	}
+	if answer.WithoutMedia {
+		t.notice("media_not_sent", "the model does not take images, sounds or files; it got only the text")
 	}
 	t.send(Usage{t.reply.Usage})
 	return answer, nil

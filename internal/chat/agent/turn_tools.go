@@ -35,6 +35,7 @@ func (t *turn) use(ctx context.Context, uses []llm.Use) llm.Message {
 // outcome is the outcome of a tool call.
 type outcome struct {
 	text   string
+	media  []llm.Media
 	failed bool
 	err    error     // the call could not be made, or its end is unknown
 	view   tool.View // the tool's result, if there is one
@@ -47,8 +48,9 @@ func (t *turn) useOne(ctx context.Context, number int, use llm.Use) llm.Result {
 	t.send(ToolUse{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Input: use.Input})
 	began := time.Now()
 	o := t.recall(ctx, number, use)
+	sent := t.showMedia(&o, number, shown)
 	t.send(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
-	return llm.Result{ID: use.ID, Text: o.text, Failed: o.failed}
+	return llm.Result{ID: use.ID, Text: o.text, Media: sent, Failed: o.failed}
 }
 
 // recall returns the outcome of a call from the journal, or calls the tool. A call whose
@@ -59,7 +61,7 @@ func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 	begun, done := t.journal.restore(iteration, number, &known)
 	if done {
 		t.calls.Add(1)
-		return outcome{text: known.Text, failed: known.Failed}
+		return outcome{text: known.Text, media: known.Media, failed: known.Failed}
 	}
 	repeatable := t.tools.repeatable(use.Name)
 	var o outcome
@@ -77,7 +79,7 @@ func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 		o = t.observedCall(ctx, use, shown)
 	}
 	if ctx.Err() == nil { // otherwise it was interrupted
-		if err := t.journal.save(ctx, iteration, number, resultStep{o.text, o.failed}); err != nil {
+		if err := t.journal.save(ctx, iteration, number, resultStep{o.text, o.failed, o.media}); err != nil {
 			t.note(ctx, slog.LevelError, "journal_error", slog.String("tool_name", shown), slog.String("error", loggable(err)))
 		}
 	}
@@ -92,7 +94,7 @@ func (t *turn) observedCall(ctx context.Context, use llm.Use, shown string) outc
 	if o.text = cutTo(o.text, t.limits.ResultBytes); len(o.text) < whole {
 		t.truncated(ctx, shown, whole)
 	}
-	if strings.TrimSpace(o.text) == "" {
+	if strings.TrimSpace(o.text) == "" && len(o.media) == 0 {
 		o.text = "(no output)"
 	}
 	used(o)
@@ -136,7 +138,8 @@ func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 	if err != nil {
 		return failed(err)
 	}
-	return outcome{text: textOf(view), failed: view.IsError, view: view}
+	text, media := contentOf(view)
+	return outcome{text: text, media: media, failed: view.IsError, view: view}
 }
 
 // invalidArguments is the error of a call whose arguments are not JSON: most often they
@@ -213,36 +216,6 @@ func failureText(err error) string {
 	text := string(fault.CodeOf(err)) + ": " + err.Error()
 	if hint := fault.HintOf(err); hint != "" {
 		text += "\n" + hint
-	}
-	return text
-}
-
-// textOf returns a tool's result for the model: its text, otherwise its data, and a note
-// about content that is not text.
-func textOf(view tool.View) string {
-	var parts []string
-	for _, raw := range view.Content {
-		var block struct {
-			Type, Text, MimeType, URI, Data string
-			Resource                        struct{ URI, Text string }
-		}
-		if json.Unmarshal(raw, &block) != nil {
-			continue
-		}
-		switch {
-		case block.Type == "text":
-			parts = append(parts, block.Text)
-		case block.Type == "resource" && block.Resource.Text != "":
-			parts = append(parts, block.Resource.URI+":\n"+block.Resource.Text)
-		case block.Type == "resource_link":
-			parts = append(parts, "resource: "+block.URI)
-		default:
-			parts = append(parts, fmt.Sprintf("[%s %s, %d bytes: not shown]", block.Type, block.MimeType, len(block.Data)))
-		}
-	}
-	text := strings.Join(parts, "\n\n")
-	if strings.TrimSpace(text) == "" && len(view.Structured) > 0 {
-		return string(view.Structured)
 	}
 	return text
 }

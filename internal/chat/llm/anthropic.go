@@ -77,8 +77,16 @@ type (
 		Input     json.RawMessage `json:"input,omitempty"`
 		ToolUseID string          `json:"tool_use_id,omitempty"`
 		Content   []claudeBlock   `json:"content,omitempty"`
+		Source    *claudeSource   `json:"source,omitempty"`
+		Title     string          `json:"title,omitempty"`
 		IsError   bool            `json:"is_error,omitempty"`
 		Cache     *claudeCache    `json:"cache_control,omitempty"`
+	}
+	// claudeSource is the content of an image or a document.
+	claudeSource struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
 	}
 	claudeTool struct {
 		Name        string          `json:"name"`
@@ -145,7 +153,13 @@ func claudeBlocks(blocks []Block) ([]any, error) {
 			if b.Result.Text != "" { // the API accepts a result without content, but no empty text
 				block.Content = []claudeBlock{{Type: "text", Text: b.Result.Text}}
 			}
+			for _, m := range b.Result.Media {
+				block.Content = append(block.Content, claudeMedia(m))
+			}
 			all = append(all, block)
+		case b.Media != nil:
+			block := claudeMedia(*b.Media)
+			all = append(all, &block)
 		case b.Raw != nil:
 			if !json.Valid(b.Raw) {
 				return nil, fault.New(fault.Internal, "encode an earlier answer: it is not JSON")
@@ -156,6 +170,18 @@ func claudeBlocks(blocks []Block) ([]any, error) {
 		}
 	}
 	return all, nil
+}
+
+// claudeMedia converts an image or a file. The API takes no sounds.
+func claudeMedia(m Media) claudeBlock {
+	switch m.Kind() {
+	case Image:
+		return claudeBlock{Type: "image", Source: &claudeSource{"base64", m.MIME, m.base64()}}
+	case File:
+		return claudeBlock{Type: "document", Title: m.Name, Source: &claudeSource{"base64", m.MIME, m.base64()}}
+	default:
+		return claudeBlock{Type: "text", Text: m.note()}
+	}
 }
 
 // markForCache marks the end of the conversation. Thinking cannot be marked.

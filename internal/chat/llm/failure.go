@@ -168,6 +168,19 @@ func (f *failure) tooLong() bool {
 	return strings.Contains(text, "too long") || strings.Contains(text, "context_length") || strings.Contains(text, "maximum context length")
 }
 
+// refusedRequest reports whether the provider refused what was sent, which it would do
+// again.
+func (f *failure) refusedRequest() bool {
+	switch f.status {
+	case http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return !f.tooLong()
+	case http.StatusInternalServerError: // of llama.cpp and others
+		return strings.Contains(f.text, "image") || strings.Contains(f.text, "multimodal")
+	default:
+		return false
+	}
+}
+
 // StatusOf returns the HTTP status of an error of Answer, or 0.
 func StatusOf(err error) int {
 	var f *failure

@@ -7,6 +7,8 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // Model is a language model at some provider. It is safe for concurrent use.
@@ -25,6 +27,12 @@ type Model interface {
 type About struct {
 	Provider string // "anthropic" or "openai"
 	Model    string
+	media    string // kinds that it takes, joined by commas
+}
+
+// Takes reports whether the model takes images, sounds or files of a kind.
+func (a About) Takes(k Kind) bool {
+	return k != Other && slices.Contains(strings.Split(a.media, ","), string(k))
 }
 
 // Prompt is everything that is sent to a model.
@@ -79,6 +87,7 @@ type Message struct {
 // Block is one piece of a message; exactly one field is set.
 type Block struct {
 	Text   string          `json:"text,omitempty"`
+	Media  *Media          `json:"media,omitempty"` // of the user
 	Use    *Use            `json:"use,omitempty"`
 	Result *Result         `json:"result,omitempty"`
 	Raw    json.RawMessage `json:"raw,omitempty"` // provider-specific content that is sent back unchanged
@@ -95,6 +104,7 @@ type Use struct {
 type Result struct {
 	ID     string // of the Use
 	Text   string
+	Media  []Media
 	Failed bool
 }
 
@@ -126,6 +136,9 @@ type Answer struct {
 	Cut      string // the tool of a call that is left out, because the token limit cut off its arguments
 	Usage    Usage
 	Attempts int // 1 if the first attempt succeeded
+	// WithoutMedia means that the endpoint refused the images, sounds and files, and
+	// answered without them.
+	WithoutMedia bool
 }
 
 // Text joins the text of an answer.

@@ -29,6 +29,9 @@ type Options struct {
 	MaxTokens int
 	// Temperature is chosen by the provider if nil. Some models do not accept it.
 	Temperature *float64
+	// Media are the kinds of images, sounds and files that the model takes; nil means what
+	// the models of the provider usually take.
+	Media []Kind
 	// Prices override and extend the known ones, by prefix of a model's name.
 	Prices map[string]Price
 	// Retry configures retries; zero fields mean the defaults.
@@ -73,11 +76,19 @@ func Open(o Options) (Model, error) {
 		if o.Model == "" {
 			o.Model = DefaultModel
 		}
-		m.about, m.provider = About{"anthropic", o.Model}, newAnthropic(o, client)
+		m.about, m.provider = aboutOf("anthropic", o), newAnthropic(o, client)
 	case "openai":
-		m.about, m.provider = About{"openai", o.Model}, newOpenAI(o, client)
+		m.about, m.provider = aboutOf("openai", o), newOpenAI(o, client)
 	}
 	return m, nil
+}
+
+func aboutOf(provider string, o Options) About {
+	kinds := []string{string(Plain)}
+	for _, k := range takes(o) {
+		kinds = append(kinds, string(k))
+	}
+	return About{Provider: provider, Model: o.Model, media: strings.Join(kinds, ",")}
 }
 
 // stay refuses redirects to another host, which would receive the key and the

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,9 +74,28 @@ type (
 	}
 	openAIMessage struct {
 		Role       string       `json:"role"`
-		Content    *string      `json:"content"`
+		Content    any          `json:"content"` // a string, nil or []openAIPart
 		ToolCalls  []openAICall `json:"tool_calls,omitempty"`
 		ToolCallID string       `json:"tool_call_id,omitempty"`
+	}
+	// openAIPart is a part of a message that is not only text.
+	openAIPart struct {
+		Type  string       `json:"type"`
+		Text  string       `json:"text,omitempty"`
+		Image *openAIImage `json:"image_url,omitempty"`
+		Audio *openAIAudio `json:"input_audio,omitempty"`
+		File  *openAIFile  `json:"file,omitempty"`
+	}
+	openAIImage struct {
+		URL string `json:"url"`
+	}
+	openAIAudio struct {
+		Data   string `json:"data"`
+		Format string `json:"format"`
+	}
+	openAIFile struct {
+		Name string `json:"filename"`
+		Data string `json:"file_data"`
 	}
 	openAITool struct {
 		Type     string         `json:"type"`
@@ -107,7 +127,7 @@ func (o *openAI) request(p Prompt) openAIRequest {
 		q.PromptCacheKey = cacheKey(p)
 	}
 	if system := strings.TrimSpace(p.System + "\n\n" + p.Context); system != "" {
-		q.Messages = append(q.Messages, openAIMessage{Role: "system", Content: &system})
+		q.Messages = append(q.Messages, openAIMessage{Role: "system", Content: system})
 	}
 	for _, t := range p.Tools {
 		q.Tools = append(q.Tools, openAITool{"function", openAIFunction{t.Name, t.Description, t.Input}})
@@ -144,30 +164,54 @@ func openAIChoice(c Choice) any {
 	}
 }
 
-// openAIMessages converts one message; each tool result becomes a message of its own.
+// openAIMessages converts one message. Each tool result becomes a message of its own,
+// which can only have text: images, sounds and files of results follow in one of the user.
 func openAIMessages(m Message) []openAIMessage {
 	var all []openAIMessage
 	said := openAIMessage{Role: string(m.Role)}
 	var text strings.Builder
+	var parts []openAIPart
 	for _, b := range m.Blocks {
 		switch {
 		case b.Result != nil:
-			all = append(all, openAIMessage{Role: "tool", Content: &b.Result.Text, ToolCallID: b.Result.ID})
+			all = append(all, openAIMessage{Role: "tool", Content: b.Result.Text, ToolCallID: b.Result.ID})
+			for _, media := range b.Result.Media {
+				parts = append(parts, openAIPart{Type: "text", Text: "From the result of " + b.Result.ID + ":"}, openAIMedia(media))
+			}
 		case b.Use != nil:
 			call := openAICall{ID: b.Use.ID, Type: "function"}
 			call.Function.Name = b.Use.Name
 			call.Function.Arguments, _ = json.Marshal(string(sentBack(b.Use.Input))) // strings always encode
 			said.ToolCalls = append(said.ToolCalls, call)
+		case b.Media != nil:
+			parts = append(parts, openAIMedia(*b.Media))
 		default:
 			text.WriteString(b.Text)
 		}
 	}
-	if text.Len() > 0 {
-		content := text.String()
-		said.Content = &content
+	switch {
+	case len(parts) > 0 && text.Len() > 0:
+		said.Content = append([]openAIPart{{Type: "text", Text: text.String()}}, parts...)
+	case len(parts) > 0:
+		said.Content = parts
+	case text.Len() > 0:
+		said.Content = text.String()
 	}
 	if said.Content != nil || said.ToolCalls != nil {
 		all = append(all, said)
 	}
 	return all
+}
+
+func openAIMedia(m Media) openAIPart {
+	switch m.Kind() {
+	case Image:
+		return openAIPart{Type: "image_url", Image: &openAIImage{m.dataURL()}}
+	case Audio:
+		return openAIPart{Type: "input_audio", Audio: &openAIAudio{m.base64(), audioFormats[m.MIME]}}
+	case File:
+		return openAIPart{Type: "file", File: &openAIFile{cmp.Or(m.Name, "file.pdf"), m.dataURL()}}
+	default:
+		return openAIPart{Type: "text", Text: m.note()}
+	}
 }

@@ -60,15 +60,20 @@ func (m *retrying) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answ
 		emit = func(Delta) {}
 	}
 	var waited time.Duration
+	without := false
 	for attempt := 1; ; attempt++ {
 		emitted := false
 		answer, err := m.try(ctx, p, func(d Delta) { emitted = emitted || d.Text != ""; emit(d) })
-		answer.Attempts = attempt
+		answer.Attempts, answer.WithoutMedia = attempt, without
 		answer.Usage.Cost = m.prices.cost(m.about.Model, answer.Usage)
 		if err == nil {
 			return answer, nil
 		}
 		f := failureOf(ctx, err)
+		if f.refusedRequest() && p.hasMedia() && !emitted {
+			p, without = p.withoutMedia(), true // most likely why: a model that takes only text
+			continue
+		}
 		delay := m.delay(f, attempt)
 		if emitted || !f.again || attempt == m.retry.Attempts || waited+delay > m.retry.MaxTotalWait {
 			return answer, f.fault(m.about, attempt)

@@ -1,10 +1,12 @@
 package llmtest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 )
 
 // The request in Anthropic's format.
@@ -26,13 +28,18 @@ type (
 		}
 	}
 	anthropicBlock struct {
-		Type         string
-		Text         string
-		ID           string
-		Name         string
-		Input        json.RawMessage
-		ToolUseID    string `json:"tool_use_id"`
-		Content      []anthropicBlock
+		Type      string
+		Text      string
+		ID        string
+		Name      string
+		Input     json.RawMessage
+		ToolUseID string `json:"tool_use_id"`
+		Content   []anthropicBlock
+		Source    struct {
+			Type      string
+			MediaType string `json:"media_type"`
+			Data      string
+		}
 		Thinking     string
 		Signature    string
 		CacheControl json.RawMessage `json:"cache_control"`
@@ -134,6 +141,9 @@ func (q *anthropicRequest) checkMessages() string {
 			case b.Type == "thinking" && b.Signature == "":
 				return fmt.Sprintf("messages.%d: thinking blocks need their signature", i)
 			}
+			if wrong := b.checkMedia(); wrong != "" {
+				return fmt.Sprintf("messages.%d: %s", i, wrong)
+			}
 			delete(open, b.ToolUseID)
 		}
 		if m.Role == "user" && len(open) > 0 {
@@ -146,6 +156,39 @@ func (q *anthropicRequest) checkMessages() string {
 		}
 	}
 	return ""
+}
+
+// checkMedia checks an image or a document, also in a tool's result.
+func (b anthropicBlock) checkMedia() string {
+	for _, inner := range b.Content {
+		if wrong := inner.checkMedia(); wrong != "" {
+			return wrong
+		}
+	}
+	allowed := map[string][]string{"image": {"image/jpeg", "image/png", "image/gif", "image/webp"}, "document": {"application/pdf"}}[b.Type]
+	switch _, err := base64.StdEncoding.DecodeString(b.Source.Data); {
+	case allowed == nil:
+		return ""
+	case b.Source.Type != "base64" || !slices.Contains(allowed, b.Source.MediaType):
+		return fmt.Sprintf("%s.source: %s %q is not one of %v", b.Type, b.Source.Type, b.Source.MediaType, allowed)
+	case err != nil || b.Source.Data == "":
+		return b.Type + ".source.base64.data: invalid base64 data"
+	case b.Type == "image" && len(b.Source.Data) > 5_000_000:
+		return "image exceeds 5 MB maximum"
+	}
+	return ""
+}
+
+// mediaOf lists the images and documents of blocks.
+func mediaOf(blocks []anthropicBlock) (list []Media) {
+	for _, b := range blocks {
+		if b.Source.Data != "" {
+			data, _ := base64.StdEncoding.DecodeString(b.Source.Data) // it was checked
+			list = append(list, Media{Kind: b.Type, MIME: b.Source.MediaType, Data: data})
+		}
+		list = append(list, mediaOf(b.Content)...)
+	}
+	return list
 }
 
 func (q *anthropicRequest) marks() int {
@@ -179,6 +222,7 @@ func (q *anthropicRequest) request(header http.Header, body []byte) Request {
 	}
 	for _, m := range q.Messages {
 		r.Turns = append(r.Turns, Turn{m.Role, textOf(m.Content)})
+		r.add(mediaOf(m.Content))
 	}
 	return r
 }

@@ -25,7 +25,7 @@ type openAIRequest struct {
 
 type openAIMessage struct {
 	Role      string
-	Content   *string
+	Content   openAIContent
 	ToolCalls []struct {
 		ID       string
 		Type     string
@@ -88,8 +88,11 @@ func (q *openAIRequest) check() string {
 		if len(open) > 0 {
 			return fmt.Sprintf("messages[%d]: an assistant message with 'tool_calls' must be followed by tool messages", i)
 		}
-		if m.Content == nil && len(m.ToolCalls) == 0 {
+		if m.Content.null && len(m.ToolCalls) == 0 {
 			return fmt.Sprintf("messages[%d]: content is null", i)
+		}
+		if len(m.Content.media) > 0 && m.Role != "user" {
+			return fmt.Sprintf("messages[%d]: only messages of the user have images, sounds and files", i)
 		}
 		for _, c := range m.ToolCalls {
 			if c.Type != "function" || !json.Valid([]byte(c.Function.Arguments)) {
@@ -101,27 +104,27 @@ func (q *openAIRequest) check() string {
 	return ""
 }
 
-// request converts a request; the tool messages that answer one message become one.
+// request converts a request; the tool messages that answer one message, and the
+// images after them, become one.
 func (q *openAIRequest) request(header http.Header, body []byte) Request {
 	r := Request{Wire: "openai", Header: header, Body: body, Model: q.Model}
 	for _, t := range q.Tools {
 		r.Tools = append(r.Tools, t.Function.Name)
 	}
-	for _, m := range q.Messages {
-		text := ""
-		if m.Content != nil {
-			text = *m.Content
-		}
+	for i, m := range q.Messages {
+		afterTool := i > 0 && m.Role == "user" && q.Messages[i-1].Role == "tool"
+		text := m.Content.text
 		switch last := len(r.Turns) - 1; {
 		case m.Role == "system":
 			r.System += text
-		case m.Role == "tool" && last >= 0 && r.Turns[last].Role == "user":
+		case (m.Role == "tool" || afterTool) && last >= 0 && r.Turns[last].Role == "user":
 			r.Turns[last].Text += text
 		case m.Role == "tool":
 			r.Turns = append(r.Turns, Turn{"user", text})
 		default:
 			r.Turns = append(r.Turns, Turn{m.Role, text})
 		}
+		r.add(m.Content.media)
 	}
 	return r
 }

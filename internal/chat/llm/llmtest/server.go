@@ -64,11 +64,28 @@ type Request struct {
 	System string
 	Tools  []string // names, in order
 	Turns  []Turn
+	Media  []Media // images, sounds and files, including those of tools
 }
 
 // Turn is one message: its role and all its text, including that of tools.
 type Turn struct {
 	Role, Text string
+}
+
+// Media is an image, a sound or a file.
+type Media struct {
+	Turn int    // its message: the index in Turns
+	Kind string // the API's name: image, document, image_url, input_audio or file
+	MIME string
+	Data []byte
+}
+
+// add adds images, sounds and files to the last message.
+func (r *Request) add(media []Media) {
+	for _, m := range media {
+		m.Turn = len(r.Turns) - 1
+		r.Media = append(r.Media, m)
+	}
 }
 
 // Last returns the text of the last message.
