@@ -35,6 +35,10 @@ type Chat struct {
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
 	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
+	Media       []string             `toml:"media" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
+	HearURL     string               `toml:"transcription_url" trust:"needed" secret:"url" help:"URL of an endpoint with OpenAI's transcription API, such as http://127.0.0.1:8000/v1; without one voice messages are refused"`
+	HearModel   string               `toml:"transcription_model" help:"model that transcribes; empty means whisper-1"`
+	HearKeyEnv  string               `toml:"transcription_key_env" trust:"needed" help:"variable that holds the key of that endpoint; empty sends none"`
 	Prompts     map[string]string    `toml:"prompts"`
 	Budget      spending.Budgets     `toml:"budget"`
 	Prices      map[string]llm.Price `toml:"prices"`
@@ -58,6 +62,11 @@ func (c *Chat) check() error {
 			WithHint("use anthropic, or openai for any endpoint with OpenAI's chat completions API")
 	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
 		return fault.New(fault.Config, "chat.offer: unknown value %q", c.Offer).WithHint("use auto, direct or code")
+	}
+	for _, kind := range c.Media {
+		if !slices.Contains([]string{string(llm.Image), string(llm.File), string(llm.Audio)}, kind) {
+			return fault.New(fault.Config, "chat.media: unknown value %q", kind).WithHint("use image, file or audio")
+		}
 	}
 	for key, value := range map[string]int{
 		"max_tokens": c.MaxTokens, "iterations": c.Iterations, "calls": c.Calls, "result_kb": c.ResultKB, "prompt_kb": c.PromptKB,
@@ -89,6 +98,9 @@ func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, err
 	options := llm.Options{
 		Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,
 	}
+	for _, kind := range c.Media {
+		options.Media = append(options.Media, llm.Kind(kind))
+	}
 	if c.Temperature >= 0 {
 		options.Temperature = &c.Temperature
 	}
@@ -108,6 +120,17 @@ func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, err
 		options.Token = secret.New(env[token])
 	}
 	return llm.Open(options)
+}
+
+// OpenTranscriber returns a client of the endpoint that transcribes voice messages, or nil.
+func (c *Chat) OpenTranscriber(env Environment) (*llm.Transcriber, error) {
+	if c.HearURL == "" {
+		return nil, nil
+	}
+	if c.HearKeyEnv != "" && env[c.HearKeyEnv] == "" {
+		return nil, fault.New(fault.Config, "chat.transcription_key_env: the variable %s is not set", c.HearKeyEnv).WithHint("set it, or omit transcription_key_env")
+	}
+	return llm.OpenTranscriber(llm.TranscriberOptions{BaseURL: c.HearURL, Model: c.HearModel, Key: secret.New(env[c.HearKeyEnv])})
 }
 
 // modelVariables are the variables that a provider's own programs read.

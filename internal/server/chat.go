@@ -32,7 +32,12 @@ func (srv *Server) openChat(ctx context.Context) error {
 		return err
 	}
 	srv.conversations = conversations
+	listener, err := c.OpenTranscriber(srv.options.Env)
+	if err != nil {
+		return err
+	}
 	srv.chat = chatapi.New(conversations, chatapi.Options{
+		Model: assistant.About(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),

@@ -141,6 +141,9 @@ func New(o Options) (*Agent, error) {
 	return &Agent{options: o, log: o.Log, tracer: o.Tracer, meters: newMeters(o.Meter)}, nil
 }
 
+// About identifies the model.
+func (a *Agent) About() llm.About { return a.options.Model.About() }
+
 // Turn answers one message. It passes its events to emit, which may be nil; emit is
 // called by one goroutine at a time and delays the turn while it runs. Failures of tools
 // and servers do not fail the turn: they are reported to the model. An error, a

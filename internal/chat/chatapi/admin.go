@@ -122,7 +122,7 @@ func (d *Handler) patchServer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, maxBody)
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,9 @@ func remembering(_ context.Context, r agent.Request, _ func(agent.Event)) (agent
 func TestFieldsOfOlderClients(t *testing.T) {
 	t.Parallel()
 	p := open(t, assistant, chatapi.Options{})
-	const body = `{"client_id":"whatsapp","user_id":"ann","message":"hi","message_type":"text","speaker":"Ann","attachments":[],"metadata":{"a":1}%s}`
+	const body = `{"client_id":"whatsapp","user_id":"ann","message":"hi","message_type":"text","speaker":"Ann","attachments":[{"type":"image","url":"https://a.example/b.png"}],"metadata":{"a":1}%s}`
 	status, answer, _ := p.ask(t, "POST", "/api/v1/chat", fmt.Sprintf(body, ""))
-	want := `"warnings":["the field attachments is unknown and was ignored","the field metadata is unknown and was ignored","the field speaker is unknown and was ignored"]`
+	want := `"warnings":["the field metadata is unknown and was ignored","the field speaker is unknown and was ignored","an attachment without data was ignored"]`
 	if status != 200 || !strings.Contains(answer, want) {
 		t.Errorf("%d %s", status, answer)
 	}

@@ -96,7 +96,7 @@ func newContract(t *testing.T, archive *txtar.Archive, provider string) contract
 		t.Fatal(err)
 	}
 	c := contract{hooks: &received{last: make(chan struct{})}}
-	options := chatapi.Options{Debug: true, Token: secret.New("callback token"), Clock: clock.NewVirtual(time.Date(2026, 11, 17, 9, 30, 0, 0, time.UTC))}
+	options := chatapi.Options{Transcribe: transcriber(t, archive), Debug: true, Token: secret.New("callback token"), Clock: clock.NewVirtual(time.Date(2026, 11, 17, 9, 30, 0, 0, time.UTC))}
 	if during := part(archive, "during"); during != "" {
 		c.hold = make(chan struct{})
 		steps[0].Hold = c.hold
@@ -119,14 +119,34 @@ func newContract(t *testing.T, archive *txtar.Archive, provider string) contract
 	return c
 }
 
-// scriptures is a source of one tool.
+// transcriber is what transcribes voice messages, or nil.
+func transcriber(t *testing.T, archive *txtar.Archive) func(context.Context, llm.Media) (string, error) {
+	t.Helper()
+	if !bytes.Contains(archive.Comment, []byte("transcribed")) {
+		return nil
+	}
+	listener, err := llm.OpenTranscriber(llm.TranscriberOptions{BaseURL: llmtest.Play(t).URL, Key: secret.New(llmtest.Key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener.Transcribe
+}
+
+// scriptures is a source of tools.
 type scriptures struct{}
 
 func (scriptures) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{{Ref: tool.Ref{Space: "bible", Name: "fetch_scripture"}, Description: "the text of a passage", Input: json.RawMessage(`{"type":"object"}`)}}, nil
+	input := json.RawMessage(`{"type":"object"}`)
+	return []tool.Info{
+		{Ref: tool.Ref{Space: "bible", Name: "fetch_scripture"}, Description: "the text of a passage", Input: input},
+		{Ref: tool.Ref{Space: "bible", Name: "show_map"}, Description: "a map of a place", Input: input},
+	}, nil
 }
 
-func (scriptures) Call(context.Context, tool.Call) (tool.Result, error) {
+func (scriptures) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	if call.Ref.Name == "show_map" {
+		return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw=="}]}`)}, nil
+	}
 	return tool.Output("For God so loved the world", nil)
 }
 
@@ -230,7 +250,7 @@ func TestDocumentedEvents(t *testing.T) {
 		produced.Write(text)
 	}
 	for heading, types := range map[string][]string{
-		"### Events":    {"status", "progress", "complete", "error", "keepalive", "tool_use", "tool_result"},
+		"### Events":    {"status", "progress", "media", "complete", "error", "keepalive", "tool_use", "tool_result"},
 		"### Callbacks": {"status", "progress", "complete", "error"},
 	} {
 		_, section, _ := strings.Cut(string(page), heading+"\n")

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/llm"
 )
 
 // Options are the options of a Handler. The zero value of each field is usable.
@@ -25,11 +26,16 @@ type Options struct {
 	Keepalive time.Duration     // interval of keepalive events on a silent stream; zero means 15 s
 	Rate      int               // messages per minute and person; zero means 300
 	Webhooks  http.RoundTripper // makes requests to callback URLs, and refuses those that are not allowed; nil means http.DefaultTransport
-	Token     secret.Text       // sent to callbacks as authentication; may be empty
-	Usage     UsageReporter     // nil means that nothing is counted
-	Log       *slog.Logger
-	Clock     clock.Clock
-	Version   string
+	// Model is the model that answers, for people; ModelError is why there is none.
+	Model      llm.About
+	ModelError error
+	// Transcribe returns what is said in a sound; nil refuses voice messages.
+	Transcribe func(ctx context.Context, sound llm.Media) (string, error)
+	Token      secret.Text   // sent to callbacks as authentication; may be empty
+	Usage      UsageReporter // nil means that nothing is counted
+	Log        *slog.Logger
+	Clock      clock.Clock
+	Version    string
 }
 
 // Handler serves everything under /api/v1 that concerns conversations.

@@ -52,6 +52,9 @@ func (r route) describe(book schemas) object {
 	if _, streams := r.response.(StreamEvent); streams {
 		kind = "text/event-stream"
 	}
+	if _, binary := r.response.([]byte); binary {
+		kind = "application/octet-stream"
+	}
 	status := strconv.Itoa(max(r.status, http.StatusOK))
 	about := object{
 		"summary":     r.summary,
@@ -85,6 +88,8 @@ func (s schemas) of(t reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case t == reflect.TypeFor[json.RawMessage]():
 		return object{}
+	case t == reflect.TypeFor[[]byte]():
+		return object{"type": "string", "format": "binary"}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -35,11 +35,12 @@ type Request struct {
 	Org         string `json:"org,omitempty" doc:"the person's organisation"`
 	OrgID       string `json:"org_id,omitempty" doc:"alias of org"`
 	Message     string `json:"message" doc:"the text of the message"`
-	MessageType string `json:"message_type,omitempty" doc:"text (the default) or audio, which is not supported"`
+	MessageType string `json:"message_type,omitempty" doc:"text (the default) or audio"`
 	MessageKey  string `json:"message_key,omitempty" doc:"idempotency key of the client; a message with the same key is the same message and gets the same answer"`
 
-	AudioBase64 string `json:"audio_base64,omitempty" doc:"not supported"`
-	AudioFormat string `json:"audio_format,omitempty" doc:"not supported"`
+	AudioBase64 string       `json:"audio_base64,omitempty" doc:"a voice message in base64; refused if the server cannot transcribe it"`
+	AudioFormat string       `json:"audio_format,omitempty" doc:"its format, such as ogg (the default), mp3 or wav"`
+	Attachments []Attachment `json:"attachments,omitempty" doc:"images, sounds and files"`
 
 	CallbackURL     string  `json:"progress_callback_url,omitempty" doc:"where /chat/callback sends the answer"`
 	ThrottleSeconds float64 `json:"progress_throttle_seconds,omitempty" doc:"seconds between two pieces in mode periodic, at least 1; default 5"`
@@ -63,27 +64,33 @@ type Response struct {
 	Usage            any      `json:"usage,omitempty" doc:"tokens and cost"`
 	Warnings         []string `json:"warnings,omitempty" doc:"fields of the request that were ignored"`
 	Notices          any      `json:"notices,omitempty" doc:"limits that were reached, servers that were unreachable"`
+	Media            []Media  `json:"media,omitempty" doc:"images, sounds and files that tools returned"`
+	Transcript       string   `json:"transcript,omitempty" doc:"what was understood of a voice message"`
 }
 
 // readJSON reads a body of limited size.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, maxBody)
 	if err != nil {
 		return err
 	}
 	return httpjson.Decode(body, into)
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody).WithHint("send less at once")}
+		return nil, tooLong(most)
 	case err != nil:
 		return nil, fault.Wrap(fault.InvalidParams, err, "read body")
 	}
 	return body, nil
+}
+
+func tooLong(most int64) error {
+	return kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", most).WithHint("send less at once")}
 }
 
 // decode reads a request. Unknown fields are ignored, because clients of the program that
@@ -146,16 +153,24 @@ var requestFields = sync.OnceValue(func() (names []string) {
 // message reads and checks a request, in the order clients rely on. A person's messages
 // have the order in which they were received.
 func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (q Request, m conversation.Message, err error) {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, maxWithMedia)
 	if err != nil {
 		return q, m, err
 	}
 	warnings, err := q.decode(body)
+	if q.withoutMedia(body) > maxBody {
+		return q, m, tooLong(maxBody)
+	}
 	if err != nil {
 		return q, m, err
 	}
 	place := d.service.Reserve(q.person(), httpserver.ReceivedAt(r.Context()))
-	if m, err = d.checked(r, q, callback); err != nil {
+	if m, err = d.checked(r, q, callback); err == nil {
+		var more []string
+		more, err = d.attachTo(r.Context(), q, &m)
+		warnings = append(warnings, more...)
+	}
+	if err != nil {
 		place.Release()
 		return q, m, withIgnored(err, warnings)
 	}
@@ -216,12 +231,14 @@ func (q Request) check(callback bool) error {
 		return bad("chat_type %q is not supported, only private", q.ChatType)
 	case len(q.ChatID) > maxKey || len(q.ThreadID) > maxKey || len(q.MessageKey) > maxKey || len(q.ClientID) > maxKey:
 		return bad("client_id, chat_id, thread_id and message_key may have at most %d bytes", maxKey)
-	case q.MessageType == "audio" || q.AudioBase64 != "":
-		return kindError{noAudio, bad("audio messages are not supported").WithHint("send the message as text")}
-	case q.MessageType != "" && q.MessageType != "text":
+	case q.MessageType == "audio" && q.AudioBase64 == "":
+		return kindError{noAudio, bad("audio_base64 is required in a message of the type audio")}
+	case q.MessageType != "" && q.MessageType != "text" && q.MessageType != "audio":
 		return bad("message_type must be text or audio, not %q", q.MessageType)
-	case strings.TrimSpace(q.Message) == "":
+	case strings.TrimSpace(q.Message) == "" && q.AudioBase64 == "" && len(q.Attachments) == 0:
 		return bad("message is required")
+	case len(q.Attachments) > maxAttachments:
+		return bad("%d attachments are too many", len(q.Attachments)).WithHint("at most %d are allowed", maxAttachments)
 	case len(q.Message) > maxMessage:
 		return bad("message has %d bytes, at most %d are allowed", len(q.Message), maxMessage)
 	}

@@ -32,9 +32,11 @@ func routes() []route {
 		{"POST", "/api/v1/chat/callback", principal.Chat, "Send a message and receive the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Handler).callback},
 		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", nil, Response{}, 0, (*Handler).result},
 		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", nil, StreamEvent{}, 0, (*Handler).reattach},
+		{"GET", "/api/v1/chat/{message}/media/{media}", principal.Chat, "An image, a sound or a file of a message or of its answer", nil, []byte{}, 0, (*Handler).media},
 		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", nil, Response{}, 0, (*Handler).stop},
 
 		{"GET", "/api/v1/usage", principal.Chat, "Tokens and cost by day, person and turn, and the budgets (days, turns, org, user_id)", nil, UsageReport{}, 0, (*Handler).usageReport},
+		{"GET", "/api/v1/model", principal.Chat, "The model that answers, and what it takes", nil, Model{}, 0, (*Handler).model},
 		{"GET", "/api/v1/languages", principal.Chat, "Languages that can be chosen by name", nil, Languages{}, 0, (*Handler).languages},
 		{"GET", people + "/preferences", principal.Chat, "A person's preferences", nil, Preferences{}, 0, (*Handler).preferences},
 		{"PUT", people + "/preferences", principal.Chat, "Change a person's preferences", Preferences{}, Preferences{}, 0, (*Handler).setPreferences},

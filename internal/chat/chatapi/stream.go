@@ -17,7 +17,7 @@ const writeTime = 30 * time.Second
 
 // StreamEvent is one event of a stream. Its type decides which fields are set.
 type StreamEvent struct {
-	Type     string          `json:"type" doc:"status, progress, complete, error, keepalive; tool_use and tool_result if the server sends debug events"`
+	Type     string          `json:"type" doc:"status, progress, media, complete, error, keepalive; tool_use and tool_result if the server sends debug events"`
 	Message  string          `json:"message,omitempty" doc:"of status"`
 	Text     string          `json:"text,omitempty" doc:"of progress"`
 	Response *Response       `json:"response,omitempty" doc:"of complete"`
@@ -26,6 +26,7 @@ type StreamEvent struct {
 	Tool     string          `json:"tool,omitempty" doc:"of tool_use and tool_result"`
 	Input    json.RawMessage `json:"input,omitempty" doc:"of tool_use"`
 	Result   any             `json:"result,omitempty" doc:"of tool_result"`
+	Media    *Media          `json:"media,omitempty" doc:"of media"`
 
 	MessageID  string    `json:"message_id,omitempty" doc:"of the first event"`
 	MessageKey string    `json:"message_key,omitempty" doc:"of an error with the code MOVED: send the message again with it"`
@@ -62,7 +63,7 @@ func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversa
 		first = "Queued — processing will begin shortly"
 	}
 	_ = s.send(StreamEvent{Type: "status", Message: first, MessageID: t.ID})
-	streamWriter := streamWriter{debug: d.options.Debug, status: first}
+	streamWriter := streamWriter{turn: t, debug: d.options.Debug, status: first}
 	answer, err := d.follow(ctx, t, func(e agent.Event) error {
 		for _, shown := range streamWriter.shows(e) {
 			if err := s.send(shown); err != nil {
@@ -83,6 +84,7 @@ func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversa
 // streamWriter converts the events of a turn to those of a stream. All pieces of text together
 // are the whole answer.
 type streamWriter struct {
+	turn   *conversation.Turn
 	debug  bool
 	block  int
 	status string // the last one sent, to skip repetitions
@@ -102,6 +104,9 @@ func (s *streamWriter) shows(e agent.Event) []StreamEvent {
 			s.block, text = e.Block, "\n"+text
 		}
 		return []StreamEvent{{Type: "progress", Text: text}}
+	case agent.Media:
+		media := mediaOf(s.turn, e.MediaInfo)
+		return []StreamEvent{{Type: "media", Media: &media}}
 	case agent.ToolUse:
 		if s.debug {
 			return []StreamEvent{{Type: "tool_use", Tool: e.Tool, Input: e.Input}}

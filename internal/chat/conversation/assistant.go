@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/llm"
 )
 
 // Assistant answers messages with an agent. It tracks labelled data of a conversation
@@ -19,6 +20,14 @@ type Flow interface {
 	Begin(ctx context.Context) context.Context
 	Recall(ctx context.Context, name string) error
 	Remember(ctx context.Context, name string) error
+}
+
+// About identifies the model; it is empty if there is none.
+func (a Assistant) About() llm.About {
+	if a.Agent == nil {
+		return llm.About{}
+	}
+	return a.Agent.About()
 }
 
 // Forget removes what a person's conversations left beside their history.

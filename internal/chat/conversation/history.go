@@ -62,7 +62,7 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	if err := json.Unmarshal([]byte(reply), &answer); err != nil {
 		return e, err
 	}
-	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC(), m.Conversation}, nil
+	return Entry{m.described(), answer.Text(), time.UnixMicro(ended).UTC(), m.Conversation}, nil
 }
 
 // Forget removes a person's history and calls Options.OnForget, and returns how many

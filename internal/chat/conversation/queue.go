@@ -138,7 +138,8 @@ func (r *Service) again(ctx context.Context, l *personQueue, m Message) (*Turn, 
 
 // sameMessage refuses a key that belongs to another message.
 func sameMessage(before, now Message) error {
-	if before.Text == now.Text && before.Conversation == now.Conversation {
+	sameText := before.Text == now.Text || before.Audio != "" && before.Audio == now.Audio
+	if sameText && before.Conversation == now.Conversation && sameAttachments(before.Attachments, now.Attachments) {
 		return nil
 	}
 	return fault.New(fault.Conflict, "the message_key %q belongs to another message", now.Key).

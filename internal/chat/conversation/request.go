@@ -25,6 +25,10 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	if err != nil {
 		return agent.Request{}, err
 	}
+	attached, err := r.attachments(ctx, t)
+	if err != nil {
+		return agent.Request{}, err
+	}
 	servers, err := r.offered(ctx, t)
 	if err != nil {
 		return agent.Request{}, err
@@ -35,7 +39,7 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	}
 	return agent.Request{
 		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation,
-		Message: text, History: history, Language: language, First: prefs.FirstInteraction,
+		Message: text, Attachments: attached, History: history, Language: language, First: prefs.FirstInteraction,
 		Prompts: prompts, Servers: servers, Memory: r.Memory(p), Journal: journal{r, t},
 	}, nil
 }

@@ -73,7 +73,10 @@ func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 			_, err = tx.Exec(ctx, `INSERT INTO talk_turns (id, org, person, seq, message_key, message, status, attempts, reply, failure, created, ended, node, conversation)
 				SELECT $1, $2, $3, coalesce(max(seq), 0) + 1, $4, $5, $6, 0, '', '', $7, 0, $8, $9 FROM talk_turns WHERE org = $2 AND person = $3`,
 				t.ID, p.Org, p.User, t.Message.Key, string(message), waiting, r.now().UnixMicro(), r.options.Node, t.Message.Conversation)
-			return err
+			if err != nil {
+				return err
+			}
+			return saveAttachments(ctx, tx, t)
 		})
 		if !errors.Is(err, db.ErrUnique) {
 			return false, err

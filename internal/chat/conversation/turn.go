@@ -12,13 +12,18 @@ import (
 
 // Message is a message of a person.
 type Message struct {
-	RequestID    string `json:"request_id"`
-	Person       Person `json:"-"`
-	Place        *Place `json:"-"` // among the person's messages; nil means after those that were sent so far
-	Client       string `json:"client,omitempty"`
-	Key          string `json:"-"` // idempotency key of the client: the same key is the same message; may be empty
-	Conversation string `json:"conversation,omitempty"`
-	Text         string `json:"text"`
+	RequestID    string       `json:"request_id"`
+	Person       Person       `json:"-"`
+	Place        *Place       `json:"-"` // among the person's messages; nil means after those that were sent so far
+	Client       string       `json:"client,omitempty"`
+	Key          string       `json:"-"` // idempotency key of the client: the same key is the same message; may be empty
+	Conversation string       `json:"conversation,omitempty"`
+	Text         string       `json:"text"`
+	Attachments  []Attachment `json:"attachments,omitempty"`
+	// Audio is the hash of the sound that Text was transcribed from, or "". The same sound
+	// is the same message, whatever was understood.
+	Audio      string `json:"audio,omitempty"`
+	Transcript string `json:"transcript,omitempty"` // what was understood
 	// Warnings are what the sender is told with the answer.
 	Warnings []string `json:"warnings,omitempty"`
 	Hint     string   `json:"hint,omitempty"` // language of the answer if the person has not chosen one

@@ -174,7 +174,11 @@ func openAIMessages(m Message) []openAIMessage {
 	for _, b := range m.Blocks {
 		switch {
 		case b.Result != nil:
-			all = append(all, openAIMessage{Role: "tool", Content: b.Result.Text, ToolCallID: b.Result.ID})
+			result := b.Result.Text
+			if result == "" && len(b.Result.Media) > 0 {
+				result = "The result follows."
+			}
+			all = append(all, openAIMessage{Role: "tool", Content: result, ToolCallID: b.Result.ID})
 			for _, media := range b.Result.Media {
 				parts = append(parts, openAIPart{Type: "text", Text: "From the result of " + b.Result.ID + ":"}, openAIMedia(media))
 			}

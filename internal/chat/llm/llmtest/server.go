@@ -114,6 +114,7 @@ func New(answer func(Request) Step) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", s.anthropic)
 	mux.HandleFunc("POST /v1/chat/completions", s.openAI)
+	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribe)
 	s.http = httptest.NewServer(mux)
 	s.URL = s.http.URL
 	return s

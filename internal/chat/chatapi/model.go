@@ -1,0 +1,35 @@
+package chatapi
+
+import (
+	"net/http"
+
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/chat/llm"
+)
+
+// Model describes the model that answers.
+type Model struct {
+	Configured bool     `json:"configured"`
+	Problem    string   `json:"problem,omitempty" doc:"why no message can be answered, and what to do"`
+	Provider   string   `json:"provider,omitempty"`
+	Model      string   `json:"model,omitempty"`
+	Media      []string `json:"media" doc:"what it takes beside text: image, audio, file"`
+	Voice      bool     `json:"voice" doc:"whether voice messages are transcribed"`
+}
+
+// model is GET /api/v1/model.
+func (d *Handler) model(w http.ResponseWriter, _ *http.Request) error {
+	about := d.options.Model
+	m := Model{Configured: d.options.ModelError == nil, Provider: about.Provider, Model: about.Model, Media: []string{}, Voice: d.options.Transcribe != nil}
+	if !m.Configured {
+		f, _ := failureOf(d.options.ModelError)
+		m.Problem = f.Message
+	}
+	for _, kind := range []llm.Kind{llm.Image, llm.Audio, llm.File} {
+		if about.Takes(kind) {
+			m.Media = append(m.Media, string(kind))
+		}
+	}
+	httpjson.JSON(w, http.StatusOK, m)
+	return nil
+}

@@ -1,0 +1,104 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Attachment is an image, a sound or a file of a message. Its data is stored beside the
+// message.
+type Attachment struct {
+	agent.MediaInfo
+	Hash string `json:"hash"`
+	Data []byte `json:"-"` // nil if the message was loaded
+}
+
+// Attach adds an image, a sound or a file to a message.
+func (m *Message) Attach(media llm.Media) {
+	sum := sha256.Sum256(media.Data)
+	info := agent.MediaInfo{ID: fmt.Sprintf("in.%d", len(m.Attachments)+1), Name: media.Name, MIME: media.MIME, Size: len(media.Data)}
+	m.Attachments = append(m.Attachments, Attachment{info, hex.EncodeToString(sum[:]), media.Data})
+}
+
+// described returns the text of a message in the history, with a note about each attachment.
+func (m Message) described() string {
+	text := m.Text
+	for _, a := range m.Attachments {
+		text = strings.TrimPrefix(fmt.Sprintf("%s\n[attached: %s]", text, cmp.Or(a.Name, a.MIME)), "\n")
+	}
+	return text
+}
+
+// sameAttachments reports whether two messages have the same attachments.
+func sameAttachments(a, b []Attachment) bool {
+	return slices.EqualFunc(a, b, func(a, b Attachment) bool { return a.Hash == b.Hash && a.MIME == b.MIME })
+}
+
+func saveMedia(ctx context.Context, tx *db.Tx, turn, id string, m llm.Media) error {
+	_, err := tx.Exec(ctx, `INSERT INTO talk_media (turn, id, name, mime, data) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (turn, id) DO UPDATE SET name = excluded.name, mime = excluded.mime, data = excluded.data`, turn, id, m.Name, m.MIME, m.Data)
+	return err
+}
+
+// saveAttachments stores the attachments of a message with it.
+func saveAttachments(ctx context.Context, tx *db.Tx, t *Turn) error {
+	for _, a := range t.Message.Attachments {
+		if err := saveMedia(ctx, tx, t.ID, a.ID, llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attachments returns the attachments of a message for the agent.
+func (r *Service) attachments(ctx context.Context, t *Turn) (list []llm.Media, err error) {
+	for _, a := range t.Message.Attachments {
+		m := llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}
+		if m.Data == nil {
+			if m, err = r.Media(ctx, t.ID, a.ID); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// show stores what a tool shows, so that people can load it, and then passes the event on.
+func (r *Service) show(ctx context.Context, t *Turn) func(agent.Event) {
+	return func(e agent.Event) {
+		if m, ok := e.(agent.Media); ok {
+			err := r.db.Write(ctx, func(tx *db.Tx) error {
+				return saveMedia(ctx, tx, t.ID, m.ID, llm.Media{Name: m.Name, MIME: m.MIME, Data: m.Data})
+			})
+			if err != nil {
+				r.options.Log.WarnContext(ctx, "store what a tool shows", "request_id", t.Message.RequestID, "tool", m.Tool, "error", err)
+			}
+			m.Data, e = nil, agent.Media{MediaInfo: m.MediaInfo}
+		}
+		t.emit(e)
+	}
+}
+
+// Media returns an image, a sound or a file of a message or of its answer.
+func (r *Service) Media(ctx context.Context, turn, id string) (m llm.Media, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, `SELECT name, mime, data FROM talk_media WHERE turn = $1 AND id = $2`, turn, id).Scan(&m.Name, &m.MIME, &m.Data)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, fault.New(fault.NotFound, "the message %s has nothing with the id %q", turn, id)
+	}
+	return m, err
+}
