@@ -221,6 +221,10 @@ crash: ## Kill the server KILLS times (default 200) while jobs run, and check th
 chat-load: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
 	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./cmd/luanette
 
+.PHONY: chat-kill
+chat-kill: ## Kill the server at each step of an answer, and interrupt answers in the terminal (a minute)
+	go test -count=1 -v -timeout 5m -run 'TestKilledDuringAChatCall|TestChatInterrupted' ./cmd/luanette
+
 .PHONY: chat-order
 chat-order: ## 20 users send 50 messages each, 5 ms apart, at a load of 10 per core; each is answered once, in order
 	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_USERS=20 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run TestChatOrder ./cmd/luanette

@@ -65,7 +65,7 @@ func (s *hudServer) run(args ...string) string {
 	return string(out)
 }
 
-// hudTerminal is the real `luanette hud` on a virtual terminal.
+// hudTerminal is the real program on a virtual terminal.
 type hudTerminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -80,11 +80,16 @@ type hudTerminal struct {
 
 func (s *hudServer) watch(width, height int, env ...string) *hudTerminal {
 	s.t.Helper()
-	cmd := program(s.t.Context(), s.folder, append([]string{"TERM=xterm-256color"}, env...), "hud", "--server", s.url())
-	w := &hudTerminal{t: s.t, cmd: cmd, screen: vt10x.New(vt10x.WithSize(width, height))}
+	return onTerminal(s.t, program(s.t.Context(), s.folder, append([]string{"TERM=xterm-256color"}, env...), "hud", "--server", s.url()), width, height)
+}
+
+// onTerminal runs a command on a virtual terminal.
+func onTerminal(t *testing.T, cmd *exec.Cmd, width, height int) *hudTerminal {
+	t.Helper()
+	w := &hudTerminal{t: t, cmd: cmd, screen: vt10x.New(vt10x.WithSize(width, height))}
 	tty, err := pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if err != nil {
-		s.t.Skipf("this system has no pseudo-terminals: %v", err)
+		t.Skipf("this system has no pseudo-terminals: %v", err)
 	}
 	w.tty = tty
 	w.closed = make(chan struct{})
@@ -92,7 +97,7 @@ func (s *hudServer) watch(width, height int, env ...string) *hudTerminal {
 		defer close(w.closed)
 		_, _ = io.Copy(w, tty)
 	}()
-	s.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = w.cmd.Process.Kill() // it may have ended already
 		_ = tty.Close()
 		<-w.closed

@@ -40,6 +40,8 @@ type Step struct {
 	Slow       bool          // every byte is sent on its own
 	Spoken     func()        // called before the first piece of text is sent; may be nil
 	Hold       chan struct{} // the answer continues after its first event when this is closed
+	HoldText   bool          // with Hold: after the first piece of text
+	Ended      func()        // with Hold: called if the client disconnects meanwhile; may be nil
 }
 
 // speak calls Spoken.

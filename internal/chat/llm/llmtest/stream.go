@@ -5,26 +5,32 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 )
 
 // stream writes server-sent events and flushes each.
 type stream struct {
-	w    http.ResponseWriter
-	ping string // written after every event; may be empty
-	slow bool   // every byte is sent on its own
-	hold chan struct{}
-	gone <-chan struct{}
+	w     http.ResponseWriter
+	ping  string // written after every event; may be empty
+	slow  bool   // every byte is sent on its own
+	hold  chan struct{}
+	until string // part of the event after which it holds
+	gone  <-chan struct{}
 
 	ended bool // the client has gone
+	onEnd func()
 }
 
 func begin(w http.ResponseWriter, r *http.Request, step Step, ping string) *stream {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
-	s := &stream{w: w, slow: step.Slow, hold: step.Hold, gone: r.Context().Done()}
+	s := &stream{w: w, slow: step.Slow, hold: step.Hold, onEnd: step.Ended, gone: r.Context().Done()}
 	if step.Ping {
 		s.ping = ping
+	}
+	if step.HoldText {
+		s.until = step.Say[0]
 	}
 	return s
 }
@@ -40,11 +46,14 @@ func (s *stream) send(name string, data any) {
 		text = fmt.Sprintf("event: %s\n", name) + text
 	}
 	s.write(text)
-	if s.hold != nil {
+	if s.hold != nil && strings.Contains(text, s.until) {
 		select {
 		case <-s.hold:
 		case <-s.gone:
 			s.ended = true // what follows could still arrive
+			if s.onEnd != nil {
+				s.onEnd()
+			}
 		}
 		s.hold = nil
 	}
