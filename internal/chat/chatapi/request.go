@@ -231,16 +231,9 @@ func (q Request) check(callback bool) error {
 		return bad("chat_type %q is not supported, only private", q.ChatType)
 	case len(q.ChatID) > maxKey || len(q.ThreadID) > maxKey || len(q.MessageKey) > maxKey || len(q.ClientID) > maxKey:
 		return bad("client_id, chat_id, thread_id and message_key may have at most %d bytes", maxKey)
-	case q.MessageType == "audio" && q.AudioBase64 == "":
-		return kindError{noAudio, bad("audio_base64 is required in a message of the type audio")}
-	case q.MessageType != "" && q.MessageType != "text" && q.MessageType != "audio":
-		return bad("message_type must be text or audio, not %q", q.MessageType)
-	case strings.TrimSpace(q.Message) == "" && q.AudioBase64 == "" && len(q.Attachments) == 0:
-		return bad("message is required")
-	case len(q.Attachments) > maxAttachments:
-		return bad("%d attachments are too many", len(q.Attachments)).WithHint("at most %d are allowed", maxAttachments)
-	case len(q.Message) > maxMessage:
-		return bad("message has %d bytes, at most %d are allowed", len(q.Message), maxMessage)
+	}
+	if err := q.checkContent(); err != nil {
+		return err
 	}
 	if callback {
 		if err := q.checkCallback(); err != nil {
@@ -252,4 +245,23 @@ func (q Request) check(callback bool) error {
 		return err
 	}
 	return nil
+}
+
+// checkContent checks that a request contains something, and not too much.
+func (q Request) checkContent() error {
+	bad := func(format string, args ...any) *fault.Error { return fault.New(fault.InvalidParams, format, args...) }
+	switch {
+	case q.MessageType == "audio" && q.AudioBase64 == "":
+		return kindError{noAudio, bad("audio_base64 is required in a message of the type audio")}
+	case q.MessageType != "" && q.MessageType != "text" && q.MessageType != "audio":
+		return bad("message_type must be text or audio, not %q", q.MessageType)
+	case strings.TrimSpace(q.Message) == "" && q.AudioBase64 == "" && len(q.Attachments) == 0:
+		return bad("message is required")
+	case len(q.Attachments) > maxAttachments:
+		return bad("%d attachments are too many", len(q.Attachments)).WithHint("at most %d are allowed", maxAttachments)
+	case len(q.Message) > maxMessage:
+		return bad("message has %d bytes, at most %d are allowed", len(q.Message), maxMessage)
+	default:
+		return nil
+	}
 }

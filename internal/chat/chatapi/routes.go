@@ -26,15 +26,7 @@ func routes() []route {
 		admin  = "/api/v1/admin/orgs/{org}"
 		person = admin + "/users/{user}"
 	)
-	return []route{
-		{"POST", "/api/v1/chat", principal.Chat, "Send a message and wait for the answer", Request{}, Response{}, 0, (*Handler).answer},
-		{"POST", "/api/v1/chat/stream", principal.Chat, "Send a message and receive the answer as server-sent events", Request{}, StreamEvent{}, 0, (*Handler).stream},
-		{"POST", "/api/v1/chat/callback", principal.Chat, "Send a message and receive the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Handler).callback},
-		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", nil, Response{}, 0, (*Handler).result},
-		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", nil, StreamEvent{}, 0, (*Handler).reattach},
-		{"GET", "/api/v1/chat/{message}/media/{media}", principal.Chat, "An image, a sound or a file of a message or of its answer", nil, []byte{}, 0, (*Handler).media},
-		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", nil, Response{}, 0, (*Handler).stop},
-
+	return append(messageRoutes(), []route{
 		{"GET", "/api/v1/usage", principal.Chat, "Tokens and cost by day, person and turn, and the budgets (days, turns, org, user_id)", nil, UsageReport{}, 0, (*Handler).usageReport},
 		{"GET", "/api/v1/model", principal.Chat, "The model that answers, and what it takes", nil, Model{}, 0, (*Handler).model},
 		{"GET", "/api/v1/languages", principal.Chat, "Languages that can be chosen by name", nil, Languages{}, 0, (*Handler).languages},
@@ -75,6 +67,19 @@ func routes() []route {
 		{"GET", person + "/mode", principal.Org, "The mode that a person has chosen", nil, ChosenMode{}, 0, (*Handler).chosenMode},
 		{"PUT", person + "/mode", principal.Org, "Choose a mode for a person", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
 		{"DELETE", person + "/history", principal.Org, "Delete a person's history", nil, Removed{}, 0, (*Handler).forget},
+	}...)
+}
+
+// messageRoutes are the endpoints of messages and their answers.
+func messageRoutes() []route {
+	return []route{
+		{"POST", "/api/v1/chat", principal.Chat, "Send a message and wait for the answer", Request{}, Response{}, 0, (*Handler).answer},
+		{"POST", "/api/v1/chat/stream", principal.Chat, "Send a message and receive the answer as server-sent events", Request{}, StreamEvent{}, 0, (*Handler).stream},
+		{"POST", "/api/v1/chat/callback", principal.Chat, "Send a message and receive the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Handler).callback},
+		{"GET", "/api/v1/chat/{message}", principal.Chat, "Wait for the answer to a message that was sent before", nil, Response{}, 0, (*Handler).result},
+		{"GET", "/api/v1/chat/{message}/stream", principal.Chat, "Receive the answer to a message that was sent before as server-sent events, from the first", nil, StreamEvent{}, 0, (*Handler).reattach},
+		{"GET", "/api/v1/chat/{message}/media/{media}", principal.Chat, "An image, a sound or a file of a message or of its answer", nil, []byte{}, 0, (*Handler).media},
+		{"POST", "/api/v1/chat/{message}/stop", principal.Chat, "Stop an answer; what was said so far is kept and returned", nil, Response{}, 0, (*Handler).stop},
 	}
 }
 

@@ -168,6 +168,10 @@ func (f *failure) tooLong() bool {
 	return strings.Contains(text, "too long") || strings.Contains(text, "context_length") || strings.Contains(text, "maximum context length")
 }
 
+// refusesMedia reports whether the provider refused a prompt most likely because of its
+// images, sounds or files: the model takes only text.
+func (f *failure) refusesMedia(p Prompt) bool { return p.hasMedia() && f.refusedRequest() }
+
 // refusedRequest reports whether the provider refused what was sent, which it would do
 // again.
 func (f *failure) refusedRequest() bool {

@@ -70,12 +70,12 @@ func (m *retrying) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answ
 			return answer, nil
 		}
 		f := failureOf(ctx, err)
-		if f.refusedRequest() && p.hasMedia() && !emitted {
-			p, without = p.withoutMedia(), true // most likely why: a model that takes only text
-			continue
-		}
 		delay := m.delay(f, attempt)
-		if emitted || !f.again || attempt == m.retry.Attempts || waited+delay > m.retry.MaxTotalWait {
+		switch {
+		case !emitted && f.refusesMedia(p):
+			p, without = p.withoutMedia(), true
+			continue
+		case emitted, !m.repeats(f, attempt, waited+delay):
 			return answer, f.fault(m.about, attempt)
 		}
 		emit(Delta{Wait: &Wait{attempt, delay, f.status}})
@@ -84,6 +84,11 @@ func (m *retrying) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answ
 			return answer, failureOf(ctx, err).fault(m.about, attempt)
 		}
 	}
+}
+
+// repeats reports whether a request is made again after a failure, having waited so long.
+func (m *retrying) repeats(f *failure, attempt int, waited time.Duration) bool {
+	return f.again && attempt < m.retry.Attempts && waited <= m.retry.MaxTotalWait
 }
 
 // delay returns the wait that the endpoint asks for, otherwise a growing one with
