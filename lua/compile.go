@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -23,6 +24,17 @@ func (s *State) Compile(source, chunkname string) (*Proto, error) {
 		return nil, s.compileError(err)
 	}
 	return p, s.alloc(p.size())
+}
+
+// CompileContext is Compile with a context, which ends it, also while it waits for memory.
+//
+//nolint:contextcheck // what is called finds ctx in the account
+func (s *State) CompileContext(ctx context.Context, source, chunkname string) (*Proto, error) {
+	a := &s.account
+	outer, outerDone := a.ctx, a.done
+	a.ctx, a.done = ctx, ctx.Done()
+	defer func() { a.ctx, a.done = outer, outerDone }()
+	return s.Compile(source, chunkname)
 }
 
 // compileError turns a syntax error into a Lua error.

@@ -20,6 +20,7 @@ type jobCommand struct {
 	Follow jobFollowCommand `cmd:"" help:"Follow a job until its end and print its result."`
 	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
 	Cancel jobCancelCommand `cmd:"" help:"Stop a job."`
+	Undo   jobUndoCommand   `cmd:"" help:"Undo what a job changed, where its tools declare how; shows the plan and asks."`
 	Logs   jobLogsCommand   `cmd:"" help:"Show what a job printed and logged."`
 
 	Journal  jobJournalCommand `cmd:"" help:"Show the effects of a job, step by step."`
@@ -220,6 +221,13 @@ type jobCancelCommand struct{ jobArg }
 // Run stops the job.
 func (c *jobCancelCommand) Run(ctx context.Context, proc *process) error {
 	return c.callAndPrint(ctx, proc, "job_cancel")
+}
+
+type jobUndoCommand struct{ jobArg }
+
+// Run asks and undoes.
+func (c *jobUndoCommand) Run(ctx context.Context, proc *process) error {
+	return c.callAndPrint(ctx, proc, "job_undo")
 }
 
 type jobLogsCommand struct{ jobArg }

@@ -22,7 +22,7 @@ func TestPages(t *testing.T) {
 		"README.md":         "readme",
 		"docs/upstreams.md": "upstream readme",
 		"docs/code_mode.md": "tokens",
-		"docs/jobs.md":      "jobs",
+		"docs/jobs.md":      "jobs undo",
 		"docs/backends.md":  "backend",
 		"docs/chat.md":      "chat",
 		"docs/operate.md":   "operate attach doctor",

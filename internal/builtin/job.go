@@ -25,6 +25,9 @@ type JobQueue interface {
 	Logs(ctx context.Context, id string, from int) ([]host.OutputLine, error)
 	Journal(ctx context.Context, id string) ([]host.Step, error)
 	Replay(ctx context.Context, id string, other job.Script) (job.Replayed, error)
+	Undo(ctx context.Context, id string) (job.Undo, error)
+	AnswerUndo(ctx context.Context, u job.Undo, answer host.Answer) error
+	StartUndo(ctx context.Context, u job.Undo) (job.Job, error)
 	Active() []string
 	Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func())
 	Retention(s job.State) time.Duration
@@ -58,6 +61,7 @@ func Jobs(q JobQueue, s JobScripts, r JobRunner) []Tool {
 		Define("job_logs", look, t.logs),
 		runs[jobJournalIn, Journaled]("job_journal", look, t.journal),
 		runs[jobReplayIn, Replayed]("job_replay", look, t.replay),
+		runs[jobIn, Undone]("job_undo", tool.Hints{}, t.undo),
 	}
 }
 

@@ -51,6 +51,9 @@ type Upstream struct {
 	Accepts      []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
 	Enabled      *bool             `toml:"enabled,omitempty" help:"false disables it"`
 
+	// Revert is by the tool's own name.
+	Revert map[string]UpstreamRevert `toml:"revert,omitempty" help:"how calls of its tools are undone: tool = { tool = \"other\", arguments = { id = \"$result/id\" } }; docs/jobs.md"`
+
 	Curve *UpstreamCurve `toml:"curve,omitempty,inline" help:"keys of a ZeroMQ backend that uses CURVE; docs/backends.md"`
 
 	Faults *UpstreamFaults `toml:"faults,omitempty,inline" help:"faults that are injected into calls, for tests; docs/testing.md"`
@@ -67,6 +70,9 @@ func (c *Config) checkUpstreams() error {
 				WithHint("url connects to a running server; command starts one; mock answers from a recording")
 		}
 		if err := u.OAuth.check(name); err != nil {
+			return err
+		}
+		if err := u.checkReverts(name); err != nil {
 			return err
 		}
 		if err := u.rule().Validate(); err != nil {

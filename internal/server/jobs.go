@@ -30,7 +30,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
-		options.Approvals, options.Tools = srv.approvals, srv.catalog
+		options.Approvals, options.Tools, options.Revert = srv.approvals, srv.catalog, srv.config.Revert
 	}
 	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: srv.config.Jobs.Limits()}
 	if srv.scripts != nil { // nil in a server with music only

@@ -14,7 +14,7 @@ import (
 // decisions, then by the policy. It is nil when nothing needs approval.
 func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
 	policy := o.Policy()
-	if policy.Empty() {
+	if policy.Empty() && !who.AskAlways {
 		return nil, nil
 	}
 	decided, err := o.ofRun(ctx, who.Key)
@@ -67,14 +67,19 @@ func (j *approver) spend(step host.Step) {
 
 // Decide decides one effect.
 func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
-	if !j.policy.needsApproval(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
+	always := j.who.AskAlways && changes(e)
+	if !always && !j.policy.needsApproval(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
 		return host.Allow, nil
 	}
 	if verdict := j.takeDecision(e.Digest()); verdict != host.Ask {
 		return verdict, nil
 	}
 	subject, space := subjectOf(e)
-	return j.store.remembered(ctx, subject, space, j.who.Hash)
+	verdict, err := j.store.remembered(ctx, subject, space, j.who.Hash)
+	if always && verdict == host.Allow {
+		verdict = host.Ask
+	}
+	return verdict, err
 }
 
 // takeDecision uses up a decision about such an effect of this run.

@@ -49,13 +49,16 @@ func (p Policy) Empty() bool {
 func (p Policy) needsApproval(e host.Effect) bool {
 	switch p.mode(e) {
 	case Writes:
-		return e.Kind == host.Write || e.Kind == host.Idempotent
+		return changes(e)
 	case All:
-		return e.Kind == host.Write || e.Kind == host.Idempotent || e.Kind == host.Read && !listsTools(e)
+		return changes(e) || e.Kind == host.Read && !listsTools(e)
 	default:
 		return false
 	}
 }
+
+// changes reports whether an effect changes something, or may.
+func changes(e host.Effect) bool { return e.Kind == host.Write || e.Kind == host.Idempotent }
 
 // listsTools reports whether an effect only lists the available tools.
 func listsTools(e host.Effect) bool {

@@ -113,6 +113,13 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	return host.Pending{ID: a.ID, Expires: a.Expires}, nil
 }
 
+// Asked returns the request of a run that is not decided yet; ok is false if there is
+// none.
+func (o *Store) Asked(ctx context.Context, run string) (pending host.Pending, ok bool, err error) {
+	a, ok, err := o.PendingOf(ctx, run)
+	return host.Pending{ID: a.ID, Expires: a.Expires}, ok, err
+}
+
 // Decide decides an approval. If it is decided already, the error is fault.Conflict.
 func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
 	a, err := o.Get(ctx, owner, id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -17,8 +18,13 @@ type Approvals interface {
 	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
 	// Ask stores a paused run.
 	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
+	// Asked returns the request of a run that is not decided yet; ok is false if there
+	// is none.
+	Asked(ctx context.Context, run string) (pending host.Pending, ok bool, err error)
 	// Await waits for the decision.
 	Await(ctx context.Context, id string) error
+	// Answer decides a request.
+	Answer(ctx context.Context, id string, answer host.Answer) error
 	// Withdraw removes the question of a run that has ended.
 	Withdraw(ctx context.Context, run string) error
 }
@@ -47,7 +53,7 @@ func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journ
 
 // runInfoOf describes a job to those who approve its effects.
 func runInfoOf(j Job) host.RunInfo {
-	who := host.RunInfo{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash}
+	who := host.RunInfo{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash, AskAlways: slices.Contains(j.Tags, undoTag)}
 	if who.Hash == "" {
 		who.Hash = cas.Sum([]byte(j.Source)).String()
 	}
@@ -71,8 +77,7 @@ type pausedError struct{ host.Paused }
 
 func (a *pausedError) Error() string { return a.Effect.DisplayName() + " waits for approval" }
 
-// pause asks for approval and waits for the decision, without holding a place in the
-// queue meanwhile.
+// pause asks for approval and waits for the decision.
 func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	var asked *pausedError
 	if !errors.As(why, &asked) {
@@ -86,16 +91,44 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	if err != nil {
 		return err
 	}
-	if err := q.persist(ctx, func() error { return q.storeState(ctx, j.ID, Waiting) }); err != nil {
-		return q.withdrawQuestion(ctx, asked.Key, err)
+	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: asked.Effect.DisplayName()}, held)
+}
+
+// awaitAsked waits for the decision about a job that undoes another one: it was asked for
+// before the job started. Running before that would ask again if the decision arrives in
+// the meantime.
+func (q *Queue) awaitAsked(ctx context.Context, j Job, held *bool) error {
+	who := runInfoOf(j)
+	if q.options.Approvals == nil || !who.AskAlways {
+		return nil
 	}
-	q.options.Events.Publish(Paused{ID: j.ID, Name: j.Name, Creator: j.Creator, Approval: pending.ID, Subject: asked.Effect.DisplayName()})
+	var pending host.Pending
+	var ok bool
+	err := q.persist(ctx, func() (err error) {
+		pending, ok, err = q.options.Approvals.Asked(ctx, who.Key)
+		return err
+	})
+	if err != nil || !ok {
+		return err
+	}
+	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: j.Name}, held)
+}
+
+// awaitDecision waits for a decision, without holding a place in the queue meanwhile. The
+// event has the request and its subject.
+func (q *Queue) awaitDecision(ctx context.Context, j Job, e Paused, held *bool) error {
+	run := runInfoOf(j).Key
+	if err := q.persist(ctx, func() error { return q.storeState(ctx, j.ID, Waiting) }); err != nil {
+		return q.withdrawQuestion(ctx, run, err)
+	}
+	e.ID, e.Name, e.Creator = j.ID, j.Name, j.Creator
+	q.options.Events.Publish(e)
 	if *held {
 		q.turns.give(j.Creator)
 		*held = false
 	}
-	if err := q.options.Approvals.Await(ctx, pending.ID); err != nil {
-		return q.withdrawQuestion(ctx, asked.Key, err)
+	if err := q.options.Approvals.Await(ctx, e.Approval); err != nil {
+		return q.withdrawQuestion(ctx, run, err)
 	}
 	if !q.unlimited(j) {
 		if err := q.turns.take(ctx, j.Creator, j.Priority); err != nil {

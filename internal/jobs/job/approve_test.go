@@ -45,6 +45,19 @@ func (d *approvalsFake) Ask(_ context.Context, p host.Paused) (host.Pending, err
 	return host.Pending{ID: p.Effect.Args[0].(string)}, nil
 }
 
+func (d *approvalsFake) Answer(_ context.Context, id string, answer host.Answer) error {
+	verdict := host.Deny
+	if answer.Allow {
+		verdict = host.Allow
+	}
+	d.say(id, verdict)
+	return nil
+}
+
+func (d *approvalsFake) Asked(context.Context, string) (host.Pending, bool, error) {
+	return host.Pending{}, false, nil
+}
+
 func (d *approvalsFake) Await(ctx context.Context, id string) error {
 	for {
 		d.mu.Lock()

@@ -25,7 +25,7 @@ func (s ForScripts) NewID(token string) string {
 
 // Start starts a job under an id; if there is one already, it does nothing.
 func (s ForScripts) Start(ctx context.Context, id, creator string, j host.NewJob) error {
-	_, err := s.Queue.submit(ctx, id, Spec{Name: j.Name, Source: j.Source, Language: j.Language, Params: j.Params, Creator: creator, Tags: j.Tags})
+	_, err := s.Queue.submit(ctx, id, Spec{Name: j.Name, Source: j.Source, Language: j.Language, Params: j.Params, Creator: creator, Tags: j.Tags}, nil)
 	if errors.Is(err, db.ErrUnique) {
 		return nil
 	}

@@ -45,14 +45,17 @@ type Options struct {
 	// CurrentPrincipal returns the current rights of the principal that created a job;
 	// its error ends the job. Nil means that rights do not change.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
-	Approvals        Approvals    // decides what jobs may do; nil allows all
-	Tools            tool.Source  // gives the output schemas for plans of jobs that wait; may be nil
-	Events           *event.Bus   // may be nil
-	Traces           Traces       // nil: jobs are not part of traces
-	Tracer           trace.Tracer // records how jobs ended; nil: nothing does
-	Meter            metric.Meter // records how long they took; nil: nothing does
-	Clock            clock.Clock  // nil means the machine's
-	Log              *slog.Logger // nil discards
+	Approvals        Approvals   // decides what jobs may do; nil allows all
+	Tools            tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
+	// Revert returns how calls of a tool are undone, where the tool itself does not say it;
+	// may be nil.
+	Revert func(tool.Ref) (tool.Revert, bool)
+	Events *event.Bus   // may be nil
+	Traces Traces       // nil: jobs are not part of traces
+	Tracer trace.Tracer // records how jobs ended; nil: nothing does
+	Meter  metric.Meter // records how long they took; nil: nothing does
+	Clock  clock.Clock  // nil means the machine's
+	Log    *slog.Logger // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -218,11 +221,12 @@ func (q *Queue) halt() {
 // Submit stores a job and starts it when it is due and has its turn. The job is on disk
 // when Submit returns.
 func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
-	return q.submit(ctx, newID(), s)
+	return q.submit(ctx, newID(), s, nil)
 }
 
-// submit is Submit with a new id.
-func (q *Queue) submit(ctx context.Context, id string, s Spec) (Job, error) {
+// submit is Submit with a new id. check, if it is not nil, may refuse the job in the
+// transaction that stores it.
+func (q *Queue) submit(ctx context.Context, id string, s Spec, check func(*db.Tx) error) (Job, error) {
 	if err := q.writable(); err != nil {
 		return Job{}, err
 	}
@@ -237,7 +241,15 @@ func (q *Queue) submit(ctx context.Context, id string, s Spec) (Job, error) {
 	}
 	j.origin = q.options.Traces.Origin(ctx)
 	j.TraceID = q.traceID(ctx, j)
-	if err := q.db.Write(ctx, func(tx *db.Tx) error { return q.insertJob(ctx, tx, j) }); err != nil {
+	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		if check != nil {
+			if err := check(tx); err != nil {
+				return err
+			}
+		}
+		return q.insertJob(ctx, tx, j)
+	})
+	if err != nil {
 		return Job{}, fault.Wrap(fault.Internal, err, "store job")
 	}
 	q.admit(j)

@@ -117,6 +117,9 @@ func errTooManyAttempts(attempts int) error {
 // perform runs the script, with effects answered from its journal. While it waits for
 // approval, its place in the queue is given to another job.
 func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) error {
+	if err := q.awaitAsked(ctx, j, held); err != nil {
+		return q.stopped(ctx, j, err)
+	}
 	for {
 		over, err := q.attempt(ctx, run, j, steps)
 		if over {

@@ -9,6 +9,9 @@ type RunInfo struct {
 	Name     string // the script's name
 	Hash     string // of its source
 	Language string
+	// AskAlways means that all its changes need approval, whatever the policy and earlier
+	// decisions say.
+	AskAlways bool
 }
 
 // Paused is a run that stopped at an effect that needs approval, with what it would do

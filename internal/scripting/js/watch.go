@@ -16,8 +16,7 @@ var errTime = errors.New("the script ran too long")
 
 // watch decides when a run must stop. Only the script's goroutine calls it.
 type watch struct {
-	deadline time.Time     // zero: there is none
-	allowed  time.Duration // from the start to the deadline
+	allowed  time.Duration // from the start to the deadline of the context, which may move
 	softened time.Time     // when the script was first ordered to stop; zero before
 
 	steps int64 // what is left of Limits.Steps
@@ -34,7 +33,7 @@ func newWatch(ctx context.Context, steps int64, outdated func() bool) watch {
 	if steps == 0 {
 		steps = math.MaxInt64
 	}
-	return watch{deadline: deadline, allowed: max(0, time.Until(deadline)), steps: steps, outdated: outdated}
+	return watch{allowed: max(0, time.Until(deadline)), steps: steps, outdated: outdated}
 }
 
 // pollSteps is how many branches of a script pass between two polls.
@@ -57,7 +56,7 @@ func (w *watch) stop(ctx context.Context, native bool) bool {
 		return true
 	}
 	if w.softened.IsZero() {
-		if ctx.Err() == nil && (w.deadline.IsZero() || time.Now().Before(w.deadline)) {
+		if deadline, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || time.Now().Before(deadline)) {
 			return false
 		}
 		w.softened = time.Now()

@@ -146,6 +146,7 @@ func (s *Share) Take(ctx context.Context, n int64, wait bool) error {
 // await waits until w is ready, its time is over or ctx ends.
 func (p *Pool) await(ctx context.Context, w *waiter) error {
 	began := time.Now()
+	defer pause(ctx)()
 	defer func() {
 		p.mu.Lock()
 		w.share.waited += time.Since(began)

@@ -10,30 +10,31 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// askCaller asks the caller for the decision, if its client supports that, and reports
-// whether it decided. If the person dismisses the question or never answers, the run
-// waits for another decision.
+// askCaller asks the caller for the decision and reports whether it decided. If not, the
+// run waits for another decision.
 func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, paused *host.Paused) bool {
-	caller := a.request.Caller
+	answer, ok := AskCaller(ctx, a.request.Caller, pending, paused)
+	return ok && a.runner.options.Approvals.Answer(ctx, pending.ID, answer) == nil
+}
+
+// AskCaller asks the caller of a tool for the decision about a paused run, if its client
+// supports that. ok is false if the person dismisses the question or never answers.
+func AskCaller(ctx context.Context, caller *tool.Caller, pending host.Pending, paused *host.Paused) (answer host.Answer, ok bool) {
 	if caller == nil || caller.Ask == nil {
-		return false
+		return answer, false
 	}
 	if can, found := rawjson.Get(caller.Capabilities, "elicitation"); !found || rawjson.IsNull(can) {
-		return false
+		return answer, false
 	}
 	params, err := ApprovalQuestion(paused)
 	if err != nil {
-		return false
+		return answer, false
 	}
 	answers, err := caller.Ask(ctx, []tool.Question{{Key: pending.ID, Method: tool.MethodElicit, Params: params}})
 	if err != nil || len(answers) != 1 {
-		return false
+		return answer, false
 	}
-	answer, ok := ReadApproval(answers[0], caller.ID)
-	if !ok {
-		return false
-	}
-	return a.runner.options.Approvals.Answer(ctx, pending.ID, answer) == nil
+	return ReadApproval(answers[0], caller.ID)
 }
 
 // ApprovalQuestion returns the params of the elicitation that asks for approval.

@@ -104,7 +104,8 @@ func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits
 		Resolve: h.globals(ctx, q.Source),
 		OnLine:  func(line js.Line) { h.say(ctx, line) },
 		Limits: js.Limits{
-			Time: limits.Time, Memory: limits.Memory, Output: int(limits.Memory), Logs: limits.Output,
+			Time:   NoTimeLimit, // that of ctx applies
+			Memory: limits.Memory, Output: int(limits.Memory), Logs: limits.Output,
 			Calls: jsCalls, Parallel: int(limits.Calls), Steps: limits.Steps, Reserve: limits.reserve(),
 		},
 	}

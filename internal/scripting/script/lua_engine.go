@@ -147,7 +147,7 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 	if err != nil {
 		return nil, err
 	}
-	program, err := e.program(state, preludes, q)
+	program, err := e.program(ctx, state, preludes, q)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +168,10 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 }
 
 // program compiles a request's source, or takes it from the cache.
-func (e *luaEngine) program(state *lua.State, preludes *preludes, q Request) (program, error) {
+func (e *luaEngine) program(ctx context.Context, state *lua.State, preludes *preludes, q Request) (program, error) {
 	key := programKey{name: q.name(), source: q.Source, statements: q.entryPoint() != nil}
 	return e.programs.get(key, func() (program, error) {
-		chunk, err := compileChunk(state, q)
+		chunk, err := compileChunk(ctx, state, q)
 		if err != nil {
 			return program{}, err
 		}
@@ -204,14 +204,14 @@ func finish(ctx context.Context, state *lua.State) error {
 }
 
 // compile checks whether the source is valid Lua.
-func (e *luaEngine) compile(_ context.Context, q Request) error {
-	_, err := compileChunk(lua.New(lua.Options{}), q)
+func (e *luaEngine) compile(ctx context.Context, q Request) error {
+	_, err := compileChunk(ctx, lua.New(lua.Options{}), q)
 	return err
 }
 
 // mayDefine looks for the name among the globals that the source uses.
 func (e *luaEngine) mayDefine(q Request, name string) bool {
-	chunk, err := compileChunk(lua.New(lua.Options{}), q)
+	chunk, err := compileChunk(context.Background(), lua.New(lua.Options{}), q) // it waits for nothing
 	found := false
 	named := err == nil && chunk.Globals(func(global string) { found = found || global == name || global == "_G" || global == "load" })
 	return found || !named
@@ -224,15 +224,15 @@ var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
 
 // compileChunk compiles the source. A chunk without an entry point may also be an
 // expression, as typed in a REPL.
-func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
+func compileChunk(ctx context.Context, state *lua.State, q Request) (*lua.Proto, error) {
 	name := "=" + q.name()
 	var budget *lua.BudgetError
 	if q.entryPoint() == nil && !beginsStatement(q.Source) {
-		if chunk, err := state.Compile("return "+q.Source, name); err == nil || errors.As(err, &budget) {
+		if chunk, err := state.CompileContext(ctx, "return "+q.Source, name); err == nil || errors.As(err, &budget) {
 			return chunk, err
 		}
 	}
-	chunk, err := state.Compile(q.Source, name)
+	chunk, err := state.CompileContext(ctx, q.Source, name)
 	if errors.As(err, &budget) {
 		return nil, err
 	}

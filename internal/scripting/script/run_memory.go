@@ -2,7 +2,6 @@ package script
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/luanette/luanette/internal/core/principal"
@@ -10,9 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/scripting/memory"
 )
 
-// How long a run waits for memory that other runs hold. Waiting is part of the run's time.
+// How long a run waits for memory that other runs hold. Its own time does not pass
+// meanwhile.
 const (
-	memoryWait     = 20 * time.Second
+	memoryWait     = 2 * time.Minute
 	longMemoryWait = 10 * time.Minute // of runs without a time limit
 )
 
@@ -32,14 +32,4 @@ func (l Limits) reserve() js.Reserve {
 		return nil
 	}
 	return l.share
-}
-
-// tellWait adds to a failure how much of the run's time passed while it waited for memory,
-// if that may be why it failed.
-func tellWait(failure *Error, share *memory.Share) {
-	waited := share.Waited().Round(100 * time.Millisecond)
-	if failure.Kind == Timeout && waited >= time.Second {
-		failure.Troubleshooting = append(failure.Troubleshooting, fmt.Sprintf(
-			"It waited %s of that for memory that other scripts held: try again when they have ended, or raise scripts.total_memory_mb", waited))
-	}
 }

@@ -56,12 +56,13 @@ func (l Limits) budget() lua.Budget {
 // NoTimeLimit lets a run take as long as it needs.
 const NoTimeLimit time.Duration = -1
 
-// deadline returns a context that ends when the run's time is over.
+// deadline returns a context that ends when the run's time is over. Waiting for memory
+// that other runs hold does not count.
 func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.Time < 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, l.Time, &timeoutError{l.Time})
+	return memory.WithDeadline(ctx, l.Time, &timeoutError{l.Time})
 }
 
 func (l Limits) orDefault(d Limits) Limits {
@@ -311,7 +312,6 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count()}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
-		tellWait(failure, limits.share)
 		tellCalls(ctx, failure, tools.Open())
 		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
 		span.SetStatus(codes.Error, string(failure.Kind))
