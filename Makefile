@@ -168,6 +168,12 @@ system: ## Install the Debian packages that tests need, where possible
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq $$missing >/dev/null; \
 	else echo "not installed, comparisons with them are skipped:$$missing"; fi
 
+.PHONY: monitoring
+monitoring: ## Check and test the alert rules with promtool, and that a server has every metric they and the dashboard name
+	@$(MAKE) system SYSTEM=prometheus
+	cd packaging/monitoring && promtool check rules alerts.yml && promtool test rules alerts_test.yml
+	go test -count=1 -run TestDashboardAndAlertsNameMetrics ./internal/server
+
 .PHONY: bench-script
 bench-script: ## What a run and a tool call of a script cost
 	go run ./bench/script
