@@ -223,6 +223,11 @@ KILLS ?= 200
 crash: ## Kill the server KILLS times (default 200) while jobs run, and check that nothing is lost
 	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled' ./cmd/luanette
 
+.PHONY: soak
+MINUTES ?= 30
+soak: build ## 200 clients and 30 upstreams for MINUTES (default 30): memory, goroutines and files must not grow
+	go run ./bench/soak -minutes $(MINUTES) $(BIN)
+
 .PHONY: chat-load
 chat-load: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
 	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./cmd/luanette

@@ -84,6 +84,7 @@ type Log struct {
 type Telemetry struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" trust:"needed" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
 	Metrics      string `toml:"metrics" trust:"needed" help:"whether /metrics shows numbers about the server to Prometheus: auto only while it listens on loopback, on, or off; it requires the scope metrics; docs/operate.md"`
+	Arguments    bool   `toml:"arguments" trust:"needed" help:"whether arguments of calls are sent to the collector, without what looks secret; the server's own page shows them either way"`
 	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"deployment environment, such as production; sent to the collector with all data"`
 }
 

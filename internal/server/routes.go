@@ -26,7 +26,7 @@ func (srv *Server) routes() []principal.Route {
 	if srv.localMusic != nil {
 		list = append(list, srv.files().Routes()...)
 	}
-	if metrics := srv.telemetry.Metrics(); metrics != nil {
+	if metrics := srv.telemetry.Metrics(srv.config.Browsers().Refusal); metrics != nil {
 		list = append(list, principal.Route{Pattern: "GET /metrics", Handler: metrics, Scope: principal.Metrics})
 	}
 	return list

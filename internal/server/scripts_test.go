@@ -151,7 +151,7 @@ func TestScriptTrace(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+echoServer(t, "right", sink)+"/mcp\"\n")
-	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP, "telemetry.arguments": "true"}})
 	srv.upstreams.AwaitAttempt(t.Context(), "left")
 	srv.upstreams.AwaitAttempt(t.Context(), "right")
 	srv.catalog.Refresh(t.Context())

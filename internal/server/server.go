@@ -169,8 +169,8 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	bus := event.New(event.BusOptions{Keep: config.HUD.RecentEvents})
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
 		Service: "luanette", Version: options.Version,
-		Environment:  config.Telemetry.Environment,
-		Endpoint:     config.Telemetry.OTLPEndpoint,
+		Environment: config.Telemetry.Environment,
+		Endpoint:    config.Telemetry.OTLPEndpoint, Arguments: config.Telemetry.Arguments,
 		LogLevel:     logLevel(config.Log.Level), // until applyLive changes it
 		LogFormat:    config.Log.Format,
 		Stderr:       options.Stderr,

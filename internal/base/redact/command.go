@@ -38,12 +38,12 @@ func Args(args []string) []string {
 	return shown
 }
 
-// setting matches "key=value" or "Key: value", as a flag or not.
-var setting = regexp.MustCompile(`^(-*[A-Za-z][\w.-]*)(=|:\s+)(.+)$`)
+// assignment matches "key=value" or "Key: value", as a flag or not.
+var assignment = regexp.MustCompile(`^(-*[A-Za-z][\w.-]*)(=|:\s+)(.+)$`)
 
 // word hides the secrets in one argument.
 func word(arg string) string {
-	if m := setting.FindStringSubmatch(arg); m != nil {
+	if m := assignment.FindStringSubmatch(arg); m != nil {
 		if Secret(m[1]) {
 			return m[1] + m[2] + Hidden
 		}
@@ -95,31 +95,3 @@ func quoted(word string) string {
 	}
 	return word
 }
-
-// Text hides what looks secret in a line of text: the values of settings with secret
-// names, credentials in URLs, and words that look like keys.
-func Text(line string) string {
-	line = assignment.ReplaceAllStringFunc(line, func(found string) string {
-		m := assignment.FindStringSubmatch(found)
-		if !Secret(m[1]) || strings.HasSuffix(m[2], ": ") && plainWord.MatchString(m[3]) {
-			return found // "API_TOKEN: not set" is a sentence
-		}
-		return m[1] + m[2] + Hidden
-	})
-	return wordOf.ReplaceAllStringFunc(line, func(found string) string {
-		if u, err := url.Parse(found); err == nil && u.Scheme != "" && u.Host != "" && (u.User != nil || u.RawQuery != "") {
-			return address(u)
-		}
-		if looksLikeKey(found) {
-			return Hidden
-		}
-		return found
-	})
-}
-
-var (
-	// assignment matches "name=value", "name: value" and their JSON form.
-	assignment = regexp.MustCompile(`([A-Za-z][\w.-]*)("?\s*[=:]\s*"?(?:(?i:bearer|basic)\s+)?)([^\s"',;&]+)`)
-	plainWord  = regexp.MustCompile(`^[A-Za-z]{1,15}\.?$`)
-	wordOf     = regexp.MustCompile(`[^\s"'(),;<>]+`)
-)

@@ -45,9 +45,10 @@ func TestText(t *testing.T) {
 		"GITHUB_TOKEN=abc is wrong":                     "GITHUB_TOKEN=[redacted] is wrong",
 		`{"apiKey": "k1","mode":"fast"}`:                `{"apiKey": "[redacted]","mode":"fast"}`,
 		"Authorization: Bearer abc1":                    "Authorization: Bearer [redacted]",
-		"cannot reach https://u:p@h.example/x?key=1":    "cannot reach https://u:xxxxx@h.example/x?…",
+		"cannot reach https://u:p@h.example/x?key=1":    "cannot reach https://u:[redacted]@h.example/x?key=1",
+		"failed: password=hunter2x":                     "failed: password=[redacted]",
 		"see https://h.example/x":                       "see https://h.example/x",
-		"bad key sk-0123456789abcdef.":                  "bad key [redacted]",
+		"bad key sk-0123456789abcdef.":                  "bad key [redacted].",
 		"Error: Cannot find module '/a/b/c-d/index.js'": "Error: Cannot find module '/a/b/c-d/index.js'",
 	} {
 		if got := Text(line); got != want {

@@ -24,7 +24,7 @@ const (
 // secretWords are the parts of a key that mark its value as secret.
 var secretWords = []string{
 	"password", "passwd", "passphrase", "secret", "token", "apikey", "authorization", "credential",
-	"cookie", "privatekey", "bearer", "signature",
+	"cookie", "privatekey", "bearer", "signature", "accesskey", "accountkey", "authkey", "applicationkey", "secretkey", "signingkey", "encryptionkey",
 }
 
 // JSON formats arguments for people, without the values of keys that look secret, and
@@ -54,7 +54,7 @@ func JSON(args json.RawMessage) string {
 }
 
 // isPlain reports whether JSON can be shown unchanged: it is short and compact, has no
-// escapes and no long strings, and no key in it looks secret. Most arguments are like
+// escapes and no long strings, and nothing in it may be secret. Most arguments are like
 // that.
 func isPlain(args []byte) bool {
 	if len(args) > longestShown {
@@ -70,13 +70,21 @@ func isPlain(args []byte) bool {
 				return false
 			}
 			end := i + 1 + length
-			if end+1 < len(args) && args[end+1] == ':' && Secret(string(args[i+1:end])) {
+			if !isPlainText(string(args[i+1:end]), end+1 < len(args) && args[end+1] == ':') {
 				return false
 			}
 			i = end
 		}
 	}
 	return true
+}
+
+// isPlainText reports whether a key or a value has nothing to hide.
+func isPlainText(text string, isKey bool) bool {
+	if isKey {
+		return !Secret(text)
+	}
+	return Text(text) == text
 }
 
 func veiled(value any) any {
@@ -92,7 +100,7 @@ func veiled(value any) any {
 			v[i] = veiled(v[i])
 		}
 	case string:
-		return Cut(v, longestValue)
+		return Cut(Text(v), longestValue)
 	}
 	return value
 }
@@ -107,14 +115,23 @@ func harmless(value any) bool {
 	}
 }
 
-// separators are removed before a key is compared.
-var separators = strings.NewReplacer("_", "", "-", "", ".", "")
-
 // Secret reports whether the value of a key is secret.
 func Secret(key string) bool {
-	plain := separators.Replace(strings.ToLower(key))
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
+	var buffer [64]byte
+	plain := buffer[:0]
+	for i := range min(len(key), len(buffer)) {
+		switch c := key[i]; {
+		case c >= 'A' && c <= 'Z':
+			plain = append(plain, c|0x20)
+		case c != '_' && c != '-' && c != '.':
+			plain = append(plain, c)
+		}
+	}
+	return len(plain) >= shortestSecretWord && slices.ContainsFunc(secretWords, func(word string) bool { return bytes.Contains(plain, []byte(word)) })
 }
+
+// shortestSecretWord is the length of "token".
+const shortestSecretWord = 5
 
 // Cut shortens text to about limit bytes, at a character boundary.
 func Cut(text string, limit int) string {

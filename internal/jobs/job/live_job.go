@@ -1,10 +1,12 @@
 package job
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -66,12 +68,12 @@ func (q *Queue) leave(id string) {
 }
 
 // finished publishes the end of a job and notifies the other nodes.
-func (q *Queue) finished(j Job) {
-	q.recordOutcome(j) // before those who wait for the job go on
+func (q *Queue) finished(ctx context.Context, j Job) {
+	q.recordOutcome(context.WithoutCancel(ctx), j) // before those who wait for the job go on
 	q.leave(j.ID)
 	e := Finished{ID: j.ID, Name: j.Name, Creator: j.Creator, State: j.State}
 	if j.Error != nil {
-		e.Error = j.Error.Message
+		e.Error = redact.Text(j.Error.Message)
 	}
 	if !j.Started.IsZero() {
 		e.TookMS = j.Finished.Sub(j.Started).Milliseconds()

@@ -329,7 +329,7 @@ func (q *Queue) publishedElsewhere(id string) bool {
 // only the event is lost.
 func (q *Queue) publishEnd(ctx context.Context, id string) {
 	if j, _, err := q.load(ctx, id); err == nil {
-		q.finished(j)
+		q.finished(ctx, j)
 	}
 }
 

@@ -255,7 +255,7 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 	if stored.State == Cancelled && q.publishedElsewhere(j.ID) {
 		q.leave(j.ID)
 	} else {
-		q.finished(stored)
+		q.finished(ctx, stored)
 	}
 	return nil
 }

@@ -64,22 +64,23 @@ func newDurations(m metric.Meter) metric.Float64Histogram {
 
 // recordOutcome adds a span to the trace of an ended job that says how it ended, also if
 // it never ran or ended in another process than it began in.
-func (q *Queue) recordOutcome(j Job) {
+func (q *Queue) recordOutcome(ctx context.Context, j Job) {
+	ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // not that of who cancelled it
 	began := j.Started
 	if began.IsZero() {
 		began = j.Created
 	}
-	ctx, id := q.options.Traces.Join(context.Background(), j.ID, j.origin, true)
+	joined, id := q.options.Traces.Join(ctx, j.ID, j.origin, true)
 	if id != j.TraceID { // its latest run began later than its submitter
-		ctx, _ = q.options.Traces.Join(context.Background(), j.ID, j.origin, false)
+		joined, _ = q.options.Traces.Join(ctx, j.ID, j.origin, false)
 	}
 	status := attribute.String("job.status", string(j.State))
-	_, span := q.options.Tracer.Start(ctx, strings.TrimSpace("job "+j.Name), trace.WithTimestamp(began), trace.WithAttributes(
+	_, span := q.options.Tracer.Start(joined, strings.TrimSpace("job "+j.Name), trace.WithTimestamp(began), trace.WithAttributes(
 		attribute.String("job.id", j.ID), status, attribute.String("job.name", j.Name), attribute.String("script.hash", j.Hash)))
 	if j.Error != nil {
 		span.SetAttributes(attribute.String("error.type", string(j.Error.Code)))
 		span.SetStatus(codes.Error, redact.Cut(redact.Text(j.Error.Message), 500))
 	}
 	span.End(trace.WithTimestamp(cmp.Or(j.Finished, began)))
-	q.durations.Record(ctx, max(j.Finished.Sub(began).Seconds(), 0), metric.WithAttributes(status))
+	q.durations.Record(joined, max(j.Finished.Sub(began).Seconds(), 0), metric.WithAttributes(status))
 }

@@ -33,8 +33,8 @@ func TestOutcomesAreTraced(t *testing.T) {
 	}
 	want := map[string]job.State{
 		late: job.Cancelled,
-		submit(t, q, job.Spec{Name: "good", Source: "read:a"}): job.Complete,
-		submit(t, q, job.Spec{Name: "bad", Source: "fail:it"}): job.Failed,
+		submit(t, q, job.Spec{Name: "good", Source: "read:a"}):                job.Complete,
+		submit(t, q, job.Spec{Name: "bad", Source: "fail:password=hunter2x"}): job.Failed,
 	}
 	for range want {
 		if _, err := events.Next(t.Context()); err != nil {
@@ -52,7 +52,7 @@ func TestOutcomesAreTraced(t *testing.T) {
 		if state := want[id.AsString()]; status.AsString() != string(state) || (span.Status().Code == codes.Error) != (state == job.Failed) {
 			t.Errorf("%s: status %s (%v), want %s", span.Name(), status.AsString(), span.Status(), state)
 		}
-		if span.Name() == "job bad" && span.Status().Description != "failed: it" {
+		if span.Name() == "job bad" && span.Status().Description != "failed: password=[redacted]" {
 			t.Errorf("the description is %q", span.Status().Description)
 		}
 		if span.EndTime().Before(span.StartTime()) {

@@ -64,10 +64,11 @@ func (d *exportDelivery) end(ctx context.Context, shutdown func(context.Context)
 type spanDelivery struct {
 	sdktrace.SpanExporter
 	*exportDelivery
+	arguments bool // whether the arguments of calls are sent
 }
 
 func (d spanDelivery) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	return d.try(ctx, func(ctx context.Context) error { return d.SpanExporter.ExportSpans(ctx, spans) })
+	return d.try(ctx, func(ctx context.Context) error { return d.SpanExporter.ExportSpans(ctx, masked(spans, d.arguments)) })
 }
 
 type metricDelivery struct {

@@ -37,10 +37,11 @@ type providers struct {
 
 // setup is what the providers are made of.
 type setup struct {
-	resource *resource.Resource
-	recent   *Traces
-	scrape   bool // metrics are available to Prometheus
-	complain *exportWarnings
+	resource  *resource.Resource
+	recent    *Traces
+	scrape    bool // metrics are available to Prometheus
+	arguments bool // the arguments of calls are exported
+	complain  *exportWarnings
 }
 
 // build creates the providers. If one fails, those created before are shut down.
@@ -50,7 +51,7 @@ func (p plan) build(ctx context.Context, s setup) (_ *providers, err error) {
 		built.tracers = newMemoryProvider(s.recent)
 	}
 	steps := []func() error{
-		func() error { return built.addTraces(ctx, p.traces, s.resource, s.complain) },
+		func() error { return built.addTraces(ctx, p.traces, s) },
 		func() error { return built.addMetrics(ctx, p.metrics, s) },
 		func() error { return built.addLogs(ctx, p.logs, s.resource, s.complain) },
 	}
@@ -70,7 +71,7 @@ func (p *providers) atShutdown(d *exportDelivery, shutdown func(context.Context)
 	p.shutdowns = append(p.shutdowns, func(ctx context.Context) error { return d.end(ctx, shutdown) })
 }
 
-func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resource, complain *exportWarnings) error {
+func (p *providers) addTraces(ctx context.Context, r route, s setup) error {
 	if r.none() {
 		return nil
 	}
@@ -78,8 +79,8 @@ func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resour
 	if err != nil {
 		return err
 	}
-	d := newDelivery("traces", complain)
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{}), sdktrace.WithBatcher(spanDelivery{exporter, d})}
+	d := newDelivery("traces", s.complain)
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(s.resource), sdktrace.WithIDGenerator(ids{}), sdktrace.WithBatcher(spanDelivery{exporter, d, s.arguments})}
 	if p.recent != nil {
 		options = append(options, sdktrace.WithSpanProcessor(memoryProcessor{p.recent}))
 	}

@@ -48,7 +48,7 @@ func (h *requestHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began, out := time.Now(), &countingWriter{ResponseWriter: w}
-	defer func() {
+	defer func() { //nolint:contextcheck // r has it
 		h.durations.Record(r.Context(), requestKind{methodOf(r), schemeOf(r), versionOf(r), routePath(r), out.statusCode()}, time.Since(began))
 	}()
 	if h.tracer == nil {

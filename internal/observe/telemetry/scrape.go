@@ -24,20 +24,25 @@ func (p *providers) addScraped() (sdkmetric.Reader, error) {
 }
 
 // Metrics shows the current values of all instruments to Prometheus, in the format that
-// the request asks for. It is nil unless Options.Scrape is set.
+// the request asks for, unless refuse returns an error. It is nil unless Options.Scrape
+// is set.
 //
 // It is not promhttp, because that adds compression libraries to the binary.
-func (t *Telemetry) Metrics() http.Handler {
+func (t *Telemetry) Metrics(refuse func(*http.Request) error) http.Handler {
 	if t.scraped == nil {
 		return nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := refuse(r); err != nil {
+			httpjson.Error(w, http.StatusForbidden, err)
+			return
+		}
 		families, err := t.scraped.Gather()
 		if err != nil {
 			httpjson.Error(w, http.StatusInternalServerError, fault.Wrap(fault.Internal, err, "read the metrics"))
 			return
 		}
-		format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
+		format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 		w.Header().Set("Content-Type", string(format))
 		encoder := expfmt.NewEncoder(w, format)
 		for _, family := range families {

@@ -47,6 +47,8 @@ type Options struct {
 	Tap slog.Handler
 	// RecentTraces is how many traces are stored in memory; zero means none.
 	RecentTraces int
+	// Arguments sends the arguments of calls to the collector, without what looks secret.
+	Arguments bool
 	// Scrape makes metrics available to Prometheus; see Telemetry.Metrics.
 	Scrape bool
 }
@@ -77,7 +79,7 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, err
 	}
 	complain := &exportWarnings{log: slog.New(console), clock: clock.Real()}
-	p, err := plan.build(ctx, setup{newResource(ctx, o, complain), newTraces(o.RecentTraces), o.Scrape, complain})
+	p, err := plan.build(ctx, setup{newResource(ctx, o, complain), newTraces(o.RecentTraces), o.Scrape, o.Arguments, complain})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +88,7 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		handler = both{handler, newTraced(o.Tap)}
 	}
 	return &Telemetry{
-		logger:    slog.New(handler),
+		logger:    slog.New(maskingHandler{handler}),
 		recent:    p.recent,
 		tracers:   p.tracers,
 		meters:    p.meters,

@@ -8,6 +8,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/redact"
 )
 
 // Limits for one trace. A long trace loses its latest spans, but not its first, which
@@ -162,7 +164,7 @@ func texts(attributes []attribute.KeyValue) map[string]string {
 	}
 	texts := make(map[string]string, len(attributes))
 	for _, a := range attributes[:min(maxAttributes, len(attributes))] {
-		text := a.Value.String()
+		text := redact.Text(a.Value.String())
 		if len(text) > maxText {
 			text = text[:maxText] + "…"
 		}
@@ -176,5 +178,5 @@ func failure(code codes.Code, description string) (failed bool, text string) {
 	if code != codes.Error {
 		return false, ""
 	}
-	return true, description
+	return true, redact.Text(description)
 }

@@ -106,7 +106,7 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 	r := i.State.(*run)
 	kind, text := outcome(i.Result, i.Err)
 	hidden := kind != "" && argsHidden(ctx)
-	if hidden {
+	if text = redact.Text(text); hidden {
 		text = kind
 	}
 	r.endSpan(ctx, kind, text, hidden)

@@ -79,7 +79,7 @@ func one(key, name string, raw json.RawMessage) attribute.KeyValue {
 		return attribute.String(key, redact.Hidden)
 	}
 	if text, ok := rawjson.Text(raw); ok {
-		return attribute.String(key, shorten(text))
+		return attribute.String(key, shorten(redact.Text(text)))
 	}
 	return attribute.String(key, shorten(redact.JSON(raw)))
 }

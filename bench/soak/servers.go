@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/hub"
+)
+
+// restartEvery is how often one of the upstreams restarts.
+const restartEvery = 5 * time.Second
+
+// servers are the server under test, its upstreams and its model.
+type servers struct {
+	url       string
+	folder    string
+	process   *exec.Cmd
+	upstreams []*upstreamServer
+	model     *llmtest.Server
+}
+
+// startServers starts all. The caller stops what was started, also after an error.
+func startServers(ctx context.Context, o options) (s *servers, err error) {
+	s = &servers{model: llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })}
+	if s.folder, err = os.MkdirTemp("", "luanette-soak-"); err != nil {
+		return s, err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "data = %q\n[log]\nlevel = \"error\"\n[chat]\nbase_url = %q\n", filepath.Join(s.folder, "data"), s.model.URL)
+	for n := range o.upstreams {
+		u, err := startUpstream(ctx, "127.0.0.1:0")
+		if err != nil {
+			return s, err
+		}
+		s.upstreams = append(s.upstreams, u)
+		fmt.Fprintf(&text, "[upstreams.up%d]\nurl = \"http://%s/mcp\"\n", n, u.address)
+	}
+	file := filepath.Join(s.folder, "luanette.toml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		return s, err
+	}
+	return s, s.startProcess(ctx, o.binary, file)
+}
+
+// startProcess starts the server and waits until it is ready.
+func (s *servers) startProcess(ctx context.Context, binary, file string) error {
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	s.url = "http://" + address
+	s.process = exec.CommandContext(ctx, binary, "serve", "--config", file, "--listen", address)
+	s.process.Env = append(os.Environ(), "HOME="+s.folder, "ANTHROPIC_API_KEY="+llmtest.Key)
+	s.process.Stderr = os.Stderr
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	for range 300 {
+		if text, err := get(ctx, s.url+"/health"); err == nil && strings.Count(text, `"state":"connected"`) == len(s.upstreams) {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("%s does not answer, or its upstreams are not connected", s.url)
+}
+
+// stop stops all that was started.
+func (s *servers) stop() {
+	if s.process != nil && s.process.Process != nil {
+		_ = s.process.Process.Signal(os.Interrupt)
+		_ = s.process.Wait() // it ends by the signal
+	}
+	for _, u := range s.upstreams {
+		u.stop()
+	}
+	s.model.Close()
+	_ = os.RemoveAll(s.folder) // the folder is temporary anyhow
+}
+
+// restartSome restarts the upstreams in turn.
+func (s *servers) restartSome(ctx context.Context) {
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartEvery):
+		}
+		u := s.upstreams[n%len(s.upstreams)]
+		u.stop()
+		if err := u.start(ctx); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "restart an upstream:", err)
+		}
+	}
+}
+
+// upstreamServer is an MCP server with one tool.
+type upstreamServer struct {
+	address string
+	mu      sync.Mutex
+	hub     *hub.Hub
+	http    *http.Server
+}
+
+func startUpstream(ctx context.Context, address string) (*upstreamServer, error) {
+	u := &upstreamServer{address: address}
+	return u, u.start(ctx)
+}
+
+// start listens on the address that it had before, if any.
+func (u *upstreamServer) start(ctx context.Context) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", u.address)
+	if err != nil {
+		return err
+	}
+	u.address = listener.Addr().String()
+	u.hub = hub.New(hub.Options{Name: "soak", Version: "1", Tools: echo{}})
+	u.http = &http.Server{Handler: u.hub.Handler(), ReadHeaderTimeout: time.Minute}
+	go func(server *http.Server) { _ = server.Serve(listener) }(u.http) // until stop
+	return nil
+}
+
+func (u *upstreamServer) stop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_ = u.http.Close() // open connections break, as in a crash
+	_ = u.hub.Close(context.Background())
+}
+
+// echo has one tool, which returns its argument.
+type echo struct{}
+
+// Tools lists the tool.
+func (echo) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{
+		Ref: tool.Ref{Name: "echo"}, Description: "Returns its text.", Hints: tool.Hints{ReadOnly: true},
+		Input: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
+	}}, nil
+}
+
+// Call calls it.
+func (echo) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	var args struct{ Text string }
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return tool.Result{}, err
+	}
+	text, err := json.Marshal(args.Text)
+	return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`)}, err
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}

@@ -1,0 +1,151 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/luanette/luanette/internal/base/redact"
+)
+
+// argumentKeys are the attributes that contain arguments of calls, and the prefixes of
+// such attributes.
+var argumentKeys = []string{"mcp.params", "script.params", "gen_ai.tool.call.arguments"}
+
+func isArgument(key attribute.Key) bool {
+	return slices.ContainsFunc(argumentKeys, func(name string) bool {
+		rest, ok := strings.CutPrefix(string(key), name)
+		return ok && rest != ".bytes" && (rest == "" || rest[0] == '.')
+	})
+}
+
+// maskedSpan is a span as it is exported: without what looks secret and, unless they are
+// wanted, without arguments.
+type maskedSpan struct {
+	sdktrace.ReadOnlySpan
+	arguments bool
+}
+
+func masked(spans []sdktrace.ReadOnlySpan, arguments bool) []sdktrace.ReadOnlySpan {
+	list := make([]sdktrace.ReadOnlySpan, len(spans))
+	for i, s := range spans {
+		list[i] = maskedSpan{s, arguments}
+	}
+	return list
+}
+
+// Attributes are those of the span, masked.
+func (s maskedSpan) Attributes() []attribute.KeyValue {
+	return maskAttributes(s.ReadOnlySpan.Attributes(), s.arguments)
+}
+
+// Events are those of the span, masked.
+func (s maskedSpan) Events() []sdktrace.Event {
+	events := slices.Clone(s.ReadOnlySpan.Events())
+	for i := range events {
+		events[i].Attributes = maskAttributes(events[i].Attributes, s.arguments)
+	}
+	return events
+}
+
+// Status is that of the span, masked.
+func (s maskedSpan) Status() sdktrace.Status {
+	status := s.ReadOnlySpan.Status()
+	status.Description = redact.Text(status.Description)
+	return status
+}
+
+// maskAttributes returns list itself if there is nothing to mask.
+func maskAttributes(list []attribute.KeyValue, arguments bool) []attribute.KeyValue {
+	var changed []attribute.KeyValue
+	for i, a := range list {
+		drop := !arguments && isArgument(a.Key)
+		shown, differs := maskValue(a)
+		if changed == nil && (drop || differs) {
+			changed = append(make([]attribute.KeyValue, 0, len(list)), list[:i]...)
+		}
+		if changed != nil && !drop {
+			changed = append(changed, shown)
+		}
+	}
+	if changed == nil {
+		return list
+	}
+	return changed
+}
+
+func maskValue(a attribute.KeyValue) (shown attribute.KeyValue, differs bool) {
+	if a.Value.Type() != attribute.STRING {
+		return a, false
+	}
+	text := redact.Text(a.Value.AsString())
+	differs = text != a.Value.AsString()
+	if differs {
+		a.Value = attribute.StringValue(text)
+	}
+	return a, differs
+}
+
+// maskingHandler hides what looks secret in log records.
+type maskingHandler struct{ next slog.Handler }
+
+func (h maskingHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h maskingHandler) Handle(ctx context.Context, r slog.Record) error {
+	shown := slog.NewRecord(r.Time, r.Level, redact.Text(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		shown.AddAttrs(maskAttr(a))
+		return true
+	})
+	return h.next.Handle(ctx, shown)
+}
+
+func (h maskingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	shown := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		shown[i] = maskAttr(a)
+	}
+	return maskingHandler{h.next.WithAttrs(shown)}
+}
+
+func (h maskingHandler) WithGroup(name string) slog.Handler {
+	return maskingHandler{h.next.WithGroup(name)}
+}
+
+// maskAttr masks texts, errors and what is logged by its String method. Other values stay
+// as they are, if the handler can write them.
+func maskAttr(a slog.Attr) slog.Attr {
+	a.Value = a.Value.Resolve()
+	switch a.Value.Kind() {
+	case slog.KindString:
+		return maskText(a, a.Value.String())
+	case slog.KindGroup:
+		group := slices.Clone(a.Value.Group())
+		for i := range group {
+			group[i] = maskAttr(group[i])
+		}
+		a.Value = slog.GroupValue(group...)
+	case slog.KindAny:
+		switch v := a.Value.Any().(type) {
+		case error:
+			return maskText(a, v.Error())
+		case fmt.Stringer:
+			return maskText(a, v.String())
+		}
+	}
+	return a
+}
+
+func maskText(a slog.Attr, text string) slog.Attr {
+	if shown := redact.Text(text); shown != text {
+		a.Value = slog.StringValue(shown)
+	}
+	return a
+}

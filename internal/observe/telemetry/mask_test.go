@@ -1,0 +1,62 @@
+package telemetry_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
+)
+
+// leak makes a span and log lines with a secret in every place, and returns the id of the
+// trace.
+func leak(t *testing.T, tel *telemetry.Telemetry, secret string) string {
+	t.Helper()
+	ctx, span := tel.Tracer("t").Start(t.Context(), "call")
+	span.SetAttributes(attribute.String("mcp.params", `{"q":"`+secret+`"}`), attribute.String("mcp.params.q", secret),
+		attribute.Int("mcp.params.bytes", 12), attribute.String("note", "use "+secret), attribute.String("tool", "fs.read"))
+	span.RecordError(errors.New("refused: " + secret))
+	span.SetStatus(codes.Error, "refused: "+secret)
+	log := tel.Logger().With("with", secret)
+	log.InfoContext(ctx, "sent "+secret, "plain", "left", "text", "key "+secret, "error", errors.New("no "+secret))
+	log.WithGroup("g").WarnContext(ctx, "grouped", "inner", secret)
+	span.End()
+	return span.SpanContext().TraceID().String()
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	secret := "gh" + "p_" + strings.Repeat("a1B2c3D4e", 4)
+	for _, arguments := range []bool{false, true} {
+		sink := otlptest.Start(t)
+		var stderr console
+		tel := setup(t, telemetry.Options{Endpoint: sink.HTTP, Stderr: &stderr, RecentTraces: 10, Arguments: arguments})
+		id := leak(t, tel, secret)
+		kept, _ := tel.Traces().Get(id)
+		if err := tel.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		exported, line := sink.AwaitSpan(t, "call"), sink.AwaitLog(t, "sent [redacted]")
+		for where, text := range map[string]string{
+			"span": fmt.Sprintf("%+v", exported), "log": fmt.Sprintf("%+v", sink.Logs()), "stderr": stderr.String(), "memory": fmt.Sprintf("%+v", kept),
+		} {
+			if strings.Contains(text, secret) || !strings.Contains(text, "[redacted]") {
+				t.Errorf("%s: %s", where, text)
+			}
+		}
+		if _, sent := exported.Attributes["mcp.params.q"]; sent != arguments || exported.Attributes["tool"] != "fs.read" || exported.Attributes["mcp.params.bytes"] == nil {
+			t.Errorf("arguments %v: exported %v", arguments, exported.Attributes)
+		}
+		if kept.Spans[0].Attributes["mcp.params.q"] != "[redacted]" {
+			t.Errorf("in memory: %v", kept.Spans[0].Attributes)
+		}
+		if line.Attributes["plain"] != "left" || line.TraceID != id {
+			t.Errorf("log record %+v of trace %s", line, id)
+		}
+	}
+}
