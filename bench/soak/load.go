@@ -19,7 +19,6 @@ type load struct {
 	url   string
 	pause time.Duration // of one client between two actions
 	ups   int
-	http  *http.Client
 
 	mu           sync.Mutex
 	done, failed map[string]int
@@ -29,7 +28,6 @@ type load struct {
 func newLoad(s *servers, o options) *load {
 	return &load{
 		url: s.url, ups: o.upstreams, pause: time.Duration(o.clients) * time.Second / time.Duration(o.rate),
-		http: &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: o.clients}},
 		done: map[string]int{}, failed: map[string]int{}, reasons: map[string]string{},
 	}
 }
@@ -50,8 +48,12 @@ var actions = []action{
 	{"session", 10, (*load).session},
 }
 
-// client acts until ctx ends.
+// client acts until ctx ends. Each has one connection, so that their number is always the
+// same.
 func (l *load) client(ctx context.Context, n int) {
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	ctx = context.WithValue(ctx, clientKey{}, &http.Client{Timeout: 2 * time.Minute, Transport: transport})
 	for {
 		select {
 		case <-ctx.Done():
@@ -66,6 +68,9 @@ func (l *load) client(ctx context.Context, n int) {
 		l.note(a.name, err)
 	}
 }
+
+// clientKey is the context key of a client's http.Client.
+type clientKey struct{}
 
 func pick() action {
 	at := rand.IntN(100)
@@ -214,5 +219,5 @@ func (l *load) send(ctx context.Context, method, path string, header http.Header
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	return l.http.Do(r)
+	return ctx.Value(clientKey{}).(*http.Client).Do(r)
 }

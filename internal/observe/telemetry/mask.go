@@ -24,6 +24,13 @@ func isArgument(key attribute.Key) bool {
 	})
 }
 
+// randomIDs are the attributes whose values are random and not secret: they are there to
+// be searched for.
+var randomIDs = []string{
+	"request_id", "tool_call_id", "conversation", "node", KeyTraceID, KeySpanID, KeyJob, KeyScript, KeySession,
+	"gen_ai.response.id", "gen_ai.conversation.id", "gen_ai.tool.call.id", "jsonrpc.request.id", "job.id", "script.hash",
+}
+
 // maskedSpan is a span as it is exported: without what looks secret and, unless they are
 // wanted, without arguments.
 type maskedSpan struct {
@@ -80,7 +87,7 @@ func maskAttributes(list []attribute.KeyValue, arguments bool) []attribute.KeyVa
 }
 
 func maskValue(a attribute.KeyValue) (shown attribute.KeyValue, differs bool) {
-	if a.Value.Type() != attribute.STRING {
+	if a.Value.Type() != attribute.STRING || slices.Contains(randomIDs, string(a.Key)) {
 		return a, false
 	}
 	text := redact.Text(a.Value.AsString())
@@ -144,7 +151,7 @@ func maskAttr(a slog.Attr) slog.Attr {
 }
 
 func maskText(a slog.Attr, text string) slog.Attr {
-	if shown := redact.Text(text); shown != text {
+	if shown := redact.Text(text); shown != text && !slices.Contains(randomIDs, a.Key) {
 		a.Value = slog.StringValue(shown)
 	}
 	return a

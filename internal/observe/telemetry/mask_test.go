@@ -22,7 +22,8 @@ func leak(t *testing.T, tel *telemetry.Telemetry, secret string) string {
 		attribute.Int("mcp.params.bytes", 12), attribute.String("note", "use "+secret), attribute.String("tool", "fs.read"))
 	span.RecordError(errors.New("refused: " + secret))
 	span.SetStatus(codes.Error, "refused: "+secret)
-	log := tel.Logger().With("with", secret)
+	span.SetAttributes(attribute.String("request_id", "Zq8Rk2LmT4vX7wB1nC5dF9"))
+	log := tel.Logger().With("with", secret, "request_id", "Zq8Rk2LmT4vX7wB1nC5dF9")
 	log.InfoContext(ctx, "sent "+secret, "plain", "left", "text", "key "+secret, "error", errors.New("no "+secret))
 	log.WithGroup("g").WarnContext(ctx, "grouped", "inner", secret)
 	span.End()
@@ -54,6 +55,9 @@ func TestSecretsAreMasked(t *testing.T) {
 		}
 		if kept.Spans[0].Attributes["mcp.params.q"] != "[redacted]" {
 			t.Errorf("in memory: %v", kept.Spans[0].Attributes)
+		}
+		if exported.Attributes["request_id"] != line.Attributes["request_id"] || line.Attributes["request_id"] == "[redacted]" {
+			t.Errorf("ids are masked: %v, %v", exported.Attributes, line.Attributes)
 		}
 		if line.Attributes["plain"] != "left" || line.TraceID != id {
 			t.Errorf("log record %+v of trace %s", line, id)

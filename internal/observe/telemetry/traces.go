@@ -164,7 +164,8 @@ func texts(attributes []attribute.KeyValue) map[string]string {
 	}
 	texts := make(map[string]string, len(attributes))
 	for _, a := range attributes[:min(maxAttributes, len(attributes))] {
-		text := redact.Text(a.Value.String())
+		a, _ = maskValue(a)
+		text := a.Value.String()
 		if len(text) > maxText {
 			text = text[:maxText] + "…"
 		}
