@@ -2,20 +2,38 @@ package server
 
 import (
 	"context"
+	"slices"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/search"
 	"github.com/luanette/luanette/internal/tools/usage"
 )
 
-// openUsage opens what searches learn from calls. Nothing is learned from our own tools:
-// many of them call others.
-func (srv *Server) openUsage(ctx context.Context) (err error) {
+// openSearch opens what searches learn from calls, and the model of meaning if one is
+// configured. Nothing is learned from our own tools: many of them call others.
+func (srv *Server) openSearch(ctx context.Context) (err error) {
 	srv.usage, err = usage.Open(ctx, srv.store, usage.Options{
 		Off: !srv.config.Search.Learn, Log: srv.log,
 		Ignore: func(ref tool.Ref) bool { return ref.Space == "" && srv.ownTools != nil && srv.ownTools.Has(ref.Name) },
+	})
+	model := srv.config.Search.Embeddings
+	if err != nil || model.URL == "" {
+		return err
+	}
+	key, err := srv.secrets.Find(model.Key)
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "search.embeddings.key").WithHint("%s", fault.HintOf(err))
+	}
+	from := srv.outbound()
+	from.Loopback = true // the owner has configured it, and it may be on this machine or at an address of its own
+	from.Allowed = append(slices.Clip(from.Allowed), model.Host())
+	srv.meaning, err = embedding.Open(ctx, srv.store, embedding.Options{
+		URL: model.URL, Model: model.Model, Key: key, QueryPrefix: model.QueryPrefix, ToolPrefix: model.ToolPrefix,
+		Client: from.Client(), Log: srv.log,
 	})
 	return err
 }

@@ -49,6 +49,7 @@ import (
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/overlay"
 	"github.com/luanette/luanette/internal/tools/results"
 	"github.com/luanette/luanette/internal/tools/usage"
@@ -96,6 +97,7 @@ type storage struct {
 	contents *artifact.Files
 	results  *results.Store
 	usage    *usage.Store
+	meaning  *embedding.Model // nil: searches compare words only
 }
 
 // guards decide who may do what, and record what was done.
@@ -274,7 +276,7 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {
 		return err
 	}
-	return srv.openUsage(ctx)
+	return srv.openSearch(ctx)
 }
 
 // buildTools builds the connection manager, the catalog and the scripts that use both.
@@ -304,7 +306,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
 		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved, Special: isMusic,
-		Known: srv.known(manager), Usage: srv.usage, History: srv.history,
+		Known: srv.known(manager), Usage: srv.usage, Meaning: srv.meaning, History: srv.history,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
 	if err := srv.openUpstreams(ctx, manager, tools); err != nil {
@@ -427,6 +429,7 @@ func (srv *Server) Close(ctx context.Context) error {
 	if srv.audit != nil {
 		failed = append(failed, closeWithin(ctx, "the audit log", storeTimeout, srv.audit.Close))
 	}
+	srv.meaning.Close()
 	if srv.usage != nil {
 		srv.usage.Close()
 	}

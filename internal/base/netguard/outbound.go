@@ -46,3 +46,12 @@ func (o Outbound) Transport() http.RoundTripper {
 	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: o.Control}).DialContext
 	return transport
 }
+
+// Client is a client of allowed addresses that follows no redirects: what is sent is for
+// the configured host only.
+func (o Outbound) Client() *http.Client {
+	return &http.Client{
+		Transport:     o.Transport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

@@ -1,10 +1,41 @@
 package netguard_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/netguard"
 )
+
+// TestClientFollowsNoRedirects checks that what is sent to a configured host goes to no
+// other one.
+func TestClientFollowsNoRedirects(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			t.Errorf("requested %s", r.URL)
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	for loopback, want := range map[bool]int{true: http.StatusTemporaryRedirect, false: 0} {
+		client := netguard.Outbound{Loopback: loopback}.Client()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := 0
+		if response, err := client.Do(request); err == nil {
+			status = response.StatusCode
+			_ = response.Body.Close()
+		}
+		client.CloseIdleConnections()
+		if status != want {
+			t.Errorf("with loopback %v: status %d", loopback, status)
+		}
+	}
+}
 
 func TestOutbound(t *testing.T) {
 	t.Parallel()

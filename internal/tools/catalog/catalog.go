@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry/duration"
+	"github.com/luanette/luanette/internal/tools/embedding"
 	"github.com/luanette/luanette/internal/tools/search"
 )
 
@@ -65,6 +66,8 @@ type Options struct {
 	Usage Usage
 	// History counts the calls of tools that are not our own or private; may be nil.
 	History *history.Calls
+	// Meaning compares tools with searches by a model; nil: by their words only.
+	Meaning *embedding.Model
 	// Hides returns which tools are not listed for a principal, though a call of one is
 	// refused with the reason; it may return nil for none. nil: never any.
 	Hides func(who principal.Principal) func(*tool.Info) bool
@@ -92,6 +95,7 @@ type Catalog struct {
 	known     func(string) Known
 	usage     Usage
 	history   *history.Calls
+	meaning   *embedding.Model
 	hides     func(who principal.Principal) func(*tool.Info) bool
 	whyHidden func(name string) error
 	load      func(ctx context.Context, namespace string)
@@ -136,7 +140,7 @@ func New(o Options) *Catalog {
 	c := &Catalog{
 		log: o.Log, bus: o.Bus, tracer: o.Tracer, durations: newDurations(o.Meter), steps: o.Steps, depth: o.Depth,
 		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, whyHidden: o.WhyHidden, load: o.Load,
-		known: o.Known, usage: o.Usage, history: o.History,
+		known: o.Known, usage: o.Usage, meaning: o.Meaning, history: o.History,
 		schemas:  newSchemas(o.Log),
 		lexicon:  search.NewLexicon(),
 		exposure: map[string]Exposure{},

@@ -73,11 +73,14 @@ func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) 
 
 func (c *Catalog) search(ctx context.Context, q Query) Found {
 	v := c.visible(ctx, c.listed(ctx, own(ctx, tool.Ref{Space: q.Namespace}).Space))
+	meaning := c.meaning.Queries(ctx, q.texts())
 	var parts []search.Part
 	for _, name := range v.sorted {
 		if n := v.namespaces[name]; q.includes(name) {
 			special := c.isSpecial(name) && q.Only == nil && q.Namespace == ""
-			parts = append(parts, search.Part{Tools: n.tools, Index: n.index(c.lexicon, c.known(name)), Special: special})
+			parts = append(parts, search.Part{
+				Tools: n.tools, Index: n.index(c.lexicon, c.known(name)), Special: special, Similar: n.similar(c.meaning, meaning),
+			})
 		}
 	}
 	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && principal.Of(ctx).Admin() {

@@ -65,6 +65,9 @@ type Part struct {
 	// Special says that the tools count less unless words that are specific for them
 	// matched.
 	Special bool
+	// Similar is how similar each tool is to the query by a model of its meaning, of any
+	// scale; nil: unknown, and 0 for a tool of which it is unknown.
+	Similar []float32
 }
 
 // Run finds tools by their definitions, best first; equal ones are in the order of parts,
@@ -92,6 +95,7 @@ type search struct {
 	lexicon *Lexicon
 	limit   int
 	used    map[string][][]used   // by word and part
+	fit     float32               // how much of a text the best tool covers by words, from 0 to 1
 	share   map[[2]uint32]float32 // of the text under way that a tool was used after, by part and tool
 }
 
@@ -108,9 +112,12 @@ func (s *search) run(texts []string) Result {
 	case 0:
 		return s.everything()
 	case 1:
+		s.addMeaning(all[0].of)
 		return s.result(all[0], split)
 	default:
-		return s.result(s.merge(all), nil)
+		sum := s.merge(all)
+		s.addMeaning(sum.of)
+		return s.result(sum, nil)
 	}
 }
 
@@ -369,21 +376,24 @@ func (s *search) score(text string) []float32 {
 	}
 	s.share = s.shareOf(wanted)
 	probes := make([]probe, len(wanted))
-	total := float32(0)
+	total, asked := float32(0), float32(0)
 	for i, t := range wanted {
+		asked += t.weight
 		probes[i] = s.probe(t, i == len(wanted)-1 && len(wanted) <= mostPrefixed)
 		total += probes[i].importance
 	}
 	all := make([]float32, s.tools)
 	whole := joinedQuery(text)
+	covered := float32(0)
 	for n, p := range s.parts {
-		p.score(all[s.offsets[n]:][:len(p.Tools)], n, probes, total, whole)
+		covered = max(covered, p.score(all[s.offsets[n]:][:len(p.Tools)], n, probes, total, whole))
 	}
+	s.fit = max(s.fit, covered/asked)
 	return all
 }
 
-// score scores the tools of one part.
-func (p Part) score(scores []float32, n int, probes []probe, total float32, whole string) {
+// score scores the tools of one part, and returns how much of the query the best covers.
+func (p Part) score(scores []float32, n int, probes []probe, total float32, whole string) (covered float32) {
 	sum := sums{scores, make([]matched, len(p.Tools))}
 	for i := range probes {
 		p.Index.add(&probes[i], n, sum)
@@ -393,6 +403,7 @@ func (p Part) score(scores []float32, n int, probes []probe, total float32, whol
 			continue
 		}
 		m := &sum.matched[i]
+		covered = max(covered, m.covered)
 		scores[i] *= coverageMinimum + (1-coverageMinimum)*m.covered/total
 		if p.Index.joined[i] == whole {
 			scores[i] *= 2
@@ -403,6 +414,7 @@ func (p Part) score(scores []float32, n int, probes []probe, total float32, whol
 		}
 		scores[i] *= preference(p.Tools[i].Priority)
 	}
+	return covered
 }
 
 // sums are the scores of a part's tools under way.
