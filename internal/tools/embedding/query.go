@@ -37,7 +37,7 @@ func (m *Model) Queries(ctx context.Context, texts []string) []Vector {
 	for i, text := range texts {
 		wanted[i] = strings.ToValidUTF8(text[:min(len(text), longestQuery)], "")
 	}
-	if done := m.ask(wanted); done != nil { //nolint:contextcheck // a late answer is of use, too
+	if done := m.ask(wanted); done != nil {
 		timer := time.NewTimer(m.options.Wait)
 		defer timer.Stop()
 		select {

@@ -51,7 +51,7 @@ func (m *Model) load(ctx context.Context, t *Tools) error {
 		for _, row := range rows {
 			for i, hash := range part {
 				if hash == row.hash {
-					t.vectors[from+i].Store(&row.vector)
+					t.vectors[from+i].Store(row.vector)
 				}
 			}
 		}
@@ -74,7 +74,7 @@ func (m *Model) read(ctx context.Context, hashes []string) (rows []stored, err e
 		}, loadQuery, args...)
 		return err
 	})
-	return rows, err
+	return slices.DeleteFunc(rows, func(s stored) bool { return s.vector == nil }), err
 }
 
 // save stores vectors as used now, and removes those that nobody has used for long.

@@ -25,7 +25,7 @@ const (
 type Tools struct {
 	texts   []string
 	hashes  []string
-	vectors []atomic.Pointer[Vector]
+	vectors []atomic.Pointer[direction]
 }
 
 // Prepare has tools embedded in the background, unless they are known.
@@ -33,7 +33,7 @@ func (m *Model) Prepare(tools []tool.Info) *Tools {
 	if m == nil {
 		return nil
 	}
-	t := &Tools{texts: make([]string, len(tools)), hashes: make([]string, len(tools)), vectors: make([]atomic.Pointer[Vector], len(tools))}
+	t := &Tools{texts: make([]string, len(tools)), hashes: make([]string, len(tools)), vectors: make([]atomic.Pointer[direction], len(tools))}
 	for i := range tools {
 		t.texts[i] = m.options.ToolPrefix + textOf(&tools[i])
 		sum := sha256.Sum256([]byte(t.texts[i]))
@@ -65,7 +65,7 @@ func (t *Tools) Similar(queries []Vector) []float32 {
 	for i := range t.vectors {
 		if v := t.vectors[i].Load(); v != nil {
 			for _, q := range queries {
-				similar[i] = max(similar[i], cosine(q, *v))
+				similar[i] = max(similar[i], cosine(q, v))
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (m *Model) complete(ctx context.Context, t *Tools) error {
 		}
 		err = m.save(ctx, rows)
 		for n, i := range batch { // also if they could not be stored
-			t.vectors[i].Store(&vectors[n])
+			t.vectors[i].Store(vectors[n])
 		}
 		if err != nil {
 			return err

@@ -3,60 +3,82 @@ package embedding
 import "math"
 
 // Vector is the direction of an embedding, with a byte per dimension: enough to compare
-// directions, in a quarter of the memory.
-type Vector []int8
+// directions, in a quarter of the memory. nil has none.
+type Vector = *direction
+
+type direction struct {
+	values []int8
+	length float32
+}
 
 // quantize scales a vector so that its greatest component fits; nil if it has no
 // direction.
-func quantize(values []float32) Vector {
+func quantize(components []float32) Vector {
 	greatest := float32(0)
-	for _, v := range values {
-		if v != v || math.IsInf(float64(v), 0) {
+	for _, c := range components {
+		if c != c || math.IsInf(float64(c), 0) {
 			return nil
 		}
-		greatest = max(greatest, v, -v)
+		greatest = max(greatest, c, -c)
 	}
 	if greatest == 0 {
 		return nil
 	}
-	out := make(Vector, len(values))
-	for i, v := range values {
-		out[i] = int8(math.Round(float64(v / greatest * 127)))
+	values := make([]int8, len(components))
+	for i, c := range components {
+		values[i] = int8(math.Round(float64(c / greatest * 127)))
 	}
-	return out
+	return directionOf(values)
+}
+
+func directionOf(values []int8) Vector {
+	length := math.Sqrt(float64(product(values, values)))
+	if length == 0 {
+		return nil
+	}
+	return &direction{values, float32(length)}
 }
 
 // cosine is how similar two directions are, from -1 to 1; 0 if they are of different
 // models.
 func cosine(a, b Vector) float32 {
-	if len(a) != len(b) || len(a) == 0 {
+	if a == nil || b == nil || len(a.values) != len(b.values) {
 		return 0
 	}
-	var dot, aa, bb int64
-	for i, x := range a {
-		y := int32(b[i])
-		dot += int64(int32(x) * y)
-		aa += int64(int32(x) * int32(x))
-		bb += int64(y * y)
-	}
-	if aa == 0 || bb == 0 {
-		return 0
-	}
-	return float32(float64(dot) / math.Sqrt(float64(aa)*float64(bb)))
+	return float32(product(a.values, b.values)) / (a.length * b.length)
 }
 
-func (v Vector) bytes() []byte {
-	out := make([]byte, len(v))
-	for i, x := range v {
+// product is the scalar product of two vectors of the same length, which is at most
+// mostDimensions: the sum fits.
+func product(a, b []int8) int32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 int32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
+		s0 += int32(x[0]) * int32(y[0])
+		s1 += int32(x[1]) * int32(y[1])
+		s2 += int32(x[2]) * int32(y[2])
+		s3 += int32(x[3]) * int32(y[3])
+	}
+	for ; i < len(a); i++ {
+		s0 += int32(a[i]) * int32(b[i])
+	}
+	return s0 + s1 + s2 + s3
+}
+
+func (d *direction) bytes() []byte {
+	out := make([]byte, len(d.values))
+	for i, x := range d.values {
 		out[i] = byte(x)
 	}
 	return out
 }
 
 func vectorFrom(raw []byte) Vector {
-	out := make(Vector, len(raw))
-	for i, x := range raw {
-		out[i] = int8(x)
+	values := make([]int8, min(len(raw), mostDimensions))
+	for i := range values {
+		values[i] = int8(raw[i])
 	}
-	return out
+	return directionOf(values)
 }

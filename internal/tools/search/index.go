@@ -28,7 +28,7 @@ var (
 	fieldParamText = field{weight: 0.4, length: 40, slope: 0.7}
 	fieldValues    = field{weight: 0.4, length: 8, slope: 0.7}
 	fieldTags      = field{weight: 2, length: 3, slope: 0.5}
-	fieldResult    = field{weight: 0.4, length: 10, slope: 0.7}
+	fieldResult    = field{weight: 0.3, length: 10, slope: 0.7}
 	fieldServer    = field{weight: 0.25, length: 20, slope: 0.7}
 )
 
@@ -82,6 +82,11 @@ func NewIndex(tools []tool.Info, known Context) *Index {
 	return x
 }
 
+// outer marks words that are not about the tool itself: values of its parameters, fields
+// of its results, its server. They are words of their own, because they are found as they
+// are only, and do not make a word of other tools common.
+const outer = "\x01"
+
 // builder collects postings word by word.
 type builder struct {
 	ids      map[string]uint32
@@ -90,6 +95,7 @@ type builder struct {
 	touched  []uint32  // words of the tool being read
 	field    []uint32  // words of the field being read
 	related  map[string][]string
+	mark     string   // before each word that is read
 	about    []uint32 // words of the server's text
 	fields   func(tool.Ref) []string
 }
@@ -104,10 +110,12 @@ func (b *builder) tool(n uint32, info *tool.Info) string {
 	in := readSchema(info.Input, b.relate)
 	b.texts(fieldParam, in.names)
 	b.texts(fieldParamText, in.texts)
+	b.mark = outer
 	b.texts(fieldValues, in.values)
 	b.texts(fieldResult, b.results(info))
 	b.field = append(b.field, b.about...)
 	b.close(fieldServer)
+	b.mark = ""
 	for _, id := range b.touched {
 		w := b.weights[id]
 		b.postings[id] = append(b.postings[id], posting{n, w * (saturation + 1) / (saturation + w)})
@@ -166,6 +174,8 @@ func (b *builder) results(info *tool.Info) []string {
 // server reads what the server says about itself: the words that say something, each
 // once.
 func (b *builder) server(text string) {
+	b.mark = outer
+	defer func() { b.mark = "" }()
 	words(cut(text, longestServer), func(word string) {
 		if id := stem(word); !filler[word] && !vocabulary().common[word] && !vocabulary().verbs[id] {
 			b.about = append(b.about, b.id(id))
@@ -192,6 +202,9 @@ func (b *builder) add(id uint32, weight float32) {
 }
 
 func (b *builder) id(word string) uint32 {
+	if b.mark != "" {
+		word = b.mark + word
+	}
 	id, known := b.ids[word]
 	if !known {
 		id = uint32(len(b.postings))

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -25,6 +26,9 @@ func (l *Lexicon) add(words []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, word := range words {
+		if strings.HasPrefix(word, outer) {
+			continue
+		}
 		if _, known := l.known[word]; !known {
 			l.known[word] = struct{}{}
 			l.words = append(l.words, word)

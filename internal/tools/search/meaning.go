@@ -54,7 +54,7 @@ func (s *search) liking(at int) float32 {
 		n++
 	}
 	factor := preference(s.parts[n].Tools[at-s.offsets[n]].Priority)
-	if s.parts[n].Special {
+	if s.parts[n].Special && !s.named[at] {
 		factor *= factorVague
 	}
 	return factor

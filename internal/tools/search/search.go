@@ -17,8 +17,11 @@ const DefaultHits = 10
 // Weights and limits of matches.
 const (
 	factorPrefix    = float32(0.7) // a word that matches by its beginning
+	factorOuter     = float32(0.7) // a word that is not about the tool itself
+	factorAround    = float32(0.3) // of the importance of a word that is about no tool itself
 	factorEdit      = float32(0.6) // per edit
 	factorVague     = float32(0.5) // of a special tool of which no specific word matched
+	weightNamed     = float32(1.2) // of a word that says what the tool is about: more than a mention in its description
 	coverageMinimum = float32(0.3) // of a score when almost no word matched
 	mostExpansions  = 64           // indexed words that one query word may match, per namespace
 	mostQueryWords  = 24
@@ -83,7 +86,7 @@ func Run(q Query, parts []Part, l *Lexicon) Result {
 		s.offsets = append(s.offsets, s.tools)
 		s.tools += len(p.Tools)
 	}
-	s.used = s.locate(q.Used)
+	s.used, s.named = s.locate(q.Used), make([]bool, s.tools)
 	return s.run(q.Texts)
 }
 
@@ -95,6 +98,7 @@ type search struct {
 	lexicon *Lexicon
 	limit   int
 	used    map[string][][]used   // by word and part
+	named   []bool                // of each tool: a word matched that says what it is about
 	fit     float32               // how much of a text the best tool covers by words, from 0 to 1
 	share   map[[2]uint32]float32 // of the text under way that a tool was used after, by part and tool
 }
@@ -199,6 +203,7 @@ func (s *search) merge(all []scores) scores {
 
 // result makes the hits of the best scores.
 func (s *search) result(sum scores, split []string) Result {
+	s.dropVague(sum.of)
 	best := ranking{limit: s.limit}
 	r := Result{Steps: split}
 	for n, p := range s.parts {
@@ -221,6 +226,24 @@ func (s *search) result(sum scores, split []string) Result {
 	return r
 }
 
+// dropVague removes special tools of which only a mention in their texts matched, if an
+// ordinary tool fits better.
+func (s *search) dropVague(scores []float32) {
+	best := float32(0)
+	for n, p := range s.parts {
+		if !p.Special {
+			best = max(best, slices.Max(append(scores[s.offsets[n]:][:len(p.Tools):len(p.Tools)], 0)))
+		}
+	}
+	for n, p := range s.parts {
+		for i := range p.Tools {
+			if at := s.offsets[n] + i; p.Special && !s.named[at] && scores[at] < best {
+				scores[at] = 0
+			}
+		}
+	}
+}
+
 // everything answers a query without words: all tools in their order.
 func (s *search) everything() Result {
 	r := Result{Total: s.tools}
@@ -238,7 +261,8 @@ type probe struct {
 	matches    [][]match
 	used       [][]used // nil: no tool was used after searches with it
 	importance float32
-	specific   bool // an exact match tells what the tool is about
+	noun       bool // it is no verb of tools
+	specific   bool // nor a word that says little
 }
 
 // match is an indexed word that the term matches.
@@ -252,15 +276,20 @@ type match struct {
 // same meaning, and if nothing matches, with typing mistakes.
 func (s *search) probe(t term, prefixed bool) probe {
 	p := probe{matches: make([][]match, len(s.parts))}
-	p.specific = t.stem != "" && t.weight == 1 && !vocabulary().verbs[t.stem]
+	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
+	p.specific = p.noun && t.weight == 1
 	holders := s.typed(&p, t, prefixed)
 	found := s.alike(&p, t, holders) || holders > 0
 	found = s.learned(&p, t, holders) || found
-	if !found && t.stem != "" {
+	around := s.around(&p, t, holders)
+	if !found && !around && t.stem != "" {
 		found = s.misspelt(&p, t)
 	}
-	if found { // words that no tool contains are data
+	switch { // words that no tool contains are data
+	case found:
 		p.importance = t.weight
+	case around:
+		p.importance = t.weight * factorAround
 	}
 	return p
 }
@@ -276,6 +305,12 @@ func (s *search) typed(p *probe, t term, prefixed bool) (holders int) {
 		s.collect(p, t.weight, factorPrefix, func(x *Index) []int { return x.beginning(t.stem) }, holders)
 	}
 	return holders
+}
+
+// around adds the word where it is not about the tools themselves, and reports whether
+// there is such a place.
+func (s *search) around(p *probe, t term, holders int) bool {
+	return t.stem != "" && s.collect(p, t.weight, factorOuter, func(x *Index) []int { return x.exact(outer + t.stem) }, holders) > 0
 }
 
 // alike adds the words that mean about the same; common ones count less. It reports
@@ -386,14 +421,15 @@ func (s *search) score(text string) []float32 {
 	whole := joinedQuery(text)
 	covered := float32(0)
 	for n, p := range s.parts {
-		covered = max(covered, p.score(all[s.offsets[n]:][:len(p.Tools)], n, probes, total, whole))
+		covered = max(covered, s.scorePart(n, all[s.offsets[n]:][:len(p.Tools)], probes, total, whole))
 	}
 	s.fit = max(s.fit, covered/asked)
 	return all
 }
 
-// score scores the tools of one part, and returns how much of the query the best covers.
-func (p Part) score(scores []float32, n int, probes []probe, total float32, whole string) (covered float32) {
+// scorePart scores the tools of one part, and returns how much of the query the best covers.
+func (s *search) scorePart(n int, scores []float32, probes []probe, total float32, whole string) (covered float32) {
+	p := &s.parts[n]
 	sum := sums{scores, make([]matched, len(p.Tools))}
 	for i := range probes {
 		p.Index.add(&probes[i], n, sum)
@@ -407,11 +443,12 @@ func (p Part) score(scores []float32, n int, probes []probe, total float32, whol
 		scores[i] *= coverageMinimum + (1-coverageMinimum)*m.covered/total
 		if p.Index.joined[i] == whole {
 			scores[i] *= 2
-			m.specific = true
+			m.specific, m.named = true, true
 		}
 		if p.Special && !m.specific {
 			scores[i] *= factorVague
 		}
+		s.named[s.offsets[n]+i] = s.named[s.offsets[n]+i] || m.named
 		scores[i] *= preference(p.Tools[i].Priority)
 	}
 	return covered
@@ -426,7 +463,8 @@ type sums struct {
 // matched is what of a query has matched a tool.
 type matched struct {
 	covered  float32 // importance of the terms
-	specific bool    // one of them tells what the tool is about
+	specific bool    // one of them is specific and stands in the tool as it was typed
+	named    bool    // one of them is a noun and says what the tool is about
 	factor   float32 // of the strongest match of the probe under way
 	gain     float32
 	all      float32 // gain of all matches of the probe under way
@@ -441,7 +479,11 @@ func (x *Index) add(p *probe, part int, sum sums) {
 	matches := p.matches[part]
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
-			sum.matched[post.tool].meet(m.factor, post.weight*m.gain, p.specific && m.factor == 1)
+			t := &sum.matched[post.tool]
+			t.meet(m.factor, post.weight*m.gain)
+			if m.factor == 1 {
+				t.tell(p, post.weight)
+			}
 		}
 	}
 	var used []used
@@ -449,7 +491,9 @@ func (x *Index) add(p *probe, part int, sum sums) {
 		used = p.used[part]
 	}
 	for _, u := range used {
-		sum.matched[u.tool].meet(1, u.gain, true)
+		t := &sum.matched[u.tool]
+		t.meet(1, u.gain)
+		t.specific, t.named = true, true
 	}
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
@@ -462,12 +506,17 @@ func (x *Index) add(p *probe, part int, sum sums) {
 }
 
 // meet notes one match of the probe under way.
-func (m *matched) meet(factor, gain float32, specific bool) {
+func (m *matched) meet(factor, gain float32) {
 	m.all += gain
-	m.specific = m.specific || specific
 	if gain > m.gain {
 		m.factor, m.gain = factor, gain
 	}
+}
+
+// tell notes what an exact match tells about the tool.
+func (m *matched) tell(p *probe, weight float32) {
+	m.specific = m.specific || p.specific
+	m.named = m.named || p.noun && weight >= weightNamed
 }
 
 // finish adds the matches of the probe under way to a tool's score, once.

@@ -132,7 +132,7 @@ func TestSpecialToolsNeedSpecificWords(t *testing.T) {
 	own := partOf(l, ".job_list: List the jobs and show their state.", ".session_create: Create a session.")
 	own.Special = true
 	parts := []Part{own, partOf(l, "shop.list_orders: List what was ordered by customers since the shop was opened.")}
-	if got := found(Run(Query{Texts: []string{"list"}}, parts, l)); got[0] != "shop.list_orders" {
+	if got := found(Run(Query{Texts: []string{"list"}}, parts, l)); !slices.Equal(got, []string{"shop.list_orders"}) {
 		t.Errorf("list: found %v", got)
 	}
 	if got := found(Run(Query{Texts: []string{"list jobs"}}, parts, l)); got[0] != "job_list" {
