@@ -65,6 +65,24 @@ func TestEverydayWordsFindTools(t *testing.T) {
 	}
 }
 
+// TestSavingToATextFileIsWriting checks that what is saved under a path of a text file is
+// written as a file, unlike other documents.
+func TestSavingToATextFileIsWriting(t *testing.T) {
+	t.Parallel()
+	l := NewLexicon()
+	parts := []Part{partOf(l, append(sample, "ppt.save_presentation: Save a presentation to a file.", "browser.save_as_pdf: Save the page as a PDF file.")...)}
+	for query, want := range map[string]string{
+		"Save it to /tmp/notes/today.md":           "fs.write_file",
+		"a report about it, saved at out/data.csv": "fs.write_file",
+		"Save it as /tmp/talk.pptx":                "ppt.save_presentation",
+		"Save the page":                            "browser.save_as_pdf",
+	} {
+		if got := found(Run(Query{Texts: []string{query}}, parts, l)); len(got) == 0 || got[0] != want {
+			t.Errorf("%s: found %v, want %s first", query, got, want)
+		}
+	}
+}
+
 func TestTasksAreSplitIntoSteps(t *testing.T) {
 	t.Parallel()
 	l := NewLexicon()

@@ -18,18 +18,21 @@ var (
 	quoted    = regexp.MustCompile("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
 	addresses = regexp.MustCompile(`https?://\S+`)
 	paths     = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
+	saved     = regexp.MustCompile(`(?i)\b(?:sav(?:e|es|ed|ing)|stor(?:e|es|ed|ing))\b([^.;\n]{0,80}?(?:[\w.~-]*/)+[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|xml|html|log|py|js|ts|go|java|rs|c|cpp|sh)\b)`)
 	stepEnds  = regexp.MustCompile(`(?i)[.!?;:]+(?:\s+|$)|\n+|[,\s]+(?:then|and then|after that|afterwards|finally|next)[,\s]+`)
 	weakEnds  = regexp.MustCompile(`(?i),\s+(?:and\s+)?|\s+and\s+`)
 )
 
 // withoutData removes what is data of a task, not a word for a tool: quoted and bracketed
-// text. Of paths and addresses the kind is left. If nothing else is left, the text stays as
+// text. Of paths and addresses the kind is left. Saving to a path of a text file is writing
+// it: tools that save have documents of their own. If nothing else is left, the text stays as
 // it is.
 func withoutData(text string) string {
 	bare := quoted.ReplaceAllString(text, " ")
 	if telling(bare) == 0 {
 		bare = text
 	}
+	bare = saved.ReplaceAllString(bare, "write$1")
 	bare = addresses.ReplaceAllStringFunc(bare, addressWords)
 	return paths.ReplaceAllStringFunc(bare, pathWords)
 }
