@@ -286,3 +286,28 @@ test('a draft survives a reload, and main gets the parameters of the form', asyn
   await page.getByRole('button', { name: 'Discard draft' }).click()
   await expect(page.getByRole('textbox', { name: 'script' })).toContainText('Press Ctrl+Enter')
 })
+
+test('a stored script is started with a form, and on a schedule that can be paused', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function describe() return {name = "waiter", description = "Serves.", params = {dish = {type = "string", required = true}}} end function main(p) return "one " .. p.dish end' })
+  await open(page, front, `scripts/${String(hash)}`)
+  const form = page.getByRole('form', { name: 'Start as a job' })
+  await form.getByLabel('dish').fill('soup')
+  await form.getByRole('button', { name: 'Start' }).click()
+  await expect(page.getByText('one soup')).toBeVisible()
+  await front.call('lua_execute', { script_hash: hash, params: { dish: 'tea' }, schedule: '@daily' })
+  await open(page, front, 'jobs?find=waiter')
+  const row = page.getByRole('table', { name: 'Schedules' }).getByRole('row').filter({ hasText: 'waiter' })
+  await row.getByRole('button', { name: 'Pause' }).click()
+  await expect(row).toContainText('paused')
+  await row.getByRole('button', { name: 'Remove' }).click()
+  await expect(row).toHaveCount(0)
+})
+
+test('traces show the work of users, and are filtered by the address', async ({ page }) => {
+  await front.call('call_tool', { name: 'gallery.words', arguments: {} })
+  await open(page, front, 'traces?find=gallery.words')
+  await expect(page.getByRole('row').filter({ hasText: 'gallery.words' }).first()).toBeVisible()
+  await page.getByLabel('Status').selectOption('failed')
+  await expect(page).toHaveURL(/status=failed/)
+  await expect(page.getByRole('row').filter({ hasText: 'gallery.words' })).toHaveCount(0)
+})

@@ -8,7 +8,9 @@ import { Diff } from '../parts/diff'
 import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
 import { Output, type OutputLine } from '../parts/output'
+import { Schedules } from '../parts/schedules'
 import { State } from '../parts/state'
+import { useFilter } from '../route'
 
 export interface Job {
   job_id: string
@@ -46,9 +48,11 @@ export function Jobs({ rest }: { rest: string }) {
 }
 
 function AllJobs() {
-  const [status, setStatus] = useState('')
+  const [status, setStatus] = useFilter('state')
+  const [find, setFind] = useFilter('find')
   const [marked, setMarked] = useState<string[]>([])
-  const { data, error } = useData((s) => call<{ jobs: Job[]; total: number }>('job_list', status ? { status } : {}, s), [status], ['job.'])
+  const { data, error } = useData((s) => call<{ jobs: Job[]; total: number }>('job_list', { limit: 200, ...(status && { status }) }, s), [status], ['job.'])
+  const shown = data?.jobs.filter((j) => [titleOf(j), j.job_id, j.creator ?? '', ...j.tags].some((text) => text.toLowerCase().includes(find.toLowerCase())))
   const mark = (id: string) => setMarked((m) => (m.includes(id) ? m.filter((x) => x !== id) : [...m.slice(-1), id]))
   return (
     <>
@@ -57,15 +61,19 @@ function AllJobs() {
         <select id="status" value={status} onChange={(e) => setStatus(e.currentTarget.value)}>
           {states.map((s) => <option key={s} value={s}>{s || 'all'}</option>)}
         </select>
+        <label for="job-words" class="hidden">Find a job</label>
+        <input id="job-words" type="search" placeholder="Script, tag or creator" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <a class="button" href="#/scripts">Start a script</a>
         {marked.length === 2 && <a href={`#/jobs/${marked[0]}/${marked[1]}`}>Compare both</a>}
       </div>
+      <Schedules />
       {error && <p class="bad">{error.message}</p>}
-      {data?.jobs.length === 0 && <Hint>{status ? `No job is ${status}.` : 'No jobs yet. Start one with the tool `lua_execute`, or with `luanette job start HASH`.'}</Hint>}
-      {data && data.jobs.length > 0 && <div class="scroll">
+      {data?.jobs.length === 0 && <Hint>{status ? `No job is ${status}.` : 'No jobs yet. Start a stored script from its page, or with `luanette job start HASH`.'}</Hint>}
+      {shown && shown.length > 0 && <div class="panel scroll">
         <table class="stack jobs">
           <thead><tr><th><span class="hidden">Compare</span></th><th>Job</th><th>Status</th><th>Progress</th><th>Started</th><th class="num">Took</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>
-            {data?.jobs.map((j) => (
+            {shown.map((j) => (
               <tr key={j.job_id}>
                 <td><input type="checkbox" aria-label={`compare ${j.job_id}`} checked={marked.includes(j.job_id)} onChange={() => mark(j.job_id)} /></td>
                 <td><a href={`#/jobs/${j.job_id}`}>{titleOf(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span> {j.tags.map((t) => <span key={t} class="tag at soft">{t}</span>)}</td>

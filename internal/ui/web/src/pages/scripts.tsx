@@ -2,8 +2,10 @@ import { useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { ago } from '../format'
+import { useFilter } from '../route'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
+import { StartJob } from '../parts/startjob'
 import { Diff } from '../parts/diff'
 import { Tree, type TreeNode } from '../parts/tree'
 
@@ -28,8 +30,8 @@ export function Scripts({ rest }: { rest: string }) {
 }
 
 function AllScripts() {
-  const [vibe, setVibe] = useState('')
-  const [tag, setTag] = useState('')
+  const [vibe, setVibe] = useFilter('find')
+  const [tag, setTag] = useFilter('tag')
   const { data, error } = useData((s) => call<{ scripts: Script[]; total: number }>('script_search', { vibe: vibe || undefined, tag: tag || undefined, limit: 100 }, s), [vibe, tag], ['script.', 'artifact.'])
   return (
     <>
@@ -86,6 +88,7 @@ function OneScript({ hash }: { hash: string }) {
         <Publish script={s} />
         <a href={`#/playground/${s.hash}`}>Open in the playground</a>
       </div>
+      <StartJob hash={s.hash} />
       <h2>Lineage</h2>
       <Lineage script={s} family={family.data} />
       {versions.length > 0 && (

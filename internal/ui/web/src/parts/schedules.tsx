@@ -1,0 +1,52 @@
+// The schedules that start jobs.
+import { clock } from '../format'
+import { call } from '../mcp'
+import { useData } from '../resource'
+import { attempt } from '../upstream'
+import { Until } from './now'
+import { State } from './state'
+
+interface Schedule {
+  schedule_id: string
+  schedule: string
+  timezone?: string
+  name?: string
+  script_hash?: string
+  paused: boolean
+  next_run?: number
+  last_run?: number
+  last_job_id?: string
+  started: number
+  skipped?: number
+}
+
+export function Schedules() {
+  const { data, reload } = useData((s) => call<{ schedules: Schedule[] }>('schedule_list', {}, s), [], ['job.', 'schedule.'], (e) => e.type !== 'job.progress')
+  if (!data || data.schedules.length === 0) return null
+  const act = (tool: string, s: Schedule, done: string) => void attempt(() => call(tool, { schedule_id: s.schedule_id }), done).then(reload)
+  return (
+    <section class="panel" aria-label="Schedules">
+      <h2>Schedules</h2>
+      <table class="stack" aria-label="Schedules">
+        <thead><tr><th>Script</th><th>When</th><th>Next</th><th>Last</th><th class="num">Started</th><th><span class="hidden">Actions</span></th></tr></thead>
+        <tbody>
+          {data.schedules.map((s) => (
+            <tr key={s.schedule_id}>
+              <td>{s.script_hash ? <a href={`#/scripts/${s.script_hash}`}>{s.name || s.script_hash.slice(0, 12)}</a> : s.name}</td>
+              <td><code>{s.schedule}</code> {s.timezone && <span class="soft">{s.timezone}</span>}</td>
+              <td>{s.paused ? <State state="paused" /> : s.next_run && <Until time={s.next_run * 1000} />}</td>
+              <td>{s.last_run && (s.last_job_id ? <a href={`#/jobs/${s.last_job_id}`}>{clock(s.last_run * 1000)}</a> : clock(s.last_run * 1000))}</td>
+              <td class="num">{s.started}{s.skipped ? `, ${s.skipped} skipped` : ''}</td>
+              <td class="row">
+                {s.paused
+                  ? <button type="button" onClick={() => act('schedule_resume', s, 'schedule resumed')}>Resume</button>
+                  : <button type="button" onClick={() => act('schedule_pause', s, 'schedule paused')}>Pause</button>}
+                <button type="button" onClick={() => act('schedule_remove', s, 'schedule removed')}>Remove</button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
