@@ -35,6 +35,26 @@ var menuTools = map[string][]string{
 
 var codeMenu = []string{"search_tools", "get_tool_definitions", "call_tool", "execute_code"}
 
+// chatTools are our own tools that the model of a chat may use: those that find and call
+// others, run code, and start and follow jobs. Tools for administration are not among
+// them, nor those that show what belongs to other people of the same key.
+var chatTools = append(slices.Clone(codeMenu), "lua_eval", "result_read",
+	"lua_execute", "lua_describe", "lua_help", "job_poll", "job_status", "job_list", "job_cancel", "job_logs",
+	"script_store", "script_search", "script_get")
+
+// InChat reports whether the model of a chat may use one of our own tools.
+func InChat(name string) bool { return slices.Contains(chatTools, name) }
+
+// ChatMenu returns our own tools that the model of a chat is shown: those of the menu that
+// it may use, and lua_eval, which keeps the variables of the conversation.
+func ChatMenu(menu string) []string {
+	if menu == MenuFull {
+		return slices.Clone(chatTools)
+	}
+	shown := slices.DeleteFunc(slices.Clone(menuTools[menu]), func(name string) bool { return !InChat(name) })
+	return append(shown, "lua_eval")
+}
+
 // MenuSource is the source of the tools to list.
 type MenuSource interface {
 	tool.Source

@@ -3,10 +3,12 @@ package config
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/chat/spending"
@@ -23,7 +25,8 @@ type Chat struct {
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 with openai); a negative value uses the model's default, which newer models require"`
 	Offer       string               `toml:"offer" help:"how upstream tools are offered to the model: direct, code (found by search, called from code), or auto: direct for upstreams with few tools"`
 	DirectTools int                  `toml:"direct_tools" help:"with auto, how many upstream tools are offered directly; upstreams are added one by one as long as all their tools fit"`
-	Tools       []string             `toml:"tools" help:"which built-in tools the model is offered"`
+	Menu        string               `toml:"menu" help:"which of our own tools the model is shown: code, standard or full, as mcp.menu for clients; the others of a chat are found by search"`
+	Tools       []string             `toml:"tools" help:"which of our own tools the model is shown, in place of menu"`
 	Iterations  int                  `toml:"iterations" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"maximum requests to the model for one message"`
 	Calls       int                  `toml:"calls" help:"maximum tool calls for one message, including those of scripts"`
 	ResultKB    int                  `toml:"result_kb" help:"how much of one tool result is sent to the model, in KiB"`
@@ -48,7 +51,7 @@ func chatDefaults() Chat {
 	return Chat{
 		Provider: "anthropic", MaxTokens: llm.DefaultMaxTokens, Temperature: -1,
 		Offer: string(agent.Auto), DirectTools: 20,
-		Tools:      []string{"execute_code", "get_tool_definitions", "lua_eval", "result_read", "search_tools"},
+		Menu:       builtin.MenuCode,
 		Iterations: 10, Calls: 100, ResultKB: 32, PromptKB: 200, ToolTimeout: Duration(2 * time.Minute),
 		QueueDepth: 50, Parallel: 64, Rate: 300,
 	}
@@ -60,6 +63,8 @@ func (c *Chat) check() error {
 	case !slices.Contains([]string{"", "anthropic", "openai"}, c.Provider):
 		return fault.New(fault.Config, "chat.provider: %q is not a provider", c.Provider).
 			WithHint("use anthropic, or openai for any endpoint with OpenAI's chat completions API")
+	case !slices.Contains(builtin.Menus, c.Menu):
+		return fault.New(fault.Config, "chat.menu: unknown value %q", c.Menu).WithHint("use %s", strings.Join(builtin.Menus, ", "))
 	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
 		return fault.New(fault.Config, "chat.offer: unknown value %q", c.Offer).WithHint("use auto, direct or code")
 	}
@@ -91,6 +96,14 @@ func (c *Chat) PromptTexts() agent.Prompts {
 		prompts[agent.Slot(slot)] = text
 	}
 	return prompts
+}
+
+// OwnTools returns our own tools that the model is shown.
+func (c *Chat) OwnTools() []string {
+	if len(c.Tools) > 0 {
+		return c.Tools
+	}
+	return builtin.ChatMenu(c.Menu)
 }
 
 // OpenModel returns a client of the configured model.

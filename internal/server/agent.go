@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
@@ -16,7 +17,7 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 		return nil, err
 	}
 	return agent.New(agent.Options{
-		Model: model, Tools: srv.catalog, Core: c.Tools, Own: srv.isScript,
+		Model: model, Tools: srv.catalog, Core: c.OwnTools(), Own: srv.isScript, Callable: builtin.InChat,
 		Servers: func(space string) bool { return !upstreamset.IsPrivate(space) },
 		Offer:   agent.Offer(c.Offer),
 		Prompts: c.PromptTexts(), Version: srv.options.Version, Content: c.LogContent,

@@ -12,6 +12,14 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
+// chatScope returns ctx with the tools of the person in whose chat a job was started.
+func (srv *Server) chatScope(ctx context.Context) (context.Context, error) {
+	if srv.conversations == nil { // a server without chat
+		return ctx, nil
+	}
+	return srv.conversations.InScope(ctx)
+}
+
 // openChat opens the conversations and the chat API.
 func (srv *Server) openChat(ctx context.Context) error {
 	c := &srv.config.Chat

@@ -32,7 +32,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools, options.Revert = srv.approvals, srv.catalog, srv.config.Revert
 	}
-	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: srv.config.Jobs.Limits()}
+	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: srv.config.Jobs.Limits(), scope: srv.chatScope}
 	if srv.scripts != nil { // nil in a server with music only
 		runner.runner = srv.scripts.runner
 	}
@@ -77,6 +77,7 @@ type jobRunner struct {
 	limits    script.Limits
 	since     time.Time       // when the server started
 	settled   <-chan struct{} // closed when startup.lua has run
+	scope     func(context.Context) (context.Context, error)
 }
 
 // ready delays jobs of an earlier process until startup.lua has set its hooks, which see
@@ -109,6 +110,9 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	}
 	if !task.Offline {
 		r.upstreams.AwaitAttempts(ctx, upstreamWait)
+	}
+	if ctx, err = r.scope(ctx); err != nil {
+		return job.Outcome{}, err
 	}
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,

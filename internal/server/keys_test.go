@@ -20,7 +20,7 @@ var publicRoutes = map[string]bool{
 	"GET /health": true, "GET /ready": true, "/": true,
 	"GET /{$}": true, "GET /icon.svg": true, "GET /assets/": true,
 	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true,
-	"GET /api/v1/openapi.json": true, "/api/v1/": true,
+	"GET /api/v1/openapi.json": true, "/api/v1/": true, "/v1/": true,
 	"/.well-known/": true, "/mcp/.well-known/": true,
 	"GET /oauth/callback": true, "GET /oauth/client.json": true, // used by browsers and authorization servers, which have no key
 }
@@ -81,7 +81,7 @@ keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 			continue
 		}
 		wrong := 403
-		if strings.HasPrefix(path, "/mcp") {
+		if strings.HasPrefix(path, "/mcp") || route.Refuse != nil {
 			wrong = 401
 		}
 		for name, tt := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 // noJSONBody lists routes that read no JSON, with the reason.
 var noJSONBody = map[string]string{
 	"POST /cas":                             "takes any bytes",
+	"POST /v1/chat/completions":             "ignores fields, as clients of OpenAI expect",
 	"POST /api/v1/chat/{message}/stop":      "reads no body",
 	"POST /api/v1/logout":                   "reads no body",
 	"POST /api/v1/upstreams/{name}/restore": "reads no body",

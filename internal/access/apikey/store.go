@@ -178,7 +178,9 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 	if err := r.checkKey(name); err != nil {
 		return principal.Anonymous(), err
 	}
-	return r.names[name].Principal(), nil
+	who := r.names[name].Principal()
+	who.Person = was.Person
+	return who, nil
 }
 
 // Check returns an error if the key of an authenticated principal is not valid any more.

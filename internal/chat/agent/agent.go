@@ -30,6 +30,9 @@ type Options struct {
 	// Own reports which tools without a namespace may be used beside Core, such as
 	// published scripts. nil allows none.
 	Own func(name string) bool
+	// Callable reports which tools without a namespace may also be called, although they
+	// are not listed: the model finds them by search. nil allows none.
+	Callable func(name string) bool
 	// Core are the tools that are always offered if Tools has them; nil means
 	// DefaultCore.
 	Core []string

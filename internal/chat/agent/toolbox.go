@@ -90,7 +90,7 @@ func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
 			servers = append(servers, info)
 		case slices.Contains(t.agent.options.Core, info.Name):
 			core = append(core, info)
-		default:
+		case t.agent.options.Own != nil && t.agent.options.Own(info.Name):
 			scripts = append(scripts, info)
 		}
 	}
@@ -225,7 +225,7 @@ func (t *turn) namespaced(ref tool.Ref) tool.Ref {
 func (t *turn) allows(ref tool.Ref) bool {
 	if ref.Space == "" {
 		o := &t.agent.options
-		return ref.Name == "" || slices.Contains(o.Core, ref.Name) || o.Own != nil && o.Own(ref.Name)
+		return ref.Name == "" || slices.Contains(o.Core, ref.Name) || o.Own != nil && o.Own(ref.Name) || o.Callable != nil && o.Callable(ref.Name)
 	}
 	if t.request.Servers == nil {
 		return t.agent.options.Servers == nil || t.agent.options.Servers(ref.Space)

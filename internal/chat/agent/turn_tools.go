@@ -205,6 +205,13 @@ func (t *turn) scoped(ctx context.Context) context.Context {
 	})
 }
 
+// Scope returns the tools that turns with these servers may use, for what they start
+// and what goes on after them. Its calls are not counted.
+func (a *Agent) Scope(servers []Server) *tool.Scope {
+	t := a.begin(Request{Servers: servers}, nil)
+	return &tool.Scope{Allows: t.allows, Names: t.names(), HideArgs: !a.options.Content}
+}
+
 // caller returns on whose behalf tools are called.
 func (t *turn) caller() *tool.Caller {
 	user := t.request.Org + "/" + t.request.User

@@ -61,8 +61,10 @@ func (d *Handler) usageReport(w http.ResponseWriter, r *http.Request) error {
 		if err := maySend(who, p); err != nil {
 			return err
 		}
+	} else if !who.May(principal.Chat, p.Org) {
+		return fault.New(fault.Denied, "%s may not see the usage of %s", who.Title(), p.Org)
 	} else if !who.May(principal.Org, p.Org) {
-		return fault.New(fault.Denied, "%s may not see the usage of all users of %s", who.Title(), p.Org).
+		return fault.New(fault.InvalidParams, "%s may not see the usage of all users of %s", who.Title(), p.Org).
 			WithHint("name one with user_id, or use a key with the scope org of the organisation %s", p.Org)
 	}
 	_, report, err := d.readUsage(r, p)

@@ -55,9 +55,9 @@ func TestUsageReport(t *testing.T) {
 		{"one's own", "ann-key", "", 200, annOnly},
 		{"of a named person", "chat-key", "?user_id=ann", 200, annOnly},
 		{"of another", "ann-key", "?user_id=bob", 403, "as ann only"},
-		{"of all", "chat-key", "", 403, "may not see the usage of all users of acme"},
+		{"of all", "chat-key", "", 400, "may not see the usage of all users of acme"},
 		{"of all, with the scope", "org-key", "?turns=1&days=1", 200, `"total":{"turns":2,"input_tokens":20,`},
-		{"of another organisation", "org-key", "?org=other", 403, "usage of all users of other"},
+		{"of another organisation", "org-key", "?org=other", 403, "may not see the usage of other"},
 		{"too many days", "org-key", "?days=0", 400, "days must be"},
 	} {
 		response, body := httpjsontest.Read(t, http.MethodGet, p.url+"/api/v1/usage"+tt.path, "", "Authorization", "Bearer "+tt.key)

@@ -119,15 +119,16 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 	if t.trace != nil {
 		ctx = t.trace(ctx)
 	}
+	who := principal.Local()
 	if t.Message.Asker != nil {
-		who := *t.Message.Asker
+		who = *t.Message.Asker
 		if r.options.CurrentPrincipal != nil {
 			if who, err = r.options.CurrentPrincipal(ctx, who); err != nil {
 				return reply, err
 			}
 		}
-		ctx = principal.With(ctx, who)
 	}
+	ctx = asPerson(ctx, who, t.Message.Person)
 	var request agent.Request
 	err = r.retryDB(ctx, func() (err error) {
 		request, err = r.request(ctx, t)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Assistant answers messages with an agent. It tracks labelled data of a conversation
@@ -36,6 +37,14 @@ func (a Assistant) Forget(ctx context.Context, p Person) error {
 		return nil
 	}
 	return a.Agent.Forget(ctx, p.Org, p.User)
+}
+
+// Scope returns the tools that turns with these servers may use.
+func (a Assistant) Scope(servers []agent.Server) *tool.Scope {
+	if a.Agent == nil {
+		return &tool.Scope{Allows: func(tool.Ref) bool { return false }}
+	}
+	return a.Agent.Scope(servers)
 }
 
 // Turn answers one message.

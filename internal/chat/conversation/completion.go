@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Completion is a conversation that the client keeps itself and sends as a whole. The
@@ -45,6 +46,7 @@ func (r *Service) Complete(ctx context.Context, c Completion, emit func(agent.Ev
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.background, func() { cancel(errLeaving) })() //nolint:contextcheck // the service ends it too
+	ctx = asPerson(ctx, principal.Of(ctx), c.Person)
 	request, err := r.completionRequest(ctx, c)
 	if err != nil {
 		return agent.Reply{}, err

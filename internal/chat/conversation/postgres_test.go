@@ -13,6 +13,6 @@ func TestOnPostgres(t *testing.T) {
 		TestOrderPerPerson, TestFollowersSeeEverything, TestQueueIsBounded, TestRestart, TestTurnIsGivenUpAfterItsAttempts,
 		TestTheSameKeyIsTheSameMessage, TestHistory, TestRequestOfATurn, TestRefusals, TestOrderAcrossNodes,
 		TestReassignedMessageIsAnsweredOnce, TestRecheckCancelsReassignedTurns, TestDrain, TestPlacesDecideTheOrder,
-		TestStop, TestStopOnAnotherNode, TestJournalSurvivesARestart, TestAttach, TestMediaSurviveARestart,
+		TestStop, TestStopOnAnotherNode, TestJournalSurvivesARestart, TestAttach, TestMediaSurviveARestart, TestUsageOfEarlierVersions,
 	)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
-	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -83,10 +82,10 @@ type Service struct {
 
 // Open migrates the tables and resumes interrupted turns.
 func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
-	if err := spending.Migrate(ctx, database); err != nil { // what was counted here is moved there
+	if err := database.Migrate(ctx, "talk", migrations); err != nil { // the name from before the package was called conversation
 		return nil, err
 	}
-	if err := database.Migrate(ctx, "talk", migrations); err != nil { // the name from before the package was called conversation
+	if err := moveUsage(ctx, database); err != nil {
 		return nil, err
 	}
 	if o.Depth <= 0 {

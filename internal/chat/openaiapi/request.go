@@ -81,7 +81,7 @@ func badJSON(err error) error {
 	}
 	wrapped := fault.Wrap(fault.InvalidParams, err, "the body is not a request of chat completions")
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if errors.As(err, &wrong) && wrong.Field != "" {
 		return paramError{wrong.Field, wrapped}
 	}
 	return wrapped

@@ -70,19 +70,31 @@ func (s *Store) Spend(ctx context.Context, who agent.Spender, model string, u ll
 		if err != nil {
 			return err
 		}
-		turns := 0
+		turns := int64(0)
 		if requests == 1 {
 			turns = 1
 			if _, err := tx.Exec(ctx, `DELETE FROM spending_turns WHERE began < $1`, now.Add(-keepTurns).UnixMicro()); err != nil {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO spending_days (org, person, day, turns, input, output, cache_read, cache_write, cost)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-			ON CONFLICT (org, person, day) DO UPDATE SET turns = spending_days.turns + excluded.turns, input = spending_days.input + excluded.input,
-				output = spending_days.output + excluded.output, cache_read = spending_days.cache_read + excluded.cache_read,
-				cache_write = spending_days.cache_write + excluded.cache_write, cost = spending_days.cost + excluded.cost`,
-			org, who.User, dayOf(now), turns, u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Cost)
-		return err
+		return PersonDay{Org: org, User: who.User, Day: dayOf(now), Spent: Spent{turns, u}}.Add(ctx, tx)
 	})
+}
+
+// PersonDay is what a person used on a day, counted from 1970.
+type PersonDay struct {
+	Org, User string
+	Day       int64
+	Spent
+}
+
+// Add counts it.
+func (f PersonDay) Add(ctx context.Context, tx *db.Tx) error {
+	_, err := tx.Exec(ctx, `INSERT INTO spending_days (org, person, day, turns, input, output, cache_read, cache_write, cost)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (org, person, day) DO UPDATE SET turns = spending_days.turns + excluded.turns, input = spending_days.input + excluded.input,
+			output = spending_days.output + excluded.output, cache_read = spending_days.cache_read + excluded.cache_read,
+			cache_write = spending_days.cache_write + excluded.cache_write, cost = spending_days.cost + excluded.cost`,
+		f.Org, f.User, f.Day, f.Turns, f.Input, f.Output, f.CacheRead, f.CacheWrite, f.Cost)
+	return err
 }

@@ -17,6 +17,10 @@ type Principal struct {
 	Org  string `json:"org,omitempty"`  // the only organisation it is for; empty: any
 	User string `json:"user,omitempty"` // the person behind it, where one is known
 
+	// Person is for whom it acts in a chat, as "org/user", the org escaped; empty outside of chats. What it
+	// starts there belongs to that person, and it sees nothing of others.
+	Person string `json:"person,omitempty"`
+
 	Scopes     []Scope   `json:"scopes,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it can see, with * as wildcard; empty: all
 	Tools      []string  `json:"tools,omitempty"`      // the only tools, as "space.name", or "name" for our own; empty: all
@@ -93,6 +97,11 @@ func (p Principal) Title() string {
 
 // Owns reports whether it may use what the principal with that ID created.
 func (p Principal) Owns(id string) bool { return p.ID == cmp.Or(id, LocalID) || p.Admin() }
+
+// OwnsOf reports whether it may use what another principal created.
+func (p Principal) OwnsOf(creator Principal) bool {
+	return p.Owns(creator.ID) && (p.Person == "" || p.Person == creator.Person)
+}
 
 // Restricted reports whether some tools are hidden from it.
 func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 }

@@ -16,14 +16,14 @@ import (
 // itself. A job without such a row belongs to the local owner.
 func storeOwner(ctx context.Context, tx *db.Tx, id string) error {
 	who := principal.Of(ctx)
-	if who.ID == principal.LocalID {
+	if who.ID == principal.LocalID && who.Person == "" {
 		return nil
 	}
 	asker, err := json.Marshal(who)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO job_owners (id, owner, asker) VALUES ($1, $2, $3)", id, who.ID, string(asker))
+	_, err = tx.Exec(ctx, "INSERT INTO job_owners (id, owner, asker, person) VALUES ($1, $2, $3, $4)", id, who.ID, string(asker), who.Person)
 	return err
 }
 
@@ -51,7 +51,7 @@ func (q *Queue) asOwner(ctx context.Context, id string) (context.Context, error)
 	if err != nil {
 		return ctx, fault.Wrap(fault.Unavailable, err, "read the owner of job %s", id)
 	}
-	if who.ID == principal.LocalID {
+	if who.ID == principal.LocalID && who.Person == "" {
 		return ctx, nil
 	}
 	if q.options.CurrentPrincipal != nil {
@@ -65,7 +65,7 @@ func (q *Queue) asOwner(ctx context.Context, id string) (context.Context, error)
 // checkOwner returns not_found for a job of another owner.
 func (q *Queue) checkOwner(ctx context.Context, refuse func(ids ...string) error, ids ...string) error {
 	who := principal.Of(ctx)
-	if who.Admin() {
+	if who.Admin() && who.Person == "" {
 		return nil
 	}
 	var others []string
@@ -76,7 +76,7 @@ func (q *Queue) checkOwner(ctx context.Context, refuse func(ids ...string) error
 			if err != nil {
 				return err
 			}
-			if !who.Owns(asker.ID) {
+			if !who.OwnsOf(asker) {
 				others = append(others, id)
 			}
 		}
@@ -95,9 +95,14 @@ func (q *Queue) checkOwner(ctx context.Context, refuse func(ids ...string) error
 // the query's arguments so far.
 func ofOwner(ctx context.Context, where string, args []any) (string, []any) {
 	who := principal.Of(ctx)
-	if who.Admin() {
+	if who.Admin() && who.Person == "" {
 		return where, args
 	}
 	args = append(args, who.ID)
-	return fmt.Sprintf("%s AND id IN (SELECT id FROM job_owners WHERE owner = $%d)", where, len(args)), args
+	mine := fmt.Sprintf("owner = $%d", len(args))
+	if who.Person != "" {
+		args = append(args, who.Person)
+		mine += fmt.Sprintf(" AND person = $%d", len(args))
+	}
+	return where + " AND id IN (SELECT id FROM job_owners WHERE " + mine + ")", args
 }
