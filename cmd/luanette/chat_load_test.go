@@ -77,6 +77,7 @@ func countFrom(variable string, few int) int {
 // chatLoad is the server under load.
 type chatLoad struct {
 	folder, address, model string
+	env                    []string // in addition, of the server
 	server                 *exec.Cmd
 	restarting             sync.RWMutex // held while the server is replaced
 
@@ -92,9 +93,9 @@ func newChatLoad(t *testing.T, model string) *chatLoad {
 // start starts the server on the same address and data, and waits until it listens.
 func (s *chatLoad) start(t *testing.T) {
 	t.Helper()
-	s.server = program(t.Context(), s.folder, []string{
+	s.server = program(t.Context(), s.folder, append([]string{
 		"LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error",
-	}, "serve", "--listen", s.address, "--data", "data")
+	}, s.env...), "serve", "--listen", s.address, "--data", "data")
 	if _, _, err := startServing(s.server); err != nil {
 		t.Fatal(err)
 	}

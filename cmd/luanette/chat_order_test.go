@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // chatLoadPerCore is how many threads per core compete with the server.
@@ -38,6 +39,33 @@ func TestChatOrder(t *testing.T) {
 	all.Wait()
 	for n := range users {
 		s.check(t, fmt.Sprintf("user%d", n), messages)
+	}
+}
+
+// TestChatOrderOnNodes does the same with three nodes on one Postgres, each person at one
+// of them, and compares what another node has stored.
+func TestChatOrderOnNodes(t *testing.T) {
+	t.Parallel()
+	users, messages := countFrom(chatUsers, 6), countFrom(chatMessages, 5)
+	database := dbtest.Postgres(t)
+	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	t.Cleanup(model.Close)
+	var nodes []*chatLoad
+	for _, name := range []string{"ann", "bob", "eve"} {
+		s := newChatLoad(t, model.URL)
+		s.env = []string{"LUANETTE_DATABASE=" + database, "LUANETTE_NODE=" + name}
+		s.start(t)
+		t.Cleanup(s.kill)
+		nodes = append(nodes, s)
+	}
+	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
+	var all sync.WaitGroup
+	for n := range users {
+		all.Go(func() { nodes[n%len(nodes)].sendApart(t, fmt.Sprintf("user%d", n), messages, 5*time.Millisecond) })
+	}
+	all.Wait()
+	for n := range users {
+		nodes[(n+1)%len(nodes)].check(t, fmt.Sprintf("user%d", n), messages)
 	}
 }
 
