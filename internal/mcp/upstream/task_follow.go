@@ -161,6 +161,7 @@ func (f *taskFollower) followLegacy(ctx context.Context) (tool.Task, error) {
 		case result := <-answered:
 			answered = nil
 			if result.err == nil {
+				task.Message = "" // it is about work that is done
 				return f.endLegacy(ctx, task, result)
 			}
 		case <-timer.C:
