@@ -98,7 +98,9 @@ const maxSleep = time.Minute
 
 // runSchedules starts the jobs of schedules until ctx ends.
 func (q *Queue) runSchedules(ctx context.Context) {
+	var seen time.Time
 	for ctx.Err() == nil {
+		seen = q.followClock(ctx, seen)
 		next, err := q.startDue(ctx)
 		nap := maxSleep
 		if err != nil && ctx.Err() == nil {
