@@ -258,7 +258,6 @@ RELEASE_VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null || echo
 
 .PHONY: package-test
 package-test: ## Install what release-snapshot builds for this machine, and run it; also by go install
-	cd packaging && go test ./...
 	$(MAKE) release-snapshot ONLY=linux/$(shell go env GOARCH)
 	LUANETTE_TEST_RELEASE=$(CURDIR)/dist go test -count=1 -timeout $(LONG) ./test/package
 
