@@ -16,7 +16,7 @@ type Undone struct {
 	JobID      string     `json:"job_id" jsonschema:"the job that is undone"`
 	Status     string     `json:"status" jsonschema:"nothing: no change can be undone; denied: the person refused; otherwise the status of the job that undoes it" enum:"nothing,denied,pending,running,waiting,complete,failed,cancelled"`
 	UndoJobID  string     `json:"undo_job_id,omitempty" jsonschema:"the job that makes the calls"`
-	ApprovalID string     `json:"approval_id,omitempty" jsonschema:"for approval_decide, while it waits"`
+	ApprovalID string     `json:"approval_id,omitempty" jsonschema:"of the approval that it waits for"`
 	Steps      []UndoStep `json:"steps" jsonschema:"the changes, in the order in which they are undone"`
 	Error      *JobError  `json:"error,omitempty" jsonschema:"why the job that undoes it failed"`
 }

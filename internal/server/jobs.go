@@ -30,7 +30,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
-		options.Approvals, options.Tools, options.Revert = srv.approvals, srv.catalog, srv.config.Revert
+		options.Approvals, options.Tools, options.Revert = srv.approvals, srv.catalog, srv.revert
 	}
 	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: srv.config.Jobs.Limits(), scope: srv.chatScope}
 	if srv.scripts != nil { // nil in a server with music only
@@ -126,3 +126,6 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	}
 	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
 }
+
+// revert returns how the configuration in effect says that a tool is undone.
+func (srv *Server) revert(ref tool.Ref) (tool.Revert, bool) { return srv.current().Revert(ref) }

@@ -84,7 +84,8 @@ scopes = ["mcp"]
 	hasNot := func(what, text, unwanted string) {
 		t.Helper()
 		if strings.Contains(text, unwanted) {
-			t.Errorf("%s: %s must not be in %.400s", what, unwanted, text)
+			at := strings.Index(text, unwanted)
+			t.Errorf("%s: %s must not be in …%.400s", what, unwanted, text[max(0, at-200):])
 		}
 	}
 	_, all := root.rpc("/mcp", "tools/list", "")

@@ -54,7 +54,7 @@ func TestTooLargeRequestsAreRefused(t *testing.T) {
 		"a message": {"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 5000000\r\n\r\n" +
 			strings.Repeat(" ", 5_000_000), "413"},
 		"a chat": {"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50000000\r\n\r\n" +
-			strings.Repeat(" ", 20_000_000), "413"},
+			strings.Repeat(" ", 40_000_000), "413"},
 		"a login": {"POST /api/v1/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n" +
 			strings.Repeat(" ", 100_000), "400"},
 	} {

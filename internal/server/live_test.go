@@ -67,7 +67,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	other := map[string]any{
 		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
-		"curve": &config.UpstreamCurve{Server: "a key"},
+		"curve": &config.UpstreamCurve{Server: "a key"}, "faults": &config.UpstreamFaults{Fail: .5},
 	}
 	kind := reflect.TypeFor[config.Upstream]()
 	for i := range kind.NumField() {
@@ -146,7 +146,8 @@ func liveState(t *testing.T, srv *Server) string {
 	}
 	collector := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(collector)
-	modes := []any{}
+	_, reverted := srv.revert(tool.Ref{Space: "one", Name: "x"})
+	modes := []any{reverted}
 	for _, name := range []string{"one", "new", "x"} {
 		modes = append(modes, srv.pins.ModeOf(name), srv.limits(name))
 	}
