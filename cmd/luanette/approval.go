@@ -39,7 +39,7 @@ type approvalArg struct {
 
 // call calls a tool about the approval and prints its result.
 func (c *approvalArg) call(ctx context.Context, proc *process, name string, args map[string]any) error {
-	return c.callAbout(ctx, proc, name, args, subject{"id", c.ID, approvalID})
+	return c.callAbout(ctx, proc, name, args, subject{"approval_id", c.ID, approvalID})
 }
 
 type approvalShowCommand struct{ approvalArg }
@@ -81,5 +81,5 @@ type approvalForgetCommand struct{ approvalArg }
 
 // Run removes a remembered decision.
 func (c *approvalForgetCommand) Run(ctx context.Context, proc *process) error {
-	return c.call(ctx, proc, "approval_forget", map[string]any{})
+	return c.callAbout(ctx, proc, "approval_forget", map[string]any{}, subject{"id", c.ID, approvalID})
 }

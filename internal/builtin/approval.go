@@ -49,7 +49,7 @@ type approvalTools struct {
 // ApprovalView is an approval as these tools show it, without plan, output and
 // outcome, which is set for runs that are not jobs.
 type ApprovalView struct {
-	ID         string     `json:"id"`
+	ID         string     `json:"approval_id"`
 	Status     string     `json:"status" enum:"pending,allowed,denied,withdrawn"`
 	Subject    string     `json:"subject" jsonschema:"the tool or function it is about"`
 	Script     string     `json:"script" jsonschema:"name of the script"`
@@ -178,7 +178,7 @@ func decisionOf(allow bool) string {
 }
 
 type approvalStatusIn struct {
-	ID        string `json:"id" jsonschema:"id of an approval" min:"1" max:"64"`
+	ID        string `json:"approval_id" jsonschema:"id of an approval" min:"1" max:"64"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"how long to wait while it is pending" min:"0" max:"60000"`
 }
 
@@ -200,7 +200,7 @@ func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalSt
 }
 
 type approvalDecideIn struct {
-	ID       string `json:"id" jsonschema:"id of a pending approval" min:"1" max:"64"`
+	ID       string `json:"approval_id" jsonschema:"id of a pending approval" min:"1" max:"64"`
 	Decision string `json:"decision" jsonschema:"allow: the script may do what its plan shows; deny: the call is refused" enum:"allow,deny"`
 	Remember string `json:"remember,omitempty" jsonschema:"store the decision for this tool, its namespace, or this script" enum:"tool,namespace,script"`
 }

@@ -35,7 +35,7 @@ func (s *stage) approveAndCrash(t *testing.T, code, session string) (id string, 
 	said := make(chan string, 1)
 	dying := s.toolFixture
 	go func() {
-		view, err := dying.call(t, "approval_decide", `{"id":"`+id+`","decision":"allow"}`)
+		view, err := dying.call(t, "approval_decide", `{"approval_id":"`+id+`","decision":"allow"}`)
 		said <- fmt.Sprint(view.Text(), err)
 	}()
 	<-s.bank.wait
@@ -75,7 +75,7 @@ func (s *stage) nextProcess(t *testing.T) {
 func (s *stage) outcome(t *testing.T, id string) (o script.ResumeResult) {
 	t.Helper()
 	var shown struct{ Outcome json.RawMessage }
-	s.mustCall(t, "approval_status", `{"id":"`+id+`"}`, &shown)
+	s.mustCall(t, "approval_status", `{"approval_id":"`+id+`"}`, &shown)
 	if err := json.Unmarshal(shown.Outcome, &o); err != nil {
 		t.Fatalf("outcome %q: %v", shown.Outcome, err)
 	}

@@ -54,7 +54,7 @@ func (s *stage) eval(t *testing.T, code, session string) answered {
 
 func (s *stage) decide(t *testing.T, id, decision, remember string) answered {
 	t.Helper()
-	args := map[string]string{"id": id, "decision": decision}
+	args := map[string]string{"approval_id": id, "decision": decision}
 	if remember != "" {
 		args["remember"] = remember
 	}
@@ -84,7 +84,7 @@ func TestScriptWaitsForApprovalAndContinues(t *testing.T) {
 		t.Fatalf("the file holds %q", got)
 	}
 	list := s.mustCall(t, "approval_list", `{}`, nil).Text()
-	shown := s.mustCall(t, "approval_status", `{"id":"`+waits.Approval.ID+`"}`, nil).Text()
+	shown := s.mustCall(t, "approval_status", `{"approval_id":"`+waits.Approval.ID+`"}`, nil).Text()
 	if !strings.Contains(list, waits.Approval.ID) || !strings.Contains(shown, `1. would call bank.pay {"to":"a"}`) || !strings.Contains(shown, "Output so far:\n  so far") || strings.Contains(shown, "Output so far:\n  so far\n  paid") {
 		t.Errorf("list: %s\nshown: %s", list, shown)
 	}
@@ -99,7 +99,7 @@ func TestScriptWaitsForApprovalAndContinues(t *testing.T) {
 	if got := s.read(t, file); got != "begun ended" {
 		t.Errorf("the file holds %q: something was done twice", got)
 	}
-	if view, err := s.call(t, "approval_decide", `{"id":"`+waits.Approval.ID+`","decision":"deny"}`); err != nil || !view.IsError {
+	if view, err := s.call(t, "approval_decide", `{"approval_id":"`+waits.Approval.ID+`","decision":"deny"}`); err != nil || !view.IsError {
 		t.Errorf("decided twice: %v %s", err, view.Text())
 	}
 }
@@ -213,7 +213,7 @@ func TestApprovalCannotBeBypassed(t *testing.T) {
 		t.Errorf("called directly: %s", view.Text())
 	}
 	waits := s.eval(t, `mcp.bank.pay { to = "x" }`, "")
-	if out := s.eval(t, `return (pcall(mcp.approval_decide, { id = "`+waits.Approval.ID+`", decision = "allow" }))`, ""); string(out.Result) != "false" {
+	if out := s.eval(t, `return (pcall(mcp.approval_decide, { approval_id = "`+waits.Approval.ID+`", decision = "allow" }))`, ""); string(out.Result) != "false" {
 		t.Errorf("a script approved itself: %+v", out)
 	}
 	if view, err := s.call(t, "lua_eval", `{"code":"mcp.call_tool { name = 'pay', arguments = { to = 'x' } }"}`); err != nil || !view.IsError {

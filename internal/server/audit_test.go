@@ -72,7 +72,7 @@ func TestAdministratorsAreAudited(t *testing.T) {
 		_, after, _ := strings.Cut(answer, `approval_id":"`)
 		id, _, _ = strings.Cut(after, `"`)
 	}
-	if text := root.call("approval_decide", `{"id":"`+id+`","decision":"deny"}`); strings.Contains(text, `"isError":true`) {
+	if text := root.call("approval_decide", `{"approval_id":"`+id+`","decision":"deny"}`); strings.Contains(text, `"isError":true`) {
 		t.Fatalf("%s\n%s", answer, text)
 	}
 	configtest.ReplaceFile(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")

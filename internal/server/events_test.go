@@ -48,7 +48,7 @@ func TestEventStream(t *testing.T) {
 	events.until("script.published")
 	here.call("lua_execute", `{"script_hash": "`+script.text("hash")+`"}`)
 	events.until("job.submitted", "job.started", "job.progress", "job.paused", "approval.requested")
-	here.call("approval_decide", `{"id": "`+events.last["approval.requested"].text("approval_id")+`", "decision": "allow"}`)
+	here.call("approval_decide", `{"approval_id": "`+events.last["approval.requested"].text("approval_id")+`", "decision": "allow"}`)
 	events.until("approval.settled", "job.finished")
 
 	session := here.call("session_create", `{}`).text("session_id")

@@ -38,7 +38,7 @@ func TestAgentAsModel(t *testing.T) {
 }
 `, url))
 			if out := f.run(c.ask...); !strings.Contains(out, "42 and marmalade") {
-				t.Errorf("%s says\n%s\nthe model got\n%s", c.name, out, model.Requests())
+				t.Errorf("%s says\n%s\nthe model got\n%+v", c.name, out, model.Requests())
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 			map[string]any{"job_id": "job-2", "name": "nightly", "status": "running", "started_at": noon.Unix() - 90, "progress": 0.42, "message": "page 42 of 100"},
 			map[string]any{"job_id": "job-1", "name": "import", "status": "failed", "started_at": noon.Unix() - 200, "completed_at": noon.Unix() - 195, "error": map[string]any{"code": "timeout", "message": "no answer within 5 s", "hint": "raise the limit"}},
 		}},
-		"approval_list": map[string]any{"approvals": []any{map[string]any{"id": "a1"}}},
+		"approval_list": map[string]any{"approvals": []any{map[string]any{"approval_id": "a1"}}},
 	}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/events", s.stream)

@@ -11,7 +11,7 @@ import { Plan, type Planned } from '../parts/plan'
 import { State } from '../parts/state'
 
 interface Approval {
-  id: string
+  approval_id: string
   status: string
   subject: string
   script: string
@@ -49,7 +49,7 @@ export function Approvals() {
       {error && <p class="bad">{error.message}</p>}
       {data?.approvals.length === 0 && <Hint>{state === 'pending' ? 'Nothing to decide. With `approve = "writes"` in luanette.toml, scripts ask before they change something.' : 'None.'}</Hint>}
       <h2 class="hidden">Requests</h2>
-      <div class="cards wider">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
+      <div class="cards wider">{data?.approvals.map((a) => <Card key={a.approval_id} approval={a} decided={reload} />)}</div>
       {may('admin') && <><h2>Definitions awaiting review</h2><Pins /></>}
       <h2>Remembered decisions</h2>
       {data?.remembered.length === 0 && <Hint>None.</Hint>}
@@ -68,7 +68,7 @@ export function Approvals() {
 function Card({ approval: a, decided }: { approval: Approval; decided: () => void }) {
   const [remember, setRemember] = useState('')
   const decide = (decision: string) =>
-    attempt('approval_decide', { id: a.id, decision, remember: remember || undefined }, decision === 'allow' ? 'allowed' : 'denied').then(decided)
+    attempt('approval_decide', { approval_id: a.approval_id, decision, remember: remember || undefined }, decision === 'allow' ? 'allowed' : 'denied').then(decided)
   return (
     <article class="card" aria-label={`approval of ${a.subject}`}>
       <h3><code>{a.subject}</code> <State state={a.status} /></h3>
@@ -82,8 +82,8 @@ function Card({ approval: a, decided }: { approval: Approval; decided: () => voi
         <div class="row">
           <button type="button" class="main" onClick={() => void decide('allow')}>Allow</button>
           <button type="button" onClick={() => void decide('deny')}>Deny</button>
-          <label for={`remember-${a.id}`}>and remember for</label>
-          <select id={`remember-${a.id}`} value={remember} onChange={(e) => setRemember(e.currentTarget.value)}>
+          <label for={`remember-${a.approval_id}`}>and remember for</label>
+          <select id={`remember-${a.approval_id}`} value={remember} onChange={(e) => setRemember(e.currentTarget.value)}>
             <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
           </select>
           <span class="soft small">denied automatically at {new Date(a.expires_at).toLocaleString()}</span>

@@ -9,7 +9,7 @@ import { State } from './state'
 import { UpstreamLogin } from './upstreamlogin'
 
 interface Waiting {
-  id: string
+  approval_id: string
   subject: string
   script: string
   plan: unknown[]
@@ -29,7 +29,7 @@ export function Attention({ servers }: { servers: Upstream[] }) {
       <h2>Needs attention</h2>
       {nothing && <Hint>Nothing.</Hint>}
       {waiting.slice(0, 5).map((a) => (
-        <article key={a.id} aria-label={`approval of ${a.script || a.subject}`}>
+        <article key={a.approval_id} aria-label={`approval of ${a.script || a.subject}`}>
           <div><State state="pending" /> <b>{a.script || a.subject}</b> wants {count(a.plan.length, 'change')} <span class="soft">{ago(a.created_at)}</span></div>
           <a class="button" href="#/approvals">Review</a>
         </article>
