@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +201,24 @@ func TestScriptTrace(t *testing.T) {
 	}
 	if record := sink.AwaitLog(t, "about to call"); record.TraceID != trace || record.SpanID != run.SpanID || record.Severity != "WARN" {
 		t.Errorf("log %+v", record)
+	}
+}
+
+// TestSpansOfAJob checks that the calls of a job carry its id and the hash of its script.
+func TestSpansOfAJob(t *testing.T) {
+	t.Parallel()
+	sink := otlptest.Start(t)
+	file := configtest.WriteFile(t, "[upstreams.left]\nurl = \""+echoServer(t, "left", sink)+"/mcp\"\n")
+	url, srv := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	srv.upstreams.AwaitAttempt(t.Context(), "left")
+	client := keyClient{t, url, ""}
+	stored := client.call("script_store", `{"content":"function main() return mcp.left.echo { text = 'a' }.text end"}`)
+	hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(stored)
+	id := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`).FindString(client.call("lua_execute", `{"script_hash":"`+hash+`"}`))
+	for _, name := range []string{"luanette.script.execute", "luanette.mcp.left.echo"} {
+		if span := sink.AwaitSpan(t, name); id == "" || span.Attributes["job.id"] != id || span.Attributes["script.hash"] != hash {
+			t.Errorf("%s of job %s has %v", name, id, span.Attributes)
+		}
 	}
 }
 

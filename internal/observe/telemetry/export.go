@@ -80,7 +80,7 @@ func (p *providers) addTraces(ctx context.Context, r route, s setup) error {
 		return err
 	}
 	d := newDelivery("traces", s.complain)
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(s.resource), sdktrace.WithIDGenerator(ids{}), sdktrace.WithBatcher(spanDelivery{exporter, d, s.arguments})}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(s.resource), sdktrace.WithIDGenerator(ids{}), sdktrace.WithSpanProcessor(inheritor{}), sdktrace.WithBatcher(spanDelivery{exporter, d, s.arguments})}
 	if p.recent != nil {
 		options = append(options, sdktrace.WithSpanProcessor(memoryProcessor{p.recent}))
 	}

@@ -11,7 +11,7 @@ import (
 func newMemoryProvider(recent *Traces) *sdktrace.TracerProvider {
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeCountLimit, limits.EventCountLimit = maxAttributes, maxEvents
-	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids{}), sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
+	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids{}), sdktrace.WithSampler(recordOnly{}), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(inheritor{}), sdktrace.WithSpanProcessor(memoryProcessor{recent}))
 }
 
 // recordOnly records every span without the sampled flag, because the flag would

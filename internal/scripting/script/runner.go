@@ -280,6 +280,9 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	if span.IsRecording() {
 		span.SetAttributes(spanAttributes(ctx, q)...)
 		telemetry.AddLink(ctx, span)
+		if q.Job != "" {
+			ctx = telemetry.WithAttributes(ctx, jobAttributes(q)...)
+		}
 	}
 	temp := r.tempFor(q, limits)
 	defer func() {

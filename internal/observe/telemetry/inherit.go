@@ -1,0 +1,29 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+type inheritedKey struct{}
+
+// WithAttributes returns a context whose spans all have these attributes: a search for a
+// job finds its calls, not only its run.
+func WithAttributes(ctx context.Context, all ...attribute.KeyValue) context.Context {
+	return context.WithValue(ctx, inheritedKey{}, all)
+}
+
+// inheritor gives spans the attributes of their context.
+type inheritor struct{}
+
+func (inheritor) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
+	if all, ok := ctx.Value(inheritedKey{}).([]attribute.KeyValue); ok {
+		s.SetAttributes(all...)
+	}
+}
+
+func (inheritor) OnEnd(sdktrace.ReadOnlySpan)      {}
+func (inheritor) Shutdown(context.Context) error   { return nil }
+func (inheritor) ForceFlush(context.Context) error { return nil }
