@@ -71,7 +71,7 @@ func (t *stdioTransport) Call(ctx context.Context, out Outgoing) (wire.Message, 
 		return wire.Message{}, err
 	}
 	defer t.forget(id)
-	position, err := t.stdin.write(ctx, t.done, append(out.Encoded, '\n'))
+	position, err := t.write(ctx, append(out.Encoded, '\n'))
 	if err != nil && ctx.Err() != nil {
 		return wire.Message{}, err
 	}
@@ -96,8 +96,18 @@ func (t *stdioTransport) Call(ctx context.Context, out Outgoing) (wire.Message, 
 
 // Send implements Transport.
 func (t *stdioTransport) Send(ctx context.Context, m wire.Message) error {
-	_, err := t.stdin.write(ctx, t.done, append(m.Append(nil), '\n'))
+	_, err := t.write(ctx, append(m.Append(nil), '\n'))
 	return err
+}
+
+// write writes a line. If the process has ended, the error says how, and what it wrote.
+func (t *stdioTransport) write(ctx context.Context, line []byte) (position int64, err error) {
+	position, err = t.stdin.write(ctx, t.done, line)
+	if errors.Is(err, errProcess) {
+		<-t.done // end is about to close it
+		err = notSent(t.Err())
+	}
+	return position, err
 }
 
 // AwaitRead returns when the process has read all that was sent to it, or ctx ends.
