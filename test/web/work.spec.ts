@@ -281,7 +281,7 @@ test('a draft survives a reload, and main gets the parameters of the form', asyn
   await page.screenshot({ path: `${shots}/playground-form.png`, fullPage: true })
   await page.getByRole('button', { name: 'Run as job' }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible()
-  await expect(page.getByText('43')).toBeVisible()
+  await expect(page.getByText('sum: 43')).toBeVisible()
   await open(page, front, 'playground')
   await page.getByRole('button', { name: 'Discard draft' }).click()
   await expect(page.getByRole('textbox', { name: 'script' })).toContainText('Press Ctrl+Enter')
