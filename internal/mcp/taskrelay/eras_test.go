@@ -205,7 +205,7 @@ func relayTasks(t *testing.T, above, below string) {
 	clocktest.Await(t, func() bool { task, _ := p.look(); return task.State == tool.TaskCancelled })
 }
 
-// reset makes room for another task.
+// reset forgets the task, so that another one can begin.
 func (p *painter) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -104,7 +104,7 @@ func newEntry(key string, value json.RawMessage, lifetime time.Duration, now tim
 	return e
 }
 
-// put stores a value, if the space has room for it.
+// put stores a value, unless that would exceed the limits of the space.
 func put(ctx context.Context, tx *db.Tx, space Space, e Entry, now time.Time) error {
 	if _, err := tx.Exec(ctx, "DELETE FROM kv WHERE owner = $1 AND script = $2 AND (name = $3 OR expires > 0 AND expires <= $4)",
 		space.Owner, space.Script, e.Key, now.UnixMicro()); err != nil {
