@@ -1,0 +1,19 @@
+// Package launch starts programs inside the limits of their profile.
+package launch
+
+import "net"
+
+// Gateway is the only way out of a program that has no network of its own.
+type Gateway interface {
+	// Env returns the variables, as NAME=value, by which the program finds the gateway at
+	// address, a host:port that it can connect to.
+	Env(address string) []string
+
+	// Files are files that the program must be able to read, such as certificates.
+	Files() []string
+
+	// Serve accepts the program's connections until the listener is closed. If shared,
+	// other programs of this computer reach the listener, too, and the gateway must
+	// check that a connection is from the program, by a password in Env.
+	Serve(listener net.Listener, shared bool)
+}
