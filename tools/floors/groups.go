@@ -10,17 +10,18 @@ type Group struct {
 // Groups is the order of the program, top first: a group imports only groups below
 // it. Each group's README.md repeats its line; a test compares the two.
 var Groups = []Group{
-	{"client", "server config ui builtin chat jobs access scripting music mcp zmq tools cluster store observe sandbox core base"},
-	{"server", "config ui builtin chat jobs access scripting music mcp zmq tools cluster store observe sandbox core base"},
-	{"config", "builtin chat access scripting mcp tools store sandbox core base"},
-	{"ui", "builtin access music mcp cluster store observe core base"},
+	{"client", "server config ui builtin chat jobs access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
+	{"server", "config ui builtin chat jobs access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
+	{"config", "builtin chat access scripting mcp apis tools store sandbox core base"},
+	{"ui", "builtin access music mcp apis cluster store observe core base"},
 	{"builtin", "jobs access scripting music mcp tools store core base"},
 	{"chat", "mcp store core base"},
 	{"jobs", "scripting music store core base"},
 	{"access", "scripting mcp tools store core base"},
 	{"scripting", "music mcp tools store observe sandbox core base"},
 	{"music", "tools store core base"},
-	{"mcp", "zmq tools store observe sandbox core base"},
+	{"mcp", "apis zmq tools store observe sandbox core base"},
+	{"apis", "tools store observe sandbox core base"},
 	{"zmq", "core base"},
 	{"tools", "store observe core base"},
 	{"cluster", "store core base"},

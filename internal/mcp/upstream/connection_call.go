@@ -251,8 +251,9 @@ func (p retryPolicy) allows(repeatable bool) bool {
 func (c *connection) handleFailure(ctx context.Context, s *session, err error) retryPolicy {
 	var answered *wire.Error
 	var status *statusError
+	var ofAPI *apiError
 	switch {
-	case errors.As(err, &answered), errors.Is(err, wire.ErrTooLarge):
+	case errors.As(err, &answered), errors.As(err, &ofAPI), errors.Is(err, wire.ErrTooLarge):
 		return retryNever
 	case errors.Is(err, errNoProgress), errors.Is(err, errMaxTime):
 		c.checkSoon(s)

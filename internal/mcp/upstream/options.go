@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
@@ -67,12 +68,19 @@ type Options struct {
 	// own; nil: there are none.
 	Login Login
 
+	// Files stores what APIs answer that is not text, and has what is sent to them; nil:
+	// that is not possible.
+	Files api.Files
+
 	// Tasks stores tasks for callers who asked for them; nil: calls wait for the result.
 	Tasks TaskKeeper
 
 	// Dialers open other transports than the built-in ones, or replace those. The key is the value of
 	// Spec.Transport, or the scheme of Spec.URL.
 	Dialers map[string]Dialer
+
+	// APIs open services that are not MCP servers, by kind; nil: the built-in kinds.
+	APIs map[string]api.Opener
 
 	Backoff backoff.Policy // between attempts; zero means 100 ms doubling to 3 s
 
@@ -138,6 +146,9 @@ func (o Options) withDefaults() Options {
 	o.StopTimeout = positive(o.StopTimeout, 2*time.Second)
 	if o.ParallelStarts <= 0 {
 		o.ParallelStarts = 2 * runtime.GOMAXPROCS(0)
+	}
+	if o.APIs == nil {
+		o.APIs = builtinAPIs
 	}
 	o.meters = newMeters(o.Meter)
 	o.starts, o.recordings, o.faults = newStartQueue(o.ParallelStarts), &recording.Set{}, &faultinject.Plans{}

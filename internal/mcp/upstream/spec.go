@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -29,6 +30,8 @@ const (
 	ZMQIPC = "zmq+ipc" // the same over a Unix socket
 
 	Mock = "mock" // a recording, in place of the server; of specs with Spec.Mock
+
+	OpenAPI = api.OpenAPI // no MCP server: an API, of specs with Spec.API
 )
 
 // Protocol eras, for Spec.Protocol; Auto detects the era.
@@ -62,7 +65,8 @@ type Spec struct {
 
 	// URL is the address of a server; one without a path is tried as it is and then
 	// with /mcp. Command starts a server as a child process. Mock is a recording that
-	// answers in place of a server. Exactly one is set.
+	// answers in place of a server. API is a service that is not an MCP server. Exactly
+	// one is set.
 	URL     string
 	Command string
 	Args    []string
@@ -70,6 +74,7 @@ type Spec struct {
 	EnvFile string            // a file of NAME=value lines, read at every start; Env takes precedence
 	Cwd     string            // working folder of the process; empty means ours
 	Mock    string            // a file of package recording
+	API     api.Settings
 	// InheritEnv are patterns of variables that the process inherits from us in addition
 	// to Inherited. With CleanEnv it inherits only those.
 	InheritEnv []string
@@ -164,6 +169,8 @@ func (s Spec) problem() error {
 	switch {
 	case s.Mock != "":
 		return s.mockProblem()
+	case !s.API.IsZero():
+		return s.apiProblem()
 	case s.URL == "" && s.Command == "":
 		return fmt.Errorf("neither url nor command")
 	case s.URL != "" && s.Command != "":
@@ -200,6 +207,13 @@ func (s Spec) mockProblem() error {
 		return fmt.Errorf("both mock and record: what a recording answers is recorded already")
 	}
 	return nil
+}
+
+func (s Spec) apiProblem() error {
+	if s.URL != "" || s.Command != "" || s.Transport != "" {
+		return fmt.Errorf("%s besides url, command or transport", s.API.Kind)
+	}
+	return s.API.Validate()
 }
 
 func patternProblem(patterns []string) error {
@@ -249,6 +263,8 @@ func (s Spec) transport() string {
 	switch {
 	case s.Mock != "":
 		return Mock
+	case !s.API.IsZero():
+		return s.API.Kind
 	case s.Transport != "" && s.Transport != Auto:
 		return s.Transport
 	case s.Command != "":
@@ -290,6 +306,8 @@ func (s Spec) Target() string {
 		return redact.Command(s.Command, s.Args)
 	case s.Mock != "":
 		return "recording " + s.Mock
+	case !s.API.IsZero():
+		return s.API.Kind + " " + s.API.Target()
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -330,7 +348,7 @@ func (s Spec) sameEnvironment(other Spec) bool {
 // credentials are.
 func (s Spec) sameServer(other Spec) bool {
 	return s.URL == other.URL && s.Mock == other.Mock && s.Command == other.Command && slices.Equal(s.Args, other.Args) &&
-		s.Cwd == other.Cwd && s.transport() == other.transport() && protocolOf(s) == protocolOf(other)
+		s.API.Equal(other.API) && s.Cwd == other.Cwd && s.transport() == other.transport() && protocolOf(s) == protocolOf(other)
 }
 
 func protocolOf(s Spec) string {
@@ -360,6 +378,7 @@ func (s Spec) clone() Spec {
 	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
 	s.InheritEnv = slices.Clone(s.InheritEnv)
 	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
+	s.API = s.API.Clone()
 	s.OAuth.Scopes, s.Roots = slices.Clone(s.OAuth.Scopes), slices.Clone(s.Roots)
 	return s
 }

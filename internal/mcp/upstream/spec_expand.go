@@ -24,7 +24,7 @@ func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warning
 		warnings = append(warnings, s.Name+": "+fmt.Sprintf(format, args...))
 	}}
 	s = s.clone()
-	for _, text := range []*string{&s.URL, &s.Command, &s.Cwd, &s.EnvFile, &s.CAFile} {
+	for _, text := range append(s.API.Texts(), &s.URL, &s.Command, &s.Cwd, &s.EnvFile, &s.CAFile) {
 		*text = e.expand(*text)
 	}
 	for _, list := range [][]string{s.Args, s.Roots} {
@@ -38,6 +38,7 @@ func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warning
 			table[key] = e.expand(table[key])
 		}
 	}
+	_ = s.API.Secrets(func(text string) (string, error) { return e.expand(text), nil })
 	return s, warnings
 }
 

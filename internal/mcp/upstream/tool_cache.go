@@ -70,7 +70,7 @@ func (c *connection) saveCache() {
 
 // identity identifies the server of a spec, without its credentials.
 func identity(s Spec) string {
-	raw, err := json.Marshal([]any{s.URL + s.Mock, s.Command, s.Args, s.Cwd, s.transport(), protocolOf(s)})
+	raw, err := json.Marshal([]any{s.URL + s.Mock + s.API.Source, s.Command, s.Args, s.Cwd, s.transport(), protocolOf(s)})
 	if err != nil {
 		return "" // strings always encode
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
@@ -78,10 +79,10 @@ type endpoint struct {
 }
 
 // legacyOnly reports whether servers reached this way know only the legacy
-// handshake: HTTP+SSE predates the modern era, and for ZeroMQ backends and recordings
-// the transport itself answers the handshake.
+// handshake: HTTP+SSE predates the modern era, and for ZeroMQ backends, recordings and
+// APIs the transport itself answers the handshake.
 func (e endpoint) legacyOnly() bool {
-	return e.Transport == SSE || e.Transport == Mock || isZMQ(e.Transport)
+	return e.Transport == SSE || e.Transport == Mock || isZMQ(e.Transport) || api.IsKind(e.Transport)
 }
 
 // usesHeaders reports whether the transport sends Outgoing.Headers.
@@ -126,6 +127,9 @@ func (o *Options) dial(ctx context.Context, spec Spec, e endpoint, hooks Hooks) 
 		return o.dialZMQ(ctx, spec, hooks)
 	case Mock:
 		return dialMock(spec)
+	}
+	if open := o.APIs[e.Transport]; open != nil {
+		return o.dialAPI(ctx, spec, open, hooks)
 	}
 	return nil, fault.New(fault.InvalidParams, "no transport %q", e.Transport).
 		WithHint("use an http, https or zmq+tcp url, or a command")

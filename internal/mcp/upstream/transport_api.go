@@ -1,0 +1,200 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/base/certpool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// builtinAPIs are the kinds of APIs. A new kind is a line here.
+var builtinAPIs = map[string]api.Opener{}
+
+// apiTransport makes an MCP server of an API that runs in this process.
+type apiTransport struct {
+	*dispatcher
+	api api.API
+
+	mu      sync.Mutex
+	leftOut []string // why operations of the last list are not tools
+}
+
+// dialAPI opens the API of a spec.
+func (o *Options) dialAPI(ctx context.Context, spec Spec, open api.Opener, hooks Hooks) (Transport, error) {
+	env, err := o.apiEnvironment(spec, hooks)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	opened, err := open(ctx, env)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	return &apiTransport{dispatcher: newDispatcher(hooks), api: opened}, nil
+}
+
+// apiEnvironment is what the API of a spec may use.
+func (o *Options) apiEnvironment(spec Spec, hooks Hooks) (env api.Environment, err error) {
+	env = api.Environment{
+		Name: spec.Name, Settings: spec.API.Clone(), Proxy: o.Proxy, Files: o.Files, Tracer: o.Tracer, Propagator: o.Propagator,
+		Log: o.Log.With("upstream", spec.Name), MaxAnswer: o.MaxMessage, Changed: hooks.Relist,
+	}
+	if !spec.Trusted {
+		env.AllowURL, env.DialControl = o.AllowURL, o.DialControl
+	}
+	if env.Header, err = o.header(spec); err != nil {
+		return env, err
+	}
+	if env.TLS, err = certpool.Config(o.CAFile, spec.CAFile); err != nil {
+		return env, err
+	}
+	if o.Login != nil && env.Header.Get("Authorization") == "" && env.Settings.User == "" {
+		env.Login = apiLogin{o.Login, spec}
+	}
+	err = env.Settings.Secrets(func(text string) (string, error) { return o.reveal(spec, text) })
+	return env, err
+}
+
+// apiLogin has the tokens for the service of a spec.
+type apiLogin struct {
+	login Login
+	spec  Spec
+}
+
+// Token implements api.Login.
+func (l apiLogin) Token(ctx context.Context, base string) (string, error) {
+	l.spec.URL = base
+	return l.login.Token(ctx, l.spec)
+}
+
+// Refused implements api.Login.
+func (l apiLogin) Refused(ctx context.Context, base string, r api.Refusal) (string, error) {
+	l.spec.URL = base
+	return l.login.Refused(ctx, l.spec, r.Status, r.Challenge, r.Token)
+}
+
+// Call implements Transport.
+func (t *apiTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	if err := t.Err(); err != nil {
+		return wire.Message{}, notSent(err)
+	}
+	m := out.Message
+	var result json.RawMessage
+	var err error
+	switch m.Method {
+	case wire.MethodInitialize:
+		result, err = t.initialize(ctx)
+	case wire.MethodPing:
+		result = json.RawMessage(`{}`)
+	case wire.MethodToolsList:
+		result, err = t.list(ctx)
+	case wire.MethodToolsCall:
+		result, err = t.call(ctx, m)
+	default:
+		err = wire.Errorf(wire.CodeMethodNotFound, "an API has no %s", m.Method)
+	}
+	var refused *wire.Error
+	switch {
+	case err == nil, errors.As(err, &refused):
+		return wire.Answer(m.ID, result, err), nil
+	case ctx.Err() != nil:
+		return wire.Message{}, context.Cause(ctx)
+	}
+	return wire.Message{}, &apiError{err}
+}
+
+// apiError is the error of a call to an API. The API has repeated what may be repeated.
+type apiError struct{ cause error }
+
+func (e *apiError) Error() string { return e.cause.Error() }
+func (e *apiError) Unwrap() error { return e.cause }
+
+// initialize answers the handshake with what the API says about itself.
+func (t *apiTransport) initialize(ctx context.Context) (json.RawMessage, error) {
+	listing, err := t.api.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
+	result = rawjson.Set(result, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
+	info := rawjson.SetText(rawjson.SetText(nil, "name", listing.Title), "version", listing.Version)
+	result = rawjson.Set(result, "serverInfo", info)
+	if listing.Instructions != "" {
+		result = rawjson.SetText(result, "instructions", listing.Instructions)
+	}
+	return result, nil
+}
+
+// list lists the tools.
+func (t *apiTransport) list(ctx context.Context) (json.RawMessage, error) {
+	listing, err := t.api.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.leftOut = listing.LeftOut
+	t.mu.Unlock()
+	size := 16
+	for _, definition := range listing.Tools {
+		size += len(definition) + 1
+	}
+	result := append(make([]byte, 0, size), `{"tools":[`...)
+	for i, definition := range listing.Tools {
+		if i > 0 {
+			result = append(result, ',')
+		}
+		result = append(result, definition...)
+	}
+	return append(result, `]}`...), nil
+}
+
+// LeftOut says why operations of the last list are not tools.
+func (t *apiTransport) LeftOut() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leftOut
+}
+
+// call calls a tool. Its progress goes the way of a server's notifications.
+func (t *apiTransport) call(ctx context.Context, m wire.Message) (json.RawMessage, error) {
+	call := api.Call{Progress: func(done, total float64, message string) {
+		params := rawjson.Set(nil, wire.MetaProgressToken, json.RawMessage(m.ID))
+		params = rawjson.Set(params, "progress", jsonNumber(done))
+		if total > 0 {
+			params = rawjson.Set(params, "total", jsonNumber(total))
+		}
+		t.hooks.Received(m.ID, wire.Notification(wire.NoteProgress, rawjson.SetText(params, "message", message)))
+	}}
+	call.Tool, _ = rawjson.GetText(m.Params, "name")
+	call.Arguments, _ = rawjson.Get(m.Params, "arguments")
+	result, err := t.api.Call(ctx, call)
+	switch code := fault.CodeOf(err); {
+	case err == nil:
+		return result, nil
+	case code == fault.InvalidParams:
+		text := err.Error()
+		if hint := fault.HintOf(err); hint != "" {
+			text += ": " + hint
+		}
+		return nil, wire.Errorf(wire.CodeInvalidParams, "%s", text)
+	}
+	return nil, err
+}
+
+// Send implements Transport: an API takes no notifications, and calls end with their
+// context.
+func (t *apiTransport) Send(context.Context, wire.Message) error { return t.Err() }
+
+// CancelsOnDisconnect reports that a call whose context ends is cancelled.
+func (t *apiTransport) CancelsOnDisconnect() bool { return true }
+
+// Close implements Transport.
+func (t *apiTransport) Close() {
+	t.fail(errClosed)
+	t.api.Close()
+}
