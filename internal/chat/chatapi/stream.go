@@ -3,17 +3,13 @@ package chatapi
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
-
-// writeTime limits how long a client may take to accept an event.
-const writeTime = 30 * time.Second
 
 // StreamEvent is one event of a stream. Its type decides which fields are set.
 type StreamEvent struct {
@@ -48,15 +44,9 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversation.Turn) error {
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache")
-	header.Set("Connection", "keep-alive")
-	header.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	s := &sse{w: w, control: http.NewResponseController(w), now: d.options.Clock.Now}
+	s := eventStream{sse.NewResponse(w), d.options.Clock.Now}
 	ctx, stop := context.WithCancel(r.Context())
-	defer s.keepAlive(ctx, d.options.Keepalive)()
+	defer s.WhileSilent(ctx, d.options.Keepalive, s.keepAlive)()
 	defer stop()
 	first := "Processing your request..."
 	if t.Queued {
@@ -119,54 +109,19 @@ func (s *streamWriter) shows(e agent.Event) []StreamEvent {
 	return nil
 }
 
-// sse is one client's stream. It is safe for concurrent use.
-type sse struct {
-	mu      sync.Mutex
-	w       http.ResponseWriter
-	control *http.ResponseController
-	last    time.Time
-	now     func() time.Time
+// eventStream is one client's stream.
+type eventStream struct {
+	*sse.Response
+	now func() time.Time
 }
 
-func (s *sse) send(e StreamEvent) error {
+func (s eventStream) send(e StreamEvent) error {
 	e.Timestamp = s.now().UTC()
 	data, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = time.Now()
-	_ = s.control.SetWriteDeadline(s.last.Add(writeTime)) // not every connection supports it
-	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
-		return err
-	}
-	return s.control.Flush()
+	return s.Send(data)
 }
 
-// keepAlive sends keepalive events while the stream is silent, until ctx ends; the
-// returned function waits for that.
-func (s *sse) keepAlive(ctx context.Context, every time.Duration) (wait func()) {
-	var work sync.WaitGroup
-	work.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if s.silent(every) && s.send(StreamEvent{Type: "keepalive"}) != nil {
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	return work.Wait
-}
-
-func (s *sse) silent(d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Since(s.last) >= d/2
-}
+func (s eventStream) keepAlive() error { return s.send(StreamEvent{Type: "keepalive"}) }

@@ -4,36 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
-// writeTime limits how long a client may take to accept an event.
-const writeTime = 30 * time.Second
-
 // stream answers with server-sent events. A client that disconnects ends the answer.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q *Request, c conversation.Completion) (agent.Reply, error) {
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache")
-	header.Set("X-Accel-Buffering", "no")
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	s := &events{
-		w: w, control: http.NewResponseController(w), cancel: cancel,
+		out: sse.NewResponse(w), cancel: cancel,
 		piece: Completion{ID: c.ID, Object: "chat.completion.chunk", Created: time.Now().Unix(), Model: q.Model},
 	}
 	silent, speak := context.WithCancel(ctx)
-	wait := s.keepAlive(silent, h.options.Keepalive)
+	wait := s.out.WhileSilent(silent, h.options.Keepalive, s.keepAlive)
 	reply, err := h.ask(ctx, c, s.show)
 	speak()
 	wait()
 	switch {
-	case err != nil && !s.begun: // it can still be an ordinary error
-		header.Del("X-Accel-Buffering")
+	case err != nil && !s.out.Begun(): // it can still be an ordinary error
+		w.Header().Del("X-Accel-Buffering")
 		refuse(w, err)
 	case err != nil:
 		body, _ := failureOf(err)
@@ -44,18 +37,13 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q *Request, c c
 	return reply, err
 }
 
-// events is the stream of one answer. Comments can be written at any time.
+// events is the stream of one answer.
 type events struct {
-	control *http.ResponseController
-	cancel  context.CancelFunc
-	piece   Completion // what all pieces have in common
-	named   bool       // the role was sent
-	block   int        // of the text that was sent last
-
-	mu    sync.Mutex // guards the rest
-	w     http.ResponseWriter
-	begun bool // something was sent
-	last  time.Time
+	out    *sse.Response
+	cancel context.CancelFunc
+	piece  Completion // what all pieces have in common
+	named  bool       // the role was sent
+	block  int        // of the text that was sent last
 }
 
 // show sends the text of an event.
@@ -103,7 +91,7 @@ func (s *events) end(reply agent.Reply, withUsage bool) {
 		last.Choices, last.Usage, last.About = []choice{}, usageOf(reply.Usage), aboutOf(reply)
 		s.send(last)
 	}
-	s.write([]byte("data: [DONE]\n\n"))
+	_ = s.accepted(s.out.Send([]byte("[DONE]")))
 }
 
 func (s *events) send(body any) {
@@ -111,47 +99,16 @@ func (s *events) send(body any) {
 	if err != nil {
 		data = []byte(`{"error":{"message":"the answer cannot be encoded","type":"server_error","param":null,"code":null}}`)
 	}
-	s.write(append(append([]byte("data: "), data...), "\n\n"...))
+	_ = s.accepted(s.out.Send(data))
 }
 
-// write sends bytes; a client that does not accept them ends the answer.
-func (s *events) write(data []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.begun, s.last = true, time.Now()
-	_ = s.control.SetWriteDeadline(s.last.Add(writeTime)) // not every connection supports it
-	_, err := s.w.Write(data)
-	if err == nil {
-		err = s.control.Flush()
-	}
+// keepAlive sends a comment.
+func (s *events) keepAlive() error { return s.accepted(s.out.Comment("keepalive")) }
+
+// accepted ends the answer of a client that does not accept what is sent.
+func (s *events) accepted(err error) error {
 	if err != nil {
 		s.cancel()
 	}
-}
-
-// keepAlive sends comments while the stream is silent, until ctx ends; the returned
-// function waits for that.
-func (s *events) keepAlive(ctx context.Context, every time.Duration) (wait func()) {
-	var work sync.WaitGroup
-	work.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if s.silent(every) {
-					s.write([]byte(": keepalive\n\n"))
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	return work.Wait
-}
-
-func (s *events) silent(d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Since(s.last) >= d/2
+	return err
 }
