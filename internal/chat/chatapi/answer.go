@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 )
 
 // say passes a message to the conversation service and logs it.
@@ -60,8 +61,8 @@ func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(age
 // movedError says how to get the answer to a message that is answered elsewhere.
 func movedError(t *conversation.Turn) error {
 	key := cmp.Or(t.Message.Key, t.ID)
-	return movedTo{key, kindError{moved, fault.New(fault.Unavailable, "the server is shutting down; the message is stored and will be answered").
-		WithHint("send it again with message_key %s to get its answer, from another node or after the restart", key)}}
+	return movedTo{key, failure.As(failure.Moved, fault.New(fault.Unavailable, "the server is shutting down; the message is stored and will be answered").
+		WithHint("send it again with message_key %s to get its answer, from another node or after the restart", key))}
 }
 
 // movedTo is an error of a message that is answered elsewhere.

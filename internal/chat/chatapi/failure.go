@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -19,94 +20,46 @@ type Failure struct {
 	MessageKey string `json:"message_key,omitempty" doc:"of MOVED: with it the message is the same message"`
 }
 
-// kind is a type of failure as clients know it.
-type kind struct {
+// word is how clients know a kind of failure.
+type word struct {
 	status int
 	name   string
 	code   string
 	retry  int // seconds after which a retry may succeed
 }
 
-var (
-	validation    = kind{http.StatusBadRequest, "ValidationError", "VALIDATION_ERROR", 0}
-	tooLarge      = kind{http.StatusRequestEntityTooLarge, "RequestTooLargeError", "REQUEST_BODY_TOO_LARGE", 0}
-	unauthorized  = kind{http.StatusUnauthorized, "AuthenticationError", "AUTHENTICATION_ERROR", 0}
-	forbidden     = kind{http.StatusForbidden, "AuthorizationError", "AUTHORIZATION_ERROR", 0}
-	notFound      = kind{http.StatusNotFound, "NotFoundError", "NOT_FOUND", 0}
-	conflict      = kind{http.StatusConflict, "ConflictError", "CONFLICT", 0}
-	queueFull     = kind{http.StatusTooManyRequests, "QueueDepthError", "QUEUE_DEPTH_EXCEEDED", 5}
-	rateLimited   = kind{http.StatusTooManyRequests, "RateLimitError", "RATE_LIMIT_EXCEEDED", 10}
-	modelRefused  = kind{http.StatusRequestEntityTooLarge, "ClaudeRequestTooLargeError", "CLAUDE_REQUEST_BODY_TOO_LARGE", 0}
-	modelFailed   = kind{http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0}
-	overBudget    = kind{http.StatusTooManyRequests, "BudgetError", "BUDGET_EXCEEDED", 0}
-	timedOut      = kind{http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0}
-	shuttingDown  = kind{http.StatusServiceUnavailable, "UnavailableError", "UNAVAILABLE", 5}
-	moved         = kind{http.StatusServiceUnavailable, "MovedError", "MOVED", 2}
-	internalError = kind{http.StatusInternalServerError, "InternalError", "INTERNAL_ERROR", 0}
-	noAudio       = kind{http.StatusBadRequest, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 0}
-)
-
-// kindError is an error with a known kind.
-type kindError struct {
-	kind kind
-	err  error
+var words = map[failure.Kind]word{
+	failure.Internal:     {http.StatusInternalServerError, "InternalError", "INTERNAL_ERROR", 0},
+	failure.Invalid:      {http.StatusBadRequest, "ValidationError", "VALIDATION_ERROR", 0},
+	failure.InvalidAudio: {http.StatusBadRequest, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 0},
+	failure.TooLarge:     {http.StatusRequestEntityTooLarge, "RequestTooLargeError", "REQUEST_BODY_TOO_LARGE", 0},
+	failure.Unauthorized: {http.StatusUnauthorized, "AuthenticationError", "AUTHENTICATION_ERROR", 0},
+	failure.Forbidden:    {http.StatusForbidden, "AuthorizationError", "AUTHORIZATION_ERROR", 0},
+	failure.NotFound:     {http.StatusNotFound, "NotFoundError", "NOT_FOUND", 0},
+	failure.Conflict:     {http.StatusConflict, "ConflictError", "CONFLICT", 0},
+	failure.Busy:         {http.StatusTooManyRequests, "QueueDepthError", "QUEUE_DEPTH_EXCEEDED", 5},
+	failure.RateLimited:  {http.StatusTooManyRequests, "RateLimitError", "RATE_LIMIT_EXCEEDED", 10},
+	failure.OverBudget:   {http.StatusTooManyRequests, "BudgetError", "BUDGET_EXCEEDED", 0},
+	failure.ModelFailed:  {http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0},
+	failure.ModelRefused: {http.StatusRequestEntityTooLarge, "ClaudeRequestTooLargeError", "CLAUDE_REQUEST_BODY_TOO_LARGE", 0},
+	failure.TimedOut:     {http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0},
+	failure.Unavailable:  {http.StatusServiceUnavailable, "UnavailableError", "UNAVAILABLE", 5},
+	failure.Moved:        {http.StatusServiceUnavailable, "MovedError", "MOVED", 2},
 }
 
-func (t kindError) Error() string { return t.err.Error() }
-func (t kindError) Unwrap() error { return t.err }
-
-// kindOf returns the kind of an error of this API. Errors of turns are classified by
-// ofTurn first.
-func kindOf(err error) kind {
-	var known kindError
-	if errors.As(err, &known) {
-		return known.kind
-	}
-	switch fault.CodeOf(err) {
-	case fault.InvalidParams:
-		return validation
-	case fault.NeedsAuth:
-		return unauthorized
-	case fault.Denied:
-		return forbidden
-	case fault.NotFound, fault.ToolNotFound:
-		return notFound
-	case fault.Conflict:
-		return conflict
-	case fault.Limit:
-		return queueFull
-	case fault.Timeout:
-		return timedOut
-	case fault.Unavailable, fault.Cancelled:
-		return shuttingDown
-	default:
-		return internalError
-	}
-}
-
-// ofTurn classifies an error of the agent, whose upstream is the model.
+// ofTurn classifies an error of the agent. A model that cannot be reached is the model's
+// failure here: a message that was not taken has failed before.
 func ofTurn(err error) error {
-	switch fault.CodeOf(err) {
-	case fault.NeedsAuth, fault.Upstream, fault.Unavailable, fault.Denied, fault.Config:
-		return kindError{modelFailed, err}
-	case fault.Limit:
-		if _, budget := principal.RetryAfter(err); budget {
-			return kindError{overBudget, err}
-		}
-		return kindError{modelRefused, err}
-	default:
-		return err
+	if fault.CodeOf(err) == fault.Unavailable {
+		return failure.As(failure.ModelFailed, err)
 	}
+	return failure.OfTurn(err)
 }
 
 // failureOf converts an error for clients.
-func failureOf(err error) (Failure, kind) {
-	k := kindOf(err)
-	message := err.Error()
-	if hint := fault.HintOf(err); hint != "" {
-		message += " (" + hint + ")"
-	}
-	f := Failure{Error: k.name, Code: k.code, Message: message, RetryAfter: k.retry * 1000}
+func failureOf(err error) (body Failure, status int) {
+	w := words[failure.Of(err)]
+	f := Failure{Error: w.name, Code: w.code, Message: failure.Message(err), RetryAfter: w.retry * 1000}
 	if after, ok := principal.RetryAfter(err); ok {
 		f.RetryAfter = int(after.Milliseconds())
 	}
@@ -114,17 +67,17 @@ func failureOf(err error) (Failure, kind) {
 	if errors.As(err, &to) {
 		f.MessageKey = to.key
 	}
-	return f, k
+	return f, w.status
 }
 
 // refuse responds with an error.
 func refuse(w http.ResponseWriter, err error) {
-	body, k := failureOf(err)
+	body, status := failureOf(err)
 	if body.RetryAfter > 0 {
 		w.Header().Set("Retry-After", principal.RetryHeader(time.Duration(body.RetryAfter)*time.Millisecond))
 	}
-	if k == unauthorized {
+	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	httpjson.JSON(w, k.status, body)
+	httpjson.JSON(w, status, body)
 }

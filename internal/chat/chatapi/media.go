@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
@@ -58,7 +59,7 @@ func (d *Handler) attachTo(ctx context.Context, q Request, m *conversation.Messa
 			continue
 		}
 		if total += len(media.Data); total > maxAttached {
-			return nil, kindError{tooLarge, fault.New(fault.Limit, "the attachments have more than %d bytes", maxAttached).WithHint("send less at once")}
+			return nil, failure.As(failure.TooLarge, fault.New(fault.Limit, "the attachments have more than %d bytes", maxAttached).WithHint("send less at once"))
 		}
 		if strings.HasPrefix(media.MIME, "audio/") && d.options.Transcribe != nil {
 			err = d.hear(ctx, m, media)
@@ -80,12 +81,12 @@ func (d *Handler) listen(ctx context.Context, q Request, m *conversation.Message
 	data, err := base64.StdEncoding.DecodeString(q.AudioBase64)
 	switch {
 	case err != nil || len(data) == 0:
-		return kindError{noAudio, fault.New(fault.InvalidParams, "audio_base64 is not base64")}
+		return failure.As(failure.InvalidAudio, fault.New(fault.InvalidParams, "audio_base64 is not base64"))
 	case len(data) > maxAttached:
-		return kindError{tooLarge, fault.New(fault.Limit, "the audio has %d bytes, at most %d are allowed", len(data), maxAttached)}
+		return failure.As(failure.TooLarge, fault.New(fault.Limit, "the audio has %d bytes, at most %d are allowed", len(data), maxAttached))
 	case d.options.Transcribe == nil:
-		return kindError{noAudio, fault.New(fault.InvalidParams, "audio messages are not supported: no endpoint for transcription is configured").
-			WithHint("send the message as text, or set [chat] transcription_url")}
+		return failure.As(failure.InvalidAudio, fault.New(fault.InvalidParams, "audio messages are not supported: no endpoint for transcription is configured").
+			WithHint("send the message as text, or set [chat] transcription_url"))
 	}
 	return d.hear(ctx, m, llm.Media{MIME: "audio/" + cmp.Or(strings.TrimPrefix(q.AudioFormat, "audio/"), "ogg"), Data: data})
 }
@@ -97,7 +98,7 @@ func (d *Handler) hear(ctx context.Context, m *conversation.Message, sound llm.M
 		err = fault.New(fault.InvalidParams, "nothing was understood").WithHint("speak again, or send the message as text")
 	}
 	if err != nil {
-		return kindError{noAudio, fault.Wrap(fault.CodeOf(err), err, "transcribe audio").WithHint("%s", fault.HintOf(err))}
+		return failure.As(failure.InvalidAudio, fault.Wrap(fault.CodeOf(err), err, "transcribe audio").WithHint("%s", fault.HintOf(err)))
 	}
 	sum := sha256.Sum256(append(sound.Data, m.Audio...))
 	m.Audio = hex.EncodeToString(sum[:])

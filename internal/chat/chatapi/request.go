@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -90,7 +91,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 }
 
 func tooLong(most int64) error {
-	return kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", most).WithHint("send less at once")}
+	return failure.As(failure.TooLarge, fault.New(fault.Limit, "the body has more than %d bytes", most).WithHint("send less at once"))
 }
 
 // decode reads a request. Unknown fields are ignored, because clients of the program that
@@ -199,7 +200,7 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 		asker = &who
 	}
 	if !d.rates.take(person) {
-		return m, kindError{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
+		return m, failure.As(failure.RateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer"))
 	}
 	return conversation.Message{
 		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
@@ -252,7 +253,7 @@ func (q Request) checkContent() error {
 	bad := func(format string, args ...any) *fault.Error { return fault.New(fault.InvalidParams, format, args...) }
 	switch {
 	case q.MessageType == "audio" && q.AudioBase64 == "":
-		return kindError{noAudio, bad("audio_base64 is required in a message of the type audio")}
+		return failure.As(failure.InvalidAudio, bad("audio_base64 is required in a message of the type audio"))
 	case q.MessageType != "" && q.MessageType != "text" && q.MessageType != "audio":
 		return bad("message_type must be text or audio, not %q", q.MessageType)
 	case strings.TrimSpace(q.Message) == "" && q.AudioBase64 == "" && len(q.Attachments) == 0:

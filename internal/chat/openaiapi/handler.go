@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -65,8 +66,8 @@ func (h *Handler) Routes() []principal.Route {
 		route("GET /v1/models", principal.Chat, h.models),
 		route("GET /v1/models/{model...}", principal.Chat, h.model),
 		route("/v1/", "", func(_ http.ResponseWriter, r *http.Request) error {
-			return kindError{unknownURL, fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).
-				WithHint("this server has POST /v1/chat/completions and GET /v1/models")}
+			return failure.As(failure.NotFound, fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).
+				WithHint("this server has POST /v1/chat/completions and GET /v1/models"))
 		}),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/chat/failure"
 )
 
 // agentModel is the agent's name as a model. With a colon and the name of one of the
@@ -87,6 +88,6 @@ func (h *Handler) modeOf(ctx context.Context, model, org string) (string, error)
 }
 
 func unknownModel(name string) error {
-	return paramError{"model", kindError{noModel, fault.New(fault.NotFound, "the model %q does not exist", name).
-		WithHint("use %s; GET /v1/models lists all", agentModel)}}
+	return paramError{"model", failure.As(failure.UnknownModel, fault.New(fault.NotFound, "the model %q does not exist", name).
+		WithHint("use %s; GET /v1/models lists all", agentModel))}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -63,7 +64,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (q Request, err error) 
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return q, kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody)}
+		return q, failure.As(failure.TooLarge, fault.New(fault.Limit, "the body has more than %d bytes", maxBody))
 	case err != nil:
 		return q, fault.Wrap(fault.InvalidParams, err, "read body")
 	}

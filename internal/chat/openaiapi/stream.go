@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/failure"
 )
 
 // stream answers with server-sent events. A client that disconnects ends the answer.
@@ -29,8 +30,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, q *Request, c c
 		w.Header().Del("X-Accel-Buffering")
 		refuse(w, err)
 	case err != nil:
-		body, _ := failureOf(err)
-		s.send(body)
+		s.send(bodyOf(err, words[failure.Of(err)]))
 	default:
 		s.end(reply, q.StreamOptions.IncludeUsage)
 	}

@@ -1,0 +1,94 @@
+// Package failure classifies the errors of the chat service. Each of its APIs has its
+// own words and statuses for the kinds of failure.
+package failure
+
+import (
+	"errors"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// Kind is why a request failed.
+type Kind int
+
+const (
+	Internal Kind = iota
+	Invalid
+	InvalidAudio
+	TooLarge
+	Unauthorized
+	Forbidden
+	NotFound
+	UnknownModel
+	Conflict
+	Busy         // too many messages wait
+	RateLimited  // too many messages were sent
+	OverBudget   // until the budget is renewed
+	ModelFailed  // or cannot be used
+	ModelRefused // what was sent is too long for the model
+	TimedOut
+	Unavailable
+	Moved // to another node, which will answer
+)
+
+type marked struct {
+	kind Kind
+	error
+}
+
+func (m marked) Unwrap() error { return m.error }
+
+// As returns err with a known kind.
+func As(kind Kind, err error) error { return marked{kind, err} }
+
+// Of returns the kind of an error. Errors of turns are marked by OfTurn first.
+func Of(err error) Kind {
+	var known marked
+	if errors.As(err, &known) {
+		return known.kind
+	}
+	switch fault.CodeOf(err) {
+	case fault.InvalidParams:
+		return Invalid
+	case fault.NeedsAuth:
+		return Unauthorized
+	case fault.Denied:
+		return Forbidden
+	case fault.NotFound, fault.ToolNotFound:
+		return NotFound
+	case fault.Conflict:
+		return Conflict
+	case fault.Limit:
+		return Busy
+	case fault.Timeout:
+		return TimedOut
+	case fault.Unavailable, fault.Cancelled:
+		return Unavailable
+	default:
+		return Internal
+	}
+}
+
+// OfTurn marks an error of the agent, whose upstream is the model.
+func OfTurn(err error) error {
+	switch fault.CodeOf(err) {
+	case fault.NeedsAuth, fault.Upstream, fault.Denied, fault.Config:
+		return As(ModelFailed, err)
+	case fault.Limit:
+		if _, budget := principal.RetryAfter(err); budget {
+			return As(OverBudget, err)
+		}
+		return As(ModelRefused, err)
+	default:
+		return err
+	}
+}
+
+// Message is the text of an error for people, with what they can do.
+func Message(err error) string {
+	if hint := fault.HintOf(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
+}
