@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/realpath"
 	"github.com/luanette/luanette/internal/config/trust"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
@@ -35,25 +36,13 @@ type trusting struct {
 // to the user as those in the configuration folder do: whoever can write to the home
 // folder can write there, too.
 func isOwn(path string, env Environment) bool {
-	folder := realFolder(path)
+	folder := realpath.Of(filepath.Dir(path))
 	for _, own := range []string{filepath.Join(env["HOME"], "luanette.toml"), UserFile(env)} {
-		if filepath.IsAbs(own) && realFolder(own) == folder {
+		if filepath.IsAbs(own) && realpath.Of(filepath.Dir(own)) == folder {
 			return true
 		}
 	}
 	return false
-}
-
-// realFolder returns the folder of a file, without symbolic links.
-func realFolder(path string) string {
-	folder, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		return filepath.Dir(path)
-	}
-	if real, err := filepath.EvalSymlinks(folder); err == nil {
-		return real
-	}
-	return folder
 }
 
 // TrustStore is where the user's trust is stored. A configuration file cannot choose it.

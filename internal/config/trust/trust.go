@@ -11,12 +11,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filelock"
+	"github.com/luanette/luanette/internal/base/realpath"
 )
 
 // Item is a part of a configuration file that needs trust.
@@ -50,7 +50,7 @@ func (s Store) Trusted(file string) (hashes map[string]string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return all[identity(file)].Items, nil
+	return all[realpath.Of(file)].Items, nil
 }
 
 // Files returns the configuration files in which anything is trusted, with the time of
@@ -67,37 +67,24 @@ func (s Store) Files() (map[string]time.Time, error) {
 // Add trusts items of a configuration file in addition to those trusted before.
 func (s Store) Add(ctx context.Context, file string, items ...Item) error {
 	return s.change(ctx, func(all map[string]record) {
-		hashes := all[identity(file)].Items
+		hashes := all[realpath.Of(file)].Items
 		if hashes == nil {
 			hashes = map[string]string{}
 		}
 		for _, item := range items {
 			hashes[item.Key] = item.Hash
 		}
-		all[identity(file)] = record{time.Now().UTC(), hashes}
+		all[realpath.Of(file)] = record{time.Now().UTC(), hashes}
 	})
 }
 
 // Remove ends the trust in a configuration file and reports whether there was any.
 func (s Store) Remove(ctx context.Context, file string) (removed bool, err error) {
 	err = s.change(ctx, func(all map[string]record) {
-		_, removed = all[identity(file)]
-		delete(all, identity(file))
+		_, removed = all[realpath.Of(file)]
+		delete(all, realpath.Of(file))
 	})
 	return removed, err
-}
-
-// identity is the path under which a file is stored: absolute and without symbolic links,
-// so that a file is the same from every folder.
-func identity(file string) string {
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return file
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }
 
 func (s Store) read() (map[string]record, error) {

@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/luanette/luanette/internal/base/realpath"
 )
 
 // Info describes a running server to processes of the same user.
@@ -40,24 +42,8 @@ type Place struct {
 // PlaceOf returns the place of the server with a data folder, a configuration file and a
 // database.
 func PlaceOf(data, file, database string) Place {
-	sum := sha256.Sum256([]byte(strings.Join([]string{realPath(file), database}, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{realpath.Of(file), database}, "\n")))
 	return Place{filepath.Join(data, "run"), hex.EncodeToString(sum[:6])}
-}
-
-// realPath returns an absolute path without symbolic links, so that a file is the same
-// from every folder; "" stays as it is.
-func realPath(path string) string {
-	if path == "" {
-		return ""
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	if real, err := filepath.EvalSymlinks(full); err == nil {
-		return real
-	}
-	return full
 }
 
 func (p Place) file(kind string) string { return filepath.Join(p.Folder, p.Name+"."+kind) }

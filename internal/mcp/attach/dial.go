@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/realpath"
 )
 
 // ErrNone says that no server runs at a place.
@@ -69,7 +70,7 @@ func findAt(ctx context.Context, place Place) (Server, error) {
 	if err == nil {
 		err = json.Unmarshal(raw, &s.Info)
 	}
-	if err == nil && realPath(s.Data) != realPath(filepath.Dir(place.Folder)) {
+	if err == nil && realpath.Of(s.Data) != realpath.Of(filepath.Dir(place.Folder)) {
 		err = fmt.Errorf("the server at %s uses the data folder %s", s.socket, s.Data)
 	}
 	return s, err
