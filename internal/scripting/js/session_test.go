@@ -234,14 +234,17 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	alien := bytes.Clone(saved)
 	alien[len(snapshotMagic)] ^= 1
+	changed := bytes.Clone(saved)
+	changed[len(changed)/2] ^= 1
 	for name, c := range map[string]struct {
 		bytes []byte
 		code  fault.Code
 	}{
 		"nothing":       {nil, fault.InvalidParams},
-		"something":     {[]byte("LNJS\x02 something else"), fault.InvalidParams},
+		"something":     {[]byte("LNJS\x03 something else"), fault.InvalidParams},
 		"another build": {alien, fault.Conflict},
-		"cut":           {saved[:len(saved)/2], fault.InvalidParams},
+		"changed":       {changed, fault.Conflict},
+		"cut":           {saved[:len(saved)/2], fault.Conflict},
 		"only a head":   {saved[:len(snapshotMagic)+32], fault.InvalidParams},
 	} {
 		if _, err := shared.Restore(t.Context(), c.bytes); fault.CodeOf(err) != c.code {

@@ -8,14 +8,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // A snapshot is a header, then the session compressed: the length of its notes as JSON, the
-// notes, the size of memory, and each page preceded by its index.
-const snapshotMagic = "LNJS\x01"
+// notes, the size of memory, and each page preceded by its index. The header has the build
+// of the engine and the checksum of what follows: memory that changed on a disk would be a
+// session in which values are silently wrong.
+const (
+	snapshotMagic = "LNJS\x02"
+	checksumSize  = 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Snapshot returns the session as bytes. An engine built from the same module and prelude
 // can restore them, in any process. If an evaluation is in progress, the snapshot has the
@@ -33,6 +41,8 @@ func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(snapshotMagic)
 	b.Write(m.fingerprint[:])
+	head := b.Len()
+	b.Write(make([]byte, checksumSize))
 	w, err := flate.NewWriter(&b, flate.BestSpeed)
 	if err != nil {
 		return nil, err
@@ -40,6 +50,8 @@ func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	if err := errors.Join(now.write(w), w.Close()); err != nil {
 		return nil, fmt.Errorf("save the session: %w", err)
 	}
+	sum := crc32.Checksum(b.Bytes()[head+checksumSize:], castagnoli)
+	binary.LittleEndian.PutUint32(b.Bytes()[head:], sum)
 	return b.Bytes(), nil
 }
 
@@ -70,38 +82,53 @@ func (s state) write(w io.Writer) error {
 	return nil
 }
 
-// Fits reports whether this build of the engine made the snapshot.
+// Fits reports whether this build of the engine made the snapshot, and nothing changed it.
 func (e *Engine) Fits(ctx context.Context, snapshot []byte) (bool, error) {
 	m, err := e.enter(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer e.underway.done()
-	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
-	return ok && bytes.HasPrefix(body, m.fingerprint[:]), nil
+	_, err = m.open(snapshot)
+	return err == nil, nil
 }
 
-// Restore makes a session from a snapshot. It returns an error if the bytes are not a
-// snapshot, or if another build of the engine made them.
+// Restore makes a session from a snapshot. It returns an error if the bytes are not an
+// unchanged snapshot, or if another build of the engine made them.
 func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error) {
 	m, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer e.underway.done()
-	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
-	if !ok || len(body) < len(m.fingerprint) {
-		return nil, fault.New(fault.InvalidParams, "restore a session: the bytes are not a snapshot of this version")
+	body, err := m.open(snapshot)
+	if err != nil {
+		return nil, err
 	}
-	if !bytes.Equal(body[:len(m.fingerprint)], m.fingerprint[:]) {
-		return nil, fault.New(fault.Conflict, "restore a session: the snapshot was made by another build of the JavaScript engine").
-			WithHint("start a new session: only the build that made a snapshot can restore it")
-	}
-	s, err := readState(flate.NewReader(bytes.NewReader(body[len(m.fingerprint):])), m)
+	s, err := readState(flate.NewReader(bytes.NewReader(body)), m)
 	if err != nil {
 		return nil, fault.Wrap(fault.InvalidParams, err, "restore a session")
 	}
 	return newSession(e, s), nil
+}
+
+// open returns the compressed session of a snapshot.
+func (m *machine) open(snapshot []byte) ([]byte, error) {
+	rest, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
+	if !ok || len(rest) < len(m.fingerprint)+checksumSize {
+		return nil, fault.New(fault.InvalidParams, "restore a session: the bytes are not a snapshot of this version")
+	}
+	made, rest := rest[:len(m.fingerprint)], rest[len(m.fingerprint):]
+	if !bytes.Equal(made, m.fingerprint[:]) {
+		return nil, fault.New(fault.Conflict, "restore a session: the snapshot was made by another build of the JavaScript engine").
+			WithHint("start a new session: only the build that made a snapshot can restore it")
+	}
+	sum, body := binary.LittleEndian.Uint32(rest), rest[checksumSize:]
+	if crc32.Checksum(body, castagnoli) != sum {
+		return nil, fault.New(fault.Conflict, "restore a session: the snapshot was changed after it was saved").
+			WithHint("reset the session, or restore the database from a backup")
+	}
+	return body, nil
 }
 
 // readState reads what write wrote. It validates everything.

@@ -41,23 +41,11 @@ func TestTamperedSnapshots(t *testing.T) {
 		next_word = coroutine.wrap(function() for w in ("a b c"):gmatch("%a") do coroutine.yield(w) end end)
 		meta = setmetatable({}, { __index = function(_, key) return key .. "!" end })
 		return next_word()`, `"a"`)
-	var state []byte
-	err := p.database.Read(t.Context(), func(tx *db.Tx) error {
-		return tx.QueryRow(t.Context(), "SELECT state FROM sessions WHERE id = $1", id).Scan(&state)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := p.state(t, id)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 400 {
 		changed := tampered(state, random)
-		err := p.database.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), "UPDATE sessions SET state = $1, turns = turns + 1 WHERE id = $2", changed, id)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p.exec(t, "UPDATE sessions SET state = $1, turns = turns + 1 WHERE id = $2", changed, id)
 		done, err := p.Eval(t.Context(), "ada", id, Request{Source: "return pcall(add, 1), pcall(next_word), meta and meta.key, #(x or {})"})
 		if fault.CodeOf(err) != fault.Conflict {
 			t.Fatalf("change %d: %s, %v", i+1, done.Result, err)
@@ -67,4 +55,56 @@ func TestTamperedSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.expect(t, id, "return x", "null")
+}
+
+// A JavaScript session whose snapshot was changed is rebuilt from its turns, so that no
+// value is wrong; without its turns it is refused.
+func TestTamperedJavaScriptSnapshots(t *testing.T) {
+	t.Parallel()
+	p := openSessions(t, t.TempDir(), nil, SessionOptions{})
+	p.js(t, "work", "const x = [1, 'two', { three: 3.5 }]; const words = (function* () { yield 'a'; yield 'b' })(); words.next().value")
+	const look, want = "[x, words.next().value]", `[[1,"two",{"three":3.5}],"b"]`
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 60 {
+		copied, err := p.Fork(t.Context(), "ada", "work", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.exec(t, "UPDATE sessions SET state = $1 WHERE id = $2", tampered(p.state(t, copied.ID), random), copied.ID)
+		if rebuilt := i%3 == 0; rebuilt {
+			if got := p.js(t, copied.ID, look); got != want {
+				t.Fatalf("change %d: %s, want %s", i+1, got, want)
+			}
+			continue
+		}
+		p.exec(t, "DELETE FROM session_turns WHERE session = $1", copied.ID)
+		done, err := p.Eval(t.Context(), "ada", copied.ID, Request{Source: look, Language: JavaScript})
+		if fault.CodeOf(err) != fault.Conflict {
+			t.Fatalf("change %d of a session without turns: %s, %v", i+1, done.Result, err)
+		}
+	}
+}
+
+// state returns the stored snapshot of a session.
+func (p sessionFixture) state(t *testing.T, id string) (state []byte) {
+	t.Helper()
+	err := p.database.Read(t.Context(), func(tx *db.Tx) error {
+		return tx.QueryRow(t.Context(), "SELECT state FROM sessions WHERE id = $1", id).Scan(&state)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// exec changes the database behind the back of the program.
+func (p sessionFixture) exec(t *testing.T, query string, args ...any) {
+	t.Helper()
+	err := p.database.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(t.Context(), query, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
