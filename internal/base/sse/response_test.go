@@ -3,12 +3,16 @@ package sse_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/httpserver/httpservertest"
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
@@ -57,5 +61,29 @@ func TestOnlySilenceIsFilled(t *testing.T) {
 		}
 		cancel()
 		wait()
+	})
+}
+
+func TestClientThatNeverReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		began := time.Now()
+		client := httpservertest.Pipe(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			r := sse.NewResponse(w)
+			for {
+				if err := r.Send([]byte("event")); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}))
+		fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		if waited := time.Since(began); waited != 30*time.Second {
+			t.Errorf("it ended after %s", waited)
+		}
 	})
 }

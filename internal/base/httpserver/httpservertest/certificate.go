@@ -1,4 +1,4 @@
-// Package httpservertest makes certificates for tests.
+// Package httpservertest has certificates and connections for tests of HTTP servers.
 package httpservertest
 
 import (
