@@ -6,6 +6,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
@@ -32,7 +33,7 @@ func (srv *Server) watchApprovals(ctx context.Context) {
 		return
 	}
 	srv.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
-		srv.upstreams.AwaitAttempts(ctx, upstreamWait)
+		srv.upstreams.AwaitAttempts(ctx, jobrunner.UpstreamWait)
 		_, err := srv.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			srv.log.ErrorContext(ctx, "approved script not resumed", "approval", a.ID, "error", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -38,7 +39,7 @@ func TestAdministratorsAreAudited(t *testing.T) {
 		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
 	})
-	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
 	srv.catalog.Refresh(t.Context())
 	root := keyClient{t, url, "root-token"}
 	do := func(status int, method, path, token, body string) string {

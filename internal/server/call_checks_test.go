@@ -26,6 +26,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -151,7 +152,7 @@ concurrent = 1
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
 	})
-	s.srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
+	s.srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
 	s.srv.catalog.Refresh(t.Context())
 	return s
 }
@@ -505,7 +506,7 @@ func TestUpstreamsServeCallersInTurn(t *testing.T) {
 func TestApprovedToolsAreCallable(t *testing.T) {
 	t.Parallel()
 	s := startShops(t, "")
-	approved, _, err := pinAPI{s.srv}.ApproveAll(t.Context(), "pinned", "root", true)
+	approved, _, err := s.srv.pins.ApproveAll(t.Context(), "pinned", "root", true)
 	if err != nil || len(approved) != 1 || approved[0].State() != pin.Approved {
 		t.Fatalf("%v %v", approved, err)
 	}

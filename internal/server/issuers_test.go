@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -48,7 +49,7 @@ audience = "`+audience+`"
 jwks = "`+issuer.Keys()+`"
 `)
 	url, srv := start(t, config.Sources{File: file})
-	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
 	srv.catalog.Refresh(t.Context())
 
 	valid := issuer.Token(t, audience, nil)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"time"
 
@@ -10,13 +9,11 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/mcp/hub"
-	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/scripting/script"
-	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // openJobs starts the queue and resumes jobs that a crash interrupted. One process at a
@@ -32,9 +29,9 @@ func (srv *Server) openJobs(ctx context.Context) error {
 	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools, options.Revert = srv.approvals, srv.catalog, srv.revert
 	}
-	runner := jobRunner{upstreams: srv.upstreams, music: srv.localMusic, since: srv.started, settled: srv.startupDone, limits: srv.config.Jobs.Limits(), scope: srv.chatScope}
+	runner := jobrunner.Runner{Upstreams: srv.upstreams, Music: srv.localMusic, Since: srv.started, Settled: srv.startupDone, Limits: srv.config.Jobs.Limits(), Scope: srv.chatScope}
 	if srv.scripts != nil { // nil in a server with music only
-		runner.runner = srv.scripts.runner
+		runner.Scripts = srv.scripts.runner
 	}
 	queue, err := job.Open(ctx, srv.store, runner, options)
 	if fault.CodeOf(err) == fault.Conflict {
@@ -63,68 +60,6 @@ func (srv *Server) jobTasks() hub.Tasks {
 		return nil
 	}
 	return builtin.JobTasks{Queue: srv.jobs, Approvals: srv.approvals}
-}
-
-// upstreamWait is how long a job waits for upstreams: after a restart they are all
-// connecting.
-const upstreamWait = 30 * time.Second
-
-// jobRunner runs jobs: scripts, or work of the music backend.
-type jobRunner struct {
-	runner    *script.Runner // nil in a server with music only
-	upstreams *upstreamset.Set
-	music     *hootenanny.Backend
-	limits    script.Limits
-	since     time.Time       // when the server started
-	settled   <-chan struct{} // closed when startup.lua has run
-	scope     func(context.Context) (context.Context, error)
-}
-
-// ready delays jobs of an earlier process until startup.lua has set its hooks, which see
-// all calls of a job. Jobs that startup.lua starts are not delayed: it may wait for them.
-func (r jobRunner) ready(ctx context.Context, task job.Task) error {
-	if task.Offline || !task.Created.Before(r.since) {
-		return nil
-	}
-	select {
-	case <-r.settled:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
-	if musicjob.Is(task.Spec) {
-		return musicjob.Run(ctx, r.music, task)
-	}
-	if r.runner == nil {
-		return job.Outcome{}, fault.New(fault.Unavailable, "no scripts run in this process").WithHint("give the music backend a data folder of its own")
-	}
-	hash, err := cas.Parse(task.Hash)
-	if err != nil {
-		hash = cas.Ref{} // a script that was not stored
-	}
-	if err := r.ready(ctx, task); err != nil {
-		return job.Outcome{}, err
-	}
-	if !task.Offline {
-		r.upstreams.AwaitAttempts(ctx, upstreamWait)
-	}
-	if ctx, err = r.scope(ctx); err != nil {
-		return job.Outcome{}, err
-	}
-	outcome, err := r.runner.Run(ctx, script.Request{
-		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
-		Job: task.ID, FlowName: "job:" + task.ID,
-		Jobs: job.ForScripts{Queue: task.Queue}, Handler: task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
-		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
-	})
-	var failure *script.Error
-	if errors.As(err, &failure) {
-		err = failure.Fault()
-	}
-	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
 }
 
 // revert returns how the configuration in effect says that a tool is undone.

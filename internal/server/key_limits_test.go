@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 
 // keyClient sends requests with a key.
@@ -71,7 +72,7 @@ env = "OTHER"
 scopes = ["mcp"]
 `)
 	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
-	srv.upstreams.AwaitAttempts(t.Context(), upstreamWait)
+	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
 	srv.catalog.Refresh(t.Context())
 	root, small, other := keyClient{t, url, "root-token"}, keyClient{t, url, "small-token"}, keyClient{t, url, "other-token"}
 
@@ -143,7 +144,7 @@ func TestPinnedUpstreamListsApprovedTools(t *testing.T) {
 	if text := list(); strings.Contains(text, `"name":"buy"`) || !strings.Contains(text, `"tools":[`) {
 		t.Errorf("before the approval: %s", text)
 	}
-	if _, _, err := (pinAPI{s.srv}).ApproveAll(t.Context(), "pinned", "root", true); err != nil {
+	if _, _, err := s.srv.pins.ApproveAll(t.Context(), "pinned", "root", true); err != nil {
 		t.Fatal(err)
 	}
 	if text := list(); !strings.Contains(text, `"name":"buy"`) {

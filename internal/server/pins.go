@@ -18,7 +18,7 @@ func (srv *Server) openPins(ctx context.Context, manager *upstream.Manager) (err
 			status, _ := manager.Status(namespace)
 			return status.Target
 		},
-		Events: srv.bus, Log: srv.log,
+		Decided: srv.pinsDecided, Events: srv.bus, Log: srv.log,
 	})
 	return err
 }
@@ -40,7 +40,7 @@ func (srv *Server) ownNames() (names []string) {
 // admin makes the API for administrators.
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
-		Pins: pinAPI{srv}, Policy: srv.explainPolicy, Audit: srv.auditStore,
+		Pins: srv.pins, Policy: srv.explainPolicy, Audit: srv.auditStore,
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.nodeName(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage,
 		Browsers: srv.config.Browsers(),
 	})
@@ -57,30 +57,10 @@ func (srv *Server) watchPins(ctx context.Context) {
 	})
 }
 
-// pinAPI is the pins for administrators: a decision takes effect and is recorded at
-// once.
-type pinAPI struct{ server *Server }
-
-func (a pinAPI) List(upstream string, states ...pin.State) []*pin.Pin {
-	return a.server.pins.List(upstream, states...)
-}
-
-func (a pinAPI) Get(id string) (*pin.Pin, error) { return a.server.pins.Get(id) }
-
-func (a pinAPI) Decide(ctx context.Context, id string, d pin.Decision) (*pin.Pin, error) {
-	defer a.server.catalog.Refresh(ctx)
-	p, err := a.server.pins.Decide(ctx, id, d)
-	if err == nil {
-		a.server.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+// pinsDecided makes decisions take effect and records them at once.
+func (srv *Server) pinsDecided(ctx context.Context, pins ...*pin.Pin) {
+	srv.catalog.Refresh(ctx)
+	for _, p := range pins {
+		srv.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
 	}
-	return p, err
-}
-
-func (a pinAPI) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*pin.Pin, err error) {
-	defer a.server.catalog.Refresh(ctx)
-	approved, left, err = a.server.pins.ApproveAll(ctx, upstream, by, withFlags)
-	for _, p := range approved {
-		a.server.auditAdmin(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
-	}
-	return approved, left, err
 }

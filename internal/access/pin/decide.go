@@ -57,6 +57,20 @@ type Decision struct {
 // Decide approves or refuses a definition. If the upstream offers another one by now,
 // the error is a fault.Conflict.
 func (g *Guard) Decide(ctx context.Context, id string, d Decision) (*Pin, error) {
+	p, err := g.decide(ctx, id, d)
+	if err == nil {
+		g.decided(ctx, p)
+	}
+	return p, err
+}
+
+func (g *Guard) decided(ctx context.Context, pins ...*Pin) {
+	if g.options.Decided != nil && len(pins) > 0 {
+		g.options.Decided(ctx, pins...)
+	}
+}
+
+func (g *Guard) decide(ctx context.Context, id string, d Decision) (*Pin, error) {
 	old, err := g.Get(id)
 	if err != nil {
 		return nil, err
@@ -100,12 +114,13 @@ func (g *Guard) ApproveAll(ctx context.Context, upstream, by string, withFlags b
 		return nil, nil, fault.New(fault.NotFound, "nothing of %q is pinned", upstream).
 			WithHint("set trust = \"pin\" for it in luanette.toml, and connect it once")
 	}
+	defer func() { g.decided(ctx, approved...) }()
 	for _, p := range waiting {
 		if len(p.Flags) > 0 && !withFlags {
 			left = append(left, p)
 			continue
 		}
-		decided, err := g.Decide(ctx, p.ID, Decision{Approve: true, Digest: p.Digest, By: by})
+		decided, err := g.decide(ctx, p.ID, Decision{Approve: true, Digest: p.Digest, By: by})
 		if err != nil {
 			return approved, left, err
 		}

@@ -57,11 +57,12 @@ func (s *Settings) mode(namespace string) Mode {
 // Options configure a guard.
 type Options struct {
 	Settings Settings
-	Own      func() []string               // names of our own tools; nil: there are none
-	Target   func(namespace string) string // the server behind a namespace; nil: not known
-	Events   *event.Bus                    // may be nil
-	Clock    clock.Clock                   // nil: the system clock
-	Log      *slog.Logger                  // nil: discards
+	Own      func() []string                // names of our own tools; nil: there are none
+	Target   func(namespace string) string  // the server behind a namespace; nil: not known
+	Decided  func(context.Context, ...*Pin) // is called after decisions; may be nil
+	Events   *event.Bus                     // may be nil
+	Clock    clock.Clock                    // nil: the system clock
+	Log      *slog.Logger                   // nil: discards
 }
 
 // Guard lists the tools of a source that callers may see. It is safe for concurrent
