@@ -89,8 +89,8 @@ type remoteChat struct {
 }
 
 func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
-	resp, err := c.api.open(ctx, http.MethodPost, "/api/v1/chat/stream", map[string]string{
-		"client_id": "terminal", "user_id": c.user, "message": message, "message_type": "text",
+	resp, err := c.api.open(ctx, http.MethodPost, "/api/v1/chat/stream", map[string]any{
+		"client_id": "terminal", "user_id": c.user, "message": message, "message_type": "text", "tool_events": true,
 	})
 	if err != nil {
 		return agent.Reply{}, err
@@ -160,6 +160,9 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 	var e struct {
 		Type, Message, Text, Error, Tool string
 		Input, Result                    json.RawMessage
+		Failed                           bool
+		CallID                           string  `json:"call_id"`
+		DurationMS                       float64 `json:"duration_ms"`
 		Response                         chatResponse
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -171,10 +174,10 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 	case "progress":
 		emit(agent.Text{Text: e.Text})
 	case "tool_use":
-		emit(agent.ToolUse{Tool: e.Tool, Input: e.Input})
+		emit(agent.ToolUse{ID: e.CallID, Tool: e.Tool, Input: e.Input})
 	case "tool_result":
 		text, _ := rawjson.Text(e.Result)
-		emit(agent.ToolResult{Tool: e.Tool, Text: text})
+		emit(agent.ToolResult{ID: e.CallID, Tool: e.Tool, Text: text, Failed: e.Failed, Took: time.Duration(e.DurationMS * float64(time.Millisecond))})
 	case "error":
 		return reply, false, fault.New(fault.Upstream, "%s", e.Error)
 	case "complete":

@@ -18,6 +18,7 @@ import (
 type Chat struct {
 	Provider    string               `toml:"provider" help:"API of the model's endpoint: anthropic, or openai for every endpoint with OpenAI's chat completions API"`
 	Model       string               `toml:"model" help:"name of the model; empty means claude-sonnet-5-5 at anthropic"`
+	Models      []string             `toml:"models" help:"names of other models at the same endpoint that people can choose for a message, in the page or with model"`
 	BaseURL     string               `toml:"base_url" trust:"needed" secret:"url" help:"URL of the endpoint, such as http://127.0.0.1:11434/v1 for a local model; empty means ANTHROPIC_BASE_URL or OPENAI_BASE_URL, or the provider's own"`
 	KeyEnv      string               `toml:"key_env" trust:"needed" help:"variable that holds the key; empty means ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY"`
 	Key         string               `toml:"key" trust:"needed" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; takes precedence over key_env"`
@@ -39,6 +40,8 @@ type Chat struct {
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
 	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
 	Media       []string             `toml:"media" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
+	Attachments int                  `toml:"attachments" help:"how many images, sounds and files of one user's conversations are stored; attachments beyond it are refused"`
+	AttachedMB  int                  `toml:"attachments_mb" help:"how large they may be together, in MB"`
 	HearURL     string               `toml:"transcription_url" trust:"needed" secret:"url" help:"URL of an endpoint with OpenAI's transcription API, such as http://127.0.0.1:8000/v1; without one voice messages are refused"`
 	HearModel   string               `toml:"transcription_model" help:"model that transcribes; empty means whisper-1"`
 	HearKeyEnv  string               `toml:"transcription_key_env" trust:"needed" help:"variable that holds the key of that endpoint; empty sends none"`
@@ -53,7 +56,7 @@ func chatDefaults() Chat {
 		Offer: string(agent.Auto), DirectTools: 20,
 		Menu:       builtin.MenuCode,
 		Iterations: 10, Calls: 100, ResultKB: 32, PromptKB: 200, ToolTimeout: Duration(2 * time.Minute),
-		QueueDepth: 50, Parallel: 64, Rate: 300,
+		QueueDepth: 50, Parallel: 64, Rate: 300, Attachments: 1000, AttachedMB: 500,
 	}
 }
 
@@ -76,13 +79,16 @@ func (c *Chat) check() error {
 	for key, value := range map[string]int{
 		"max_tokens": c.MaxTokens, "iterations": c.Iterations, "calls": c.Calls, "result_kb": c.ResultKB, "prompt_kb": c.PromptKB,
 		"tool_timeout": int(c.ToolTimeout), "queue_depth": c.QueueDepth, "parallel": c.Parallel, "rate": c.Rate,
+		"attachments": c.Attachments, "attachments_mb": c.AttachedMB,
 	} {
 		if value < 1 {
 			return fault.New(fault.Config, "chat.%s: %d is too small", key, value).WithHint("use 1 or more, or omit it")
 		}
 	}
-	if err := c.Budget.Check(llm.IsPriced(cmp.Or(c.Model, llm.DefaultModel), c.Prices)); err != nil {
-		return err
+	for _, name := range append([]string{c.Model}, c.Models...) {
+		if err := c.Budget.Check(llm.IsPriced(cmp.Or(name, llm.DefaultModel), c.Prices)); err != nil {
+			return err
+		}
 	}
 	if err := c.PromptTexts().Check(); err != nil {
 		return fault.Wrap(fault.Config, err, "chat.prompts").WithHint("%s", fault.HintOf(err))
@@ -106,10 +112,29 @@ func (c *Chat) OwnTools() []string {
 	return builtin.ChatMenu(c.Menu)
 }
 
-// OpenModel returns a client of the configured model.
-func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, error) {
+// OpenModels returns clients of the configured model and of those that people can choose
+// instead.
+func (c *Chat) OpenModels(env Environment, secrets secret.Finder) (usual llm.Model, others []llm.Model, err error) {
+	if usual, err = c.openModel(c.Model, env, secrets); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range c.Models {
+		if name == usual.About().Model {
+			continue
+		}
+		other, err := c.openModel(name, env, secrets)
+		if err != nil {
+			return nil, nil, err
+		}
+		others = append(others, other)
+	}
+	return usual, others, nil
+}
+
+// openModel returns a client of a model at the configured endpoint.
+func (c *Chat) openModel(name string, env Environment, secrets secret.Finder) (llm.Model, error) {
 	options := llm.Options{
-		Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,
+		Provider: c.Provider, Model: name, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,
 	}
 	for _, kind := range c.Media {
 		options.Media = append(options.Media, llm.Kind(kind))
@@ -124,11 +149,11 @@ func (c *Chat) OpenModel(env Environment, secrets secret.Finder) (llm.Model, err
 		}
 		return llm.Open(options)
 	}
-	name := cmp.Or(c.KeyEnv, c.variables().key)
-	if c.KeyEnv != "" && env[name] == "" {
-		return nil, fault.New(fault.Config, "chat.key_env: the variable %s is not set", name).WithHint("set it, or omit key_env")
+	variable := cmp.Or(c.KeyEnv, c.variables().key)
+	if c.KeyEnv != "" && env[variable] == "" {
+		return nil, fault.New(fault.Config, "chat.key_env: the variable %s is not set", variable).WithHint("set it, or omit key_env")
 	}
-	options.Key = secret.New(env[name])
+	options.Key = secret.New(env[variable])
 	if token := c.variables().token; token != "" && c.KeyEnv == "" {
 		options.Token = secret.New(env[token])
 	}

@@ -28,7 +28,7 @@ func TestChatPage(t *testing.T) {
 			t.Errorf("%v in\n%s", err, text)
 			continue
 		}
-		if _, err := loaded.Chat.OpenModel(env, loaded.SecretFinder(env)); err != nil {
+		if _, _, err := loaded.Chat.OpenModels(env, loaded.SecretFinder(env)); err != nil {
 			t.Errorf("%v with\n%s", err, text)
 		}
 	}
@@ -106,7 +106,7 @@ func TestModelVariables(t *testing.T) {
 	if loaded.Chat.BaseURL != "" || loaded.Chat.Iterations != 10 {
 		t.Errorf("empty variables set %+v", loaded.Chat)
 	}
-	if _, err := loaded.Chat.OpenModel(Environment{"ANTHROPIC_API_KEY": ""}, loaded.SecretFinder(Environment{})); fault.CodeOf(err) != fault.Config {
+	if _, _, err := loaded.Chat.OpenModels(Environment{"ANTHROPIC_API_KEY": ""}, loaded.SecretFinder(Environment{})); fault.CodeOf(err) != fault.Config {
 		t.Errorf("an empty key: %v", err)
 	}
 }

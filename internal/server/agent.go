@@ -12,12 +12,12 @@ import (
 // error says what to set.
 func (srv *Server) NewAgent() (*agent.Agent, error) {
 	c := &srv.config.Chat
-	model, err := c.OpenModel(srv.options.Env, srv.secrets)
+	model, others, err := c.OpenModels(srv.options.Env, srv.secrets)
 	if err != nil {
 		return nil, err
 	}
 	return agent.New(agent.Options{
-		Model: model, Tools: srv.catalog, Core: c.OwnTools(), Own: srv.isScript, Callable: builtin.InChat,
+		Model: model, Models: others, Tools: srv.catalog, Core: c.OwnTools(), Own: srv.isScript, Callable: builtin.InChat,
 		Servers: func(space string) bool { return !upstreamset.IsPrivate(space) },
 		Offer:   agent.Offer(c.Offer),
 		Prompts: c.PromptTexts(), Version: srv.options.Version, Content: c.LogContent,

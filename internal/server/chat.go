@@ -31,9 +31,10 @@ func (srv *Server) openChat(ctx context.Context) error {
 	assistant := conversation.Assistant{Agent: model, Err: err, Flow: srv.policy} // without a model it says what to set
 	conversations, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
 		CurrentPrincipal: srv.keys.Current,
-		OnForget:         assistant.Forget,
-		Secrets:          secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
-		Servers:          conversation.NewPrivateServers(srv.upstreams), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
+		OnForget:         assistant.Forget, OnForgetConversation: assistant.ForgetConversation,
+		Stored:  conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
+		Secrets: secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
+		Servers: conversation.NewPrivateServers(srv.upstreams), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
 		Node: srv.nodeID(), Broadcast: srv.notifier(conversationTopic), CarryTrace: telemetry.Carry,
 	})
 	if err != nil {
@@ -45,7 +46,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		return err
 	}
 	srv.chat = chatapi.New(conversations, chatapi.Options{
-		Model: assistant.About(), ModelError: assistant.Err, Transcribe: listener.Func(),
+		Model: assistant.About(), Models: assistant.Models(), ModelError: assistant.Err, Transcribe: listener.Func(),
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),

@@ -25,6 +25,8 @@ import (
 type Options struct {
 	// Model answers. Required.
 	Model llm.Model
+	// Models are others that a request can choose; may be nil.
+	Models []llm.Model
 	// Tools is the source of all tools; Request.Servers restricts it for one turn.
 	Tools tool.Source
 	// Own reports which tools without a namespace may be used beside Core, such as
@@ -146,6 +148,25 @@ func New(o Options) (*Agent, error) {
 
 // About identifies the model.
 func (a *Agent) About() llm.About { return a.options.Model.About() }
+
+// Models identifies the models that a request can choose, the usual one first.
+func (a *Agent) Models() []llm.About {
+	list := []llm.About{a.About()}
+	for _, m := range a.options.Models {
+		list = append(list, m.About())
+	}
+	return list
+}
+
+// model returns the model of a name; the usual one if it is empty or unknown.
+func (a *Agent) model(name string) llm.Model {
+	for _, m := range a.options.Models {
+		if m.About().Model == name {
+			return m
+		}
+	}
+	return a.options.Model
+}
 
 // Turn answers one message. It passes its events to emit, which may be nil; emit is
 // called by one goroutine at a time and delays the turn while it runs. Failures of tools

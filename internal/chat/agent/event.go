@@ -55,6 +55,17 @@ type MediaInfo struct {
 	Size int    `json:"size"`
 }
 
+// UsedTool is a tool call of a turn, for people who read the answer later. What is long is
+// shortened.
+type UsedTool struct {
+	After    int             `json:"after"` // how many of the Reply's Responses came before
+	Tool     string          `json:"tool"`
+	Input    json.RawMessage `json:"input"`
+	Result   string          `json:"result"`
+	Failed   bool            `json:"failed,omitempty"`
+	Duration float64         `json:"duration_ms"`
+}
+
 // Usage is the usage of the turn so far.
 type Usage struct{ llm.Usage }
 
@@ -85,6 +96,8 @@ type Reply struct {
 	Model      string
 	Notices    []Notice
 	Media      []MediaInfo // images, sounds and files of tools' results
+	Tools      []UsedTool  // calls of the model, without those of scripts
+	Trace      string      // id of its trace, or ""
 
 	Calls []llm.Use     `json:"-"` // of the client's tools, which end a turn
 	Steps []llm.Message `json:"-"` // with Calls: what the turn added to the conversation, before the results of Calls

@@ -56,7 +56,7 @@ func loggable(err error) string {
 // modelEvent names an event of the model's API: claude_… is what the logs of Anthropic's
 // are searched for.
 func (t *turn) modelEvent(what string) string {
-	if t.agent.options.Model.About().Provider == "anthropic" {
+	if t.model.About().Provider == "anthropic" {
 		return "claude_" + what
 	}
 	return "model_" + what
@@ -64,7 +64,7 @@ func (t *turn) modelEvent(what string) string {
 
 // noteAsking logs a request to the model.
 func (t *turn) noteAsking(ctx context.Context) {
-	about := t.agent.options.Model.About()
+	about := t.model.About()
 	t.note(ctx, slog.LevelInfo, t.modelEvent("request"), slog.Int("iteration", t.reply.Iterations), slog.Int("message_count", len(t.messages)),
 		slog.String("provider", about.Provider), slog.String("model", about.Model), slog.Int("tools_offered", len(t.tools.offered)))
 }

@@ -49,7 +49,7 @@ func (e TurnEnded) EventKey() string { return e.RequestID }
 
 // observe starts the turn's span and publishes TurnStarted; finish ends both.
 func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
-	about := t.agent.options.Model.About()
+	about := t.model.About()
 	ctx, span := t.agent.tracer.Start(ctx, "invoke_agent luanette", trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "invoke_agent"),
 		attribute.String("gen_ai.agent.name", "luanette"),
@@ -62,6 +62,9 @@ func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 	))
 	if t.agent.options.Content {
 		span.SetAttributes(attribute.String("gen_ai.input.messages", redact.Cut(t.request.Message, 4096)))
+	}
+	if traced := span.SpanContext(); traced.IsValid() {
+		t.reply.Trace = traced.TraceID().String()
 	}
 	t.publish(TurnStarted{t.request.ID, t.request.Org, t.request.User, t.reply.Model})
 	return ctx, func(err error) {
@@ -115,7 +118,7 @@ func (t *turn) iterationSpan(ctx context.Context) (context.Context, trace.Span) 
 
 // asking starts the span of one request to the model; done ends, measures and logs it.
 func (t *turn) asking(ctx context.Context) (context.Context, func(llm.Answer, error)) {
-	about := t.agent.options.Model.About()
+	about := t.model.About()
 	ctx, span := t.agent.tracer.Start(ctx, "chat "+about.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "chat"),
 		attribute.String("gen_ai.provider.name", about.Provider),

@@ -15,6 +15,7 @@ type Request struct {
 	Org          string // may be empty
 	User         string // within Org
 	Conversation string // each conversation of a person has its own Lua session; may be empty
+	Model        string // one of Agent.Models; empty means the usual one
 	Message      string
 	Attachments  []llm.Media // images, sounds and files of the message
 	History      []Exchange  // sent to the model, the oldest first

@@ -18,6 +18,7 @@ import (
 // turn is one message being answered.
 type turn struct {
 	agent    *Agent
+	model    llm.Model
 	request  Request
 	limits   Limits
 	began    time.Time
@@ -44,8 +45,8 @@ func (a *Agent) begin(r Request, emit func(Event)) *turn {
 	if emit == nil {
 		emit = func(Event) {}
 	}
-	t := &turn{agent: a, request: r, emit: emit, limits: a.options.Limits.with(r.Limits), began: time.Now()}
-	t.reply = Reply{RequestID: r.ID, Language: cmp.Or(r.Language, "en"), Model: a.options.Model.About().Model}
+	t := &turn{agent: a, model: a.model(r.Model), request: r, emit: emit, limits: a.options.Limits.with(r.Limits), began: time.Now()}
+	t.reply = Reply{RequestID: r.ID, Language: cmp.Or(r.Language, "en"), Model: t.model.About().Model}
 	return t
 }
 
@@ -112,6 +113,7 @@ func (t *turn) prepare(ctx context.Context) error {
 	t.discover(ctx)
 	t.system, t.context = t.writeSystem(), t.writeContext()
 	t.messages = conversation(&t.request)
+	t.checkMedia()
 	if len(t.request.Attachments) > 0 {
 		t.attach(&t.messages[len(t.messages)-1])
 	}
@@ -215,7 +217,7 @@ func (t *turn) nextAnswer(ctx context.Context) (llm.Answer, error) {
 		return llm.Answer{}, err
 	}
 	ctx, asked := t.asking(ctx)
-	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
+	answer, err := t.model.Answer(ctx, llm.Prompt{
 		System: t.system, Context: t.context, Tools: t.tools.offered, Messages: t.messages,
 		Choice: t.request.ClientTools.Choice, MaxTokens: t.request.MaxTokens,
 	}, t.onDelta)

@@ -90,7 +90,7 @@ func (t *turn) unfit(m llm.Media) string {
 	switch {
 	case kind == llm.Plain, kind == llm.Other:
 		return "its type is not one that models take"
-	case !t.agent.options.Model.About().Takes(kind):
+	case !t.model.About().Takes(kind):
 		return "this model does not take " + map[llm.Kind]string{llm.Image: "images", llm.Audio: "sounds", llm.File: "files"}[kind]
 	case m.TooLarge():
 		return "it is too large"
@@ -99,19 +99,35 @@ func (t *turn) unfit(m llm.Media) string {
 	}
 }
 
-// attach adds the attachments of the message to it. Text is added as text.
+// attach adds the attachments of the message to it.
 func (t *turn) attach(m *llm.Message) {
 	for _, a := range t.request.Attachments {
-		if a.Kind() == llm.Plain {
-			m.Blocks = append(m.Blocks, llm.Block{Text: fmt.Sprintf("\n\n%s:\n%s", a.Name, redact.Cut(string(a.Data), t.limits.PromptBytes/2))})
-			continue
+		m.Blocks = append(m.Blocks, t.attached(a))
+	}
+}
+
+// attached returns something that the person attached, as the model gets it. Text is text.
+func (t *turn) attached(a llm.Media) llm.Block {
+	if a.Kind() == llm.Plain {
+		return llm.Block{Text: fmt.Sprintf("\n\n%s:\n%s", a.Name, redact.Cut(string(a.Data), t.limits.PromptBytes/2))}
+	}
+	if why := t.unfit(a); why != "" {
+		t.notice("media_not_sent", "%s was not sent to the model: %s", a, why)
+		return llm.Block{Text: fmt.Sprintf("\n\n[The person attached %s. You do not get it: %s.]", a, why)}
+	}
+	return llm.Block{Media: &a}
+}
+
+// checkMedia replaces what the model cannot get in a conversation that the client keeps.
+func (t *turn) checkMedia() {
+	for i := range t.request.Messages {
+		blocks := slices.Clone(t.messages[i].Blocks)
+		for j := range blocks {
+			if blocks[j].Media != nil {
+				blocks[j] = t.attached(*blocks[j].Media)
+			}
 		}
-		if why := t.unfit(a); why != "" {
-			t.notice("media_not_sent", "%s was not sent to the model: %s", a, why)
-			m.Blocks = append(m.Blocks, llm.Block{Text: fmt.Sprintf("\n\n[The person attached %s. You do not get it: %s.]", a, why)})
-			continue
-		}
-		m.Blocks = append(m.Blocks, llm.Block{Media: &a})
+		t.messages[i].Blocks = blocks
 	}
 }
 

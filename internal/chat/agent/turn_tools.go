@@ -49,8 +49,26 @@ func (t *turn) useOne(ctx context.Context, number int, use llm.Use) llm.Result {
 	began := time.Now()
 	o := t.recall(ctx, number, use)
 	sent := t.showMedia(&o, number, shown)
-	t.send(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
+	result := ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)}
+	t.send(result)
+	t.remember(use.Input, &result)
 	return llm.Result{ID: use.ID, Text: o.text, Media: sent, Failed: o.failed}
+}
+
+// longestKept limits what is stored of the arguments and of the result of a call, in bytes.
+const longestKept = 4000
+
+// remember adds a call to the reply.
+func (t *turn) remember(input json.RawMessage, r *ToolResult) {
+	if len(input) > longestKept || !json.Valid(input) {
+		input, _ = json.Marshal(redact.Cut(string(input), longestKept)) // a string can be encoded
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reply.Tools = append(t.reply.Tools, UsedTool{
+		After: len(t.reply.Responses), Tool: r.Tool, Input: input, Result: redact.Cut(r.Text, longestKept),
+		Failed: r.Failed, Duration: float64(r.Took.Microseconds()) / 1000,
+	})
 }
 
 // recall returns the outcome of a call from the journal, or calls the tool. A call whose

@@ -90,7 +90,7 @@ func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.T
 func responseOf(t *conversation.Turn, reply agent.Reply) Response {
 	answer := Response{
 		Responses: reply.Responses, ResponseLanguage: reply.Language, MessageID: t.ID,
-		Model: reply.Model, Usage: reply.Usage, Warnings: t.Message.Warnings, Transcript: t.Message.Transcript,
+		Model: reply.Model, Usage: reply.Usage, Warnings: t.Message.Warnings, Transcript: t.Message.Transcript, TraceID: reply.Trace,
 	}
 	for _, info := range reply.Media {
 		answer.Media = append(answer.Media, mediaOf(t, info))

@@ -38,7 +38,7 @@ func (d *Handler) reattach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.streamTurn(w, r, t)
+	return d.streamTurn(w, r, t, r.URL.Query().Get("tool_events") == "true")
 }
 
 // stop is POST /api/v1/chat/{message}/stop. The answer is what was said so far.

@@ -221,6 +221,8 @@ func (c contract) read(t *testing.T, archive *txtar.Archive, body io.Reader) str
 var changing = map[string]*regexp.Regexp{
 	"msg_4NQ2LHKXQ7Y5T3ZC6WJDMPVRBA": regexp.MustCompile(`msg_[A-Z2-7]{26}`),
 	`"${1}_tokens":100`:              regexp.MustCompile(`"(\w+)_tokens":\d+`), // of the prompt, which others change
+	`"call_id":"toolu_1"`:            regexp.MustCompile(`"call_id":"[^"]+"`),
+	`"duration_ms":1.5`:              regexp.MustCompile(`"duration_ms":[0-9.e-]+`),
 	`"cost_usd":0.0021`:              regexp.MustCompile(`"cost_usd":[0-9.e-]+`),
 }
 

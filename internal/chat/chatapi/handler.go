@@ -28,6 +28,7 @@ type Options struct {
 	Webhooks  http.RoundTripper // makes requests to callback URLs, and refuses those that are not allowed; nil means http.DefaultTransport
 	// Model is the model that answers, for people; ModelError is why there is none.
 	Model      llm.About
+	Models     []llm.About // that a message can choose, Model first; nil means only Model
 	ModelError error
 	// Transcribe returns what is said in a sound; nil refuses voice messages.
 	Transcribe func(ctx context.Context, sound llm.Media) (string, error)

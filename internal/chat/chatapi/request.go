@@ -50,8 +50,10 @@ type Request struct {
 	ChatType     string `json:"chat_type,omitempty" doc:"private; groups are not supported"`
 	ChatID       string `json:"chat_id,omitempty" doc:"one of a person's conversations"`
 	ThreadID     string `json:"thread_id,omitempty" doc:"one thread of a conversation"`
+	Model        string `json:"model,omitempty" doc:"one of the models of GET /api/v1/model; the first of them if it is missing"`
 	LanguageHint string `json:"response_language_hint,omitempty" doc:"language of the answer if the person has not chosen one"`
 	IsAdmin      *bool  `json:"is_admin,omitempty" doc:"not accepted: the API key decides"`
+	ToolEvents   bool   `json:"tool_events,omitempty" doc:"send tool_use and tool_result events, with the arguments and results of tools"`
 	Strict       bool   `json:"strict,omitempty" doc:"refuse unknown fields, instead of a warning in the answer"`
 }
 
@@ -67,6 +69,7 @@ type Response struct {
 	Notices          any      `json:"notices,omitempty" doc:"limits that were reached, servers that were unreachable"`
 	Media            []Media  `json:"media,omitempty" doc:"images, sounds and files that tools returned"`
 	Transcript       string   `json:"transcript,omitempty" doc:"what was understood of a voice message"`
+	TraceID          string   `json:"trace_id,omitempty" doc:"trace of the answer, if the server stores traces"`
 }
 
 // readJSON reads a body of limited size.
@@ -195,6 +198,9 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 	if err := maySend(who, person); err != nil {
 		return m, err
 	}
+	if err := d.checkModel(q.Model); err != nil {
+		return m, err
+	}
 	var asker *principal.Principal
 	if who.ID != principal.LocalID {
 		asker = &who
@@ -203,7 +209,7 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 		return m, failure.As(failure.RateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer"))
 	}
 	return conversation.Message{
-		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
+		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey, Model: q.Model,
 		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint, Asker: asker,
 	}, nil
 }

@@ -33,6 +33,11 @@ func routes() []route {
 		{"GET", people + "/preferences", principal.Chat, "A person's preferences", nil, Preferences{}, 0, (*Handler).preferences},
 		{"PUT", people + "/preferences", principal.Chat, "Change a person's preferences", Preferences{}, Preferences{}, 0, (*Handler).setPreferences},
 		{"GET", people + "/history", principal.Chat, "A person's history, the oldest first (limit, offset)", nil, History{}, 0, (*Handler).history},
+		{"GET", people + "/conversations", principal.Chat, "A person's conversations, the most recently used first", nil, Conversations{}, 0, (*Handler).conversations},
+		{"GET", people + "/conversation", principal.Chat, "The latest messages of one conversation, with the calls of tools (id, limit)", nil, Transcript{}, 0, (*Handler).conversation},
+		{"DELETE", people + "/conversation", principal.Chat, "Delete one conversation (id)", nil, Removed{}, 0, (*Handler).forgetConversation},
+		{"GET", people + "/modes", principal.Chat, "The modes that a person can choose, and the chosen one", nil, PersonModes{}, 0, (*Handler).personModes},
+		{"PUT", people + "/modes", principal.Chat, "Choose a mode; empty chooses none", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
 		{"DELETE", people + "/history", principal.Chat, "Delete a person's history", nil, Removed{}, 0, (*Handler).forget},
 
 		{"GET", admin + "/mcp-servers", principal.Org, "The organisation's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},

@@ -13,7 +13,7 @@ import (
 
 // StreamEvent is one event of a stream. Its type decides which fields are set.
 type StreamEvent struct {
-	Type     string          `json:"type" doc:"status, progress, media, complete, error, keepalive; tool_use and tool_result if the server sends debug events"`
+	Type     string          `json:"type" doc:"status, progress, media, complete, error, keepalive; tool_use and tool_result if the request has tool_events or the server sends debug events"`
 	Message  string          `json:"message,omitempty" doc:"of status"`
 	Text     string          `json:"text,omitempty" doc:"of progress"`
 	Response *Response       `json:"response,omitempty" doc:"of complete"`
@@ -23,6 +23,9 @@ type StreamEvent struct {
 	Input    json.RawMessage `json:"input,omitempty" doc:"of tool_use"`
 	Result   any             `json:"result,omitempty" doc:"of tool_result"`
 	Media    *Media          `json:"media,omitempty" doc:"of media"`
+	CallID   string          `json:"call_id,omitempty" doc:"of tool_use and tool_result, if the request has tool_events: the same for both"`
+	Failed   bool            `json:"failed,omitempty" doc:"of tool_result, if the request has tool_events"`
+	Duration *float64        `json:"duration_ms,omitempty" doc:"of tool_result, if the request has tool_events"`
 
 	MessageID  string    `json:"message_id,omitempty" doc:"of the first event"`
 	MessageKey string    `json:"message_key,omitempty" doc:"of an error with the code MOVED: send the message again with it"`
@@ -32,7 +35,7 @@ type StreamEvent struct {
 // stream is POST /api/v1/chat/stream. If the client disconnects, the stream ends and the
 // turn continues.
 func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
-	_, m, err := d.message(w, r, false)
+	q, m, err := d.message(w, r, false)
 	if err != nil {
 		return err
 	}
@@ -40,10 +43,10 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.streamTurn(w, r, t)
+	return d.streamTurn(w, r, t, q.ToolEvents)
 }
 
-func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversation.Turn) error {
+func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversation.Turn, toolEvents bool) error {
 	s := eventStream{sse.NewResponse(w), d.options.Clock.Now}
 	ctx, stop := context.WithCancel(r.Context())
 	defer s.WhileSilent(ctx, d.options.Keepalive, s.keepAlive)()
@@ -53,7 +56,7 @@ func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversa
 		first = "Queued — processing will begin shortly"
 	}
 	_ = s.send(StreamEvent{Type: "status", Message: first, MessageID: t.ID})
-	streamWriter := streamWriter{turn: t, debug: d.options.Debug, status: first}
+	streamWriter := streamWriter{turn: t, debug: d.options.Debug, tools: toolEvents, status: first}
 	answer, err := d.follow(ctx, t, func(e agent.Event) error {
 		for _, shown := range streamWriter.shows(e) {
 			if err := s.send(shown); err != nil {
@@ -75,7 +78,8 @@ func (d *Handler) streamTurn(w http.ResponseWriter, r *http.Request, t *conversa
 // are the whole answer.
 type streamWriter struct {
 	turn   *conversation.Turn
-	debug  bool
+	debug  bool // tool_use and tool_result as older clients know them
+	tools  bool // with call_id, failed and duration_ms
 	block  int
 	status string // the last one sent, to skip repetitions
 }
@@ -98,15 +102,23 @@ func (s *streamWriter) shows(e agent.Event) []StreamEvent {
 		media := mediaOf(s.turn, e.MediaInfo)
 		return []StreamEvent{{Type: "media", Media: &media}}
 	case agent.ToolUse:
-		if s.debug {
-			return []StreamEvent{{Type: "tool_use", Tool: e.Tool, Input: e.Input}}
-		}
+		return s.tool(StreamEvent{Type: "tool_use", Tool: e.Tool, Input: e.Input, CallID: e.ID})
 	case agent.ToolResult:
-		if s.debug {
-			return []StreamEvent{{Type: "tool_result", Tool: e.Tool, Result: e.Text}}
-		}
+		took := float64(e.Took.Microseconds()) / 1000
+		return s.tool(StreamEvent{Type: "tool_result", Tool: e.Tool, Result: e.Text, CallID: e.ID, Failed: e.Failed, Duration: &took})
 	}
 	return nil
+}
+
+// tool returns an event about a tool call as the client wants it, if it does.
+func (s *streamWriter) tool(e StreamEvent) []StreamEvent {
+	if !s.tools {
+		e.CallID, e.Failed, e.Duration = "", false, nil
+	}
+	if !s.tools && !s.debug {
+		return nil
+	}
+	return []StreamEvent{e}
 }
 
 // eventStream is one client's stream.

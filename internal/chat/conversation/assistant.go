@@ -31,6 +31,22 @@ func (a Assistant) About() llm.About {
 	return a.Agent.About()
 }
 
+// Models identifies the models that a message can choose, the usual one first.
+func (a Assistant) Models() []llm.About {
+	if a.Agent == nil {
+		return nil
+	}
+	return a.Agent.Models()
+}
+
+// ForgetConversation removes what one conversation of a person left beside its history.
+func (a Assistant) ForgetConversation(ctx context.Context, p Person, conversation string) error {
+	if a.Agent == nil {
+		return nil
+	}
+	return a.Agent.Reset(ctx, p.Org, p.User, conversation)
+}
+
 // Forget removes what a person's conversations left beside their history.
 func (a Assistant) Forget(ctx context.Context, p Person) error {
 	if a.Agent == nil {

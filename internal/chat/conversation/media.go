@@ -52,8 +52,45 @@ func saveMedia(ctx context.Context, tx *db.Tx, turn, id string, m llm.Media) err
 	return err
 }
 
+// StoredMedia is how many images, sounds and files are stored, and how large they are.
+type StoredMedia struct {
+	Count int
+	Bytes int64
+}
+
+// storedMedia returns what is stored of a person's messages and answers.
+func storedMedia(ctx context.Context, tx *db.Tx, p Person) (s StoredMedia, err error) {
+	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(data)), 0) FROM talk_media
+		WHERE turn IN (SELECT id FROM talk_turns WHERE org = $1 AND person = $2)`, p.Org, p.User).Scan(&s.Count, &s.Bytes)
+	return s, err
+}
+
+// checkSpace refuses more than may be stored of a person.
+func (r *Service) checkSpace(ctx context.Context, tx *db.Tx, p Person, more StoredMedia) error {
+	limit := r.options.Stored
+	if limit == (StoredMedia{}) || more.Count == 0 {
+		return nil
+	}
+	has, err := storedMedia(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	if limit.Count > 0 && has.Count+more.Count > limit.Count || limit.Bytes > 0 && has.Bytes+more.Bytes > limit.Bytes {
+		return fault.New(fault.Limit, "the attachments do not fit: %d images, sounds and files with %d bytes are stored of %s, at most %d with %d bytes are allowed",
+			has.Count, has.Bytes, p.User, limit.Count, limit.Bytes).WithHint("delete a conversation that has some, or raise chat.attachments_mb and chat.attachments")
+	}
+	return nil
+}
+
 // saveAttachments stores the attachments of a message with it.
-func saveAttachments(ctx context.Context, tx *db.Tx, t *Turn) error {
+func (r *Service) saveAttachments(ctx context.Context, tx *db.Tx, t *Turn) error {
+	more := StoredMedia{Count: len(t.Message.Attachments)}
+	for _, a := range t.Message.Attachments {
+		more.Bytes += int64(len(a.Data))
+	}
+	if err := r.checkSpace(ctx, tx, t.Message.Person, more); err != nil {
+		return err
+	}
 	for _, a := range t.Message.Attachments {
 		if err := saveMedia(ctx, tx, t.ID, a.ID, llm.Media{Name: a.Name, MIME: a.MIME, Data: a.Data}); err != nil {
 			return err
@@ -81,6 +118,9 @@ func (r *Service) show(ctx context.Context, t *Turn) func(agent.Event) {
 	return func(e agent.Event) {
 		if m, ok := e.(agent.Media); ok {
 			err := r.db.Write(ctx, func(tx *db.Tx) error {
+				if err := r.checkSpace(ctx, tx, t.Message.Person, StoredMedia{1, int64(len(m.Data))}); err != nil {
+					return err
+				}
 				return saveMedia(ctx, tx, t.ID, m.ID, llm.Media{Name: m.Name, MIME: m.MIME, Data: m.Data})
 			})
 			if err != nil {

@@ -38,7 +38,7 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 		language = m.Hint
 	}
 	return agent.Request{
-		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation,
+		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation, Model: m.Model,
 		Message: text, Attachments: attached, History: history, Language: language, First: prefs.FirstInteraction,
 		Prompts: prompts, Servers: servers, Memory: r.Memory(p), Journal: journal{r, t},
 	}, nil

@@ -35,9 +35,10 @@ type Options struct {
 	Servers Servers // servers that people and organisations may add; nil means none
 	// Secrets encrypts their tokens; without a key no tokens can be stored.
 	Secrets  secret.Box
-	Depth    int // waiting messages per person; zero means 50
-	Parallel int // turns in parallel; zero means 64
-	Attempts int // of a turn that crashes interrupt; zero means 3
+	Stored   StoredMedia // of one person; zero fields mean no limit
+	Depth    int         // waiting messages per person; zero means 50
+	Parallel int         // turns in parallel; zero means 64
+	Attempts int         // of a turn that crashes interrupt; zero means 3
 	// CurrentPrincipal returns the current rights of a principal that sent a message
 	// earlier; its error is the answer. Nil uses the rights it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
@@ -49,6 +50,8 @@ type Options struct {
 	// OnForget removes what else is stored of a person's conversations when their
 	// history is deleted; may be nil.
 	OnForget func(ctx context.Context, p Person) error
+	// OnForgetConversation does the same for one conversation; may be nil.
+	OnForgetConversation func(ctx context.Context, p Person, conversation string) error
 	// CarryTrace returns a function that makes another context part of the trace of ctx: a
 	// turn belongs to the trace of its request. Nil means there are no traces.
 	CarryTrace func(ctx context.Context) func(context.Context) context.Context

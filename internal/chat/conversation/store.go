@@ -76,7 +76,7 @@ func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 			if err != nil {
 				return err
 			}
-			return saveAttachments(ctx, tx, t)
+			return r.saveAttachments(ctx, tx, t)
 		})
 		if !errors.Is(err, db.ErrUnique) {
 			return false, err
@@ -171,7 +171,7 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 				return err
 			}
 		}
-		return forgetBeyond(ctx, tx, t.Message.Person, settings.HistoryStored)
+		return forgetBeyond(ctx, tx, t.Message, settings.HistoryStored)
 	})
 	return kept, err
 }
@@ -184,18 +184,26 @@ func (r *Service) settleAnswered(ctx context.Context, tx *db.Tx, t *Turn) error 
 	return r.recordFirst(ctx, tx, t.Message.Person)
 }
 
-// forgetBeyond removes finished turns that are older than the latest ones.
-func forgetBeyond(ctx context.Context, tx *db.Tx, p Person, keep int) error {
+// maxConversations is how many conversations of a person are stored.
+const maxConversations = 200
+
+// forgetBeyond removes finished turns of a conversation that are older than the latest
+// ones, and the conversations that were not continued for the longest time.
+func forgetBeyond(ctx context.Context, tx *db.Tx, m Message, keep int) error {
+	p := m.Person
 	for _, status := range []string{done, failed} {
-		_, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3 AND seq <= (
+		_, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 AND seq <= (
 			SELECT coalesce(max(seq), 0) FROM (
-				SELECT seq FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq DESC LIMIT 1 OFFSET $4
-			) AS beyond)`, p.Org, p.User, status, keep)
+				SELECT seq FROM talk_turns WHERE org = $1 AND person = $2 AND conversation = $3 AND status = $4 ORDER BY seq DESC LIMIT 1 OFFSET $5
+			) AS beyond)`, p.Org, p.User, m.Conversation, status, keep)
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed') AND conversation IN (
+		SELECT conversation FROM talk_turns WHERE org = $1 AND person = $2 GROUP BY conversation ORDER BY max(seq) DESC LIMIT 1000000 OFFSET $3)`,
+		p.Org, p.User, maxConversations)
+	return err
 }
 
 // lookUp finds the turn of a message by its key, which may be the id of the turn, or

@@ -16,7 +16,8 @@ type Message struct {
 	Person       Person       `json:"-"`
 	Place        *Place       `json:"-"` // among the person's messages; nil means after those that were sent so far
 	Client       string       `json:"client,omitempty"`
-	Key          string       `json:"-"` // idempotency key of the client: the same key is the same message; may be empty
+	Model        string       `json:"model,omitempty"` // that answers; empty means the usual one
+	Key          string       `json:"-"`               // idempotency key of the client: the same key is the same message; may be empty
 	Conversation string       `json:"conversation,omitempty"`
 	Text         string       `json:"text"`
 	Attachments  []Attachment `json:"attachments,omitempty"`

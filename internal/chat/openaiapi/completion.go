@@ -39,6 +39,7 @@ type said struct {
 	Role      string     `json:"role,omitempty"`
 	Content   any        `json:"content,omitempty"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+	Images    []image    `json:"images,omitempty"` // that tools returned
 }
 
 type usage struct {
@@ -127,12 +128,19 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q *Request, c c
 	if q.Stream {
 		return h.stream(w, r, q, c)
 	}
-	reply, err := h.ask(r.Context(), c, nil)
+	var images []image
+	reply, err := h.ask(r.Context(), c, func(e agent.Event) {
+		if m, ok := e.(agent.Media); ok {
+			if shown, ok := imageOf(llm.Media{MIME: m.MIME, Data: m.Data}, len(images)); ok {
+				images = append(images, shown)
+			}
+		}
+	})
 	if err != nil {
 		refuse(w, err)
 		return reply, err
 	}
-	message := &said{Role: "assistant", Content: reply.Text(), ToolCalls: callsOf(reply.Calls)}
+	message := &said{Role: "assistant", Content: reply.Text(), ToolCalls: callsOf(reply.Calls), Images: images}
 	if len(reply.Calls) > 0 && len(reply.Responses) == 0 {
 		message.Content = nullContent
 	}

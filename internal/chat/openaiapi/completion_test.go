@@ -225,7 +225,7 @@ func TestRefusals(t *testing.T) {
 		{"the same name twice", "web-key", `{"model":"luanette","tools":[` + weather + `,` + weather + `],` + hello + `}`, 400, `"param":"tools"`},
 		{"a choice without tools", "web-key", `{"model":"luanette","tool_choice":"required",` + hello + `}`, 400, `"param":"tool_choice"`},
 		{"a format", "web-key", `{"model":"luanette","response_format":{"type":"xml"},` + hello + `}`, 400, `"param":"response_format"`},
-		{"too large", "web-key", `{"model":"` + strings.Repeat("x", 9<<20) + `"}`, 413, `"code":"request_too_large"`},
+		{"too large", "web-key", `{"model":"` + strings.Repeat("x", 33<<20) + `"}`, 413, `"code":"request_too_large"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var header []string

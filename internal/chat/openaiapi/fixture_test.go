@@ -32,14 +32,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
-// clockTool is the agent's own tool: clock.now.
+// clockTool are the agent's own tools: clock.now and clock.face, which returns an image.
 type clockTool struct{}
 
+// face is the image of clock.face, in base64.
+const face = "iVBORw0KGgo="
+
 func (clockTool) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{{Ref: tool.Ref{Space: "clock", Name: "now"}, Description: "Tells the time.", Input: json.RawMessage(`{"type":"object"}`)}}, nil
+	return []tool.Info{
+		{Ref: tool.Ref{Space: "clock", Name: "now"}, Description: "Tells the time.", Input: json.RawMessage(`{"type":"object"}`)},
+		{Ref: tool.Ref{Space: "clock", Name: "face"}, Description: "Shows the time.", Input: json.RawMessage(`{"type":"object"}`)},
+	}, nil
 }
 
-func (clockTool) Call(context.Context, tool.Call) (tool.Result, error) {
+func (clockTool) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	if call.Ref.Name == "face" {
+		return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"` + face + `"}]}`)}, nil
+	}
 	return tool.Output("noon", nil)
 }
 

@@ -1,6 +1,7 @@
 package openaiapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ func TestOpenAILibrary(t *testing.T) {
 	has(t, string(out), `"models":["luanette"]`, `"model":"luanette"`, `"whole":"Let me look.\nIt is noon."`, `"tokens":true`,
 		`"pieces":["","Let me look.","\nIt is noon.","stop","usage"]`,
 		`"tools":"sunny in Bern at noon"`, `"streamedTools":"sunny in Bern at noon"`,
+		`"seen":"I see 1 image."`, `"drawn":["Here is 1 image.",true]`, `"streamedImages":1`, `"remote":["BadRequestError",400,"messages"]`,
 		`"noModel":["NotFoundError",404,"model_not_found","model"]`,
 		`"wrongKey":["AuthenticationError",401,"invalid_api_key","invalid_request_error"]`,
 		`"failed":["InternalServerError",502,"model_error"]`)
@@ -51,6 +53,12 @@ func libraryModel(r llmtest.Request, failures *atomic.Int32) llmtest.Step {
 		said += turn.Text + "\n"
 	}
 	switch {
+	case strings.Contains(said, "this picture"):
+		return llmtest.Step{Say: []string{fmt.Sprintf("I see %d image.", len(r.Media))}}
+	case strings.Contains(said, "draw") && len(r.Media) == 0:
+		return llmtest.Step{Use: []llmtest.Use{{Name: "clock__face", Input: `{}`}}}
+	case strings.Contains(said, "draw"):
+		return llmtest.Step{Say: []string{fmt.Sprintf("Here is %d image.", len(r.Media))}}
 	case strings.Contains(said, "fail after a call") && strings.Contains(said, "noon"):
 		failures.Add(1)
 		return llmtest.Step{Status: http.StatusUnauthorized, Kind: "authentication_error", Text: "no"}

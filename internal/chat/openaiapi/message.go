@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
@@ -39,48 +38,24 @@ func (c toolCall) use() *llm.Use {
 	return &llm.Use{ID: c.ID, Name: c.Function.Name, Input: input}
 }
 
-// content is the text of a message: a string, or a list of parts.
-type content string
-
-// UnmarshalJSON reads both forms.
-func (c *content) UnmarshalJSON(raw []byte) error {
-	if text, ok := rawjson.Text(raw); ok {
-		*c = content(text)
-		return nil
-	}
-	var parts []struct{ Type, Text, Refusal string }
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return bad("messages", "the content of a message must be text or a list of parts")
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Type != "text" && p.Type != "refusal" {
-			return bad("messages", "content of the type %q is not supported, only text", p.Type)
-		}
-		texts = append(texts, p.Text+p.Refusal)
-	}
-	*c = content(strings.Join(texts, "\n"))
-	return nil
-}
-
 // conversation returns the messages to the model, and the client's instructions.
 func (q *Request) conversation() (messages []llm.Message, instructions string, err error) {
 	var system []string
 	for i, m := range q.Messages {
 		switch m.Role {
 		case "system", "developer":
-			system = append(system, string(m.Content))
+			system = append(system, m.Content.text)
 			continue
 		case "user":
-			messages = append(messages, llm.Message{Role: llm.User, Blocks: textBlocks(m.Content)})
+			messages = append(messages, llm.Message{Role: llm.User, Blocks: m.Content.blocks()})
 		case "assistant":
-			blocks := textBlocks(m.Content)
+			blocks := m.Content.blocks()
 			for _, call := range m.ToolCalls {
 				blocks = append(blocks, llm.Block{Use: call.use()})
 			}
 			messages = append(messages, llm.Message{Role: llm.Assistant, Blocks: blocks})
 		case "tool":
-			result := &llm.Result{ID: m.ToolCallID, Text: string(m.Content)}
+			result := &llm.Result{ID: m.ToolCallID, Text: m.Content.text, Media: m.Content.media}
 			messages = append(messages, llm.Message{Role: llm.User, Blocks: []llm.Block{{Result: result}}})
 		default:
 			return nil, "", bad(fmt.Sprintf("messages[%d].role", i), "the role %q is not supported", m.Role)
@@ -90,12 +65,4 @@ func (q *Request) conversation() (messages []llm.Message, instructions string, e
 		return nil, "", bad("messages", "the last message must be one of the user or of a tool, with content")
 	}
 	return messages, strings.TrimSpace(strings.Join(system, "\n\n")), nil
-}
-
-// textBlocks returns no block for an empty text, which providers refuse.
-func textBlocks(c content) []llm.Block {
-	if strings.TrimSpace(string(c)) == "" {
-		return nil
-	}
-	return []llm.Block{{Text: string(c)}}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// maxBody limits a request, which has the whole conversation.
-const maxBody = 8 << 20
+// maxBody limits a request, which has the whole conversation with its images.
+const maxBody = 32 << 20
 
 // Request is a request of the API. Other fields of OpenAI's are ignored: they tune
 // OpenAI's own models.

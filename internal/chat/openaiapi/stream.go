@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/failure"
+	"github.com/luanette/luanette/internal/chat/llm"
 )
 
 // stream answers with server-sent events. A client that disconnects ends the answer.
@@ -44,19 +45,25 @@ type events struct {
 	piece  Completion // what all pieces have in common
 	named  bool       // the role was sent
 	block  int        // of the text that was sent last
+	images int        // that were sent
 }
 
-// show sends the text of an event.
+// show sends the text or the image of an event.
 func (s *events) show(e agent.Event) {
-	text, ok := e.(agent.Text)
-	if !ok {
-		return
+	switch e := e.(type) {
+	case agent.Text:
+		if e.Block > s.block {
+			s.block, e.Text = e.Block, "\n"+e.Text
+		}
+		s.begin()
+		s.delta(said{Content: e.Text}, "")
+	case agent.Media:
+		if shown, ok := imageOf(llm.Media{MIME: e.MIME, Data: e.Data}, s.images); ok {
+			s.images++
+			s.begin()
+			s.delta(said{Images: []image{shown}}, "")
+		}
 	}
-	if text.Block > s.block {
-		s.block, text.Text = text.Block, "\n"+text.Text
-	}
-	s.begin()
-	s.delta(said{Content: text.Text}, "")
 }
 
 // begin sends the first piece, which has the role.

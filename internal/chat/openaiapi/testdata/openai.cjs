@@ -30,6 +30,21 @@ async function main() {
   got.tools = await client.chat.completions.runTools({ ...ask("weather and time?"), tools }).finalContent();
   got.streamedTools = await client.chat.completions.runTools({ ...ask("weather and time?"), tools, stream: true }).finalContent();
 
+  const picture = "data:image/png;base64,iVBORw0KGgo=";
+  const seen = await client.chat.completions.create(ask([{ type: "text", text: "what is on this picture?" }, { type: "image_url", image_url: { url: picture } }]));
+  got.seen = seen.choices[0].message.content;
+  const drawn = await client.chat.completions.create(ask("draw a clock"));
+  got.drawn = [drawn.choices[0].message.content, drawn.choices[0].message.images[0].image_url.url === picture];
+  got.streamedImages = 0;
+  for await (const chunk of await client.chat.completions.create({ ...ask("draw a clock"), stream: true })) {
+    got.streamedImages += chunk.choices[0].delta.images?.length ?? 0;
+  }
+  try {
+    await client.chat.completions.create(ask([{ type: "image_url", image_url: { url: "https://example.com/a.png" } }]));
+  } catch (error) {
+    got.remote = [error.constructor.name, error.status, error.param];
+  }
+
   try {
     await client.chat.completions.create({ ...ask("hi"), model: "gpt-5" });
   } catch (error) {

@@ -1,0 +1,130 @@
+package chatapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+)
+
+// Conversations lists a person's conversations.
+type Conversations struct {
+	Conversations []conversation.Conversation `json:"conversations"`
+}
+
+// Transcript is one conversation.
+type Transcript struct {
+	ID       string        `json:"id"`
+	Messages []Transcribed `json:"messages"`
+}
+
+// Transcribed is a message of a conversation with its answer.
+type Transcribed struct {
+	MessageID   string           `json:"message_id"`
+	Status      string           `json:"status" doc:"waiting, running, done or failed; GET /api/v1/chat/MESSAGE_ID/stream follows one that has no outcome"`
+	Message     string           `json:"message"`
+	Attachments []Media          `json:"attachments,omitempty"`
+	CreatedAt   time.Time        `json:"created_at"`
+	EndedAt     *time.Time       `json:"ended_at,omitempty"`
+	Response    *Response        `json:"response,omitempty" doc:"the answer, if it is done"`
+	ToolCalls   []agent.UsedTool `json:"tool_calls,omitempty" doc:"of the model; long arguments and results are shortened"`
+	Error       string           `json:"error,omitempty" doc:"why it failed"`
+}
+
+// conversations is GET …/conversations.
+func (d *Handler) conversations(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	list, err := d.service.Conversations(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Conversations{filled(list)})
+	return nil
+}
+
+// conversation is GET …/conversation.
+func (d *Handler) conversation(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	limit, err := number(r, "limit", maxHistory, 1, maxHistory)
+	if err != nil {
+		return err
+	}
+	id := r.URL.Query().Get("id")
+	records, err := d.service.Records(r.Context(), p, id, limit)
+	if err != nil {
+		return err
+	}
+	out := Transcript{ID: id, Messages: []Transcribed{}}
+	for i := range records {
+		out.Messages = append(out.Messages, transcribed(p, &records[i]))
+	}
+	httpjson.JSON(w, http.StatusOK, out)
+	return nil
+}
+
+func transcribed(p conversation.Person, c *conversation.Record) Transcribed {
+	t := &conversation.Turn{ID: c.ID, Message: c.Message}
+	t.Message.Person = p
+	out := Transcribed{MessageID: c.ID, Status: c.Status, Message: c.Message.Text, CreatedAt: c.Created}
+	for _, a := range c.Message.Attachments {
+		out.Attachments = append(out.Attachments, mediaOf(t, a.MediaInfo))
+	}
+	if !c.Ended.IsZero() {
+		out.EndedAt = &c.Ended
+	}
+	switch {
+	case c.Err != nil:
+		f, _ := failureOf(ofTurn(c.Err))
+		out.Error = f.Message
+	case out.EndedAt != nil:
+		answer := responseOf(t, c.Reply)
+		out.Response, out.ToolCalls = &answer, c.Reply.Tools
+	}
+	return out
+}
+
+// forgetConversation is DELETE …/conversation.
+func (d *Handler) forgetConversation(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	gone, err := d.service.ForgetConversation(r.Context(), p, r.URL.Query().Get("id"))
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Removed{gone})
+	return nil
+}
+
+// PersonModes are the modes that a person can choose.
+type PersonModes struct {
+	Modes []string `json:"modes"`
+	Mode  string   `json:"mode" doc:"the chosen one, or empty"`
+}
+
+// personModes is GET …/modes.
+func (d *Handler) personModes(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	modes, err := d.service.Modes(r.Context(), p.Org)
+	if err != nil {
+		return err
+	}
+	prefs, err := d.service.Preferences(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, PersonModes{filled(modes), prefs.Mode})
+	return nil
+}
