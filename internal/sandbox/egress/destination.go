@@ -92,6 +92,8 @@ func lowerASCII(name string) (lower string, plain bool) {
 	return strings.ToLower(name), true
 }
 
+const labelCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+
 // checkLabels refuses names that no server has, and numbers: some resolvers take
 // 0x7f.1 and 2130706433 for addresses.
 func checkLabels(name string) error {
@@ -100,10 +102,8 @@ func checkLabels(name string) error {
 		if label == "" || len(label) > 63 {
 			return errors.New("a part of the name is empty or too long")
 		}
-		for i := range len(label) {
-			if c := label[i]; c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-				return fmt.Errorf("it contains %q", c)
-			}
+		if rest := strings.Trim(label, labelCharacters); rest != "" {
+			return fmt.Errorf("it contains %q", rest[:1])
 		}
 		last = label
 	}

@@ -13,7 +13,7 @@ func TestDestinations(t *testing.T) {
 		"API.GitHub.com.:443":        "api.github.com:443",
 		"bücher.example:443":         "xn--bcher-kva.example:443",
 		"XN--Bcher-KVA.example:443":  "xn--bcher-kva.example:443",
-		"ｅｘａｍｐｌｅ.org:80":              "example.org:80",
+		"ｅｘａｍｐｌｅ.org:80":             "example.org:80",
 		"my_host.internal:80":        "my_host.internal:80",
 		"127.0.0.1:80":               "127.0.0.1:80",
 		"[::1]:80":                   "[::1]:80",

@@ -62,14 +62,15 @@ func parseRule(entry string) (r rule, problem string) {
 		}
 		r.port = uint16(number)
 	}
-	if strings.Contains(host, "/") {
-		r.prefix, err = netip.ParsePrefix(host)
-		if err != nil {
-			return r, "it is not a network"
-		}
-		r.prefix = r.prefix.Masked()
+	if prefix, err := netip.ParsePrefix(host); err == nil {
+		r.prefix = prefix.Masked()
 		return r, ""
 	}
+	return r.withHost(host)
+}
+
+// withHost adds a name, a name below *, or an address.
+func (r rule) withHost(host string) (_ rule, problem string) {
 	if rest, wild := strings.CutPrefix(host, "*"); wild {
 		r.below = true
 		if rest == "" {

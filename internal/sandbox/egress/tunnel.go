@@ -1,0 +1,157 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+func asRefused(err error) *refusedError {
+	if refused := new(refusedError); errors.As(err, &refused) {
+		return refused
+	}
+	return nil
+}
+
+// receive serves a connection to the proxy in the protocol that its first byte tells.
+func (g *Gateway) receive(client *clientConn) {
+	first, err := client.peek(g.service.options.HandshakeTimeout)
+	switch {
+	case err != nil:
+		_ = client.Close()
+	case first == socksVersion:
+		g.serveSOCKS(client)
+	default:
+		g.incoming.pass(client)
+	}
+}
+
+// carry connects the program to a destination, if that is allowed. reply tells it what
+// became of that, before any data of the destination.
+func (g *Gateway) carry(client *clientConn, to destination, protocol string, reply func(error) error) {
+	t := g.service.begin(g.name, to, protocol)
+	remote, err := g.reach(t, to)
+	if err != nil {
+		g.service.fail(t, err)
+	}
+	if replied := reply(err); err != nil || replied != nil {
+		if remote != nil {
+			_ = remote.Close()
+		}
+		g.service.end(t)
+		_ = client.Close()
+		return
+	}
+	if remote == nil {
+		g.intercept(client, to, t)
+		return
+	}
+	relay(client, remote, t)
+	g.service.end(t)
+	_ = client.Close()
+}
+
+// reach connects to a destination. It returns nil without an error if the connection is
+// to be read here, so that the requests inside decide when to connect.
+func (g *Gateway) reach(t *track, to destination) (net.Conn, error) {
+	if err := g.allow(t, to); err != nil {
+		return nil, err
+	}
+	if g.intercepts(to) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, 2*dialTimeout)
+	defer cancel()
+	remote, err := g.dialer.connect(ctx, to)
+	if err == nil {
+		g.service.history.change(t, func(c *Connection) { c.Address = remote.RemoteAddr().String() })
+	}
+	return remote, err
+}
+
+// allow notes the rule that allows a destination, or returns a refusal.
+func (g *Gateway) allow(t *track, to destination) error {
+	entry, allowed := g.dialer.rules.match(to)
+	if !allowed {
+		return &refusedError{reason: fmt.Sprintf("%s may not connect to %s", g.name, to), allow: to.String()}
+	}
+	g.service.history.change(t, func(c *Connection) { c.Rule = entry })
+	return nil
+}
+
+// explain is the text for the program of an error.
+func (g *Gateway) explain(err error) string {
+	refused := asRefused(err)
+	switch {
+	case refused == nil:
+		return "luanette: " + err.Error()
+	case refused.allow == "":
+		return "luanette: " + refused.reason
+	}
+	return fmt.Sprintf("luanette: %s; allow it with network = [%q]", refused.reason, refused.allow)
+}
+
+// relay copies in both directions until both have ended.
+func relay(client *clientConn, remote net.Conn, t *track) {
+	var back sync.WaitGroup
+	back.Go(func() { pipe(client, remote, &t.received) })
+	pipe(remote, client, &t.sent)
+	back.Wait()
+	_ = remote.Close()
+}
+
+// countEvery is after how many bytes the count is updated. The kernel moves them without
+// us.
+const countEvery = 256 << 10
+
+// pipe copies one direction. When it ends well, the other side learns that nothing
+// follows, and may still answer for a while; otherwise both end.
+func pipe(to, from net.Conn, count *atomic.Int64) {
+	for {
+		n, err := copyChunk(to, from)
+		count.Add(n)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF) && closeWrite(to) == nil:
+			_ = to.SetReadDeadline(time.Now().Add(halfClosed))
+		default:
+			_ = to.Close()
+			_ = from.Close()
+		}
+		return
+	}
+}
+
+// copyChunk copies up to countEvery bytes. What was read already is written first; then
+// the bare connections are used, between which the kernel copies.
+func copyChunk(to, from net.Conn) (int64, error) {
+	if client, ok := from.(*clientConn); ok {
+		if first := client.first; len(first) > 0 {
+			client.first = nil
+			n, err := bare(to).Write(first)
+			return int64(n), err
+		}
+	}
+	return io.CopyN(bare(to), bare(from), countEvery)
+}
+
+func bare(conn net.Conn) net.Conn {
+	if client, ok := conn.(*clientConn); ok {
+		return client.Conn
+	}
+	return conn
+}
+
+// closeWrite ends one direction of a connection.
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
