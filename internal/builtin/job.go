@@ -109,7 +109,7 @@ func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (tool.Resul
 	if err != nil {
 		return tool.Result{}, err
 	}
-	d := jobData{jobView(&j), j.Result}
+	d := fullView(&j)
 	return tool.Output(d.text(mostJobText), d)
 }
 
@@ -152,7 +152,7 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 func polled(done []job.Job, pending []string, timedOut bool) (tool.Result, error) {
 	full := []jobData{}
 	for i := range done {
-		full = append(full, jobData{jobView(&done[i]), done[i].Result})
+		full = append(full, fullView(&done[i]))
 	}
 	pending = append([]string{}, pending...)
 	return tool.Output(pollText(full, pending, timedOut), map[string]any{"completed": full, "pending": pending, "timed_out": timedOut})

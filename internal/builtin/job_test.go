@@ -220,12 +220,25 @@ func TestJobTools(t *testing.T) {
 		t.Errorf("paid %q, want only amy once", paid)
 	}
 	var list struct{ Total int }
-	if o.mustCall(t, "job_list", `{"status":"complete","tag":"test"}`, &list); list.Total != 1 {
-		t.Errorf("list %+v", list)
+	for filter, want := range map[string]int{`{"status":"complete","tag":"test"}`: 1, `{"since":1}`: 1, `{"since":99999999999}`: 0, `{"script":"nobody"}`: 0} {
+		if o.mustCall(t, "job_list", filter, &list); list.Total != want {
+			t.Errorf("%s: %d jobs, want %d", filter, list.Total, want)
+		}
 	}
 	var stats struct{ Total, Complete int }
 	if o.mustCall(t, "job_stats", `{}`, &stats); stats.Total != 1 || stats.Complete != 1 {
 		t.Errorf("stats %+v", stats)
+	}
+}
+
+// TestJobTellsItsParams has what a retry needs.
+func TestJobTellsItsParams(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	id := o.start(t, "function main(p) return p.n end", `{"n":1}`)
+	var status struct{ Params json.RawMessage }
+	if o.mustCall(t, "job_status", `{"job_id":"`+id+`"}`, &status); string(status.Params) != `{"n":1}` {
+		t.Errorf("params %s", status.Params)
 	}
 }
 

@@ -2,11 +2,13 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -39,6 +41,8 @@ type JobError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+	Line    int    `json:"line,omitempty" jsonschema:"of the script"`
+	Column  int    `json:"column,omitempty"`
 }
 
 // text returns the message and the hint.
@@ -57,11 +61,14 @@ type JobLogLine struct {
 	Time   float64 `json:"time" jsonschema:"seconds since 1970"`
 }
 
-// jobData is a view with the result.
+// jobData is a view with the result and the argument of main.
 type jobData struct {
 	JobView
+	Params JSON `json:"params,omitempty"`
 	Result JSON `json:"result,omitempty"`
 }
+
+func fullView(j *job.Job) jobData { return jobData{jobView(j), JSON(j.Params), j.Result} }
 
 func jobView(j *job.Job) JobView {
 	v := JobView{
@@ -80,7 +87,17 @@ func jobError(f *job.Failure) *JobError {
 	if f == nil {
 		return nil
 	}
-	return &JobError{string(f.Code), f.Message, f.Hint}
+	return scriptError(f.Code, f.Message, f.Hint, f.Details)
+}
+
+// scriptError adds the place in the script that the details of a fault name.
+func scriptError(code fault.Code, message, hint string, details JSON) *JobError {
+	e := JobError{Code: string(code), Message: message, Hint: hint}
+	var at struct{ Line, Column int }
+	if json.Unmarshal(details, &at) == nil {
+		e.Line, e.Column = at.Line, at.Column
+	}
+	return &e
 }
 
 func logLines(lines []host.OutputLine) []JobLogLine {
@@ -100,10 +117,12 @@ func seconds(t time.Time) float64 {
 }
 
 type jobListIn struct {
-	Status     string `json:"status,omitempty" jsonschema:"only jobs with this status" enum:"pending,running,waiting,complete,failed,cancelled"`
-	Tag        string `json:"tag,omitempty" jsonschema:"only jobs with this tag"`
-	Creator    string `json:"creator,omitempty" jsonschema:"only jobs of this creator"`
-	ScheduleID string `json:"schedule_id,omitempty" jsonschema:"only jobs that this schedule started"`
+	Status     string `json:"status,omitempty" jsonschema:"its status" enum:"pending,running,waiting,complete,failed,cancelled"`
+	Tag        string `json:"tag,omitempty" jsonschema:"one of its tags"`
+	Creator    string `json:"creator,omitempty" jsonschema:"who started it"`
+	Script     string `json:"script,omitempty" jsonschema:"name or hash"`
+	Since      int64  `json:"since,omitempty" jsonschema:"seconds since 1970"`
+	ScheduleID string `json:"schedule_id,omitempty" jsonschema:"the schedule that started it"`
 	Limit      int    `json:"limit,omitempty" jsonschema:"maximum number; default 100" min:"1" max:"1000"`
 	Cursor     string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
 }
@@ -127,8 +146,16 @@ func (l JobList) Text() string {
 	return strings.Join(lines, "\n")
 }
 
+func (in jobListIn) filter() job.Filter {
+	f := job.Filter{State: job.State(in.Status), Tag: in.Tag, Creator: in.Creator, Schedule: in.ScheduleID, Script: in.Script}
+	if in.Since > 0 {
+		f.Since = time.Unix(in.Since, 0)
+	}
+	return f
+}
+
 func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (tool.Result, error) {
-	page, err := t.queue.List(ctx, job.Filter{State: job.State(in.Status), Tag: in.Tag, Creator: in.Creator, Schedule: in.ScheduleID}, in.Limit, in.Cursor)
+	page, err := t.queue.List(ctx, in.filter(), in.Limit, in.Cursor)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -223,7 +250,7 @@ func JobResources(q JobQueue) []Resource {
 				if err != nil {
 					return "", err
 				}
-				return asJSON(jobData{jobView(&j), j.Result})
+				return asJSON(fullView(&j))
 			}},
 	}
 }

@@ -107,7 +107,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	}
 	if failed != nil {
 		f := failed.Fault()
-		data.Error = &JobError{string(f.Code), f.Error(), fault.HintOf(f)}
+		data.Error = scriptError(f.Code, f.Error(), fault.HintOf(f), JSON(f.Details))
 	}
 	return tool.Output(data.text(), data)
 }

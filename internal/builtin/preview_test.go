@@ -384,3 +384,14 @@ func TestPreviewShowsDifferences(t *testing.T) {
 		t.Errorf("plan %+v", got.Plan)
 	}
 }
+
+// TestPreviewTellsTheLineOfAnError has what an editor needs to mark it.
+func TestPreviewTellsTheLineOfAnError(t *testing.T) {
+	t.Parallel()
+	s := openStage(t)
+	var got struct{ Error *builtin.JobError }
+	s.mustCall(t, "lua_preview", `{"code":"local x = nil\nreturn x.field"}`, &got)
+	if got.Error == nil || got.Error.Line != 2 {
+		t.Errorf("error %+v", got.Error)
+	}
+}

@@ -147,7 +147,7 @@ func TestListAndStats(t *testing.T) {
 		if i%2 == 1 {
 			source = "fail:x"
 		}
-		ids = append(ids, submit(t, q, job.Spec{Source: source, Creator: []string{"amy", "bob"}[i%2], Tags: []string{"all", []string{"even", "odd"}[i%2]}}))
+		ids = append(ids, submit(t, q, job.Spec{Source: source, Name: "play", Hash: []string{"h0", "h1"}[i%2], Creator: []string{"amy", "bob"}[i%2], Tags: []string{"all", []string{"even", "odd"}[i%2]}}))
 	}
 	await(t, q, ids...)
 	running := submit(t, q, job.Spec{Source: "half spin", Tags: []string{"all"}})
@@ -169,7 +169,11 @@ func TestListAndStats(t *testing.T) {
 	if want := slices.Sorted(slices.Values(append(ids, running))); !slices.Equal(seen, want) {
 		t.Errorf("listed %q, want %q", seen, want)
 	}
-	for f, want := range map[job.Filter]int{{State: job.Failed}: 3, {Creator: "amy"}: 4, {Tag: "odd", State: job.Complete}: 0, {State: job.Running}: 1} {
+	began, err := q.Status(t.Context(), running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f, want := range map[job.Filter]int{{Script: "play"}: 7, {Script: "h1"}: 3, {Since: began.Created}: 1, {State: job.Failed}: 3, {Creator: "amy"}: 4, {Tag: "odd", State: job.Complete}: 0, {State: job.Running}: 1} {
 		page, err := q.List(t.Context(), f, 0, "")
 		if err != nil || len(page.Jobs) != want || page.Total != want {
 			t.Errorf("%+v: %d jobs of %d (%v), want %d", f, len(page.Jobs), page.Total, err, want)

@@ -48,6 +48,8 @@ type Filter struct {
 	Tag      string
 	Creator  string
 	Schedule string
+	Script   string    // name or hash of the script
+	Since    time.Time // created then or later
 }
 
 func (f Filter) where() (string, []any) {
@@ -65,6 +67,12 @@ func (f Filter) where() (string, []any) {
 	}
 	if f.Schedule != "" {
 		add("schedule = $%d", f.Schedule)
+	}
+	if f.Script != "" {
+		add("$%[1]d IN (name, hash)", f.Script)
+	}
+	if !f.Since.IsZero() {
+		add("created >= $%d", f.Since.UnixMicro())
 	}
 	if f.Tag != "" {
 		add("id IN (SELECT job FROM job_tags WHERE tag = $%d)", f.Tag)
