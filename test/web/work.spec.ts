@@ -125,7 +125,7 @@ test('the playground completes modules, functions and tools, with their docs', a
   await expect(page.locator('.cm-completionInfo')).not.toBeEmpty()
 })
 
-test('a run shows result, output, log and trace side by side, in both languages', async ({ page }) => {
+test('a run shows result, output, log, calls and trace, in both languages', async ({ page }) => {
   await open(page, front, 'playground')
   const outcome = page.getByRole('region', { name: 'Result of the run' })
   await write(page, 'print("printed") log.warn("logged") return {said = mcp.gallery.words{}}')
@@ -133,6 +133,7 @@ test('a run shows result, output, log and trace side by side, in both languages'
   await expect(outcome).toContainText('plain <b>words</b>')
   await expect(outcome).toContainText('printed')
   await expect(outcome).toContainText('logged')
+  await expect(outcome.getByRole('table', { name: 'Calls' })).toContainText('gallery.words')
   await expect(outcome.locator('.waterfall')).toContainText('luanette.mcp.gallery.words')
   await page.screenshot({ path: `${shots}/playground-trace.png`, fullPage: true })
   await page.getByLabel('Language').selectOption('javascript')
@@ -144,7 +145,7 @@ test('a run shows result, output, log and trace side by side, in both languages'
   await expect(page.getByRole('cell', { name: 'counter' })).toBeVisible()
   await write(page, 'nothing.at.all')
   await page.getByRole('button', { name: 'Run', exact: true }).click()
-  await expect(outcome.locator('pre.bad')).toContainText('nothing')
+  await expect(outcome.getByRole('region', { name: 'Error' })).toContainText('nothing')
 })
 
 test('scripts have a lineage, versions and differences', async ({ page }) => {
@@ -173,22 +174,138 @@ test('scripts have a lineage, versions and differences', async ({ page }) => {
 })
 
 test('a job is a waterfall, is replayed, and compared with another run', async ({ page }) => {
-  const { hash } = await front.call('script_store', { content: 'function describe() return {name = "counted", description = "Counts.", params = {n = {type = "number"}}} end function main(p) progress(0.5, "half") print("n is " .. p.n) local said = mcp.gallery.words{size = p.n} return {n = p.n, said = said} end' })
+  const source = (word: string) => `function describe() return {name = "counted", description = "Counts.", params = {n = {type = "number"}}} end function main(p) progress(0.5, "half") print("${word} is " .. p.n) local said = mcp.gallery.words{size = p.n} return {n = p.n, said = said} end`
+  const { hash } = await front.call('script_store', { content: source('n') })
+  const { hash: newer } = await front.call('script_store', { content: source('number'), parent: hash })
   const ids: string[] = []
-  for (const n of [1, 2]) ids.push(String((await front.call('lua_execute', { script_hash: hash, params: { n } })).job_id))
+  for (const n of [1, 2]) ids.push(String((await front.call('lua_execute', { script_hash: hash, params: { n }, tags: [`only:${n}`] })).job_id))
   await front.call('job_poll', { job_ids: ids, mode: 'all', timeout_ms: 30000 })
   await open(page, front, `jobs/${ids[0]}`)
-  await expect(page.locator('.waterfall')).toContainText('gallery.words')
-  await expect(page.locator('.waterfall .bar').first()).toBeVisible()
-  await page.getByRole('button', { name: 'Replay' }).click()
-  await expect(page.getByRole('heading', { name: 'Replay' })).toBeVisible()
+  const timeline = page.getByRole('region', { name: 'Timeline' })
+  await expect(timeline.locator('.waterfall')).toContainText('gallery.words')
+  await expect(timeline.locator('.waterfall .bar').first()).toBeVisible()
+  await expect(timeline).not.toContainText('mcp.has')
+  await timeline.getByRole('button', { name: /Show \d+ internal step/ }).click()
+  await expect(timeline).toContainText('mcp.has')
+  const replay = page.getByRole('region', { name: 'Replay' })
+  await replay.getByRole('button', { name: 'Replay' }).click()
+  await expect(replay.getByRole('status')).toContainText('Same result and output')
+  await replay.getByLabel('with').selectOption(String(newer))
+  await replay.getByRole('button', { name: 'Replay' }).click()
+  await expect(replay.locator('.diff .bad')).toContainText('n is 1')
+  await expect(replay.locator('.diff .good')).toContainText('number is 1')
   await page.screenshot({ path: `${shots}/job.png`, fullPage: true })
-  await open(page, front, 'jobs')
+  await open(page, front, 'jobs?script=counted')
   for (const id of ids) await page.getByLabel(`compare ${id}`).check()
   await page.getByRole('link', { name: 'Compare both' }).click()
   await expect(page.locator('.diff')).toContainText('n is 1')
   await expect(page.locator('.diff')).toContainText('n is 2')
   await page.screenshot({ path: `${shots}/job-diff.png`, fullPage: true })
+})
+
+test('jobs are filtered by state, script, tag and time, in the address, and retried', async ({ page }) => {
+  const start = async (name: string, body: string, tag: string) => {
+    const { hash } = await front.call('script_store', { content: `function describe() return {name = "${name}", description = "${name}"} end\nfunction main(p)\n  ${body}\nend` })
+    const { job_id: id } = await front.call('lua_execute', { script_hash: hash, params: { word: 'again' }, tags: [tag] })
+    await front.call('job_poll', { job_ids: [id], mode: 'all', timeout_ms: 30000 })
+    return String(id)
+  }
+  const good = await start('sorter', 'return p.word', 'team:a')
+  const bad = await start('breaker', 'return p.none.field', 'team:b')
+  const table = page.getByRole('table', { name: 'Jobs' })
+  const link = (id: string) => table.locator(`a[href="#/jobs/${id}"]`)
+  await open(page, front, 'jobs')
+  await page.getByRole('group', { name: 'State' }).getByRole('button', { name: 'failed' }).click()
+  await expect(link(good)).toHaveCount(0)
+  await expect(link(bad)).toBeVisible()
+  await expect(page).toHaveURL(/state=failed/)
+  await page.getByRole('group', { name: 'State' }).getByRole('button', { name: 'all' }).click()
+  await page.getByLabel('Script').selectOption('sorter')
+  await expect(link(bad)).toHaveCount(0)
+  await expect(link(good)).toBeVisible()
+  await page.reload() // from the address
+  await expect(link(good)).toBeVisible()
+  await expect(link(bad)).toHaveCount(0)
+  await open(page, front, 'jobs?time=1h')
+  await table.getByRole('button', { name: 'team:b' }).click()
+  await expect(page).toHaveURL(/tag=team%3Ab/)
+  await expect(link(good)).toHaveCount(0)
+  await link(bad).click()
+  await expect(page.getByRole('region', { name: 'Error' })).toContainText('attempt to index a nil value')
+  await page.getByRole('link', { name: 'Open line 3 in the playground' }).click()
+  await expect(page.locator('.cm-faulty')).toContainText('return p.none.field')
+  await open(page, front, `jobs/${good}`)
+  await page.getByRole('button', { name: 'Retry' }).click()
+  await expect(page).not.toHaveURL(new RegExp(good))
+  await expect(page.getByRole('region', { name: 'Result' })).toContainText('again') // with the same parameters
+})
+
+test('the output of a job is shown while it runs, and cancelling asks first', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function main() for i = 1, 100000 do print("line " .. i) clock.sleep(200) end end' })
+  const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
+  await open(page, front, `jobs/${String(id)}`)
+  const output = page.getByRole('region', { name: 'Output', exact: true })
+  await expect(output).toContainText('line 1')
+  await expect(output).toContainText('line 7') // while it runs
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Back' }).click()
+  await expect(page.getByText('running', { exact: true })).toBeVisible()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click()
+  await expect(page.getByText('cancelled', { exact: true })).toBeVisible()
+})
+
+test('an error is marked at its line, in Lua, JavaScript and TypeScript, and the plan is beside the code', async ({ page }) => {
+  await open(page, front, 'playground')
+  const marked = async (language: string, code: string, line: string, message: string, button = 'Run') => {
+    await page.getByLabel('Language').selectOption(language)
+    await write(page, code)
+    await page.getByRole('button', { name: button, exact: true }).click()
+    await expect(page.locator('.cm-faulty')).toHaveText(line)
+    await expect(page.locator('.cm-fault')).toContainText(message)
+  }
+  await marked('lua', 'local x = nil\nprint("before")\nreturn x.field', 'return x.field', 'attempt to index a nil value')
+  await expect(page.getByRole('region', { name: 'Output' }).last()).toContainText('before') // of the failed run
+  await marked('lua', 'local x = 1\nlocal = 2', 'local = 2', 'near')
+  await marked('lua', 'fs.write("a", "b")\nerror("later")', 'error("later")', 'later', 'Preview')
+  await expect(page.getByRole('region', { name: 'Plan' })).toContainText('write "a"')
+  await marked('javascript', 'const a = 1\nreturn a.b.c', 'return a.b.c', 'cannot read property')
+  await marked('typescript', 'interface Point { x: number }\nconst p: Point | undefined = undefined\nreturn (p as any).x', 'return (p as any).x', 'cannot read property')
+  await page.screenshot({ path: `${shots}/playground-error.png`, fullPage: true })
+  await write(page, 'const n: number = 40\nreturn { n: n + 2 }')
+  await expect(page.locator('.cm-faulty')).toHaveCount(0)
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await expect(page.getByRole('region', { name: 'Result of the run' })).toContainText('n: 42')
+})
+
+test('arguments of tools and fields of their results are completed', async ({ page }) => {
+  await open(page, front, 'playground')
+  await page.getByLabel('Language').selectOption('typescript')
+  await write(page, 'await mcp.gallery.words({ ')
+  await page.keyboard.press('Control+Space')
+  await page.getByRole('option', { name: /^loud/ }).click()
+  await expect(page.getByRole('textbox', { name: 'script' })).toContainText('loud: ')
+  await front.call('call_tool', { name: 'gallery.tree', arguments: {} }) // it has no schema: its fields are learned
+  await write(page, 'const found = await mcp.gallery.tree({})\nfound.')
+  await page.keyboard.press('Control+Space')
+  await expect(page.getByRole('option', { name: /^made/ })).toBeVisible()
+})
+
+test('versions of the script are compared with the editor and loaded into it', async ({ page }) => {
+  const text = (word: string) => `function describe() return {name = "versed", description = "${word}"} end\nfunction main() return "${word}" end`
+  await open(page, front, 'playground')
+  for (const word of ['first', 'second']) {
+    await write(page, text(word))
+    await page.getByRole('button', { name: 'Publish', exact: true }).click()
+    await expect(page.getByText(new RegExp(`versed is a tool now, version ${word === 'first' ? 1 : 2}`))).toBeVisible()
+  }
+  const versions = page.getByRole('region', { name: 'Versions' })
+  await versions.getByLabel('Compare with').selectOption({ label: 'version 1' })
+  await expect(versions.locator('.diff .bad').first()).toContainText('first')
+  await expect(versions.locator('.diff .good').first()).toContainText('second')
+  await versions.getByRole('button', { name: 'Load into the editor' }).click()
+  await expect(page.getByRole('textbox', { name: 'script' })).toContainText('return "first"')
+  await expect(versions).toContainText('No difference')
 })
 
 test('artifacts are found, previewed and linked to their relatives', async ({ page }) => {
@@ -300,6 +417,7 @@ test('a stored script is started with a form, and on a schedule that can be paus
   await row.getByRole('button', { name: 'Pause' }).click()
   await expect(row).toContainText('paused')
   await row.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove the schedule' }).click()
   await expect(row).toHaveCount(0)
 })
 
@@ -310,4 +428,18 @@ test('traces show the work of users, and are filtered by the address', async ({ 
   await page.getByLabel('Status').selectOption('failed')
   await expect(page).toHaveURL(/status=failed/)
   await expect(page.getByRole('row').filter({ hasText: 'gallery.words' })).toHaveCount(0)
+})
+
+test('two traces are compared side by side', async ({ page }) => {
+  for (const code of ['return 1', 'error("no")']) await front.call('lua_eval', { code }).catch(() => {})
+  await open(page, front, 'traces?find=lua_eval')
+  const boxes = page.getByRole('table', { name: 'Traces' }).getByRole('checkbox')
+  await expect(boxes.nth(1)).toBeVisible()
+  await boxes.nth(1).check()
+  await boxes.nth(0).check()
+  await page.getByRole('link', { name: 'Compare both' }).click()
+  const both = page.getByRole('table', { name: 'Spans of both' })
+  await expect(both.locator('tr.differs').first()).toContainText('fails')
+  await expect(both).toContainText('return 1 → error("no")')
+  await page.screenshot({ path: `${shots}/trace-diff.png`, fullPage: true })
 })

@@ -12,6 +12,12 @@ export function clock(time: string | number | Date): string {
   return new Date(time).toLocaleTimeString([], { hour12: false })
 }
 
+/** The time of day, after the date if it is not today. */
+export function when(time: string | number | Date, now = new Date()): string {
+  const date = new Date(time)
+  return date.toDateString() === now.toDateString() ? clock(date) : `${date.toLocaleDateString([], { month: 'short', day: 'numeric', ...(date.getFullYear() !== now.getFullYear() && { year: 'numeric' }) })} ${clock(date)}`
+}
+
 export function ago(time: string | number | Date, now = Date.now()): string {
   const ms = now - new Date(time).getTime()
   return ms < 2000 ? 'now' : `${duration(ms)} ago`

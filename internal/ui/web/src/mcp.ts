@@ -23,6 +23,7 @@ export interface ToolResult {
   content?: Content[]
   structuredContent?: unknown
   isError?: boolean
+  _meta?: Record<string, unknown>
 }
 
 export interface Tool {

@@ -1,17 +1,20 @@
 import { lazy, Suspense } from 'preact/compat'
 import { useEffect, useState } from 'preact/hooks'
-import { call, newTrace, ToolError } from '../mcp'
+import { firstLine } from '../format'
+import { call, newTrace } from '../mcp'
 import { Form, type Values } from '../parts/form'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import type { Language } from '../parts/editor'
-import type { OutputLine } from '../parts/output'
 import { Actions } from '../playground/actions'
 import { hasMain, parameters } from '../playground/description'
-import { dropDraft, inLanguage, keepDraft, loadDraft, newDraft, type Draft } from '../playground/draft'
-import { Outcome } from '../playground/outcome'
-import { evaluate, globals, preview, type Answer, type Code, type Run } from '../playground/run'
+import { dropDraft, inLanguage, keepDraft, languageOf, loadDraft, newDraft, type Draft } from '../playground/draft'
+import type { Fault } from '../playground/mark'
+import { Outcome, Planned } from '../playground/outcome'
+import { evaluate, failed, globals, preview, ranAs, type Answer, type Code, type Run } from '../playground/run'
+import { Versions } from '../playground/versions'
 import { useData } from '../resource'
+import { route } from '../route'
 
 const Editor = lazy(() => import('../parts/editor'))
 
@@ -30,7 +33,7 @@ function Script({ hash }: { hash: string }) {
     if (!hash) return change(newDraft(draft.language))
     call<{ hash: string; content: string; tags: string[] }>('script_get', { script_hash: hash }).then((s) => {
       dropDraft(hash)
-      setDraft({ code: s.content, saved: s.content, parent: s.hash, language: s.tags.some((t) => t === 'type:javascript' || t === 'type:typescript') ? 'javascript' : 'lua' })
+      setDraft({ code: s.content, saved: s.content, parent: s.hash, language: languageOf(s.tags) })
     }, (e: Error) => notify('bad', e.message))
   }
   useEffect(() => {
@@ -39,12 +42,13 @@ function Script({ hash }: { hash: string }) {
   return <Bench draft={draft} change={change} restart={load} kept={loadDraft(hash) !== undefined} />
 }
 
-/** The editor with its actions, and the result beside it. */
+/** The editor with its actions, what belongs to the script beside it, and the result below. */
 function Bench({ draft, change, restart, kept }: { draft: Draft; change: (d: Draft) => void; restart: () => void; kept: boolean }) {
   const session = useSession(draft.language)
   const [ran, setRan] = useState<Run>()
   const [busy, setBusy] = useState<AbortController>()
   const [values, setValues] = useState<Values>({})
+  const [fault, setFault] = useState<Fault | undefined>(faultInAddress)
   const described = useDescription(draft)
   const code = (): Code => ({ code: draft.code, language: draft.language, session_id: session.id, ...(hasMain(draft.code) && { params: values }) })
   const execute = async (kind: Run['kind'], action: (code: Code, signal: AbortSignal, trace: string) => Promise<Answer>) => {
@@ -52,12 +56,9 @@ function Bench({ draft, change, restart, kept }: { draft: Draft; change: (d: Dra
     const began = Date.now()
     const trace = newTrace()
     setBusy(control)
-    try {
-      setRan({ kind, ...(await action(code(), control.signal, trace)), took: Date.now() - began, trace })
-    } catch (e) {
-      const output = e instanceof ToolError ? (e.result?.structuredContent as { output?: OutputLine[] } | undefined)?.output : undefined
-      setRan({ kind, error: (e as Error).message, output, took: Date.now() - began, trace })
-    }
+    const answer = await action(code(), control.signal, trace).catch(failed)
+    setRan({ kind, ...answer, took: Date.now() - began, trace })
+    setFault(answer.error?.line ? { ...answer.error, line: answer.error.line, message: firstLine(answer.error.message) } : undefined)
     setBusy(undefined)
   }
   const run = () => void execute('run', async (...args) => {
@@ -65,33 +66,63 @@ function Bench({ draft, change, restart, kept }: { draft: Draft; change: (d: Dra
     await session.refresh()
     return answer
   })
+  const edit = (text: string) => {
+    setFault(undefined)
+    change({ ...draft, code: text })
+  }
   const waits = busy !== undefined || session.busy
   return (
-    <div class="split play">
-      <section aria-label="Editor">
-        <div class="row">
-          <label for="language">Language</label>
-          <select id="language" value={draft.language} onChange={(e) => change(inLanguage(draft, e.currentTarget.value as Language))}>
-            <option value="lua">Lua</option><option value="javascript">JavaScript</option>
-          </select>
-          <label><input type="checkbox" checked={session.wanted} onChange={(e) => void session.keep(e.currentTarget.checked)} /> keep variables</label>
-          {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={restart}>Discard draft</button></>}
+    <>
+      <div class="split play">
+        <section aria-label="Editor">
+          <div class="row">
+            <label for="language">Language</label>
+            <select id="language" value={draft.language} onChange={(e) => change(inLanguage(draft, e.currentTarget.value as Language))}>
+              <option value="lua">Lua</option><option value="javascript">JavaScript</option><option value="typescript">TypeScript</option>
+            </select>
+            <label><input type="checkbox" checked={session.wanted} onChange={(e) => void session.keep(e.currentTarget.checked)} /> keep variables</label>
+            {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={restart}>Discard draft</button></>}
+          </div>
+          <Suspense fallback={<p class="soft">Loading the editor…</p>}>
+            <Editor value={draft.code} language={draft.language} fault={fault} change={edit} run={run} />
+          </Suspense>
+          <div class="row actions">
+            <button class="main" type="button" disabled={waits} onClick={run}>Run</button>
+            <button type="button" disabled={waits} onClick={() => void execute('preview', preview)}>Preview</button>
+            {busy && <button type="button" onClick={() => busy.abort()}>Stop</button>}
+            <Actions draft={draft} params={hasMain(draft.code) ? values : undefined} change={change} />
+          </div>
+        </section>
+        <div>
+          {described && <section class="panel" aria-label="Parameters"><h2>Parameters of main</h2><Form schema={described} values={values} change={setValues} /></section>}
+          {ran && <Planned ran={ran} />}
+          {session.id && <Variables all={session.variables} />}
+          <Versions draft={draft} load={edit} />
+          {!described && !ran?.plan && !session.id && !draft.parent && <About />}
         </div>
-        <Suspense fallback={<p class="soft">Loading the editor…</p>}>
-          <Editor value={draft.code} language={draft.language} change={(text) => change({ ...draft, code: text })} run={run} />
-        </Suspense>
-        {described && <section class="panel" aria-label="Parameters"><h3>Parameters of main</h3><Form schema={described} values={values} change={setValues} /></section>}
-        <div class="row actions">
-          <button class="main" type="button" disabled={waits} onClick={run}>Run</button>
-          <button type="button" disabled={waits} onClick={() => void execute('preview', preview)}>Preview</button>
-          {busy && <button type="button" onClick={() => busy.abort()}>Stop</button>}
-          <Actions draft={draft} params={hasMain(draft.code) ? values : undefined} change={change} />
-        </div>
-        {session.id && <Variables all={session.variables} />}
-      </section>
+      </div>
       <section aria-label="Result of the run" aria-live="polite"><Outcome ran={ran} /></section>
-    </div>
+    </>
   )
+}
+
+/** What the space beside the editor is for, until there is something. */
+function About() {
+  return (
+    <section class="panel" aria-label="About scripts">
+      <h2>What a script can be</h2>
+      <p><b>A few lines</b>: what they return is the result. Tools are <code>mcp.SERVER.TOOL</code>; the editor completes servers, tools, arguments and fields of results.</p>
+      <p><b>A tool of your own</b>: define <code>describe()</code> and <code>main(params)</code>. The form for the parameters appears here. Publish makes it a tool that agents see.</p>
+      <p><b>Preview</b> runs it without effects and shows here what it would change. <b>Run as job</b> runs it in the background, where it survives a restart.</p>
+      <p class="soft small"><kbd>Ctrl Enter</kbd> runs it, <kbd>Ctrl Space</kbd> completes.</p>
+    </section>
+  )
+}
+
+/** The line that a link names, such as that of a job that failed. */
+function faultInAddress(): Fault | undefined {
+  const line = Number(route.value.query.get('line'))
+  return line > 0 ? { line, message: 'the job failed here' } : undefined
 }
 
 /** How long after the last key describe() is asked again. */
@@ -124,7 +155,7 @@ function useSession(language: Language) {
     setVariables({})
     try {
       if (id) await call('session_close', { session_id: id })
-      setID(on ? (await call<{ session_id: string }>('session_create', { language })).session_id : undefined)
+      setID(on ? (await call<{ session_id: string }>('session_create', { language: ranAs(language) })).session_id : undefined)
     } catch (e) {
       notify('bad', (e as Error).message)
       setWanted(id !== undefined)
@@ -139,11 +170,11 @@ function useSession(language: Language) {
 
 function Variables({ all }: { all: Record<string, string> }) {
   return (
-    <>
+    <section class="panel" aria-label="Variables">
       <h2>Variables</h2>
       {Object.keys(all).length === 0 ? <Hint>None yet.</Hint> : (
-        <table><tbody>{Object.entries(all).map(([k, v]) => <tr key={k}><td class="mono">{k}</td><td class="mono soft">{v}</td></tr>)}</tbody></table>
+        <table><tbody>{Object.entries(all).map(([k, v]) => <tr key={k}><td class="mono">{k}</td><td class="mono soft breaks">{v}</td></tr>)}</tbody></table>
       )}
-    </>
+    </section>
   )
 }

@@ -1,6 +1,6 @@
 // The code editor. This file and CodeMirror are a separate chunk, loaded with the
 // playground.
-import { autocompletion, closeBrackets, completionKeymap, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete'
+import { autocompletion, closeBrackets, completionKeymap } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { javascript } from '@codemirror/lang-javascript'
 import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting } from '@codemirror/language'
@@ -9,13 +9,15 @@ import { Annotation, Compartment, EditorState } from '@codemirror/state'
 import { EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'preact/hooks'
-import { call } from '../mcp'
+import { complete } from '../playground/complete'
+import { faultMarks, showFault, type Fault } from '../playground/mark'
 
-export type Language = 'lua' | 'javascript'
+export type Language = 'lua' | 'javascript' | 'typescript'
 
 interface Props {
   value: string
   language: Language
+  fault?: Fault // marked at its line
   change: (text: string) => void
   run: () => void
 }
@@ -29,7 +31,7 @@ const dark = HighlightStyle.define([
 ])
 
 function grammar(language: Language) {
-  return language === 'lua' ? StreamLanguage.define(lua) : javascript({ typescript: true })
+  return language === 'lua' ? StreamLanguage.define(lua) : javascript({ typescript: language === 'typescript' })
 }
 
 /** Marks a change that came from the value property, so that it is not reported back. */
@@ -37,15 +39,21 @@ const external = Annotation.define<boolean>()
 
 const darkMode = matchMedia('(prefers-color-scheme: dark)')
 
+/** Whether the page is dark: as somebody chose, or as the system is. */
+function isDark(): boolean {
+  const chosen = document.documentElement.dataset.theme
+  return chosen === 'dark' || (chosen !== 'light' && darkMode.matches)
+}
+
 /** The theme for light or dark mode. */
 function theme() {
   return [
-    syntaxHighlighting(darkMode.matches ? dark : defaultHighlightStyle),
-    EditorView.theme({ '&': { fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' }, '.cm-content, .cm-gutter': { minHeight: '16rem' } }, { dark: darkMode.matches }),
+    syntaxHighlighting(isDark() ? dark : defaultHighlightStyle),
+    EditorView.theme({ '&': { fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' }, '.cm-content, .cm-gutter': { minHeight: '16rem' } }, { dark: isDark() }),
   ]
 }
 
-export default function Editor({ value, language, change, run }: Props) {
+export default function Editor({ value, language, fault, change, run }: Props) {
   const container = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>()
   const languageConf = useRef(new Compartment())
@@ -54,8 +62,8 @@ export default function Editor({ value, language, change, run }: Props) {
   // value is older than the text: applying it as an external change would undo the typing
   // and be reported again, without end.
   const reported = useRef<string[]>([])
-  const latest = useRef({ change, run })
-  latest.current = { change, run }
+  const latest = useRef({ change, run, language })
+  latest.current = { change, run, language }
   useEffect(() => {
     // In a shadow tree CodeMirror uses adopted style sheets. In the document it would use
     // <style> elements, which our content security policy forbids.
@@ -69,7 +77,8 @@ export default function Editor({ value, language, change, run }: Props) {
           lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
           languageConf.current.of(grammar(language)),
           themeConf.current.of(theme()),
-          autocompletion({ override: [complete] }),
+          faultMarks,
+          autocompletion({ icons: false, override: [(context) => complete(context, latest.current.language === 'lua')] }),
           keymap.of([
             { key: 'Mod-Enter', run: () => (latest.current.run(), true) },
             ...completionKeymap, ...defaultKeymap, ...historyKeymap, // Tab leaves the editor, for keyboard users
@@ -86,7 +95,10 @@ export default function Editor({ value, language, change, run }: Props) {
     })
     const change = () => view.current?.dispatch({ effects: themeConf.current.reconfigure(theme()) })
     darkMode.addEventListener('change', change)
+    const chosen = new MutationObserver(change)
+    chosen.observe(document.documentElement, { attributeFilter: ['data-theme'] })
     return () => {
+      chosen.disconnect()
       darkMode.removeEventListener('change', change)
       view.current?.destroy()
     }
@@ -102,60 +114,10 @@ export default function Editor({ value, language, change, run }: Props) {
     const editor = view.current
     if (!editor || editor.state.doc.toString() === value) return
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value }, annotations: external.of(true) })
+    showFault(editor, fault)
   }, [value])
+  useEffect(() => {
+    if (view.current) showFault(view.current, fault)
+  }, [fault])
   return <div class="editor" ref={container} />
-}
-
-/** Completes modules, their functions, upstreams and their tools. */
-async function complete(context: CompletionContext): Promise<CompletionResult | null> {
-  const path = context.matchBefore(/[A-Za-z_][\w.]*/)
-  if (!path || (path.from === path.to && !context.explicit)) return null
-  const parts = path.text.split('.')
-  const from = path.to - parts[parts.length - 1].length
-  if (parts[0] === 'mcp' && parts.length === 2) return { from, options: await spaces() }
-  if (parts[0] === 'mcp' && parts.length === 3) return { from, options: await toolsOf(parts[1]) }
-  if (parts.length === 2) return { from, options: await functionsOf(parts[0]) }
-  return parts.length === 1 ? { from, options: await modules() } : null
-}
-
-const known = new Map<string, Promise<Completion[]>>()
-
-/** Loads once and caches the result. */
-function once(key: string, load: () => Promise<Completion[]>): Promise<Completion[]> {
-  let answer = known.get(key)
-  if (!answer) {
-    answer = load().catch(() => {
-      known.delete(key)
-      return []
-    })
-    known.set(key, answer)
-  }
-  return answer
-}
-
-function modules(): Promise<Completion[]> {
-  return once('', async () => (await call<{ topics: string[] }>('lua_help')).topics.map((label) => ({ label, type: 'namespace' })))
-}
-
-function functionsOf(module: string): Promise<Completion[]> {
-  return once(`help ${module}`, async () => {
-    const { page } = await call<{ page: string }>('lua_help', { topic: module })
-    return [...page.matchAll(/^## (\w+)\.(\w+)(.*)\n([\s\S]*?)(?=^## |(?![\s\S]))/gm)]
-      .filter((m) => m[1] === module)
-      .map((m) => ({ label: m[2], type: 'function', detail: m[3], info: m[4].trim() }))
-  })
-}
-
-function spaces(): Promise<Completion[]> {
-  return call<{ upstreams: { namespace: string; endpoint: string }[] }>('mcp_list_upstreams').then(
-    ({ upstreams }) => upstreams.map((u) => ({ label: u.namespace, type: 'namespace', detail: u.endpoint })),
-    () => [],
-  )
-}
-
-function toolsOf(namespace: string): Promise<Completion[]> {
-  return call<{ tools: { name: string; signature: string; description: string }[] }>('search_tools', { query: '', namespace, limit: 100 }).then(
-    ({ tools }) => tools.map((t) => ({ label: t.name.slice(namespace.length + 1), type: 'function', detail: t.signature, info: t.description })),
-    () => [],
-  )
 }

@@ -3,6 +3,7 @@ import { clock } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { attempt } from '../upstream'
+import { Ask } from './ask'
 import { Until } from './now'
 import { State } from './state'
 
@@ -41,7 +42,7 @@ export function Schedules() {
                 {s.paused
                   ? <button type="button" onClick={() => act('schedule_resume', s, 'schedule resumed')}>Resume</button>
                   : <button type="button" onClick={() => act('schedule_pause', s, 'schedule paused')}>Pause</button>}
-                <button type="button" onClick={() => act('schedule_remove', s, 'schedule removed')}>Remove</button>
+                <Ask label="Remove" question={`Remove the schedule ${s.schedule} of ${s.name || 'this script'}? Pause keeps it.`} yes="Remove the schedule" action={() => act('schedule_remove', s, 'schedule removed')} />
               </td>
             </tr>
           ))}

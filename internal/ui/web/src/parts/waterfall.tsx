@@ -1,5 +1,5 @@
 // A trace as a waterfall: spans under their parents, each with a bar on the time axis.
-import { duration } from '../format'
+import { duration, firstLine } from '../format'
 import { Bar } from './bar'
 
 export interface Trace {
@@ -13,7 +13,7 @@ export interface Trace {
   spans?: Span[]
 }
 
-interface Span {
+export interface Span {
   span_id: string
   parent_id?: string
   name: string
@@ -38,7 +38,8 @@ export function Waterfall({ trace }: { trace: Trace }) {
             <tr key={span.span_id}>
               <td style={{ paddingLeft: `${0.6 + depth}rem` }}>
                 <details>
-                  <summary>{span.name} {span.failed && <span class="bad">{span.error || 'failed'}</span>}</summary>
+                  <summary>{span.name} {span.failed && <span class="bad">{firstLine(span.error ?? '') || 'failed'}</span>}</summary>
+                  {span.error?.includes('\n') && <pre class="bad">{span.error}</pre>}
                   <dl class="soft mono">
                     {Object.entries(span.attributes ?? {}).map(([k, v]) => <div key={k}>{k} = {v}</div>)}
                     {span.events?.map((e, i) => <div key={i}>{e.name} {JSON.stringify(e.attributes ?? {})}</div>)}
@@ -57,7 +58,8 @@ export function Waterfall({ trace }: { trace: Trace }) {
   )
 }
 
-function treeOrder(spans: Span[]): { span: Span; depth: number }[] {
+/** The spans of a trace, each after its parent. */
+export function treeOrder(spans: Span[]): { span: Span; depth: number }[] {
   const known = new Set(spans.map((s) => s.span_id))
   const under = new Map<string, Span[]>()
   for (const s of spans) {

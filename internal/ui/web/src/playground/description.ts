@@ -1,6 +1,7 @@
 // What a script says of its parameters, asked without running anything for real.
 import { call, type Schema } from '../mcp'
 import type { Draft } from './draft'
+import { ranAs } from './run'
 
 interface Param {
   type?: string
@@ -13,13 +14,13 @@ interface Param {
 
 /** Whether a script has a main function, which is called with its parameters. */
 export function hasMain(code: string): boolean {
-  return /\bfunction\s+main\b|\bmain\s*=\s*(async\s*)?(function|\()/.test(code)
+  return /\bfunction\s+main\b|\bmain\s*(:[^=\n]+)?=\s*(async\s*)?(function|\()/.test(code)
 }
 
 /** The schema of the parameters that describe() names, or undefined. */
 export async function parameters(draft: Draft, signal: AbortSignal): Promise<Schema | undefined> {
   if (!hasMain(draft.code) || !/\bdescribe\b/.test(draft.code)) return undefined
-  const { result } = await call<{ result?: { params?: Record<string, Param> } }>('lua_preview', { code: `${draft.code}\nreturn describe()`, language: draft.language }, signal)
+  const { result } = await call<{ result?: { params?: Record<string, Param> } }>('lua_preview', { code: `${draft.code}\nreturn describe()`, language: ranAs(draft.language) }, signal)
   return result?.params && !Array.isArray(result.params) ? schemaOf(result.params) : undefined
 }
 

@@ -11,6 +11,7 @@ export interface Draft {
 const first: Record<Language, string> = {
   lua: '-- Press Ctrl+Enter to run. Tools are mcp.<namespace>.<tool>{...}.\nprint("hello")\nreturn { namespaces = mcp.namespaces() }\n',
   javascript: '// Press Ctrl+Enter to run. Tools are await mcp.<namespace>.<tool>({...}).\nconsole.log("hello")\nreturn { now: new Date() }\n',
+  typescript: '// Press Ctrl+Enter to run. Types are removed before the run.\nconst words: string[] = ["hello", "there"]\nreturn { words, count: words.length }\n',
 }
 
 export function newDraft(language: Language): Draft {
@@ -20,6 +21,11 @@ export function newDraft(language: Language): Draft {
 /** The draft in another language; a text that nobody changed is replaced by its example. */
 export function inLanguage(draft: Draft, language: Language): Draft {
   return draft.code === first[draft.language] ? newDraft(language) : { ...draft, language }
+}
+
+/** The language of a stored script. */
+export function languageOf(tags: string[]): Language {
+  return (['typescript', 'javascript'] as const).find((l) => tags.includes(`type:${l}`)) ?? 'lua'
 }
 
 const key = (script: string) => `luanette.draft/${script}`

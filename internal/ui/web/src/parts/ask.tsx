@@ -1,0 +1,33 @@
+// A button for what cannot be undone: it asks before it acts.
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+interface Props {
+  label: string
+  question: string
+  yes: string // the button that acts
+  action: () => void | Promise<void>
+}
+
+export function Ask({ label, question, yes, action }: Props) {
+  const [asking, setAsking] = useState(false)
+  return (
+    <>
+      <button type="button" onClick={() => setAsking(true)}>{label}</button>
+      {asking && <Question question={question} yes={yes} close={() => setAsking(false)} action={action} />}
+    </>
+  )
+}
+
+function Question({ question, yes, action, close }: Omit<Props, 'label'> & { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-label={question} onClose={close}>
+      <p>{question}</p>
+      <div class="row actions">
+        <button type="button" class="main" onClick={() => { close(); void action() }}>{yes}</button>
+        <button type="button" onClick={close}>Back</button>
+      </div>
+    </dialog>
+  )
+}
