@@ -36,11 +36,9 @@ const (
 func TestChatUnderLoad(t *testing.T) {
 	t.Parallel()
 	users, messages := countFrom(chatUsers, 12), countFrom(chatMessages, 6)
-	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
-	t.Cleanup(model.Close)
+	model := echo(t)
 	s := newChatLoad(t, model.URL)
 	s.start(t)
-	t.Cleanup(s.kill)
 	var all sync.WaitGroup
 	for n := range users {
 		all.Go(func() { s.sendAll(t, fmt.Sprintf("user%d", n), messages) })
@@ -74,6 +72,14 @@ func countFrom(variable string, few int) int {
 	return few
 }
 
+// echo is a model that answers with what it was sent.
+func echo(t *testing.T) *llmtest.Server {
+	t.Helper()
+	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	t.Cleanup(model.Close)
+	return model
+}
+
 // chatLoad is the server under load.
 type chatLoad struct {
 	folder, address, model string
@@ -99,6 +105,7 @@ func (s *chatLoad) start(t *testing.T) {
 	if _, _, err := startServing(s.server); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.kill)
 }
 
 func (s *chatLoad) kill() {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -26,11 +25,8 @@ const chatLoadPerCore = "LUANETTE_TEST_LOAD"
 func TestChatOrder(t *testing.T) {
 	t.Parallel()
 	users, messages := countFrom(chatUsers, 5), countFrom(chatMessages, 10)
-	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
-	t.Cleanup(model.Close)
-	s := newChatLoad(t, model.URL)
+	s := newChatLoad(t, echo(t).URL)
 	s.start(t)
-	t.Cleanup(s.kill)
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
 	var all sync.WaitGroup
 	for n := range users {
@@ -48,14 +44,12 @@ func TestChatOrderOnNodes(t *testing.T) {
 	t.Parallel()
 	users, messages := countFrom(chatUsers, 6), countFrom(chatMessages, 5)
 	database := dbtest.Postgres(t)
-	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
-	t.Cleanup(model.Close)
+	model := echo(t)
 	var nodes []*chatLoad
 	for _, name := range []string{"ann", "bob", "eve"} {
 		s := newChatLoad(t, model.URL)
 		s.env = []string{"LUANETTE_DATABASE=" + database, "LUANETTE_NODE=" + name}
 		s.start(t)
-		t.Cleanup(s.kill)
 		nodes = append(nodes, s)
 	}
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
@@ -81,8 +75,6 @@ func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time
 		}
 		defer c.Close()
 		connections[n] = c
-	}
-	for n, c := range connections {
 		body, _ := json.Marshal(map[string]string{"client_id": "load", "user_id": user, "message": messageText(user, n)})
 		if _, err := fmt.Fprintf(c, "POST /api/v1/chat HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.address, len(body), body); err != nil {
 			t.Error(err)

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/cluster/eventrelay"
@@ -67,14 +66,8 @@ func (srv *Server) joinNodes(ctx context.Context) (err error) {
 		return err
 	}
 	srv.sessionStore = srv.sessions
-	srv.remoteCalls, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: srv.isAlive, Log: srv.log})
+	srv.remoteCalls, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: node.IsAlive(srv.store), Log: srv.log})
 	return err
-}
-
-// isAlive tells whether a node is among those that share the database.
-func (srv *Server) isAlive(ctx context.Context, id string) (bool, error) {
-	list, err := node.List(ctx, srv.store)
-	return slices.ContainsFunc(list, func(i node.Info) bool { return i.ID == id && i.State != "silent" }), err
 }
 
 // hubNodes passes clients' messages on to the node that has their request.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -30,7 +29,6 @@ type scripts struct {
 	published *script.Published
 	sessions  *script.Sessions
 	folder    *script.Folder
-	dir       string // the folder's path
 }
 
 // openScripts opens the runner, the store of scripts, published scripts and sessions.
@@ -73,7 +71,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if dir == "" {
 		dir = filepath.Join(srv.config.Data, "scripts")
 	}
-	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.NewSourceWriter(runner, store), srv.log), dir}
+	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.NewSourceWriter(runner, store), srv.log)}
 	return nil
 }
 
@@ -149,27 +147,6 @@ func (srv *Server) startScripts(ctx, background context.Context) {
 	}))
 	if resident.Listens() {
 		srv.background.Go(func() { resident.Listen(background) })
-	}
-}
-
-// watchScripts publishes the folder again when a file in it changes.
-func (srv *Server) watchScripts(ctx context.Context) func(context.Context) {
-	if err := os.MkdirAll(srv.scripts.dir, 0o755); err != nil {
-		srv.log.WarnContext(ctx, "scripts folder", "error", err)
-		return nil
-	}
-	watcher := filewatch.New(ctx, srv.log)
-	if watcher == nil {
-		return nil
-	}
-	watcher.AddFolder(ctx, srv.scripts.dir)
-	isScript := func(path string) bool { return script.LanguageOf(path) != "" }
-	return func(ctx context.Context) {
-		watcher.Run(ctx, isScript, func(ctx context.Context) {
-			if err := srv.scripts.folder.Sync(ctx); err != nil {
-				srv.log.WarnContext(ctx, "scripts folder", "error", err)
-			}
-		})
 	}
 }
 

@@ -212,7 +212,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.watchScripts(ctx)} {
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx)} {
 		if watch != nil {
 			srv.background.Go(func() { watch(background) })
 		}

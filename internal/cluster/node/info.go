@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/store/db"
@@ -80,6 +81,15 @@ func List(ctx context.Context, d *db.DB) ([]Info, error) {
 		}
 	}
 	return all, err
+}
+
+// IsAlive returns a function that tells whether a node is among those that share the
+// database.
+func IsAlive(d *db.DB) func(ctx context.Context, id string) (bool, error) {
+	return func(ctx context.Context, id string) (bool, error) {
+		list, err := List(ctx, d)
+		return slices.ContainsFunc(list, func(i Info) bool { return i.ID == id && i.State != "silent" }), err
+	}
 }
 
 // frozen reports whether a node that has sent heartbeats before stopped for long.

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
@@ -21,8 +22,7 @@ type SourceWriter interface {
 }
 
 // Folder publishes the scripts of a folder, *.lua, *.js and *.ts, each as the tool that
-// its describe() names. It does not watch the folder: the caller calls Sync after a
-// change.
+// its describe() names.
 type Folder struct {
 	dir       string
 	published *Published
@@ -68,6 +68,28 @@ func (f *Folder) Sync(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Watch makes the folder, if it does not exist, and returns a function that publishes it
+// again whenever a file in it changes; nil if it cannot be watched.
+func (f *Folder) Watch(ctx context.Context) func(context.Context) {
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		f.log.WarnContext(ctx, "scripts folder", "error", err)
+		return nil
+	}
+	watcher := filewatch.New(ctx, f.log)
+	if watcher == nil {
+		return nil
+	}
+	watcher.AddFolder(ctx, f.dir)
+	isScript := func(path string) bool { return LanguageOf(path) != "" }
+	return func(ctx context.Context) {
+		watcher.Run(ctx, isScript, func(ctx context.Context) {
+			if err := f.Sync(ctx); err != nil {
+				f.log.WarnContext(ctx, "scripts folder", "error", err)
+			}
+		})
+	}
 }
 
 // Problems returns the files that could not be published, with the reason.
