@@ -43,6 +43,7 @@ type Config struct {
 	Keys          map[string]Key      `toml:"keys"`
 	Starts        Starts              `toml:"-" section:"upstreams"`
 	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
+	Secrets       map[string]Secret   `toml:"secrets" live:"yes"`
 
 	Sessions      Sessions          `toml:"sessions"`
 	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`

@@ -32,6 +32,9 @@ func (l *Loaded) KnownSecrets(env Environment) []string {
 			found.addURL(text)
 		}
 	}
+	for _, s := range l.Secrets {
+		found.add(s.Value)
+	}
 	l.addUpstreams(found, env)
 	return found.sorted()
 }

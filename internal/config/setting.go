@@ -129,7 +129,7 @@ func walkSettings(v reflect.Value, prefix, former string) []setting {
 
 // settingKeys lists every top-level key that a file may have, including sections.
 func settingKeys() []string {
-	keys := []string{"log", "telemetry", "registry", "mcp", "music", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "policy", "accepts", "audit"}
+	keys := []string{"log", "telemetry", "registry", "mcp", "music", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "secrets", "policy", "accepts", "audit"}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

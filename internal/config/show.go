@@ -76,8 +76,23 @@ func (l *Loaded) Show(w io.Writer) error {
 		}
 		fmt.Fprintf(&out, "\n[upstreams.%s]\n%s", name, text)
 	}
+	if err := l.showSecrets(&out); err != nil {
+		return err
+	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// showSecrets writes the tables of secrets, without the secrets.
+func (l *Loaded) showSecrets(out *strings.Builder) error {
+	for _, name := range slices.Sorted(maps.Keys(l.Secrets)) {
+		text, err := toml.Marshal(Secret{secret.Shown(l.Secrets[name].Value), l.Secrets[name].Hosts})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\n[secrets.%s]\n%s", name, text)
+	}
+	return nil
 }
 
 func (l *Loaded) origin(key string) string {
@@ -153,7 +168,7 @@ func hideValues(m map[string]string) map[string]string {
 	shown := make(map[string]string, len(m))
 	for key, value := range m {
 		shown[key] = hiddenValue
-		if secret.IsReference(value) && secret.Shown(value) == value {
+		if secret.IsReference(value) && secret.Shown(value) == value || strings.HasPrefix(value, secretPrefix) {
 			shown[key] = value
 		}
 	}

@@ -176,6 +176,7 @@ func importedKey(path, name string) string { return path + ": " + name }
 func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	u := l.Upstreams[name]
 	content := []any{u.URL, u.Command, u.Args, u.Env, u.EnvFile, u.Cwd, u.Headers, u.BearerEnv, u.OAuth}
+	content = append(content, l.usedSecrets(u.Env)...)
 	if u.EnvFile != "" {
 		content = append(content, hashOf(l.beside(u.EnvFile)))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config/clientfile"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
@@ -24,10 +25,14 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		if u.Enabled != nil && !*u.Enabled || l.withholds(upstreamKey(name)) {
 			continue
 		}
-		spec, more, err := l.withFiles(u).spec(name, env)
+		u = l.withFiles(u)
+		var held []profile.Credential
+		u.Env, held = l.withSecrets(u.Env)
+		spec, more, err := u.spec(name, env)
 		if err != nil {
 			return nil, nil, err
 		}
+		spec.Credentials = held
 		warnings = append(warnings, more...)
 		specs = append(specs, spec)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/faultinject"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // Transports, for Spec.Transport. Other values name a Dialer of Options.
@@ -79,6 +80,8 @@ type Spec struct {
 	// to Inherited. With CleanEnv it inherits only those.
 	InheritEnv []string
 	CleanEnv   bool
+	// Credentials are secrets for which the process gets placeholders.
+	Credentials []profile.Credential
 
 	// Transport is Auto, HTTP, SSE, Stdio or the key of a Dialer; empty means Auto.
 	Transport string
@@ -341,7 +344,8 @@ func (s Spec) sameCredentials(other Spec) bool {
 }
 
 func (s Spec) sameEnvironment(other Spec) bool {
-	return maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && s.CleanEnv == other.CleanEnv && slices.Equal(s.InheritEnv, other.InheritEnv)
+	return maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && s.CleanEnv == other.CleanEnv && slices.Equal(s.InheritEnv, other.InheritEnv) &&
+		slices.EqualFunc(s.Credentials, other.Credentials, profile.Credential.Equal)
 }
 
 // sameServer reports whether both specs are about the same server, whatever their

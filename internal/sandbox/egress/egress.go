@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
 )
 
@@ -30,6 +31,9 @@ type Options struct {
 	Roots *x509.CertPool
 	// RootFiles are PEM files with more authorities that programs are to trust.
 	RootFiles []string
+
+	// Secret resolves the references of credentials; nil: they are the secrets themselves.
+	Secret func(text string) (secret.Text, error)
 
 	MaxConnections   int           // how many a program may have open, further ones wait; zero: 256
 	HandshakeTimeout time.Duration // until a program has said where it wants to connect to; zero: 20 s
@@ -57,6 +61,9 @@ func New(o Options) *Service {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Secret == nil {
+		o.Secret = func(text string) (secret.Text, error) { return secret.New(text), nil }
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Real()

@@ -132,6 +132,12 @@ func (n *internet) startWith(shared bool, p egress.Program) *program {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	return n.run(shared, gateway)
+}
+
+// run serves a gateway until the test ends.
+func (n *internet) run(shared bool, gateway *egress.Gateway) *program {
+	n.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		n.t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/sandbox/egress"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -275,4 +277,39 @@ func rootOf(t testing.TB, n *internet, name string) *x509.Certificate {
 	defer conn.Close()
 	chain := conn.ConnectionState().PeerCertificates
 	return chain[len(chain)-1]
+}
+
+// The level of a profile decides whether its list counts; references to secrets are
+// resolved when the program starts.
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	lookups := map[string]string{"${env:TOKEN}": token}
+	n := newInternet(t, egress.Options{Secret: func(text string) (secret.Text, error) {
+		if lookups[text] == "" {
+			return secret.Text{}, errors.New("the variable is not set")
+		}
+		return secret.New(lookups[text]), nil
+	}})
+	n.serve("api.example", public, 80, http.HandlerFunc(hello))
+	for level, status := range map[profile.Level]int{profile.Strict: http.StatusForbidden, profile.Open: http.StatusOK, profile.Off: http.StatusOK} {
+		gateway, err := n.service.Within(profile.Profile{Name: "files", Level: level, Credentials: []profile.Credential{{Name: "gh", Variable: "T", Value: secret.New("${env:TOKEN}"), Hosts: []string{"api.example"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := n.run(false, gateway)
+		if p.env["T"] == "" || p.env["T"] == token {
+			t.Errorf("%s: the variable is %q", level, p.env["T"])
+		}
+		if got, body := get(t, p.client(t), "http://api.example/"); got != status {
+			t.Errorf("%s: %d %s", level, got, body)
+		}
+	}
+	for _, wrong := range []profile.Profile{
+		{Level: profile.Strict, Network: []string{"no port"}},
+		{Credentials: []profile.Credential{{Name: "gh", Value: secret.New("${env:OTHER}")}}},
+	} {
+		if _, err := n.service.Within(wrong); err == nil {
+			t.Errorf("%+v has a gateway", wrong)
+		}
+	}
 }

@@ -45,6 +45,9 @@ type Profile struct {
 	Require bool
 
 	Limits Limits
+
+	// Credentials are secrets that it uses without having them, at every level.
+	Credentials []Credential
 }
 
 // Limits are what a program with its children may use. Zero is the default of the level.
@@ -63,5 +66,6 @@ func (p Profile) Active() bool { return p.Level == Open || p.Level == Strict }
 func (p Profile) Equal(other Profile) bool {
 	return p.Name == other.Name && p.Level == other.Level && p.Exec == other.Exec && p.Sockets == other.Sockets &&
 		p.Require == other.Require && p.Limits == other.Limits &&
-		slices.Equal(p.Read, other.Read) && slices.Equal(p.Write, other.Write) && slices.Equal(p.Network, other.Network)
+		slices.Equal(p.Read, other.Read) && slices.Equal(p.Write, other.Write) && slices.Equal(p.Network, other.Network) &&
+		slices.EqualFunc(p.Credentials, other.Credentials, Credential.Equal)
 }

@@ -21,6 +21,7 @@ type Options struct {
 	Upstreams Upstreams
 	Nodes     func(ctx context.Context) (Nodes, error)
 	Learned   Learned
+	Egress    Egress
 	Browsers  netguard.Browsers // the origins whose pages may call the API
 }
 
@@ -53,6 +54,7 @@ func New(o Options) *Server {
 	s.adminOnly("DELETE /api/v1/upstreams/{name}", s.removeUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
+	s.readers("GET /api/v1/upstreams/{name}/connections", s.listConnections)
 	s.readers("GET /api/v1/nodes", s.listNodes)
 	s.route("DELETE /api/v1/search/learned", principal.MCP, s.forgetOwn)
 	s.adminOnly("DELETE /api/v1/search/learned/all", s.forgetAll)

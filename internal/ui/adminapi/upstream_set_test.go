@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/secret"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/sandbox/egress"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
@@ -24,6 +26,11 @@ import (
 // upstreamServer serves a set of upstreams, of which the configuration has "fixed".
 // Their server answers every request with 404, so that a connection fails at once.
 func upstreamServer(t *testing.T) (s *adminapi.Server, address string) {
+	t.Helper()
+	return upstreamServerWith(t, nil)
+}
+
+func upstreamServerWith(t *testing.T, connections adminapi.Egress) (s *adminapi.Server, address string) {
 	t.Helper()
 	remote := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(remote.Close)
@@ -49,7 +56,7 @@ func upstreamServer(t *testing.T) (s *adminapi.Server, address string) {
 		t.Fatal(err)
 	}
 	return adminapi.New(adminapi.Options{
-		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: builtin.AllowHosts(nil)},
+		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: builtin.AllowHosts(nil)}, Egress: connections,
 	}), remote.URL
 }
 
@@ -169,4 +176,23 @@ func TestExpose(t *testing.T) {
 	if err := json.Unmarshal([]byte(`"some"`), &e); err == nil {
 		t.Errorf("an unknown word was read as %+v", e)
 	}
+}
+
+// wire has one connection of the upstream fixed.
+type wire struct{}
+
+func (wire) Connections(name string) []egress.Connection {
+	return []egress.Connection{{Server: name, Host: "evil.example", Port: 443, Outcome: egress.Refused, Allow: "evil.example:443"}}
+}
+
+func (wire) Hosts(string) []egress.Host { return nil }
+
+func TestConnectionsOfAnUpstream(t *testing.T) {
+	t.Parallel()
+	s, _ := upstreamServerWith(t, wire{})
+	got := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/fixed/connections", "")
+	if raw, _ := json.Marshal(got); !strings.Contains(string(raw), `"host":"evil.example"`) || !strings.Contains(string(raw), `"hosts":[]`) {
+		t.Errorf("%s", raw)
+	}
+	expect(t, s, http.StatusNotFound, "GET", "/api/v1/upstreams/nobody/connections", "")
 }
