@@ -138,6 +138,11 @@ test-lua-suite: ## The official Lua 5.4 suite: make test-lua-suite LUA_TESTES=DI
 	@test -d "$(LUA_TESTES)" || { echo "LUA_TESTES must name the testes folder of a Lua 5.4 source tree"; exit 2; }
 	LUA_TESTES=$(LUA_TESTES) go test -count=1 -run TestSuite ./lua
 
+.PHONY: test-apis
+test-apis: ## Reads OpenAPI documents of large services and checks every tool: make test-apis DOCS=DIR
+	@test -d "$(DOCS)" || { echo "DOCS must name a folder with OpenAPI documents"; exit 2; }
+	DOCS=$(abspath $(DOCS)) go test -count=1 -timeout 20m -run TestDocuments -v ./internal/apis/openapi
+
 .PHONY: bench-lua
 bench-lua: ## Our Lua compared with lua5.4 and gopher-lua, in one run
 	@command -v lua5.4 >/dev/null || { echo "install lua5.4 first (Debian: apt-get install lua5.4)"; exit 2; }

@@ -22,6 +22,7 @@ func TestPages(t *testing.T) {
 		"README.md":         "readme",
 		"docs/upstreams.md": "upstream readme",
 		"docs/code_mode.md": "tokens",
+		"docs/apis.md":      "apis",
 		"docs/jobs.md":      "jobs undo",
 		"docs/backends.md":  "backend",
 		"docs/chat.md":      "chat",

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
@@ -21,9 +24,12 @@ type upstreamAddCommand struct {
 	clientFlags
 	probeFlags
 	Name    string            `arg:"" help:"The upstream's namespace."`
-	Target  []string          `arg:"" name:"url | command" help:"The URL, such as https://example.org/mcp; or, after --, the command that starts the server."`
+	Target  []string          `arg:"" optional:"" name:"url | command" help:"The URL, such as https://example.org/mcp; or, after --, the command that starts the server."`
 	Header  map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
 	Env     map[string]string `short:"e" mapsep:"none" placeholder:"NAME=VALUE" help:"Environment variable for the command."`
+	OpenAPI string            `name:"openapi" placeholder:"FILE|URL" help:"It is an API: the file or URL of its OpenAPI or Swagger document."`
+	BaseURL string            `name:"base-url" placeholder:"URL" help:"Where the API is, if its document does not say it."`
+	Include []string          `placeholder:"SELECTOR" help:"Operations of the API that become tools: tag:NAME, path:PATTERN, method:NAME or operation:PATTERN."`
 	Expose  []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool."`
 	Trust   string            `placeholder:"open|pin" help:"pin withholds its tools until they are approved with luanette pin."`
 	Force   bool              `help:"Add it even if it cannot be connected to."`
@@ -42,6 +48,7 @@ Upstreams with a command cannot be added to a running server.
 
   luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
   luanette upstream add docs https://example.org/mcp
+  luanette upstream add pets --openapi https://pets.example.org/openapi.json -H 'X-Key=${env:PETS_KEY}'
   luanette upstream add github -e 'GITHUB_TOKEN=${keyring:github/token}' -- npx @modelcontextprotocol/server-github`
 }
 
@@ -49,6 +56,9 @@ Upstreams with a command cannot be added to a running server.
 func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 	if upstreamset.IsPrivate(c.Name) {
 		return fault.New(fault.InvalidParams, "upstream name %q: names that begin with own- are reserved", c.Name).WithHint("choose another name")
+	}
+	if err := c.checkAPI(); err != nil {
+		return err
 	}
 	url, command, err := c.target(proc)
 	if err != nil {
@@ -58,6 +68,23 @@ func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 		return c.addToServer(ctx, proc, url, command)
 	}
 	return c.addToFile(ctx, proc, c.entry(url, command))
+}
+
+// checkAPI checks that the upstream is either an API or a server, and finds the file of its
+// document.
+func (c *upstreamAddCommand) checkAPI() (err error) {
+	switch {
+	case c.OpenAPI == "" && len(c.Target) == 0:
+		return fault.New(fault.InvalidParams, "neither a URL nor a command").
+			WithHint("give the URL of a server, a command after --, or --openapi with an API's document")
+	case c.OpenAPI != "" && len(c.Target) > 0:
+		return fault.New(fault.InvalidParams, "both an API and a server").WithHint("omit %s", strings.Join(c.Target, " "))
+	case c.OpenAPI == "" && (c.BaseURL != "" || len(c.Include) > 0):
+		return fault.New(fault.InvalidParams, "--base-url and --include are for APIs").WithHint("add --openapi")
+	case c.OpenAPI != "" && !api.IsURL(c.OpenAPI):
+		c.OpenAPI, err = filepath.Abs(c.OpenAPI)
+	}
+	return err
 }
 
 // target reads the URL or the command.
@@ -119,7 +146,10 @@ func (c *upstreamAddCommand) confirmURL(proc *process, typed, url string) (strin
 
 // entry returns the upstream as the file has it.
 func (c *upstreamAddCommand) entry(url string, command []string) config.Upstream {
-	entry := config.Upstream{URL: url, Headers: c.Header, Env: c.Env, Trust: c.Trust}
+	entry := config.Upstream{URL: url, OpenAPI: c.OpenAPI, Headers: c.Header, Env: c.Env, Trust: c.Trust}
+	if c.BaseURL != "" || len(c.Include) > 0 {
+		entry.API = &config.UpstreamAPI{BaseURL: c.BaseURL, Include: c.Include}
+	}
 	if len(command) > 0 {
 		entry.Command, entry.Args = command[0], command[1:]
 	}
@@ -187,20 +217,27 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 	case len(command) > 0:
 		return fault.New(fault.Denied, "an upstream with a command cannot be added to a running server").
 			WithHint("omit --server: the command goes into the configuration file, which the server watches")
+	case c.OpenAPI != "" && !api.IsURL(c.OpenAPI) || c.BaseURL != "" || len(c.Include) > 0:
+		return fault.New(fault.Denied, "a running server takes only the URL of an API's document").
+			WithHint("omit --server: the file and --base-url and --include go into the configuration file, which the server watches")
 	}
-	return c.withClient(ctx, proc, func(api client.Client) error {
-		if _, err := client.Status(ctx, api, c.Name); err == nil && !c.Replace {
+	arguments := map[string]any{"namespace": c.Name, "url": url, "headers": c.Header, "wait_ms": 0}
+	if c.OpenAPI != "" {
+		arguments["url"], arguments["transport"] = c.OpenAPI, upstream.OpenAPI
+	}
+	return c.withClient(ctx, proc, func(server client.Client) error {
+		if _, err := client.Status(ctx, server, c.Name); err == nil && !c.Replace {
 			return fault.New(fault.Conflict, "the server has an upstream %q already", c.Name).WithHint("choose another name, or replace it with --replace")
 		}
-		if _, err := callTool(ctx, proc, api, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header, "wait_ms": 0}); err != nil {
+		if _, err := callTool(ctx, proc, server, "mcp_connect", arguments); err != nil {
 			return err
 		}
-		probe, err := c.await(ctx, proc, api, c.Name)
+		probe, err := c.await(ctx, proc, server, c.Name)
 		if err != nil {
 			return err
 		}
 		if !probe.Works() && !c.Force && c.Timeout > 0 {
-			if _, err := callTool(ctx, proc, api, "mcp_disconnect", map[string]any{"namespace": c.Name}); err != nil {
+			if _, err := callTool(ctx, proc, server, "mcp_disconnect", map[string]any{"namespace": c.Name}); err != nil {
 				return err
 			}
 			return problem(probe, "not added").WithHint("%s", addHint(probe))

@@ -128,6 +128,12 @@ func (s secretSet) addURL(text string) {
 func (s secretSet) addUpstream(u Upstream) {
 	s.addValues(u.Env)
 	s.addValues(u.Headers)
+	s.addURL(u.OpenAPI)
+	if u.API != nil {
+		s.addValues(u.API.Query)
+		s.addValues(u.API.Cookies)
+		s.add(u.API.Password)
+	}
 	for i, shown := range redact.Args(u.Args) {
 		if shown != u.Args[i] {
 			_, value, assigned := strings.Cut(u.Args[i], "=")

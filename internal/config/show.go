@@ -153,7 +153,8 @@ func (u Upstream) hidden() Upstream {
 	u.Args = redact.Args(u.Args)
 	u.Env = hideValues(u.Env)
 	u.Headers = hideValues(u.Headers)
-	u.OAuth, u.Curve = u.OAuth.hidden(), u.Curve.hidden()
+	u.OAuth, u.Curve, u.API = u.OAuth.hidden(), u.Curve.hidden(), u.API.hidden()
+	u.OpenAPI = hideQuery(u.OpenAPI)
 	return u
 }
 

@@ -177,13 +177,16 @@ func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	u := l.Upstreams[name]
 	content := []any{u.URL, u.Command, u.Args, u.Env, u.EnvFile, u.Cwd, u.Headers, u.BearerEnv, u.OAuth}
 	content = append(content, l.usedSecrets(u.Env)...)
+	if u.OpenAPI != "" {
+		content = append(content, u.OpenAPI, u.API)
+	}
 	if u.EnvFile != "" {
 		content = append(content, hashOf(l.beside(u.EnvFile)))
 	}
 	if u.Record != "" {
 		return trust.NewItem(upstreamKey(name), "writes to "+u.Record, append(content, u.Record)), true
 	}
-	spec := upstream.Spec{URL: u.URL, Command: u.Command, Args: u.Args, BearerEnv: u.BearerEnv, Headers: u.Headers}
+	spec := upstream.Spec{URL: u.URL, Command: u.Command, Args: u.Args, BearerEnv: u.BearerEnv, Headers: u.Headers, API: u.apiSettings()}
 	return trust.NewItem(upstreamKey(name), doesUpstream(spec), content), u.Mock == "" && (u.OAuth != nil || needsTrust(spec))
 }
 
@@ -191,6 +194,8 @@ func doesUpstream(spec upstream.Spec) string {
 	switch {
 	case spec.Command != "":
 		return "starts " + spec.Target()
+	case !spec.API.IsZero():
+		return "sends requests to the API of " + spec.Target()
 	case strings.Contains(spec.URL, "${"):
 		return "sends variables to " + spec.Target()
 	}
@@ -198,7 +203,7 @@ func doesUpstream(spec upstream.Spec) string {
 }
 
 func needsTrust(spec upstream.Spec) bool {
-	if spec.Command != "" || spec.BearerEnv != "" || strings.Contains(spec.URL, "${") {
+	if spec.Command != "" || !spec.API.IsZero() || spec.BearerEnv != "" || strings.Contains(spec.URL, "${") {
 		return true
 	}
 	for _, value := range spec.Headers {

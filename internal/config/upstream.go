@@ -16,6 +16,7 @@ import (
 type Upstream struct {
 	URL          string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
 	Command      string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
+	OpenAPI      string            `toml:"openapi,omitempty" help:"file or URL of the OpenAPI or Swagger document of an API, whose operations become tools; docs/apis.md"`
 	Mock         string            `toml:"mock,omitempty" help:"file of luanette record that answers in place of the server, which is not connected; relative to this file; docs/testing.md"`
 	Record       string            `toml:"record,omitempty" help:"file to which the server's answers are added, without secrets, for mock"`
 	Args         []string          `toml:"args,omitempty" help:"the program's arguments"`
@@ -54,6 +55,8 @@ type Upstream struct {
 	// Revert is by the tool's own name.
 	Revert map[string]UpstreamRevert `toml:"revert,omitempty" help:"how calls of its tools are undone: tool = { tool = \"other\", arguments = { id = \"$result/id\" } }; docs/jobs.md"`
 
+	API *UpstreamAPI `toml:"api,omitempty" help:"how an API is called; docs/apis.md"`
+
 	Curve *UpstreamCurve `toml:"curve,omitempty,inline" help:"keys of a ZeroMQ backend that uses CURVE; docs/backends.md"`
 
 	Faults *UpstreamFaults `toml:"faults,omitempty,inline" help:"faults that are injected into calls, for tests; docs/testing.md"`
@@ -65,9 +68,9 @@ type Upstream struct {
 // checkUpstreams refuses upstreams that cannot be connected to.
 func (c *Config) checkUpstreams() error {
 	for name, u := range c.Upstreams {
-		if (u.URL == "") == (u.Command == "") && (u.Mock == "" || u.URL != "") {
+		if places := u.places(); places > 1 || places == 0 && u.Mock == "" {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
-				WithHint("url connects to a running server; command starts one; mock answers from a recording")
+				WithHint("url connects to a running server; command starts one; openapi is an API; mock answers from a recording")
 		}
 		if err := u.OAuth.check(name); err != nil {
 			return err

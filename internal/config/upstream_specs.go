@@ -61,9 +61,9 @@ func (l *Loaded) withFiles(u Upstream) Upstream {
 		u.Record = l.beside(u.Record)
 	}
 	if u.Mock != "" {
-		u.Mock, u.URL, u.Command, u.Transport = l.beside(u.Mock), "", "", ""
+		u.Mock, u.URL, u.Command, u.Transport, u.OpenAPI = l.beside(u.Mock), "", "", "", ""
 	}
-	return u
+	return l.withAPIFiles(u)
 }
 
 // beside resolves a path relative to the configuration file. A leading ~ is the home
@@ -109,7 +109,7 @@ func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnin
 			WithHint(`use "none", "all", or a list of tool names`)
 	}
 	spec, warnings = upstream.Spec{
-		Name: name, URL: u.URL, Command: u.Command, Args: u.Args, Env: u.Env, EnvFile: u.EnvFile, Cwd: u.Cwd,
+		Name: name, URL: u.URL, API: u.apiSettings(), Command: u.Command, Args: u.Args, Env: u.Env, EnvFile: u.EnvFile, Cwd: u.Cwd,
 		Transport: u.Transport, Protocol: u.Protocol, Roots: u.Roots, Headers: u.Headers, BearerEnv: u.BearerEnv, CAFile: u.CAFile,
 		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
 		StartTimeout: time.Duration(u.StartTimeout), Start: u.Start, Idle: time.Duration(u.Idle),

@@ -40,9 +40,6 @@ func (srv *Server) buildMusic(ctx context.Context) error {
 	if err := srv.openStore(ctx); err != nil {
 		return err
 	}
-	if err := srv.openContents(ctx); err != nil {
-		return err
-	}
 	var err error
 	if srv.localMusic, err = srv.musicBackend(ctx); err != nil {
 		return err

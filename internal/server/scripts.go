@@ -33,9 +33,6 @@ type scripts struct {
 
 // openScripts opens the runner, the store of scripts, published scripts and sessions.
 func (srv *Server) openScripts(ctx context.Context) error {
-	if err := srv.openContents(ctx); err != nil {
-		return err
-	}
 	temp, err := host.OpenTempRoot(ctx, srv.config.TempFolder())
 	if err != nil {
 		return err

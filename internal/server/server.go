@@ -276,6 +276,9 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy}); err != nil {
 		return err
 	}
+	if err := srv.openContents(ctx); err != nil {
+		return err
+	}
 	return srv.openSearch(ctx)
 }
 
@@ -292,6 +295,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		Secret:      srv.secrets.Find,
 		Login:       srv.logins,
 		Tasks:       srv.tasks.Keeper(),
+		Files:       srv.contents,
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control,
 		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),

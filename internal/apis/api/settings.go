@@ -25,6 +25,7 @@ type Settings struct {
 
 	BaseURL   string            // of the service; empty: the description says it
 	Variables map[string]string // in the URLs of the description's servers
+	Hosts     []string          // that get the credentials too; HOST or HOST:PORT
 
 	// Include and Exclude select operations: tag:NAME, path:PATTERN, method:NAME or
 	// operation:PATTERN. Without Include all operations are offered that are not excluded.
@@ -56,6 +57,7 @@ func (s Settings) Equal(other Settings) bool { return reflect.DeepEqual(s, other
 // Clone is a deep copy.
 func (s Settings) Clone() Settings {
 	s.Variables, s.Query, s.Cookies = maps.Clone(s.Variables), maps.Clone(s.Query), maps.Clone(s.Cookies)
+	s.Hosts = slices.Clone(s.Hosts)
 	s.Include, s.Exclude = slices.Clone(s.Include), slices.Clone(s.Exclude)
 	return s
 }

@@ -182,6 +182,8 @@ func (s Spec) problem() error {
 		return fmt.Errorf("a command cannot be reached by transport %q", s.Transport)
 	case s.URL != "" && s.transport() == Stdio:
 		return fmt.Errorf("a url cannot be reached by transport stdio")
+	case api.IsKind(s.Transport) && !api.IsURL(s.URL):
+		return fmt.Errorf("the url of an API's document is not http or https")
 	case !slices.Contains([]string{"", Auto, ProtocolLegacy, ProtocolModern}, s.Protocol):
 		return fmt.Errorf("protocol %q", s.Protocol)
 	case !slices.Contains([]string{"", Eager, Lazy}, s.Start):

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/apis/openapi"
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -14,7 +15,7 @@ import (
 )
 
 // builtinAPIs are the kinds of APIs. A new kind is a line here.
-var builtinAPIs = map[string]api.Opener{}
+var builtinAPIs = map[string]api.Opener{api.OpenAPI: openapi.Open}
 
 // apiTransport makes an MCP server of an API that runs in this process.
 type apiTransport struct {
@@ -27,6 +28,9 @@ type apiTransport struct {
 
 // dialAPI opens the API of a spec.
 func (o *Options) dialAPI(ctx context.Context, spec Spec, open api.Opener, hooks Hooks) (Transport, error) {
+	if spec.API.IsZero() { // added to a running server, which takes only a URL
+		spec.API = api.Settings{Kind: spec.Transport, Source: spec.URL}
+	}
 	env, err := o.apiEnvironment(spec, hooks)
 	if err != nil {
 		return nil, notSent(err)

@@ -1,0 +1,180 @@
+package openapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
+)
+
+// parameter is one parameter of an operation.
+type parameter struct {
+	name     string
+	argument string // its name among the tool's arguments
+	in       string // path, query, header, cookie, querystring; of Swagger also body and formData
+	required bool
+	style    style
+	content  string // media type, if the value is sent encoded so
+	schema   node
+
+	description string
+	deprecated  bool
+	fallback    string // the default, as it is written in a query
+}
+
+// style is how values of lists and objects are written.
+type style struct {
+	name          string
+	explode       bool
+	allowReserved bool
+}
+
+// parameters lists the parameters of an operation: its own, and those of its path that it
+// does not replace.
+func (r *reader) parameters(op *operation) (all []*parameter, err error) {
+	for _, place := range []node{op.raw, op.item} {
+		raw, _ := rawjson.Get(place.raw, "parameters")
+		items, _ := rawjson.Items(raw)
+		for _, item := range items {
+			n, err := r.docs.follow(node{place.doc, item})
+			if err != nil {
+				return nil, fmt.Errorf("parameter: %w", err)
+			}
+			p := r.parameter(n)
+			if schema, err := r.docs.follow(p.schema); err == nil {
+				value, _ := rawjson.Get(schema.raw, "default")
+				p.fallback = scalar(value)
+			}
+			if p.name != "" && !slices.ContainsFunc(all, func(other *parameter) bool { return other.in == p.in && other.name == p.name }) {
+				all = append(all, p)
+			}
+		}
+	}
+	for _, name := range placeholders(op.path) { // documents forget some
+		if !slices.ContainsFunc(all, func(p *parameter) bool { return p.in == "path" && p.name == name }) {
+			all = append(all, &parameter{name: name, in: "path", required: true, style: style{name: "simple"}, schema: node{op.raw.doc, json.RawMessage(`{"type":"string"}`)}})
+		}
+	}
+	return all, nil
+}
+
+// placeholders are the names in braces of a path.
+func placeholders(path string) (names []string) {
+	for _, part := range strings.Split(path, "{")[1:] {
+		if name, _, ok := strings.Cut(part, "}"); ok && name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (r *reader) parameter(n node) *parameter {
+	p := &parameter{required: rawjson.GetBool(n.raw, "required"), deprecated: rawjson.GetBool(n.raw, "deprecated")}
+	p.name, _ = rawjson.GetText(n.raw, "name")
+	p.in, _ = rawjson.GetText(n.raw, "in")
+	p.description, _ = rawjson.GetText(n.raw, "description")
+	p.required = p.required || p.in == "path"
+	if r.swagger {
+		p.schema, p.style = r.swaggerParameter(n, p.in)
+		return p
+	}
+	if content, ok := rawjson.Get(n.raw, "content"); ok {
+		rawjson.Each(content, func(media string, raw json.RawMessage) bool {
+			p.content = media
+			schema, _ := rawjson.Get(raw, "schema")
+			p.schema = node{n.doc, schema}
+			return false
+		})
+		return p
+	}
+	schema, _ := rawjson.Get(n.raw, "schema")
+	p.schema = node{n.doc, schema}
+	p.style = readStyle(n.raw, p.in)
+	return p
+}
+
+// readStyle reads style, explode and allowReserved of a parameter or of a property's
+// encoding.
+func readStyle(raw json.RawMessage, in string) style {
+	s := style{allowReserved: rawjson.GetBool(raw, "allowReserved")}
+	s.name, _ = rawjson.GetText(raw, "style")
+	fallback := "simple"
+	if in == "query" || in == "cookie" {
+		fallback = "form"
+	}
+	s.name = cmp.Or(s.name, fallback)
+	explode, ok := rawjson.Get(raw, "explode")
+	s.explode = ok && string(explode) == "true" || !ok && (s.name == "form" || s.name == "cookie")
+	return s
+}
+
+// swaggerParameter reads the schema of a Swagger parameter, which is the parameter itself,
+// and its style.
+func (r *reader) swaggerParameter(n node, in string) (node, style) {
+	if in == "body" {
+		schema, _ := rawjson.Get(n.raw, "schema")
+		return node{n.doc, schema}, style{}
+	}
+	schema := rawjson.DeleteFunc(n.raw, func(key []byte) bool {
+		return slices.Contains([]string{"name", "in", "description", "required", "collectionFormat", "allowEmptyValue"}, string(key))
+	})
+	format, _ := rawjson.GetText(n.raw, "collectionFormat")
+	s := style{name: "simple"}
+	if in == "query" || in == "formData" {
+		s.name = "form"
+	}
+	switch format {
+	case "ssv":
+		s.name = "spaceDelimited"
+	case "tsv":
+		s.name = "tabDelimited"
+	case "pipes":
+		s.name = "pipeDelimited"
+	case "multi":
+		s.explode = true
+	}
+	return node{n.doc, schema}, s
+}
+
+// argument is an argument of a tool that is no parameter of the operation.
+type argument struct {
+	name   string
+	schema string
+}
+
+// Arguments that stand for other things than parameters.
+const (
+	argBody        = "body"
+	argContentType = "content_type"
+	argPageToken   = "page_token"
+)
+
+// nameArguments names the arguments. Parameters of the same name in several places get
+// their place as a suffix, and so do those that would be taken for something else.
+func nameArguments(op *operation) {
+	count := map[string]int{argBody: 1, argContentType: 1, argPageToken: 1}
+	if op.body == nil {
+		delete(count, argBody)
+		delete(count, argContentType)
+	}
+	for _, p := range op.params {
+		p.argument = argumentName(p.name)
+		count[p.argument]++
+	}
+	for _, p := range op.params {
+		if count[p.argument] > 1 {
+			p.argument += "__" + p.in
+		}
+	}
+}
+
+// argumentName keeps what models accept in the name of an argument.
+func argumentName(name string) string {
+	if clean := cleanName(name); clean != "" {
+		return clean[:min(len(clean), maxName)]
+	}
+	return "value"
+}
