@@ -44,6 +44,7 @@ type Config struct {
 	Starts        Starts              `toml:"-" section:"upstreams"`
 	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
 	Secrets       map[string]Secret   `toml:"secrets" live:"yes"`
+	Tools         map[string]Tool     `toml:"tools" live:"yes"`
 
 	Sessions      Sessions          `toml:"sessions"`
 	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
@@ -64,6 +65,7 @@ type Config struct {
 	MaxConnections int               `toml:"max_connections" help:"how many connections may be open; further ones wait"`
 	TrustedProxies []string          `toml:"trusted_proxies" trust:"needed" help:"addresses and networks of reverse proxies whose X-Forwarded-For, X-Real-IP or Forwarded header names the client, for limits and the audit log; docs/security.md"`
 	Issuers        map[string]Issuer `toml:"issuers"`
+	Hooks          map[string]Hook   `toml:"hooks" live:"yes"`
 }
 
 // Bridge configures the ZeroMQ endpoint that serves our tools to front ends.

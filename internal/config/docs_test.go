@@ -39,7 +39,7 @@ func configurationPage() string {
 
 Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. A renamed setting still works under its former name, with a warning. This page is generated.
 
-A running server reads the file again when it changes, and at SIGHUP. Settings marked *live* take effect at once, and so do all tables of upstreams and secrets, and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
+A running server reads the file again when it changes, and at SIGHUP. Settings marked *live* take effect at once, and so do all tables of upstreams, commands, webhooks and secrets, and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
 
 | key | variable | type | default | live | meaning |
 |---|---|---|---|---|---|
@@ -73,15 +73,29 @@ One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace i
 ## Secrets
 
 One table per secret, ` + "`[secrets.NAME]`" + `. The variables of an upstream's program refer to it: ` + "`env = { GITHUB_TOKEN = \"secret:NAME\" }`" + `.
-
-| key | type | meaning |
-|---|---|---|
 `)
-	for field := range reflect.TypeFor[Secret]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
-	}
+	writeKeys(&out, reflect.TypeFor[Secret]())
+	out.WriteString(`
+## Commands
+
+One table per program that is a tool, ` + "`[tools.NAME]`" + ` ([commands.md](commands.md)).
+`)
+	writeKeys(&out, reflect.TypeFor[Tool]())
+	out.WriteString(`
+## Webhooks
+
+One table per webhook, ` + "`[hooks.NAME]`" + `: ` + "`POST /hooks/NAME`" + ` starts a job ([webhooks.md](webhooks.md)).
+`)
+	writeKeys(&out, reflect.TypeFor[Hook]())
 	return out.String()
+}
+
+func writeKeys(out *strings.Builder, table reflect.Type) {
+	out.WriteString("\n| key | type | meaning |\n|---|---|---|\n")
+	for field := range table.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		fmt.Fprintf(out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
+	}
 }
 
 func liveText(s setting) string {

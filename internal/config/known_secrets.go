@@ -36,7 +36,19 @@ func (l *Loaded) KnownSecrets(env Environment) []string {
 		found.add(s.Value)
 	}
 	l.addUpstreams(found, env)
+	l.addToolsAndHooks(found)
 	return found.sorted()
+}
+
+// addToolsAndHooks adds the secrets of commands and webhooks.
+func (l *Loaded) addToolsAndHooks(found secretSet) {
+	for _, t := range l.Tools {
+		found.addValues(t.Env)
+	}
+	for _, h := range l.Hooks {
+		found.add(h.Secret)
+		found.add(h.OldSecret)
+	}
 }
 
 // addUpstreams adds the secrets of all upstreams, also of imported ones.

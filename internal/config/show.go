@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -69,30 +70,34 @@ func (l *Loaded) Show(w io.Writer) error {
 	if err := l.showPolicy(&out); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
-		text, err := toml.Marshal(l.Upstreams[name].hidden())
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&out, "\n[upstreams.%s]\n%s", name, text)
+	err := errors.Join(
+		showTable(&out, "upstreams", l.Upstreams, Upstream.hidden),
+		showTable(&out, "tools", l.Tools, Tool.hidden),
+		showTable(&out, "hooks", l.Hooks, Hook.hidden),
+		showTable(&out, "secrets", l.Secrets, Secret.hidden),
+	)
+	if err == nil {
+		_, err = io.WriteString(w, out.String())
 	}
-	if err := l.showSecrets(&out); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-// showSecrets writes the tables of secrets, without the secrets.
-func (l *Loaded) showSecrets(out *strings.Builder) error {
-	for _, name := range slices.Sorted(maps.Keys(l.Secrets)) {
-		text, err := toml.Marshal(Secret{secret.Shown(l.Secrets[name].Value), l.Secrets[name].Hosts})
+// showTable writes the entries of a table without their secrets.
+func showTable[T any](out *strings.Builder, table string, entries map[string]T, hidden func(T) T) error {
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		text, err := toml.Marshal(hidden(entries[name]))
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n[secrets.%s]\n%s", name, text)
+		fmt.Fprintf(out, "\n[%s.%s]\n%s", table, name, text)
 	}
 	return nil
+}
+
+// hidden returns a copy without the secret.
+func (s Secret) hidden() Secret {
+	s.Value = secret.Shown(s.Value)
+	return s
 }
 
 func (l *Loaded) origin(key string) string {

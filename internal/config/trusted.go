@@ -94,7 +94,20 @@ func (l *Loaded) withhold(env Environment) (err error) {
 	for _, item := range l.upstreamItems() {
 		t.add(item, hashes)
 	}
+	l.Hooks = withholdTable(t, l.Hooks, l.hookItem, hashes)
+	l.Tools = withholdTable(t, l.Tools, l.toolItem, hashes)
 	return nil
+}
+
+// withholdTable returns the entries of a table that are trusted; all of them need trust.
+func withholdTable[T any](t *trusting, entries map[string]T, item func(name string) trust.Item, hashes map[string]string) map[string]T {
+	kept := map[string]T{}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if t.add(item(name), hashes) {
+			kept[name] = entries[name]
+		}
+	}
+	return kept
 }
 
 // add adds an item and reports whether it is trusted, given the hashes of what is.

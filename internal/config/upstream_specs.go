@@ -36,6 +36,19 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 		warnings = append(warnings, more...)
 		specs = append(specs, spec)
 	}
+	spec, ok, err := l.commandSpec(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	if ok {
+		specs = append(specs, spec)
+	}
+	specs, more := l.withImported(specs, env)
+	return specs, append(warnings, more...), nil
+}
+
+// withImported adds the servers of the files that are imported.
+func (l *Loaded) withImported(specs []upstream.Spec, env Environment) (all []upstream.Spec, warnings []string) {
 	for _, path := range l.MCP.Import {
 		imported, more := l.importServers(path, env.Lookup)
 		warnings = append(warnings, more...)
@@ -51,7 +64,7 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 			specs = append(specs, spec)
 		}
 	}
-	return specs, warnings, nil
+	return specs, warnings
 }
 
 // withFiles returns an upstream whose recordings are found from the working folder, and

@@ -7,10 +7,12 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
+	"github.com/luanette/luanette/internal/jobs/webhook"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -60,6 +62,23 @@ func (srv *Server) jobTasks() hub.Tasks {
 		return nil
 	}
 	return builtin.JobTasks{Queue: srv.jobs, Approvals: srv.approvals}
+}
+
+// setWebhooks applies the hooks of a configuration.
+func (srv *Server) setWebhooks(ctx context.Context, config *config.Loaded) {
+	hooks, problems := config.Webhooks(srv.secrets)
+	for _, problem := range problems {
+		srv.log.ErrorContext(ctx, "webhook cannot be used", "error", problem)
+	}
+	srv.webhooks.Set(hooks)
+}
+
+// webhookReceiver starts jobs for requests of other services.
+func (srv *Server) webhookReceiver() *webhook.Receiver {
+	return webhook.New(webhook.Options{
+		Queue: srv.jobs, Hooks: srv.webhooks.Hooks, Script: webhook.Scripts{Published: srv.scripts.published, Stored: srv.scripts.store}.Find,
+		Client: srv.config.Browsers().Proxies.Client, Audit: srv.audit, Events: srv.bus, Tracer: srv.telemetry.Tracer("webhook"), Log: srv.log,
+	})
 }
 
 // revert returns how the configuration in effect says that a tool is undone.

@@ -28,13 +28,18 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	return nil
 }
 
-// currentPrincipal returns the current rights of a principal; nil in a server without
-// keys.
+// currentPrincipal returns the current rights of a principal: of a key, or of a webhook;
+// nil in a server without keys.
 func (srv *Server) currentPrincipal() func(context.Context, principal.Principal) (principal.Principal, error) {
 	if srv.keys == nil {
 		return nil
 	}
-	return srv.keys.Current
+	return func(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+		if who, ok, err := srv.webhooks.Current(was); ok {
+			return who, err
+		}
+		return srv.keys.Current(ctx, was)
+	}
 }
 
 // checkKeyRequired refuses to listen on an address that other machines can reach while no

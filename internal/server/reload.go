@@ -81,6 +81,7 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 		return err
 	}
 	srv.upstreams.SetUntrusted(config.WithheldUpstreams())
+	srv.setWebhooks(ctx, config)
 	srv.applyLive(before)
 	srv.catalog.Refresh(ctx)
 	srv.publishChanges(config)

@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/ui/debug"
 	"github.com/luanette/luanette/internal/ui/login"
+	"github.com/luanette/luanette/internal/ui/toolsapi"
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
@@ -19,9 +20,12 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes(), debug.Routes(srv.config.Browsers()))
+	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes(), debug.Routes(srv.config.Browsers()), srv.toolsAPI().Routes())
 	if srv.chat != nil {
 		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
+	}
+	if srv.jobs != nil {
+		list = append(list, srv.webhookReceiver().Routes()...)
 	}
 	if srv.localMusic != nil {
 		list = append(list, srv.files().Routes()...)
@@ -30,6 +34,13 @@ func (srv *Server) routes() []principal.Route {
 		list = append(list, principal.Route{Pattern: "GET /metrics", Handler: metrics, Scope: principal.Metrics})
 	}
 	return list
+}
+
+// toolsAPI serves tools to programs that do not speak MCP.
+func (srv *Server) toolsAPI() *toolsapi.Server {
+	return toolsapi.New(toolsapi.Options{
+		Tools: srv.catalog, Version: srv.options.Version, Browsers: srv.config.Browsers(), KeyRequired: srv.auth.KeyRequired, Caller: caller,
+	})
 }
 
 // handler serves them.

@@ -36,6 +36,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
+	"github.com/luanette/luanette/internal/jobs/webhook"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/taskrelay"
@@ -134,6 +135,7 @@ type tooling struct {
 	hooks      atomic.Pointer[script.Hooks] // of startup.lua
 	localMusic *hootenanny.Backend          // nil if it is switched off
 	jobs       *job.Queue                   // nil if this process has no jobs
+	webhooks   webhook.Table
 	ownTools   *builtin.Set
 	menu       *builtin.Menu
 }

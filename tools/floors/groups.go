@@ -12,7 +12,7 @@ type Group struct {
 var Groups = []Group{
 	{"client", "server config ui builtin chat jobs access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
 	{"server", "config ui builtin chat jobs access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
-	{"config", "builtin chat access scripting mcp apis tools store sandbox core base"},
+	{"config", "builtin chat jobs access scripting mcp apis tools store sandbox core base"},
 	{"ui", "builtin access music mcp apis cluster store observe sandbox core base"},
 	{"builtin", "jobs access scripting music mcp tools store core base"},
 	{"chat", "mcp store core base"},

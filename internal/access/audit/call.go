@@ -94,6 +94,19 @@ func (l *Log) RecordLogin(ctx context.Context, action, from string, allowed bool
 	l.Record(d)
 }
 
+// RecordDelivery records a request to a webhook; refusal is why it was refused, or "". A
+// nil log records nothing.
+func (l *Log) RecordDelivery(ctx context.Context, hook string, body []byte, refusal string) {
+	if l == nil {
+		return
+	}
+	d := newDraft(ctx, "webhook", hook, body)
+	if d.Decision = "allow"; refusal != "" {
+		d.Decision, d.Rule, d.Error = "deny", refusal, string(fault.NeedsAuth)
+	}
+	l.Record(d)
+}
+
 // newDraft is an entry about what the principal of ctx does. It holds a digest of the
 // arguments, because their memory may be used again after the call.
 func newDraft(ctx context.Context, action, subject string, args []byte) Draft {

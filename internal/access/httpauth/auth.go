@@ -92,7 +92,7 @@ type handler struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, route := h.auth, &h.route
 	w.Header()["X-Content-Type-Options"] = nosniff
-	if isPreflight(r) {
+	if callerIsUnknown(r, route) {
 		route.Handler.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Anonymous())))
 		return
 	}
@@ -117,6 +117,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end := a.begin(principal.WithShared(r.Context(), &c.who), c)
 	defer end()
 	route.Handler.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// callerIsUnknown reports whether nobody asks who the caller is, or the handler does.
+func callerIsUnknown(r *http.Request, route *principal.Route) bool {
+	return isPreflight(r) || route.Authenticates
 }
 
 // nosniff is shared by all responses.

@@ -13,15 +13,18 @@ import (
 // Kinds of APIs.
 const (
 	OpenAPI = "openapi" // a document of OpenAPI 3 or Swagger 2
+	Command = "command" // programs of this machine
 )
 
 // IsKind reports whether a transport of that name is an API.
-func IsKind(name string) bool { return name == OpenAPI }
+func IsKind(name string) bool { return name == OpenAPI || name == Command }
 
 // Settings are the configuration of an API. The zero value is no API.
 type Settings struct {
 	Kind   string // one of the kinds above
 	Source string // file or URL of its description
+
+	Commands map[string]CommandTool // of the kind Command: its tools by name
 
 	BaseURL   string            // of the service; empty: the description says it
 	Variables map[string]string // in the URLs of the description's servers
@@ -59,12 +62,20 @@ func (s Settings) Clone() Settings {
 	s.Variables, s.Query, s.Cookies = maps.Clone(s.Variables), maps.Clone(s.Query), maps.Clone(s.Cookies)
 	s.Hosts = slices.Clone(s.Hosts)
 	s.Include, s.Exclude = slices.Clone(s.Include), slices.Clone(s.Exclude)
+	s.Commands = maps.Clone(s.Commands)
+	for name, c := range s.Commands {
+		s.Commands[name] = c.clone()
+	}
 	return s
 }
 
 // Secrets are the texts that may be secrets or refer to one, to be replaced in place.
 func (s *Settings) Secrets(replace func(text string) (string, error)) (err error) {
-	for _, table := range []map[string]string{s.Query, s.Cookies} {
+	tables := []map[string]string{s.Query, s.Cookies}
+	for _, c := range s.Commands {
+		tables = append(tables, c.Env)
+	}
+	for _, table := range tables {
 		for key, text := range table {
 			if table[key], err = replace(text); err != nil {
 				return err
@@ -85,6 +96,9 @@ func (s *Settings) Texts() []*string {
 
 // Target is the description's place without what may be a secret in it.
 func (s Settings) Target() string {
+	if s.Kind == Command {
+		return strings.Join(slices.Sorted(maps.Keys(s.Commands)), ", ")
+	}
 	if !IsURL(s.Source) {
 		return s.Source
 	}
@@ -106,6 +120,8 @@ func IsURL(source string) bool {
 // Validate reports what is wrong with the settings.
 func (s Settings) Validate() error {
 	switch {
+	case s.Kind == Command:
+		return s.commandsProblem()
 	case s.Source == "":
 		return fmt.Errorf("%s names no description", s.Kind)
 	case (s.CertFile == "") != (s.KeyFile == ""):

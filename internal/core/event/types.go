@@ -30,6 +30,7 @@ var types = []string{
 	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.dropped", "upstream.failed", "upstream.garbage",
 	"upstream.lost", "upstream.needs_auth", "upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.stderr",
 	"upstream.tools_refreshed",
+	"webhook.received", "webhook.refused",
 }
 
 // openFamilies begin types that scripts and backends choose.

@@ -14,6 +14,9 @@ type Route struct {
 	// AnyKey is for clients that always send a key: as long as none exists, they are
 	// treated as if they sent none.
 	AnyKey bool
+	// Authenticates means that the handler itself authenticates requests. Keys and tokens
+	// that come with them are not looked at, and the caller is anonymous.
+	Authenticates bool
 }
 
 // Unguarded serves routes without checking scopes.

@@ -268,7 +268,8 @@ func (q *Queue) admit(j Job) {
 // withdraw removes a job that could not be started.
 func (q *Queue) withdraw(ctx context.Context, id string) error {
 	q.leave(id)
-	return q.remove(context.WithoutCancel(ctx), []string{id})
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(q.remove(ctx, []string{id}), q.forgetKey(ctx, id))
 }
 
 // Cancel ends a job. When Cancel returns, the job is stored as cancelled and its script

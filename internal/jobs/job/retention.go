@@ -32,7 +32,7 @@ func (q *Queue) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return q.removeKeys(ctx)
 }
 
 // What sweep removes, at most 1000 jobs at a time.

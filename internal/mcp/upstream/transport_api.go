@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/apis/command"
 	"github.com/luanette/luanette/internal/apis/openapi"
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -15,7 +16,10 @@ import (
 )
 
 // builtinAPIs are the kinds of APIs. A new kind is a line here.
-var builtinAPIs = map[string]api.Opener{api.OpenAPI: openapi.Open}
+var builtinAPIs = map[string]api.Opener{
+	api.OpenAPI: openapi.Open,
+	api.Command: command.Open,
+}
 
 // apiTransport makes an MCP server of an API that runs in this process.
 type apiTransport struct {

@@ -91,6 +91,8 @@ var templates = map[string]Line{
 	"node.gone":                  {Bad, "node {name}: unreachable"},
 	"script.published":           {Good, "script {name}: published"},
 	"script.invalidate":          {Neutral, "script {hash}: replaced"},
+	"webhook.received":           {Neutral, "webhook {hook}: job {job_id}"},
+	"webhook.refused":            {Bad, "webhook {hook}: refused, {reason}"},
 	"key.created":                {Neutral, "key {name}: created"},
 	"key.revoked":                {Neutral, "key {name}: revoked"},
 	"chat.turn_started":          {Neutral, "chat of {person}{user}: message received"},

@@ -259,6 +259,15 @@ func cannotPublish(hash cas.Ref, err error) error {
 // Tools lists the published tools, sorted by name.
 func (p *Published) Tools(context.Context) ([]tool.Info, error) { return p.list.Load().tools, nil }
 
+// Script returns the script that is published under a name.
+func (p *Published) Script(name string) (Request, bool) {
+	one := p.list.Load().byName[name]
+	if one == nil {
+		return Request{}, false
+	}
+	return Request{Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher}, true
+}
+
 // Call runs main of a published script with the arguments and defaults.
 func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	one := p.list.Load().byName[call.Ref.Name]

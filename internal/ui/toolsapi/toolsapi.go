@@ -1,0 +1,147 @@
+// Package toolsapi serves tools to programs that do not speak MCP: POST /tools/NAMESPACE/NAME
+// calls one, and GET /openapi.json describes all that the caller may call. Calls take the
+// same way as those of MCP clients.
+package toolsapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// maxArguments is the largest body of a call.
+const maxArguments = 16 << 20
+
+// Options configure a server. All but Tools are optional.
+type Options struct {
+	Tools    tool.Source
+	Version  string // of the program
+	Browsers netguard.Browsers
+	// KeyRequired reports whether callers need a key.
+	KeyRequired func(context.Context) (bool, error)
+	// Caller names the caller as the other endpoints do; "" is the local owner.
+	Caller func(*http.Request) string
+}
+
+// Server serves the tools.
+type Server struct{ options Options }
+
+// New returns a server.
+func New(o Options) *Server {
+	if o.KeyRequired == nil {
+		o.KeyRequired = func(context.Context) (bool, error) { return false, nil }
+	}
+	if o.Caller == nil {
+		o.Caller = func(*http.Request) string { return "" }
+	}
+	return &Server{o}
+}
+
+// Routes are the server's paths and the scope that each requires. Our own tools and
+// published scripts have no namespace.
+func (s *Server) Routes() []principal.Route {
+	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: principal.MCP, Refuse: writeProblem, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			err := s.options.Browsers.Refusal(r)
+			if err == nil {
+				err = serve(w, r)
+			}
+			if err != nil {
+				writeProblem(w, statusOf(err), err)
+			}
+		})}
+	}
+	return []principal.Route{
+		route("GET /openapi.json", s.document),
+		route("POST /tools/{name}", s.call),
+		route("POST /tools/{space}/{name}", s.call),
+	}
+}
+
+// call calls a tool and answers its result as a JSON value.
+func (s *Server) call(w http.ResponseWriter, r *http.Request) error {
+	args, err := readArguments(w, r)
+	if err != nil {
+		return err
+	}
+	who := s.options.Caller(r)
+	caller := &tool.Caller{User: who}
+	if who != "" {
+		caller.ID = "user:" + who
+	}
+	ref := tool.Ref{Space: r.PathValue("space"), Name: r.PathValue("name")}
+	result, err := s.options.Tools.Call(r.Context(), tool.Call{Ref: ref, Args: args, Caller: caller})
+	if err != nil {
+		return err
+	}
+	view, err := result.View()
+	if err != nil {
+		return err
+	}
+	if view.IsError {
+		return failureOf(view)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(view.Value(), '\n')) // the client may have disconnected
+	return nil
+}
+
+// readArguments reads the arguments: a JSON object, or nothing.
+func readArguments(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArguments))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, fault.New(fault.Limit, "the arguments are larger than %d bytes", large.Limit).WithHint("store large contents with POST /cas, and pass their hash")
+	case err != nil:
+		return nil, fault.New(fault.InvalidParams, "the body ended early")
+	case len(body) == 0:
+		return json.RawMessage("{}"), nil
+	}
+	if problem := rawjson.Valid(body); problem != nil {
+		return nil, fault.Wrap(fault.InvalidParams, problem, "the body is not JSON")
+	}
+	if !rawjson.IsObject(body) {
+		return nil, fault.New(fault.InvalidParams, "the body is not a JSON object").WithHint("send the tool's arguments as an object; GET /openapi.json describes them")
+	}
+	return body, nil
+}
+
+// failureOf is the error of a tool that ran and failed.
+func failureOf(view tool.View) error {
+	if raw, ok := rawjson.Get(view.Meta, tool.ErrorKey); ok {
+		var f struct {
+			Code          fault.Code
+			Message, Hint string
+			Details       json.RawMessage
+		}
+		if json.Unmarshal(raw, &f) == nil && f.Code != "" {
+			return &fault.Error{Code: f.Code, Msg: f.Message, Hint: f.Hint, Details: f.Details}
+		}
+	}
+	return fault.New(fault.Upstream, "%s", view.Text())
+}
+
+// document answers the OpenAPI document of the tools that the caller may call.
+func (s *Server) document(w http.ResponseWriter, r *http.Request) error {
+	tools, err := s.options.Tools.Tools(r.Context())
+	if err != nil {
+		return err
+	}
+	required, err := s.options.KeyRequired(r.Context())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store") // it is the caller's own
+	httpjson.JSON(w, http.StatusOK, newDocument(selected(tools, r.URL.Query()["namespace"]), s.options.Version, required))
+	return nil
+}
