@@ -143,6 +143,12 @@ test-apis: ## Reads OpenAPI documents of large services and checks every tool: m
 	@test -d "$(DOCS)" || { echo "DOCS must name a folder with OpenAPI documents"; exit 2; }
 	DOCS=$(abspath $(DOCS)) go test -count=1 -timeout 20m -run TestDocuments -v ./internal/apis/openapi
 
+.PHONY: bench-apis
+bench-apis: ## Time and memory of large OpenAPI documents, search among their tools, CPU of a call: make bench-apis DOCS=DIR
+	@test -d "$(DOCS)" || { echo "DOCS must name a folder with github.json and stripe.json"; exit 2; }
+	go run ./bench/apis -docs $(abspath $(DOCS))
+	go test ./internal/apis/openapi -run xxx -bench Call -benchtime 20x
+
 .PHONY: bench-lua
 bench-lua: ## Our Lua compared with lua5.4 and gopher-lua, in one run
 	@command -v lua5.4 >/dev/null || { echo "install lua5.4 first (Debian: apt-get install lua5.4)"; exit 2; }

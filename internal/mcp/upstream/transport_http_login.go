@@ -95,6 +95,9 @@ func loginFix(err error) (fix *fault.Error, ok bool) {
 // are none for a server that is not reached over HTTP.
 func (s Spec) Addresses() []string {
 	var urls []string
+	if s.API.BaseURL != "" {
+		return []string{strings.TrimSuffix(s.API.BaseURL, "/")}
+	}
 	for _, e := range endpoints(s) {
 		if (e.Transport == HTTP || e.Transport == SSE) && !slices.Contains(urls, e.URL) {
 			urls = append(urls, e.URL)

@@ -209,6 +209,44 @@
     return keys;
   }
 
+  // The list in a result: it may have any name, if it is the only one.
+  const listNames = ['items', 'data', 'results', 'values', 'records', 'entries', 'rows', 'objects', 'list', 'value'];
+  function itemsOf(result) {
+    if (isArray(result)) return result;
+    if (typeof result !== 'object' || result === null) return [];
+    for (let i = 0; i < listNames.length; i++) if (isArray(result[listNames[i]])) return result[listNames[i]];
+    let found;
+    for (const key in result) {
+      if (!isArray(result[key])) continue;
+      if (found !== undefined) return [];
+      found = result[key];
+    }
+    return found ?? [];
+  }
+
+  // Iterates over the items of all pages of a list.
+  const maxPages = 10000;
+  async function* pagesOf(path, args) {
+    const given = { ...args };
+    for (let page = 1; ; page++) {
+      const result = await callAsync(path, [given]);
+      const items = itemsOf(result);
+      for (let i = 0; i < items.length; i++) yield items[i];
+      const token = result?.next_page_token;
+      if (token === undefined || token === null || token === '') return;
+      if (token === given.page_token || page === maxPages) {
+        throw new Error('the list does not end: page ' + page + ' is followed by itself, or there are too many');
+      }
+      given.page_token = token;
+    }
+  }
+
+  // Whether a path is that of a tool, whose pages can be iterated over.
+  const isTool = (path) => {
+    const names = split(path, '.');
+    return names[0] === 'mcp' && names.length === 3;
+  };
+
   const namespacePaths = new WeakMap(); // namespaces and tools → their paths
   for (const method of ['get', 'set']) hide(namespacePaths, method, WeakMap.prototype[method]);
 
@@ -220,6 +258,7 @@
         if (typeof key === 'symbol') return key === Symbol.toStringTag ? path : undefined;
         if (fixed !== undefined && fixed[key] !== undefined) return fixed[key];
         if (key === 'toString' || key === 'valueOf') return () => '[' + path + ']';
+        if (key === 'pages' && isTool(path)) return (args) => pagesOf(path, args);
         if (key === 'toJSON' && listed(path) !== undefined) return () => listed(path);
         return plainKeys[key] === 1 ? undefined : makeNamespace(path + '.' + key);
       },

@@ -201,7 +201,10 @@ func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 			return nil, err
 		}
 		name, ok := spelled(ctx, w.Tools, ref)
-		if ok && name != ref.Name { // the name to call it by
+		switch {
+		case ok && hasPages(ctx, w.Tools, tool.Ref{Space: ref.Space, Name: name}):
+			return []host.Value{true, name, true}, nil
+		case ok && name != ref.Name: // the name to call it by
 			return []host.Value{true, name}, nil
 		}
 		return []host.Value{ok}, nil
@@ -216,6 +219,15 @@ func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 	}
 	infos, err := inSpace(ctx, w.Tools, space)
 	return []host.Value{len(infos) > 0}, err
+}
+
+// hasPages reports whether a tool lists something page by page, as those of APIs do: it
+// takes the next_page_token of its results as page_token.
+func hasPages(ctx context.Context, source tool.Source, ref tool.Ref) bool {
+	info, _ := find(ctx, source, ref)
+	properties, _ := rawjson.Get(info.Input, "properties")
+	_, ok := rawjson.Get(properties, "page_token")
+	return ok
 }
 
 // spelled returns the name of a tool: as given, or the only one in its namespace that is

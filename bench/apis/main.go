@@ -1,0 +1,99 @@
+// Command apis measures how services with large OpenAPI documents become tools: the CPU
+// time and memory until all are listed, and how well plain questions find them. It reads
+// github.json and stripe.json of a folder; docs/apis.md says where they come from.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/tools/catalog"
+)
+
+//go:embed questions.txt
+var questions string
+
+func main() {
+	docs := flag.String("docs", "", "folder with github.json and stripe.json")
+	flag.Parse()
+	if err := report(context.Background(), *docs); err != nil {
+		fmt.Fprintln(os.Stderr, "apis:", err)
+		os.Exit(1)
+	}
+}
+
+func report(ctx context.Context, docs string) error {
+	bus := event.New(event.BusOptions{})
+	manager := upstream.New(upstream.Options{Events: bus})
+	defer manager.Close()
+	for _, name := range []string{"github", "stripe"} {
+		began, cpu := time.Now(), cpuTime()
+		spec := upstream.Spec{Name: name, Trusted: true, API: api.Settings{Kind: api.OpenAPI, Source: filepath.Join(docs, name+".json")}}
+		if err := manager.Add(spec); err != nil {
+			return err
+		}
+		manager.Await(ctx, bus, name, func(s upstream.Status) bool { return s.Attempted() })
+		status, _ := manager.Status(name)
+		if status.State != upstream.StateConnected {
+			return fmt.Errorf("%s is %s: %s", name, status.State, status.LastError)
+		}
+		fmt.Printf("%s: %d tools in %v, %v of CPU\n", name, status.Tools, time.Since(began).Round(time.Millisecond), (cpuTime() - cpu).Round(time.Millisecond))
+	}
+	fmt.Printf("largest memory: %d MB\n", largestMemory()>>20)
+	return recall(ctx, manager)
+}
+
+// recall asks the questions.
+func recall(ctx context.Context, manager *upstream.Manager) error {
+	c := catalog.New(catalog.Options{Sources: []tool.Source{manager}})
+	found, first, asked := 0, 0, 0
+	for line := range strings.Lines(questions) {
+		want, question, _ := strings.Cut(strings.TrimSpace(line), " ")
+		hits, _ := c.Search(ctx, catalog.Query{Text: question, Limit: 5})
+		names := make([]string, len(hits))
+		for i, hit := range hits {
+			names[i] = hit.Ref.String()
+		}
+		at := slices.Index(names, want)
+		asked++
+		switch {
+		case at < 0:
+			fmt.Printf("  %s: %s is not among %v\n", question, want, names)
+			continue
+		case at == 0:
+			first++
+		}
+		found++
+	}
+	fmt.Printf("%d questions: %d found among the first five, %d as the first\n", asked, found, first)
+	return nil
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // it cannot fail for this process
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// largestMemory is the most that the process ever had in memory.
+func largestMemory() int64 {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // it cannot fail for this process
+	if runtime.GOOS == "darwin" {
+		return usage.Maxrss
+	}
+	return usage.Maxrss << 10
+}
