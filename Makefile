@@ -61,11 +61,21 @@ test: servers system ## Install what tests need and run all of them
 	$(MAKE) browser
 
 .PHONY: browser
-browser: build ## Test the web page in a real browser; screenshots in .cache/web/screenshots
+browser: build servers ## Test the web page in a real browser; screenshots in .cache/web/screenshots
 	@if command -v chromium >/dev/null; then cd test/web && \
 	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --ignore-scripts && \
 	  LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test; \
 	else echo "chromium is not installed: the web page was not tested"; fi
+
+.PHONY: pictures
+pictures: build servers ## Make the pictures of docs/hud.md in a real browser
+	cd test/web && LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test every.spec.ts -g 'accessibility'
+	mkdir -p docs/pictures && cp .cache/web/pictures/*.webp docs/pictures/
+
+.PHONY: lighthouse
+lighthouse: build ## Grade the overview with 30 servers and 5,000 events with Lighthouse; the grade depends on the machine
+	cd test/web/lighthouse && npm install --no-save --no-audit --no-fund --ignore-scripts && \
+	  cd .. && LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test -c lighthouse
 
 .PHONY: check
 check: lint floors web-check test race ## Everything that must hold before a change lands

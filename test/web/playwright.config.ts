@@ -3,6 +3,7 @@ import { defineConfig } from '@playwright/test'
 // Debian's Chromium, one page at a time.
 export default defineConfig({
   testDir: '.',
+  testIgnore: 'lighthouse/**', // has its own packages: make lighthouse
   timeout: 180_000, // far above the usual time, for slow machines
   expect: { timeout: 60_000 },
   workers: 1,

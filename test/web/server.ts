@@ -18,12 +18,13 @@ export class Server {
   address = ''
   key = '' // if the server requires one
 
-  constructor(private readonly config = '', private readonly env: Record<string, string> = {}) {}
+  /** The configuration may be a function, for one that names the folder. */
+  constructor(private readonly config: string | (() => string) = '', private readonly env: Record<string, string> = {}) {}
 
   /** Starts the server, at its previous address if it had one. */
   async start(): Promise<string> {
     const file = join(this.folder, 'luanette.toml')
-    writeFileSync(file, this.config)
+    writeFileSync(file, typeof this.config === 'string' ? this.config : this.config())
     const listen = this.address ? new URL(this.address).host : '127.0.0.1:0'
     const child = spawn(binary, ['serve', '--listen', listen, '--data', join(this.folder, 'data'), '--config', file], {
       env: { PATH: process.env.PATH ?? '', HOME: this.folder, ...this.env },

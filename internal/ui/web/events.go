@@ -31,7 +31,8 @@ const (
 // events streams events as server-sent events. The id of each is its number, a dot and
 // the process that counted it. ?types= takes types and prefixes
 // ("job.finished,upstream.*"). A reader that reconnects continues after Last-Event-ID
-// or ?after=; ?after=all begins with all buffered events. A reader whose id comes from
+// or ?after=; ?after=all begins with all buffered events, with ?newest=N only the newest N
+// of them. A reader whose id comes from
 // another process, or from this one before a restart, gets event.missed and then all
 // buffered events. ?follow=false ends the stream after the buffered events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
@@ -41,6 +42,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	follow, err := wantsFollow(r)
+	if err != nil {
+		httpjson.Error(w, http.StatusBadRequest, err)
+		return
+	}
+	skip, err := s.skipped(r, options)
 	if err != nil {
 		httpjson.Error(w, http.StatusBadRequest, err)
 		return
@@ -55,7 +61,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	out := stream{w: w, control: http.NewResponseController(w), process: s.options.Process}
+	out := stream{w: w, control: http.NewResponseController(w), process: s.options.Process, skip: skip}
 	out.printf("retry: %d\n\n", retryAfter.Milliseconds())
 	if !follow {
 		out.writeQueued(sub)
@@ -105,6 +111,20 @@ func (s *Server) subscription(r *http.Request) (event.Options, error) {
 	return o, nil
 }
 
+// skipped returns the number of the last buffered event that a request does not want.
+func (s *Server) skipped(r *http.Request, o event.Options) (uint64, error) {
+	text := r.URL.Query().Get("newest")
+	if text == "" || o.After != event.All {
+		return 0, nil
+	}
+	newest, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, fault.New(fault.InvalidParams, "newest %q is not a number", text)
+	}
+	last := s.options.Bus.Last()
+	return last - min(newest, last), nil
+}
+
 // wantsFollow reports whether a request asks for future events too.
 func wantsFollow(r *http.Request) (bool, error) {
 	text := r.URL.Query().Get("follow")
@@ -142,6 +162,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	process string
+	skip    uint64 // events up to this number are not written
 	err     error
 }
 
@@ -160,6 +181,9 @@ func (s *stream) writeQueued(sub *event.Subscription) {
 
 // writeEvent writes one event. Newlines are escaped in JSON, so that data is one line.
 func (s *stream) writeEvent(e event.Event) {
+	if e.Seq <= s.skip {
+		return
+	}
 	data, err := encode(e)
 	if err != nil { // a payload that cannot be encoded must not end the stream
 		data, _ = json.Marshal(map[string]any{"seq": e.Seq, "time": e.Time, "type": e.Type, "error": err.Error()})

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -70,5 +72,32 @@ func TestPageIsBuilt(t *testing.T) {
 		if w := get("/" + name); w.Code != http.StatusOK || w.Body.Len() == 0 {
 			t.Errorf("%s: %d, %d bytes: run make web", name, w.Code, w.Body.Len())
 		}
+	}
+}
+
+// TestPageIsSmall keeps what a browser loads without the code editor below 150 KB, compressed.
+func TestPageIsSmall(t *testing.T) {
+	t.Parallel()
+	const most = 150_000
+	total := 0
+	err := fs.WalkDir(built, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "editor") || strings.Contains(path, "codemirror") {
+			return err
+		}
+		content, err := fs.ReadFile(built, path)
+		if err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(content); err != nil {
+			return err
+		}
+		err = w.Close()
+		total += packed.Len()
+		return err
+	})
+	if err != nil || total < most/10 || total > most {
+		t.Errorf("the page has %d bytes compressed, at most %d are allowed (%v)", total, most, err)
 	}
 }

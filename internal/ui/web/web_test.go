@@ -125,6 +125,9 @@ func TestEventsResumeAndFilter(t *testing.T) {
 		want       []string
 	}{
 		{"all buffered", "?after=all", nil, []string{"clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"the newest", "?after=all&newest=2", nil, []string{"upstream.reconnecting", "clock.beat"}},
+		{"more than there are", "?after=all&newest=9", nil, []string{"clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"all after an id", "?after=all&newest=1", []string{"Last-Event-ID", "3"}, []string{"upstream.reconnecting", "clock.beat"}},
 		{"by Last-Event-ID", "", []string{"Last-Event-ID", "3"}, []string{"upstream.reconnecting", "clock.beat"}},
 		{"header before query: a browser repeats the URL", "?after=all", []string{"Last-Event-ID", "4"}, []string{"clock.beat"}},
 		{"position no longer buffered", "?after=1", nil, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},

@@ -13,6 +13,8 @@ export interface ServerEvent {
 }
 
 const maxRecent = 2000
+/** How many earlier events a new page asks for. */
+const enough = 500
 /** Milliseconds between two updates: often enough for reading, and leaves time for input. */
 const batchInterval = 100
 
@@ -39,7 +41,7 @@ let last = 'all'
 export function connect(): void {
   source?.close()
   if (!may('read')) return
-  const stream = new EventSource(`/api/v1/events?after=${last}`)
+  const stream = new EventSource(`/api/v1/events?after=${last}&newest=${enough}`)
   source = stream
   stream.onopen = () => (online.value = true)
   stream.onerror = () => {

@@ -71,7 +71,7 @@ function AllArtifacts() {
       <div class="cards">
         {data?.artifacts.map((a) => (
           <article class="card" key={a.id} aria-label={`artifact ${a.name || a.id}`}>
-            <h3><a href={`#/artifacts/${a.id}`}>{a.name || a.id}</a> <span class="soft">{size(a.size_bytes)}</span></h3>
+            <h2><a href={`#/artifacts/${a.id}`}>{a.name || a.id}</a> <span class="soft">{size(a.size_bytes)}</span></h2>
             <p class="soft">{a.mime_type}, by <button type="button" class="tag" onClick={() => filterBy(() => setCreator(a.creator))}>{a.creator}</button>, {ago(a.created_at)}</p>
             {a.description && <p class="prose">{a.description}</p>}
             <div class="row">{a.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => filterBy(() => setTags(tags.includes(t) ? tags : [...tags, t]))}>{t}</button>)}</div>

@@ -27,6 +27,7 @@ export function Overview() {
   const calls = useData((s) => loadCalls(span in spans ? span : '1h', s), [span], ['tool.call_ended'], (e) => e.data.namespace !== '', refresh)
   const servers = useData((s) => get<{ upstreams: Upstream[] }>('/api/v1/upstreams', s), [], ['upstream.', 'config.', 'tool.call_ended'], (e) => e.data.namespace !== '')
   const list = servers.data?.upstreams
+  if (!servers.error && !calls.error && !(list && calls.data)) return <p class="soft">…</p> // all at once, so that nothing moves
   return (
     <>
       {(calls.error ?? servers.error) && <p class="bad">{(calls.error ?? servers.error)!.message}</p>}

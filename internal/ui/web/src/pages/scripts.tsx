@@ -46,7 +46,7 @@ function AllScripts() {
       <div class="cards">
         {data?.scripts.map((s) => (
           <article class="card" key={s.hash}>
-            <h3><a href={`#/scripts/${s.hash}`}>{s.name || s.hash.slice(0, 12)}</a></h3>
+            <h2><a href={`#/scripts/${s.hash}`}>{s.name || s.hash.slice(0, 12)}</a></h2>
             {s.description ? <p class="prose">{s.description}</p> : <p class="soft">no description</p>}
             <p class="soft small">{s.creator && s.creator !== 'unknown' && `${s.creator}, `}{ago(s.created_at)}</p>
             <div class="row">{s.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => setTag(t)}>{t}</button>)}</div>

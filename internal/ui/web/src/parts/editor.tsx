@@ -74,7 +74,7 @@ export default function Editor({ value, language, fault, change, run }: Props) {
       state: EditorState.create({
         doc: value,
         extensions: [
-          lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
+          lineNumbers(), EditorView.lineWrapping, history(), indentOnInput(), bracketMatching(), closeBrackets(),
           languageConf.current.of(grammar(language)),
           themeConf.current.of(theme()),
           faultMarks,

@@ -17,7 +17,7 @@ export function Output({ lines, follow = false }: { lines: OutputLine[]; follow?
   }, [lines.length, follow])
   if (lines.length === 0) return <Hint>No output.</Hint>
   return (
-    <pre class="output tail" ref={box} tabIndex={0} aria-label="output" role="region" onScroll={(e) => (end.current = e.currentTarget.scrollHeight - e.currentTarget.scrollTop - e.currentTarget.clientHeight < 8)}>
+    <pre class="output tail" ref={box} tabIndex={0} aria-label="lines of output" role="region" onScroll={(e) => (end.current = e.currentTarget.scrollHeight - e.currentTarget.scrollTop - e.currentTarget.clientHeight < 8)}>
       {lines.map((l, i) => <div key={i} class={l.stream === 'stderr' || l.level === 'error' ? 'bad' : l.stream === 'log' ? 'soft' : ''}>{l.level ? `${l.level}: ` : ''}{l.text}</div>)}
     </pre>
   )

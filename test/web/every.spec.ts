@@ -1,0 +1,134 @@
+// Every page with data: no accessibility finding, no sideways scrolling and no console
+// error, in both themes and on a phone, and every button does what it says. The pictures
+// of docs/hud.md are made here.
+import { AxeBuilder } from '@axe-core/playwright'
+import { expect, test, type Locator, type Page } from '@playwright/test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { failOnPageErrors, open, shots } from './page'
+import { openStage, type Stage } from './stage'
+
+let stage: Stage
+
+test.beforeAll(async () => {
+  stage = await openStage()
+})
+
+test.afterAll(() => stage?.close())
+
+failOnPageErrors(() => stage.front)
+
+/** The address of every page; those of things are known when the stage is set. */
+const pages: Record<string, (s: Stage) => string> = {
+  overview: () => 'overview',
+  servers: () => 'servers',
+  server: () => 'servers/everything',
+  tools: () => 'tools',
+  tool: () => 'tools/everything.get-sum',
+  approvals: () => 'approvals',
+  playground: (s) => `playground/${s.script}`,
+  scripts: () => 'scripts',
+  script: (s) => `scripts/${s.script}`,
+  jobs: () => 'jobs',
+  job: (s) => `jobs/${s.job}`,
+  'two-jobs': (s) => `jobs/${s.other}/${s.job}`,
+  artifacts: () => 'artifacts',
+  artifact: (s) => `artifacts/${s.artifact}`,
+  timeline: () => 'timeline',
+  chat: () => 'chat',
+  traces: () => 'traces',
+  trace: (s) => `traces/${s.traces[0]}`,
+  'two-traces': (s) => `traces/${s.traces[0]}/${s.traces[1]}`,
+  audit: () => 'audit',
+  people: () => 'people',
+  settings: () => 'settings',
+  unknown: () => 'nowhere',
+}
+
+/** The pages whose pictures are in docs/hud.md. */
+const pictured = ['overview', 'playground', 'job', 'two-traces']
+const pictures = '../../.cache/web/pictures'
+
+/** Waits until a page has what it loads: nothing is on its way and no placeholder is left. */
+async function settled(page: Page): Promise<void> {
+  await expect(page.locator('p').getByText('…', { exact: true })).toHaveCount(0)
+  await expect(page.getByText(/^(Loading|Connecting)/)).toHaveCount(0)
+}
+
+async function picture(page: Page, name: string): Promise<void> {
+  const tab = await page.context().newCDPSession(page)
+  const { data } = await tab.send('Page.captureScreenshot', { format: 'webp', quality: 70 })
+  mkdirSync(pictures, { recursive: true })
+  writeFileSync(`${pictures}/${name}.webp`, Buffer.from(data, 'base64'))
+}
+
+for (const [name, path] of Object.entries(pages)) {
+  test(`${name} has no accessibility finding, light, dark and on a phone`, async ({ page }) => {
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await open(page, stage.front, path(stage))
+    await settled(page)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      const { violations } = await new AxeBuilder({ page }).analyze()
+      expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(' ')} ${n.failureSummary ?? ''}`).join(', ')}`), colorScheme).toEqual([])
+      await page.screenshot({ path: `${shots}/every/${name}-${colorScheme}.png` })
+      if (pictured.includes(name)) await picture(page, `${name}-${colorScheme}`)
+    }
+    await page.setViewportSize({ width: 390, height: 844 })
+    await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(391)
+    await page.screenshot({ path: `${shots}/every/${name}-phone.png` })
+  })
+}
+
+/** The buttons that can be pressed now: those of an open dialog, or of the page's content. */
+async function pressable(page: Page): Promise<Locator> {
+  const dialogs = page.locator('dialog[open]')
+  return (await dialogs.count()) > 0 ? dialogs.last().locator('button:visible:enabled') : page.locator('main button:visible:enabled:not(.command)')
+}
+
+/** The names of those buttons as people know them, without arrows of order and counts; in a dialog after its name. */
+async function names(page: Page): Promise<string[]> {
+  return (await pressable(page)).evaluateAll((all) => all.map((b) => {
+    const text = (b.getAttribute('aria-label') ?? b.textContent ?? '').replace(/ [↑↓]| \d+$/g, '').trim()
+    return b.closest('dialog') ? `dialog: ${text}` : text
+  }))
+}
+
+/** Presses every button of a page, and those that appear by that, once for each name. */
+async function pressAll(page: Page): Promise<string[]> {
+  const pressed = new Set<string>()
+  const address = page.url()
+  for (let known: string[] = [];;) {
+    const now = await names(page)
+    const appeared = now.some((n) => !known.includes(n) && !pressed.has(n))
+    if (!appeared && page.url() !== address) { // elsewhere, or filtered: back to where everything is
+      await page.goto(address)
+      await settled(page)
+      known = await names(page)
+      if (known.every((n) => pressed.has(n))) return [...pressed]
+      continue
+    }
+    const at = now.findIndex((n) => !pressed.has(n))
+    if (at < 0) {
+      if ((await page.locator('dialog[open]').count()) === 0) return [...pressed]
+      await page.keyboard.press('Escape')
+      continue
+    }
+    known = now
+    pressed.add(now[at])
+    await (await pressable(page)).nth(at).click({ timeout: 5000 }).catch(() => {}) // gone: the page changed by itself
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 100)))) // it answers
+    await expect(page.locator('.notices .bad'), `after ${now[at]}`).toHaveCount(0)
+  }
+}
+
+for (const [name, path] of Object.entries(pages)) {
+  test(`every button of ${name} works`, async ({ page, context }) => {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    await open(page, stage.front, path(stage))
+    await settled(page)
+    const pressed = await pressAll(page)
+    await expect(page.locator('.notices .bad')).toHaveCount(0)
+    test.info().annotations.push({ type: 'pressed', description: pressed.join(', ') })
+    console.log(`${name}: ${pressed.join(' | ')}`)
+  })
+}
