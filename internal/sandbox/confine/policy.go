@@ -1,0 +1,101 @@
+// Package confine is the part of the sandbox that runs in the child process: it builds
+// the namespaces' contents, gives up rights, starts the program and stays as its parent.
+package confine
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/sandbox/profile"
+)
+
+// Args are the arguments by which our own program becomes a sandbox's first process.
+func Args() []string { return []string{"sandbox", "exec"} }
+
+// Invoked reports whether the arguments of a process, without its name, are Args.
+func Invoked(args []string) bool { return slices.Equal(args, Args()) }
+
+// ControlFile is the descriptor of the control socket in the child.
+const ControlFile = 3
+
+// The networks of a Policy.
+const (
+	HostNetwork    = "host"    // as outside
+	NoNetwork      = "none"    // none at all
+	GatewayNetwork = "gateway" // one port of the loopback interface
+)
+
+// How much of what the program does is noted.
+const (
+	NoteNothing  = ""
+	NoteRefusals = "refusals"
+	NoteAll      = "all"
+)
+
+// Policy is everything that the child process must know. Paths are absolute.
+type Policy struct {
+	Program string   // file to execute
+	Args    []string // with the program's name
+	Dir     string   // working folder; where it is not visible, Home
+
+	Namespaces bool // user, mount, PID, IPC and UTS namespaces are new, and network unless it is the host's
+	OwnRoot    bool // only Read and Write are visible; otherwise everything but Hide
+	Landlock   bool
+	Seccomp    bool
+
+	Read, Write []string
+	Hide        []string // not readable, though Read or the whole root contains it
+	Home        string   // the private home
+
+	Network string
+	Port    int // of the gateway; in the program's own network it is also the port to listen on
+
+	Exec    bool // programs may be executed from Write and from memory
+	Sockets bool // Unix sockets may be used
+	Limits  profile.Limits
+	Note    string
+
+	// Probe ends the process in place of starting the program.
+	Probe bool
+}
+
+// allows reports whether the policy lets the program do something with a path.
+func (p *Policy) allows(action, path string) bool {
+	if within(path, p.Hide) && !within(path, p.Write) && !p.reads(path) {
+		return false
+	}
+	switch action {
+	case profile.Writing:
+		return within(path, p.Write) || within(path, p.scratch())
+	case profile.Executing:
+		if p.OwnRoot && !p.Exec && within(path, p.Write) && !p.reads(path) {
+			return false
+		}
+	}
+	return !p.OwnRoot || p.reads(path) || within(path, p.Write) || within(path, p.scratch()) || path == "/"
+}
+
+// reads reports whether Read names the path or a folder above it.
+func (p *Policy) reads(path string) bool {
+	return within(path, slices.DeleteFunc(slices.Clone(p.Read), func(entry string) bool { return entry == "/" }))
+}
+
+// scratch are the folders that the sandbox has for itself.
+func (p *Policy) scratch() []string {
+	if p.Namespaces {
+		return []string{"/proc", "/dev", "/tmp"}
+	}
+	return []string{"/proc", "/dev"}
+}
+
+// within reports whether a path is one of the folders or below one.
+func within(path string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return Below(path, folder) })
+}
+
+// Below reports whether a path is a folder or inside it.
+func Below(path, folder string) bool {
+	rest, found := strings.CutPrefix(path, folder)
+	return found && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(folder, string(filepath.Separator)))
+}

@@ -1,0 +1,177 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes of the first process if the program could not be started.
+const exitNotStarted = 126
+
+// Run reads the policy from the control socket, starts the program inside it and waits
+// for its end. It returns the exit code of the process.
+//
+// Only the calling thread is restricted, and the program, which is forked from it. The
+// other threads keep what they need to note what the program does.
+func Run() int {
+	runtime.LockOSThread()
+	// While the thread forks, the runtime cannot stop it: a collection would wait for the
+	// program's first steps, which wait for another thread of ours.
+	debug.SetGCPercent(-1)
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // the program gets them, too: it is in our group
+	unix.CloseOnExec(ControlFile)
+	var p Policy
+	if err := receive(ControlFile, &p); err != nil {
+		fmt.Fprintln(os.Stderr, "luanette sandbox exec: it is started by luanette, not by hand:", err)
+		return exitNotStarted
+	}
+	pid, err := p.start()
+	if err != nil {
+		var at stepError
+		errors.As(err, &at)
+		_ = send(ControlFile, Message{Kind: Failed, Step: at.step, Error: err.Error()}, -1)
+		return exitNotStarted
+	}
+	if err := send(ControlFile, Message{Kind: Started}, -1); err != nil || p.Probe {
+		return 0
+	}
+	for fd := range 3 {
+		_ = unix.Close(fd) // or the reader of the program's output never sees its end
+	}
+	debug.SetGCPercent(50)
+	go func() { // the other side never writes again: this is its end
+		_ = receive(ControlFile, &struct{}{})
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}()
+	return p.reap(pid)
+}
+
+// stepError says which step of the start was not possible.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e stepError) Unwrap() error { return e.err }
+
+func step(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return stepError{name, err}
+}
+
+// start restricts this thread and forks the program from it.
+func (p *Policy) start() (pid int, err error) {
+	if p.Namespaces {
+		if err := p.furnish(); err != nil {
+			return 0, err
+		}
+	}
+	p.enterDir()
+	watch, err := p.restrict()
+	if err != nil || p.Probe {
+		return 0, err
+	}
+	if watch != nil {
+		go watch.run()
+	}
+	attr := &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	pid, err = syscall.ForkExec(p.Program, p.Args, attr)
+	return pid, step("execute "+p.Program, err)
+}
+
+// furnish fills the new namespaces.
+func (p *Policy) furnish() error {
+	if p.Network != HostNetwork {
+		if err := step("network", loopbackUp()); err != nil {
+			return err
+		}
+	}
+	if p.Network == GatewayNetwork {
+		if err := step("gateway", p.sendListener()); err != nil {
+			return err
+		}
+	}
+	_ = unix.Sethostname([]byte("sandbox"))
+	return p.mount()
+}
+
+// enterDir goes to the working folder, or home where that is not visible.
+func (p *Policy) enterDir() {
+	if p.Dir != "" && os.Chdir(p.Dir) == nil {
+		return
+	}
+	if os.Chdir(p.Home) != nil {
+		_ = os.Chdir("/")
+	}
+}
+
+// reap waits for the program and for the processes that it left to us.
+func (p *Policy) reap(program int) int {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == unix.EINTR: //nolint:errorlint // an errno of the system call, not wrapped
+		case err != nil:
+			return exitNotStarted
+		case pid == program && !status.Stopped() && !status.Continued():
+			p.killRest()
+			if status.Signaled() {
+				return 128 + int(status.Signal())
+			}
+			return status.ExitStatus()
+		}
+	}
+}
+
+// killRest ends what the program left running. In a PID namespace the kernel does it at
+// our end.
+func (p *Policy) killRest() {
+	if p.Namespaces {
+		return
+	}
+	for range 1000 { // each round kills one more level of children
+		children := ownChildren()
+		for _, pid := range children {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		for range children {
+			_, _ = unix.Wait4(-1, nil, 0, nil)
+		}
+		if len(children) == 0 {
+			return
+		}
+	}
+}
+
+// ownChildren lists our child processes.
+func ownChildren() (pids []int) {
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, task := range tasks {
+		text, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

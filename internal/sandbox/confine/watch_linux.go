@@ -1,0 +1,306 @@
+package confine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/luanette/luanette/internal/sandbox/profile"
+)
+
+// notedCalls are the system calls about which the watcher is asked.
+func (p *Policy) notedCalls() map[uint32]access {
+	calls := map[uint32]access{
+		unix.SYS_OPENAT:    {0, 1, "", 2},
+		unix.SYS_OPENAT2:   {0, 1, "", 2},
+		unix.SYS_EXECVE:    {-1, 0, profile.Executing, 0},
+		unix.SYS_EXECVEAT:  {0, 1, profile.Executing, 0},
+		unix.SYS_UNLINKAT:  {0, 1, profile.Writing, 0},
+		unix.SYS_MKDIRAT:   {0, 1, profile.Writing, 0},
+		unix.SYS_RENAMEAT2: {2, 3, profile.Writing, 0},
+		unix.SYS_LINKAT:    {2, 3, profile.Writing, 0},
+		unix.SYS_SYMLINKAT: {1, 2, profile.Writing, 0},
+		unix.SYS_TRUNCATE:  {-1, 0, profile.Writing, 0},
+		unix.SYS_CONNECT:   {-1, 1, profile.Connecting, 0},
+	}
+	maps.Copy(calls, olderCalls())
+	return calls
+}
+
+// mostNotes is how many different notes are made of one program. The rest is dropped: a
+// program could fill our memory with them.
+func (p *Policy) mostNotes() int {
+	if p.Note == NoteAll {
+		return 20_000
+	}
+	return 1000
+}
+
+// notification and reply are seccomp_notif and seccomp_notif_resp of the kernel.
+type notification struct {
+	id    uint64
+	pid   uint32
+	flags uint32
+	call  int32
+	arch  uint32
+	at    uint64
+	args  [6]uint64
+}
+
+type reply struct {
+	id    uint64
+	value int64
+	err   int32
+	flags uint32
+}
+
+// watcher answers the kernel's questions about the program's system calls. It refuses
+// calls by number only: a path could change between our look and the kernel's. What it
+// notes of paths is for people.
+type watcher struct {
+	policy  *Policy
+	fd      int
+	calls   map[uint32]access
+	refused map[uint32]bool
+	forks   map[uint32]bool
+	seen    map[Note]bool
+	buffer  [unix.PathMax]byte
+
+	outgoing chan Note
+}
+
+func newWatcher(p *Policy, fd int) *watcher {
+	w := &watcher{
+		policy: p, fd: fd, calls: p.notedCalls(), seen: map[Note]bool{},
+		refused: map[uint32]bool{}, forks: map[uint32]bool{unix.SYS_CLONE: true},
+		outgoing: make(chan Note, p.mostNotes()), // it never blocks
+	}
+	for _, call := range p.refusedCalls() {
+		w.refused[call] = true
+	}
+	for _, call := range forkCalls() {
+		w.forks[call] = true
+	}
+	// The waking of one side by the other stays on one processor, which is twice as fast.
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	return w
+}
+
+// run answers until no process of the program is left.
+func (w *watcher) run() {
+	runtime.LockOSThread()
+	go w.send()
+	defer close(w.outgoing)
+	for {
+		var n notification
+		switch _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno {
+		case 0:
+		case unix.EINTR, unix.ENOENT: // ENOENT: the process was killed meanwhile
+			continue
+		default:
+			return
+		}
+		r := w.answer(&n)
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r)))
+	}
+}
+
+// answer decides one call, and notes it.
+func (w *watcher) answer(n *notification) reply {
+	call := uint32(n.call)
+	switch {
+	case w.refused[call]:
+		w.note(Note{Action: profile.Calling, Object: callName(call), Refused: true})
+		return reply{id: n.id, err: -int32(unix.EPERM)}
+	case w.forks[call]:
+		if w.tooMany(n) {
+			w.note(Note{Action: profile.Calling, Object: "more processes", Refused: true})
+			return reply{id: n.id, err: -int32(unix.EAGAIN)}
+		}
+	case call == unix.SYS_CONNECT:
+		w.noteAddress(n)
+	default:
+		w.notePath(n, w.calls[call])
+	}
+	return reply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+}
+
+// tooMany reports whether the program has as many processes as it may have, or the
+// process as many threads. The kernel's own limit does not hold for root.
+func (w *watcher) tooMany(n *notification) bool {
+	most := w.policy.Limits.Processes
+	if most <= 0 {
+		most = DefaultProcesses
+	}
+	if uint32(n.call) == unix.SYS_CLONE && n.args[0]&unix.CLONE_THREAD != 0 {
+		tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(int(n.pid)) + "/task")
+		return len(tasks) >= most
+	}
+	if !w.policy.Namespaces {
+		return false // /proc has the processes of the whole computer
+	}
+	processes := 0
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if name := entry.Name(); name[0] >= '1' && name[0] <= '9' {
+			processes++
+		}
+	}
+	return processes > most
+}
+
+// notePath notes what a call does with a path.
+func (w *watcher) notePath(n *notification, a access) {
+	path := w.text(n.pid, n.args[a.path])
+	if path == "" {
+		return
+	}
+	action := a.action
+	if action == "" {
+		action = w.openAction(n, a)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folderOf(n, a.folder), path)
+	}
+	path = filepath.Clean(path)
+	w.note(Note{Action: action, Object: path, Refused: !w.policy.allows(action, path)})
+}
+
+// openAction is what the flags of an open say.
+func (w *watcher) openAction(n *notification, a access) string {
+	flags := n.args[a.flags]
+	if uint32(n.call) == unix.SYS_OPENAT2 { // they are in a struct
+		var how [8]byte
+		if w.read(n.pid, n.args[a.flags], how[:]) != len(how) {
+			return profile.Reading
+		}
+		flags = binary.NativeEndian.Uint64(how[:])
+	}
+	if flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC) != 0 {
+		return profile.Writing
+	}
+	return profile.Reading
+}
+
+// folderOf is the folder that a relative path begins at.
+func folderOf(n *notification, argument int) string {
+	process := "/proc/" + strconv.Itoa(int(n.pid))
+	link := process + "/cwd"
+	if argument >= 0 && int32(n.args[argument]) != unix.AT_FDCWD {
+		link = process + "/fd/" + strconv.Itoa(int(int32(n.args[argument])))
+	}
+	folder, err := os.Readlink(link)
+	if err != nil {
+		return "?"
+	}
+	return folder
+}
+
+// noteAddress notes what a socket is connected to.
+func (w *watcher) noteAddress(n *notification) {
+	length := min(int(n.args[2]), unix.SizeofSockaddrUnix)
+	address := w.buffer[:max(length, 0)]
+	if length < 4 || w.read(n.pid, n.args[1], address) != length {
+		return
+	}
+	object, refused := "", w.policy.Network != HostNetwork
+	port := int(binary.BigEndian.Uint16(address[2:]))
+	switch family := binary.NativeEndian.Uint16(address); {
+	case family == unix.AF_INET && length >= 8:
+		ip, _ := netip.AddrFromSlice(address[4:8])
+		object = netip.AddrPortFrom(ip, uint16(port)).String()
+		refused = refused && !(w.policy.Network == GatewayNetwork && ip.IsLoopback() && port == w.policy.Port)
+	case family == unix.AF_INET6 && length >= 24:
+		ip, _ := netip.AddrFromSlice(address[8:24])
+		object = netip.AddrPortFrom(ip, uint16(port)).String()
+	case family == unix.AF_UNIX:
+		object, refused = "unix:"+cString(address[2:]), !w.policy.Sockets
+	}
+	if object != "" && port != 0 {
+		w.note(Note{Action: profile.Connecting, Object: object, Refused: refused})
+	}
+}
+
+// note passes a note on, once.
+func (w *watcher) note(n Note) {
+	if !n.Refused && w.policy.Note != NoteAll || w.seen[n] || len(w.seen) >= w.policy.mostNotes() {
+		return
+	}
+	w.seen[n] = true
+	w.outgoing <- n
+}
+
+// send sends notes, as many as there are at a time.
+func (w *watcher) send() {
+	for n := range w.outgoing {
+		notes := []Note{n}
+		for len(w.outgoing) > 0 && len(notes) < 20 {
+			notes = append(notes, <-w.outgoing)
+		}
+		_ = send(ControlFile, Message{Kind: Noted, Notes: notes}, -1) // without the other side nobody reads them
+	}
+}
+
+// text reads a string of a process.
+func (w *watcher) text(pid uint32, at uint64) string {
+	// Memory is readable by pages: a read that crosses into one that is absent is cut.
+	n := w.read(pid, at, w.buffer[:256])
+	if n == 256 && cString(w.buffer[:n]) == string(w.buffer[:n]) {
+		n = w.read(pid, at, w.buffer[:])
+	}
+	return cString(w.buffer[:max(n, 0)])
+}
+
+func (w *watcher) read(pid uint32, at uint64, into []byte) int {
+	page := uint64(os.Getpagesize())
+	remote := []unix.RemoteIovec{{Base: uintptr(at), Len: len(into)}}
+	if first := page - at%page; first < uint64(len(into)) {
+		remote = []unix.RemoteIovec{{Base: uintptr(at), Len: int(first)}, {Base: uintptr(at + first), Len: len(into) - int(first)}}
+	}
+	local := []unix.Iovec{{Base: &into[0]}}
+	local[0].SetLen(len(into))
+	n, err := unix.ProcessVMReadv(int(pid), local, remote, 0)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// cString is the text before the first zero byte.
+func cString(data []byte) string {
+	for i, b := range data {
+		if b == 0 {
+			return string(data[:i])
+		}
+	}
+	return string(data)
+}
+
+func callName(call uint32) string {
+	if name := callNames()[call]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("system call %d", call)
+}
+
+// callNames are the names of the refused calls that programs make by mistake or on
+// purpose.
+func callNames() map[uint32]string {
+	return map[uint32]string{
+		unix.SYS_PTRACE: "ptrace", unix.SYS_PROCESS_VM_READV: "process_vm_readv", unix.SYS_PROCESS_VM_WRITEV: "process_vm_writev",
+		unix.SYS_PIDFD_GETFD: "pidfd_getfd", unix.SYS_MOUNT: "mount", unix.SYS_UMOUNT2: "umount", unix.SYS_PIVOT_ROOT: "pivot_root",
+		unix.SYS_CHROOT: "chroot", unix.SYS_UNSHARE: "unshare", unix.SYS_SETNS: "setns", unix.SYS_BPF: "bpf",
+		unix.SYS_PERF_EVENT_OPEN: "perf_event_open", unix.SYS_USERFAULTFD: "userfaultfd", unix.SYS_KEYCTL: "keyctl",
+		unix.SYS_ADD_KEY: "add_key", unix.SYS_REQUEST_KEY: "request_key", unix.SYS_OPEN_BY_HANDLE_AT: "open_by_handle_at",
+		unix.SYS_MEMFD_CREATE: "memfd_create", unix.SYS_PERSONALITY: "personality", unix.SYS_SYSLOG: "syslog",
+		unix.SYS_SETHOSTNAME: "sethostname", unix.SYS_REBOOT: "reboot",
+	}
+}
