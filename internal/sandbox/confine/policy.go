@@ -62,23 +62,26 @@ type Policy struct {
 
 // allows reports whether the policy lets the program do something with a path.
 func (p *Policy) allows(action, path string) bool {
-	if within(path, p.Hide) && !within(path, p.Write) && !p.reads(path) {
-		return false
+	own := within(path, p.scratch()) || within(path, p.Write)
+	switch {
+	case action == profile.Writing:
+		return own
+	case p.reads(path):
+		return true
+	case own:
+		return action != profile.Executing || p.Exec || !p.OwnRoot
 	}
-	switch action {
-	case profile.Writing:
-		return within(path, p.Write) || within(path, p.scratch())
-	case profile.Executing:
-		if p.OwnRoot && !p.Exec && within(path, p.Write) && !p.reads(path) {
-			return false
-		}
-	}
-	return !p.OwnRoot || p.reads(path) || within(path, p.Write) || within(path, p.scratch()) || path == "/"
+	return !p.OwnRoot && !within(path, p.Hide)
 }
 
-// reads reports whether Read names the path or a folder above it.
+// reads reports whether Read names the path or a folder above it, and nothing hides it
+// below that.
 func (p *Policy) reads(path string) bool {
-	return within(path, slices.DeleteFunc(slices.Clone(p.Read), func(entry string) bool { return entry == "/" }))
+	return slices.ContainsFunc(p.Read, func(folder string) bool {
+		return Below(path, folder) && !slices.ContainsFunc(p.Hide, func(hidden string) bool {
+			return hidden != folder && Below(hidden, folder) && Below(path, hidden)
+		})
+	})
 }
 
 // scratch are the folders that the sandbox has for itself.

@@ -207,26 +207,33 @@ func folderOf(n *notification, argument int) string {
 // noteAddress notes what a socket is connected to.
 func (w *watcher) noteAddress(n *notification) {
 	length := min(int(n.args[2]), unix.SizeofSockaddrUnix)
-	address := w.buffer[:max(length, 0)]
-	if length < 4 || w.read(n.pid, n.args[1], address) != length {
+	if length < 4 || w.read(n.pid, n.args[1], w.buffer[:length]) != length {
 		return
 	}
-	object, refused := "", w.policy.Network != HostNetwork
-	port := int(binary.BigEndian.Uint16(address[2:]))
+	address := w.buffer[:length]
+	if binary.NativeEndian.Uint16(address) == unix.AF_UNIX {
+		w.note(Note{Action: profile.Connecting, Object: "unix:" + cString(address[2:]), Refused: !w.policy.Sockets})
+		return
+	}
+	if to := hostAddress(address); to.Port() != 0 {
+		p := w.policy
+		isGateway := p.Network == GatewayNetwork && to.Addr().IsLoopback() && int(to.Port()) == p.Port
+		w.note(Note{Action: profile.Connecting, Object: to.String(), Refused: p.Network != HostNetwork && !isGateway})
+	}
+}
+
+// hostAddress reads the address of a host; zero if it is none.
+func hostAddress(address []byte) netip.AddrPort {
+	var ip netip.Addr
 	switch family := binary.NativeEndian.Uint16(address); {
-	case family == unix.AF_INET && length >= 8:
-		ip, _ := netip.AddrFromSlice(address[4:8])
-		object = netip.AddrPortFrom(ip, uint16(port)).String()
-		refused = refused && !(w.policy.Network == GatewayNetwork && ip.IsLoopback() && port == w.policy.Port)
-	case family == unix.AF_INET6 && length >= 24:
-		ip, _ := netip.AddrFromSlice(address[8:24])
-		object = netip.AddrPortFrom(ip, uint16(port)).String()
-	case family == unix.AF_UNIX:
-		object, refused = "unix:"+cString(address[2:]), !w.policy.Sockets
+	case family == unix.AF_INET && len(address) >= 8:
+		ip, _ = netip.AddrFromSlice(address[4:8])
+	case family == unix.AF_INET6 && len(address) >= 24:
+		ip, _ = netip.AddrFromSlice(address[8:24])
+	default:
+		return netip.AddrPort{}
 	}
-	if object != "" && port != 0 {
-		w.note(Note{Action: profile.Connecting, Object: object, Refused: refused})
-	}
+	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(address[2:]))
 }
 
 // note passes a note on, once.
