@@ -21,6 +21,7 @@ type upstreamCommand struct {
 	Restore upstreamRestoreCommand `cmd:"" help:"Bring back a configured tool server that was removed from a running server."`
 	List    upstreamListCommand    `cmd:"" help:"List the tool servers and their states."`
 	Status  upstreamStatusCommand  `cmd:"" help:"Show one tool server."`
+	Explain upstreamExplainCommand `cmd:"" help:"Show what a tool server's sandbox refused, and what would allow it."`
 	Login   upstreamLoginCommand   `cmd:"" help:"Log in to a tool server that requires it."`
 	Logout  upstreamLogoutCommand  `cmd:"" help:"Remove the stored login to a tool server."`
 }

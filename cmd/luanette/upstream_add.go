@@ -32,6 +32,10 @@ type upstreamAddCommand struct {
 	Include []string          `placeholder:"SELECTOR" help:"Operations of the API that become tools: tag:NAME, path:PATTERN, method:NAME or operation:PATTERN."`
 	Expose  []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool."`
 	Trust   string            `placeholder:"open|pin" help:"pin withholds its tools until they are approved with luanette pin."`
+	Sandbox string            `placeholder:"LEVEL" help:"What the command may reach: off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md."`
+	Read    []string          `placeholder:"FOLDER" help:"Folders that the sandboxed command may read."`
+	Write   []string          `placeholder:"FOLDER" help:"Folders that the sandboxed command may write to."`
+	Network []string          `placeholder:"HOST:PORT" help:"Hosts that a command in a strict sandbox may connect to."`
 	Force   bool              `help:"Add it even if it cannot be connected to."`
 	Replace bool              `help:"Replace the upstream of that name, if there is one."`
 }
@@ -146,7 +150,8 @@ func (c *upstreamAddCommand) confirmURL(proc *process, typed, url string) (strin
 
 // entry returns the upstream as the file has it.
 func (c *upstreamAddCommand) entry(url string, command []string) config.Upstream {
-	entry := config.Upstream{URL: url, OpenAPI: c.OpenAPI, Headers: c.Header, Env: c.Env, Trust: c.Trust}
+	entry := config.Upstream{URL: url, OpenAPI: c.OpenAPI, Headers: c.Header, Env: c.Env, Trust: c.Trust, Sandbox: c.Sandbox, Network: c.Network}
+	entry.Read, entry.Write = config.AbsoluteFolders(c.Read), config.AbsoluteFolders(c.Write)
 	if c.BaseURL != "" || len(c.Include) > 0 {
 		entry.API = &config.UpstreamAPI{BaseURL: c.BaseURL, Include: c.Include}
 	}

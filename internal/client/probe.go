@@ -55,7 +55,7 @@ func (p *Prober) Probe(ctx context.Context, spec upstream.Spec, timeout time.Dur
 	defer bus.Close()
 	secrets := p.Config.SecretFinder(p.Env)
 	options := upstream.Options{ClientVersion: p.Version, Events: bus, Log: p.Log, Getenv: p.Env.Lookup, Environ: p.Env.Pairs, Secret: secrets.Find,
-		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile}
+		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Config.Launcher(p.Env)}
 	if p.Logins && spec.URL != "" {
 		store, err := p.Config.OpenDatabase(ctx, secrets)
 		if err != nil {

@@ -45,6 +45,7 @@ type Config struct {
 	Upstreams     map[string]Upstream `toml:"upstreams" live:"yes"`
 	Secrets       map[string]Secret   `toml:"secrets" live:"yes"`
 	Tools         map[string]Tool     `toml:"tools" live:"yes"`
+	Sandbox       Sandbox             `toml:"sandbox"`
 
 	Sessions      Sessions          `toml:"sessions"`
 	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`

@@ -193,6 +193,7 @@ func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	if u.OpenAPI != "" {
 		content = append(content, u.OpenAPI, u.API)
 	}
+	content = append(content, u.sandboxItems()...)
 	if u.EnvFile != "" {
 		content = append(content, hashOf(l.beside(u.EnvFile)))
 	}

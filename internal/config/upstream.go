@@ -63,6 +63,18 @@ type Upstream struct {
 
 	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
 	Rate       int `toml:"rate,omitempty" help:"how many calls a minute are sent; further calls are refused"`
+
+	Sandbox   string   `toml:"sandbox,omitempty" help:"what the program may reach: off, open (reads all but credentials, writes its own folders), strict (sees its own files only), docker:IMAGE or podman:IMAGE; docs/sandbox.md"`
+	Read      []string `toml:"read,omitempty" help:"folders and files that the sandboxed program may read"`
+	Write     []string `toml:"write,omitempty" help:"folders that the sandboxed program may write to"`
+	Network   []string `toml:"network,omitempty" help:"hosts that a program in a strict sandbox may connect to, such as api.github.com:443 or *.example.org:443"`
+	Require   *bool    `toml:"require,omitempty" help:"true refuses the start where the kernel cannot do all of the sandbox"`
+	Exec      bool     `toml:"exec,omitempty" help:"true lets a program in a strict sandbox execute files that it wrote, as npx and uvx need it"`
+	Sockets   bool     `toml:"sockets,omitempty" help:"true lets a program in a strict sandbox use Unix sockets, as browsers need it"`
+	MemoryMB  int      `toml:"memory_mb,omitempty" help:"most memory of each process of the sandboxed program, in MiB"`
+	Processes int      `toml:"processes,omitempty" help:"how many processes and threads the sandboxed program may have (512)"`
+	OpenFiles int      `toml:"open_files,omitempty" help:"how many files each process of the sandboxed program may have open (4096)"`
+	CPUTime   Duration `toml:"cpu_time,omitempty" help:"most processor time of each process of the sandboxed program"`
 }
 
 // checkUpstreams refuses upstreams that cannot be connected to.
@@ -76,6 +88,9 @@ func (c *Config) checkUpstreams() error {
 			return err
 		}
 		if err := u.checkReverts(name); err != nil {
+			return err
+		}
+		if err := u.checkSandbox(name); err != nil {
 			return err
 		}
 		if err := u.rule().Validate(); err != nil {

@@ -33,6 +33,7 @@ func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings
 			return nil, nil, err
 		}
 		spec.Credentials = held
+		spec.Sandbox = l.profile(name, u)
 		warnings = append(warnings, more...)
 		specs = append(specs, spec)
 	}
@@ -60,7 +61,7 @@ func (l *Loaded) withImported(specs []upstream.Spec, env Environment) (all []ups
 				warnings = append(warnings, fmt.Sprintf("%s: server %q: ignored, since an earlier file has a server of that name", path, spec.Name))
 				continue
 			}
-			spec.Trusted = true
+			spec.Trusted, spec.Sandbox = true, l.profile(spec.Name, Upstream{Command: spec.Command})
 			specs = append(specs, spec)
 		}
 	}

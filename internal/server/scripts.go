@@ -112,7 +112,7 @@ func (srv *Server) scriptVariable(name string) (string, bool) {
 func (srv *Server) scriptPrograms() host.Commands {
 	o := workspace.CommandOptions{
 		Allow: srv.config.Scripts.Commands, Timeout: time.Duration(srv.config.Scripts.Timeout),
-		Dir: os.TempDir(),
+		Dir: os.TempDir(), Profile: srv.config.ScriptProfile(), Sandbox: srv.launcher(),
 	}
 	if folders := srv.config.Scripts.Write; len(folders) > 0 {
 		o.Dir = folders[0]

@@ -300,6 +300,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		Files:       srv.contents,
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control,
+		Sandbox:     srv.launcher(),
 		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	})
 	srv.tasks.Start(manager) //nolint:contextcheck // it lives as long as the server

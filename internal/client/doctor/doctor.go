@@ -53,7 +53,7 @@ func Examine(ctx context.Context, o Options, report func(Finding)) {
 	}
 	for _, check := range []func(context.Context){
 		d.configuration, d.dataFolder, d.database, d.keys, d.address, d.certificate, d.telemetry, d.clock,
-		d.upstreams, d.clients, d.programs,
+		d.sandbox, d.upstreams, d.clients, d.programs,
 	} {
 		if ctx.Err() != nil {
 			return

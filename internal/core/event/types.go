@@ -22,7 +22,7 @@ var types = []string{
 	"node.gone", "node.joined",
 	"pin.decided",
 	"region.entered", "region.left",
-	"sandbox.connection", "sandbox.connection_refused",
+	"sandbox.connection", "sandbox.connection_refused", "sandbox.refused",
 	"script.invalidate", "script.published",
 	"session.closed", "session.created", "session.forked", "session.reset", "session.used",
 	"tool.call_ended", "tool.call_started", "tool.changed", "tool.flagged", "tool.held", "tool.shadowed",

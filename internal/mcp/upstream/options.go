@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/faultinject"
 	"github.com/luanette/luanette/internal/mcp/recording"
 	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 )
 
 // Options configure a Manager. The zero value works, without a cache, a log or
@@ -74,6 +75,9 @@ type Options struct {
 
 	// Tasks stores tasks for callers who asked for them; nil: calls wait for the result.
 	Tasks TaskKeeper
+
+	// Sandbox starts the processes of specs with a Sandbox; nil: those are not started.
+	Sandbox *launch.Launcher
 
 	// Dialers open other transports than the built-in ones, or replace those. The key is the value of
 	// Spec.Transport, or the scheme of Spec.URL.

@@ -82,6 +82,8 @@ type Spec struct {
 	CleanEnv   bool
 	// Credentials are secrets for which the process gets placeholders.
 	Credentials []profile.Credential
+	// Sandbox is what the process may reach.
+	Sandbox profile.Profile
 
 	// Transport is Auto, HTTP, SSE, Stdio or the key of a Dialer; empty means Auto.
 	Transport string
@@ -336,7 +338,7 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 func (s Spec) sameConnection(other Spec) bool {
 	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
 		s.sameEnvironment(other) && s.sameCredentials(other) && s.lazy() == other.lazy() &&
-		s.Record == other.Record && s.Faults == other.Faults
+		s.Sandbox.Equal(other.Sandbox) && s.Record == other.Record && s.Faults == other.Faults
 }
 
 // sameCredentials reports whether both specs authenticate the two ends alike.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // stdioTransport exchanges messages with a child process, one per line.
@@ -34,13 +35,18 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	p, err := startProcess(spec, env, o.searchPath(env))
+	stderr := newStderrLines()
+	p, err := o.startProcess(spec, env, func(r profile.Refusal) {
+		line := "sandbox: " + r.String()
+		stderr.add(line)
+		hooks.Stderr(line)
+	})
 	if err != nil {
 		return nil, notSent(err)
 	}
 	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
 	t.process, t.grace = p, o.StopTimeout
-	t.stderr = newStderrLines()
+	t.stderr = stderr
 	hide := hider(env)
 	t.wg.Go(func() {
 		defer t.stderr.close()

@@ -7,11 +7,14 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/sandbox/launch"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // process is a server process with its three streams.
 type process struct {
-	cmd    *exec.Cmd
+	cmd    *launch.Command
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
@@ -22,16 +25,24 @@ type process struct {
 	state       error         // how it ended; read after exited
 }
 
-// startProcess starts the command in a process group of its own.
-func startProcess(spec Spec, env []string, path string) (*process, error) {
-	program, err := lookPath(spec.Command, path)
+// startProcess starts the command in a process group of its own, inside its sandbox.
+// It tells refused what the sandbox refuses.
+func (o *Options) startProcess(spec Spec, env []string, refused func(profile.Refusal)) (*process, error) {
+	program, err := o.findProgram(spec, env)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
-	c := &process{cmd: exec.Command(program, spec.Args...), exited: make(chan struct{})}
-	c.cmd.Args[0] = spec.Command
-	c.cmd.Env, c.cmd.Dir = env, spec.Cwd
-	setProcessGroup(c.cmd)
+	limits := spec.Sandbox
+	limits.Name, limits.Credentials = spec.Name, spec.Credentials
+	cmd, err := o.Sandbox.Command(limits, launch.Program{
+		Path: program, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Cwd,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
+	}
+	cmd.Refused = refused
+	c := &process{cmd: cmd, exited: make(chan struct{})}
+	setProcessGroup(c.cmd.Cmd)
 	theirs, err := c.openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
@@ -94,13 +105,13 @@ func (p *process) closePipes() {
 func (p *process) stop(grace time.Duration) {
 	p.stdin.Close()
 	if !p.exitedWithin(grace / 4) {
-		terminate(p.cmd)
+		terminate(p.cmd.Cmd)
 		if !p.exitedWithin(grace - grace/4) {
-			kill(p.cmd)
+			kill(p.cmd.Cmd)
 		}
 	}
 	<-p.exited
-	kill(p.cmd) // processes of its group that still run
+	kill(p.cmd.Cmd) // processes of its group that still run
 	p.closePipes()
 }
 
@@ -133,6 +144,14 @@ func (p *process) endReason(stderr *stderrLines) error {
 		return stderr.explain(fmt.Errorf("%w: %w", errProcess, p.state))
 	}
 	return stderr.explain(errProcess)
+}
+
+// findProgram finds the program of a spec. That of a container is in its image.
+func (o *Options) findProgram(spec Spec, env []string) (string, error) {
+	if _, _, container := spec.Sandbox.Level.Container(); container {
+		return spec.Command, nil
+	}
+	return lookPath(spec.Command, o.searchPath(env))
 }
 
 // lookPath finds the program in the path of the child process, not in ours.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
@@ -13,8 +14,18 @@ import (
 // Args are the arguments by which our own program becomes a sandbox's first process.
 func Args() []string { return []string{"sandbox", "exec"} }
 
-// Invoked reports whether the arguments of a process, without its name, are Args.
-func Invoked(args []string) bool { return slices.Equal(args, Args()) }
+// checked says that this program calls Invoked, so that it can be started with Args.
+var checked atomic.Bool
+
+// Invoked reports whether the arguments of a process, without its name, are Args. A
+// program that starts sandboxes must call it first, and then Run.
+func Invoked(args []string) bool {
+	checked.Store(true)
+	return slices.Equal(args, Args())
+}
+
+// Startable reports whether this program can be started with Args.
+func Startable() bool { return checked.Load() }
 
 // ControlFile is the descriptor of the control socket in the child.
 const ControlFile = 3

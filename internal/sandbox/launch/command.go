@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,10 @@ const gatewayPort = 3128
 type Command struct {
 	*exec.Cmd
 
+	// Refused is told what the program was refused, while it runs; nil: nobody. It must
+	// not block.
+	Refused func(profile.Refusal)
+
 	name     string
 	policy   *confine.Policy // nil: it runs as it is
 	observe  func(confine.Note)
@@ -39,29 +44,80 @@ type Command struct {
 // Command prepares a program to be started inside a profile. At level Off, or without a
 // launcher, it starts as it is.
 func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error) {
-	if !p.Active() {
-		cmd := exec.Command(program.Path, program.Args[1:]...)
-		cmd.Args[0], cmd.Env, cmd.Dir = program.Args[0], program.Env, program.Dir
-		return &Command{Cmd: cmd, name: p.Name}, nil
+	switch {
+	case !p.Active() && len(p.Credentials) == 0:
+		return plain(p, program), nil
+	case l == nil:
+		return nil, fault.New(fault.Unavailable, "the sandbox of %s is not possible here: nothing starts sandboxes", p.Name)
+	case !p.Active():
+		return l.withGateway(plain(p, program), p)
+	}
+	if _, _, is := p.Level.Container(); is {
+		return l.container(p, program)
 	}
 	if err := l.check(p); err != nil {
 		return nil, err
+	}
+	if !l.Support().any() { // check has said so
+		return l.withGateway(plain(p, program), p)
 	}
 	private, err := l.privateFolders(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	c := &Command{name: p.Name, policy: l.policy(p, program, private), observe: l.observer(p)}
-	env := private.environment(program.Env, p.Level, c.tmp(private))
-	if p.Level == profile.Strict && l.Gateway != nil {
-		if env, err = c.addGateway(l.Gateway(p), env); err != nil {
-			return nil, err
-		}
+	l.forget(p.Name)
+	c := &Command{name: p.Name, policy: l.policy(p, program, private)}
+	c.observe = l.observer(c, p)
+	c.Cmd = l.first()
+	c.Env, c.Dir = private.environment(program.Env, p.Level, c.tmp(private)), program.Dir
+	if c, err = l.withGateway(c, p); err != nil {
+		return nil, err
 	}
-	c.Cmd = exec.Command(l.executable(), confine.Args()...)
-	c.Env, c.Dir = env, program.Dir
 	c.SysProcAttr = c.policy.Attributes()
 	return c, nil
+}
+
+// withGateway gives a program its gateway: at level Strict the only way out, otherwise
+// what puts its credentials into requests.
+func (l *Launcher) withGateway(c *Command, p profile.Profile) (_ *Command, err error) {
+	if l.Gateway == nil || p.Level != profile.Strict && len(p.Credentials) == 0 {
+		return c, nil
+	}
+	if c.gateway, err = l.Gateway(p); err != nil {
+		return nil, err
+	}
+	if err := c.addGateway(); err != nil {
+		c.gateway.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// CommandContext is Command for a program that is killed when ctx ends.
+func (l *Launcher) CommandContext(ctx context.Context, p profile.Profile, program Program) (*Command, error) {
+	c, err := l.Command(p, program)
+	if err != nil {
+		return nil, err
+	}
+	bound := exec.CommandContext(ctx, c.Path) // its Cancel kills the process
+	bound.Path, bound.Args, bound.Env, bound.Dir, bound.SysProcAttr = c.Path, c.Args, c.Env, c.Dir, c.SysProcAttr
+	bound.WaitDelay = time.Second // for the streams that a grandchild keeps open
+	c.Cmd = bound
+	return c, nil
+}
+
+// plain is a program without a sandbox.
+func plain(p profile.Profile, program Program) *Command {
+	cmd := exec.Command(program.Path, program.Args[1:]...)
+	cmd.Args[0], cmd.Env, cmd.Dir = program.Args[0], program.Env, program.Dir
+	return &Command{Cmd: cmd, name: p.Name}
+}
+
+// first is the first process of a sandbox.
+func (l *Launcher) first() *exec.Cmd {
+	cmd := exec.Command(l.executable(), confine.Args()...)
+	cmd.Args[0] = os.Args[0] // programs with several names know themselves by it
+	return cmd
 }
 
 func (l *Launcher) executable() string {
@@ -82,7 +138,7 @@ func (l *Launcher) policy(p profile.Profile, program Program, private folders) *
 		Hide:    slices.Concat(profile.Secrets(l.Home, os.Getuid()), l.Hide),
 		Read:    slices.Concat(l.programPaths(program), p.Read),
 		Write:   slices.Concat([]string{private.home, private.cache, private.tmp}, p.Write),
-		Network: confine.HostNetwork,
+		Network: confine.HostNetwork, Note: confine.NoteRefusals,
 	}
 	if strict {
 		policy.Network = confine.NoNetwork
@@ -93,9 +149,6 @@ func (l *Launcher) policy(p profile.Profile, program Program, private folders) *
 	}
 	if policy.Dir == "" {
 		policy.Dir, _ = os.Getwd()
-	}
-	if l.Refused != nil {
-		policy.Note = confine.NoteRefusals
 	}
 	return policy
 }
@@ -109,30 +162,44 @@ func (c *Command) tmp(private folders) string {
 	return private.tmp
 }
 
-// addGateway makes the gateway reachable for the program.
-func (c *Command) addGateway(gateway Gateway, env []string) ([]string, error) {
-	c.gateway, c.policy.Network, c.policy.Port = gateway, confine.GatewayNetwork, gatewayPort
-	if !c.policy.Namespaces {
+// addGateway makes the gateway reachable for the program: at a port of its own network, or
+// else at one of the computer.
+func (c *Command) addGateway() error {
+	port := gatewayPort
+	if c.policy == nil || !c.policy.Namespaces || c.policy.Network == confine.HostNetwork {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
-			return nil, fault.Wrap(fault.Unavailable, err, "sandbox: gateway of %s", c.name)
+			return fault.Wrap(fault.Unavailable, err, "sandbox: gateway of %s", c.name)
 		}
-		c.shared, c.policy.Port = listener, listener.Addr().(*net.TCPAddr).Port
+		c.shared, port = listener, listener.Addr().(*net.TCPAddr).Port
 	}
-	c.policy.Read = append(c.policy.Read, gateway.Files()...)
+	if c.policy != nil {
+		c.policy.Read = append(c.policy.Read, c.gateway.Files()...)
+		if c.policy.Network != confine.HostNetwork {
+			c.policy.Network, c.policy.Port = confine.GatewayNetwork, port
+		}
+	}
 	set := map[string]string{}
-	for _, entry := range gateway.Env(fmt.Sprintf("127.0.0.1:%d", c.policy.Port)) {
+	for _, entry := range c.gateway.Env(fmt.Sprintf("127.0.0.1:%d", port)) {
 		name, value, _ := strings.Cut(entry, "=")
 		set[name] = value
 	}
-	return withVariables(env, set), nil
+	c.Env = withVariables(c.Env, set)
+	return nil
 }
 
 // observer passes on what a program was refused.
-func (l *Launcher) observer(p profile.Profile) func(confine.Note) {
+func (l *Launcher) observer(c *Command, p profile.Profile) func(confine.Note) {
 	return func(n confine.Note) {
-		if l.Refused != nil && n.Refused && exists(n) {
-			l.Refused(profile.Refusal{Time: time.Now(), Name: p.Name, Action: n.Action, Object: n.Object})
+		if !n.Refused || !exists(n) {
+			return
+		}
+		r := profile.NewRefusal(time.Now(), p, n.Action, n.Object)
+		l.keep(r)
+		for _, told := range []func(profile.Refusal){l.Refused, c.Refused} {
+			if told != nil {
+				told(r)
+			}
 		}
 	}
 }
@@ -141,6 +208,9 @@ func (l *Launcher) observer(p profile.Profile) func(confine.Note) {
 // made: programs look for many files that nobody has.
 func exists(n confine.Note) bool {
 	path := n.Object
+	if strings.HasPrefix(path, "/sys/") { // runtimes look there for the computer's size, and do without
+		return false
+	}
 	switch n.Action {
 	case profile.Reading, profile.Executing:
 	case profile.Writing:
@@ -155,7 +225,13 @@ func exists(n confine.Note) bool {
 // Start starts the program. When it returns nil, the program runs inside its limits.
 func (c *Command) Start() error {
 	if c.policy == nil {
-		return c.Cmd.Start()
+		err := c.Cmd.Start()
+		if err != nil {
+			c.closeListeners()
+			return err
+		}
+		c.serveShared()
+		return nil
 	}
 	if err := c.begin(); err != nil {
 		c.closeListeners()
@@ -259,6 +335,9 @@ func (c *Command) closeListeners() {
 		if listener != nil {
 			listener.Close()
 		}
+	}
+	if c.gateway != nil {
+		c.gateway.Close()
 	}
 	c.served.Wait()
 }

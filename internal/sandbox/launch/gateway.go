@@ -16,4 +16,7 @@ type Gateway interface {
 	// other programs of this computer reach the listener, too, and the gateway must
 	// check that a connection is from the program, by a password in Env.
 	Serve(listener net.Listener, shared bool)
+
+	// Close releases it, also if it was never served.
+	Close()
 }

@@ -29,7 +29,7 @@ type Launcher struct {
 	Refused func(profile.Refusal)
 
 	// Gateway makes the way out for a program of level Strict; nil: it has no network.
-	Gateway func(profile.Profile) Gateway
+	Gateway func(profile.Profile) (Gateway, error)
 
 	probe   sync.Once
 	support Support

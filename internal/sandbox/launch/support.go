@@ -41,18 +41,18 @@ func (s Support) Missing() (lines []string) {
 	return lines
 }
 
-// Enough reports whether a level can be had at all: strict is refused where its files or
-// its network would be open.
+// enough reports whether a level can be had: strict is refused where its files or its
+// network would be open.
 func (s Support) enough(level profile.Level) bool {
-	switch {
-	case s.System != "":
-		return false
-	case s.Namespaces == "":
-		return true
-	case level == profile.Strict:
-		return s.Landlock >= 4 && s.Seccomp == ""
+	if level == profile.Strict {
+		return s.System == "" && (s.Namespaces == "" || s.Landlock >= 4 && s.Seccomp == "")
 	}
-	return s.Landlock > 0
+	return true
+}
+
+// any reports whether anything can be limited.
+func (s Support) any() bool {
+	return s.System == "" && (s.Namespaces == "" || s.Landlock > 0 || s.Seccomp == "")
 }
 
 // Support is what this computer can do. It is found out once, by doing it.
@@ -61,13 +61,20 @@ func (l *Launcher) Support() Support {
 	return l.support
 }
 
-// check refuses a profile that cannot be had here.
+// check refuses a profile that cannot be had here. What is missing of one that can is
+// logged.
 func (l *Launcher) check(p profile.Profile) error {
 	support := l.Support()
-	missing := support.Missing()
-	if len(missing) == 0 || support.enough(p.Level) && !p.Require {
+	missing := strings.Join(support.Missing(), "; ")
+	switch {
+	case missing == "":
+		return nil
+	case support.enough(p.Level) && !p.Require:
+		if l.Log != nil {
+			l.Log.Warn("the sandbox is incomplete", "program", p.Name, "level", string(p.Level), "missing", missing)
+		}
 		return nil
 	}
-	return fault.New(fault.Unavailable, "the sandbox of %s is not possible here: %s", p.Name, strings.Join(missing, "; ")).
+	return fault.New(fault.Unavailable, "the sandbox of %s is not possible here: %s", p.Name, missing).
 		WithHint("sandbox = \"off\" starts it without; luanette doctor and docs/sandbox.md say what to do")
 }

@@ -1,13 +1,14 @@
 package launch
 
 import (
-	"os/exec"
-
 	"github.com/luanette/luanette/internal/sandbox/confine"
 )
 
 // examine starts a sandbox that ends before its program, with and without namespaces.
 func (l *Launcher) examine() Support {
+	if l.Executable == "" && !confine.Startable() {
+		return Support{System: "this program cannot start sandboxes"}
+	}
 	s := Support{Landlock: confine.LandlockVersion(), Seccomp: confine.FilterSupport()}
 	base := confine.Policy{Probe: true, OwnRoot: true, Network: confine.NoNetwork, Home: "/", Landlock: s.Landlock > 0, Read: []string{"/usr"}}
 	spaced := base
@@ -25,7 +26,7 @@ func (l *Launcher) examine() Support {
 }
 
 func (l *Launcher) try(p *confine.Policy) error {
-	c := &Command{name: "probe", policy: p, observe: func(confine.Note) {}, Cmd: exec.Command(l.executable(), confine.Args()...)}
+	c := &Command{name: "probe", policy: p, observe: func(confine.Note) {}, Cmd: l.first()}
 	c.Env, c.SysProcAttr = []string{}, p.Attributes()
 	if err := c.begin(); err != nil {
 		return err

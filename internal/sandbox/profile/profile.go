@@ -60,7 +60,7 @@ type Limits struct {
 }
 
 // Active reports whether the profile restricts anything.
-func (p Profile) Active() bool { return p.Level == Open || p.Level == Strict }
+func (p Profile) Active() bool { return p.Level != "" && p.Level != Off }
 
 // Equal reports whether nothing differs.
 func (p Profile) Equal(other Profile) bool {

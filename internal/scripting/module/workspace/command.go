@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/sandbox/launch"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -18,6 +20,10 @@ type CommandOptions struct {
 	Env     []string      // their whole environment, as KEY=value
 	Limit   int           // most bytes of each output; 0 means 1 MiB
 	Timeout time.Duration // longest run; 0 means 30 s
+
+	// Profile is what they may reach, and Sandbox starts them in it.
+	Profile profile.Profile
+	Sandbox *launch.Launcher
 }
 
 // Programs starts programs for scripts.
@@ -46,11 +52,12 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fault.New(fault.Unavailable, "run %s: it took longer than %s", name, o.Timeout))
 	defer cancel()
 	out, errs := &head{left: o.Limit}, &head{left: o.Limit}
-	command := exec.CommandContext(ctx, name, args...)
-	command.Dir, command.Env = o.Dir, append([]string{}, o.Env...)
+	command, err := p.command(ctx, name, args)
+	if err != nil {
+		return host.CommandResult{}, err
+	}
 	command.Stdout, command.Stderr = out, errs
-	command.WaitDelay = time.Second
-	err := command.Run()
+	err = command.Run()
 	if ctx.Err() != nil {
 		return host.CommandResult{}, context.Cause(ctx)
 	}
@@ -63,6 +70,16 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 		return host.CommandResult{}, fault.Wrap(fault.Unavailable, err, "run %s", name)
 	}
 	return outcome, nil
+}
+
+// command is the program in its sandbox, ready to be started. It ends with ctx.
+func (p *Programs) command(ctx context.Context, name string, args []string) (*launch.Command, error) {
+	o := p.options
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "run %s", name)
+	}
+	return o.Sandbox.CommandContext(ctx, o.Profile, launch.Program{Path: path, Args: append([]string{name}, args...), Env: append([]string{}, o.Env...), Dir: o.Dir})
 }
 
 // Check returns why a program cannot be run.

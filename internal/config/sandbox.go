@@ -1,0 +1,107 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/sandbox/egress"
+	"github.com/luanette/luanette/internal/sandbox/launch"
+	"github.com/luanette/luanette/internal/sandbox/profile"
+)
+
+// Sandbox configures the limits of the programs we start: what holds where an upstream has
+// no setting of its own, and for the programs of scripts.
+type Sandbox struct {
+	Level   string   `toml:"level" trust:"needed" help:"sandbox of upstreams that do not set their own: off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md"`
+	Scripts string   `toml:"scripts" trust:"needed" help:"sandbox of the programs that scripts run: off, open or strict; they may write to the folders of scripts.write and read those of scripts.read"`
+	Read    []string `toml:"read" trust:"needed" help:"folders that every sandboxed program may read"`
+	Require bool     `toml:"require" help:"true refuses to start a sandboxed program where the kernel cannot do all of its level"`
+}
+
+func (s Sandbox) check() error {
+	for key, level := range map[string]string{"level": s.Level, "scripts": s.Scripts} {
+		if err := profile.Level(level).Check(); err != nil {
+			return fault.Wrap(fault.Config, err, "sandbox.%s", key).WithHint("%s", fault.HintOf(err))
+		}
+	}
+	return nil
+}
+
+// profile is what the upstream's program may reach. Paths are relative to the
+// configuration file.
+func (l *Loaded) profile(name string, u Upstream) profile.Profile {
+	if u.Command == "" {
+		return profile.Profile{}
+	}
+	p := profile.Profile{
+		Name: name, Level: profile.Level(u.Sandbox), Network: u.Network, Exec: u.Exec, Sockets: u.Sockets, Require: l.Sandbox.Require,
+		Read: l.allBeside(slices.Concat(u.Read, l.Sandbox.Read)), Write: l.allBeside(u.Write),
+		Limits: profile.Limits{Memory: int64(u.MemoryMB) << 20, Processes: u.Processes, Files: u.OpenFiles, Time: time.Duration(u.CPUTime)},
+	}
+	if p.Level == "" {
+		p.Level = profile.Level(l.Sandbox.Level)
+	}
+	if u.Require != nil {
+		p.Require = *u.Require
+	}
+	return p
+}
+
+// ScriptProfile is what the programs of scripts may reach.
+func (l *Loaded) ScriptProfile() profile.Profile {
+	return profile.Profile{
+		Name: "scripts", Level: profile.Level(l.Sandbox.Scripts), Require: l.Sandbox.Require,
+		Read: l.allBeside(slices.Concat(l.Scripts.Read, l.Sandbox.Read)), Write: l.allBeside(l.Scripts.Write),
+	}
+}
+
+// allBeside resolves paths relative to the configuration file, and makes them absolute.
+func (l *Loaded) allBeside(paths []string) []string {
+	resolved := make([]string, 0, len(paths))
+	for _, path := range paths {
+		resolved = append(resolved, l.beside(path))
+	}
+	return AbsoluteFolders(resolved)
+}
+
+// sandboxItems are the sandbox's settings of an upstream, for trust: who trusts a program
+// trusts what it can reach.
+func (u Upstream) sandboxItems() []any {
+	if u.Sandbox == "" && len(u.Read)+len(u.Write)+len(u.Network) == 0 && !u.Exec && !u.Sockets {
+		return nil
+	}
+	return []any{u.Sandbox, u.Read, u.Write, u.Network, u.Exec, u.Sockets}
+}
+
+// checkSandbox refuses a level that does not exist, and limits below zero.
+func (u Upstream) checkSandbox(name string) error {
+	if err := profile.Level(u.Sandbox).Check(); err != nil {
+		return fault.Wrap(fault.Config, err, "upstreams.%s.sandbox", name).WithHint("%s", fault.HintOf(err))
+	}
+	if u.MemoryMB < 0 || u.Processes < 0 || u.OpenFiles < 0 || u.CPUTime < 0 {
+		return fault.New(fault.Config, "upstreams.%s: memory_mb, processes, open_files and cpu_time must not be negative", name)
+	}
+	return nil
+}
+
+// Launcher returns what starts sandboxed programs.
+func (l *Loaded) Launcher(env Environment) *launch.Launcher {
+	launcher := &launch.Launcher{Home: env["HOME"], Hide: l.ownFiles(env)}
+	if folder, err := filepath.Abs(filepath.Join(l.Data, "sandbox")); err == nil {
+		launcher.Folder = folder
+	}
+	UseGateway(launcher, egress.New(egress.Options{Secret: l.SecretFinder(env).Find}))
+	return launcher
+}
+
+// UseGateway lets sandboxed programs reach the network through a service.
+func UseGateway(l *launch.Launcher, s *egress.Service) {
+	l.Gateway = func(p profile.Profile) (launch.Gateway, error) { return s.Within(p) }
+}
+
+// ownFiles are our own files, which no sandboxed program may read.
+func (l *Loaded) ownFiles(env Environment) []string {
+	return AbsoluteFolders([]string{l.Data, dataFolder(env), UserFolder(env), filepath.Dir(TrustStore(env).Path)})
+}

@@ -1,0 +1,54 @@
+package launch
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/sandbox/profile"
+)
+
+// refusalFile is where the refusals of a program's last run are kept.
+func (l *Launcher) refusalFile(name string) string {
+	return filepath.Join(l.Folder, safeName(name), "refused.jsonl")
+}
+
+// Refusals are what a program was refused in its last run, the oldest first.
+func (l *Launcher) Refusals(name string) ([]profile.Refusal, error) {
+	file, err := os.Open(l.refusalFile(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "read what %s was refused", name)
+	}
+	defer file.Close()
+	var refusals []profile.Refusal
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var r profile.Refusal
+		if json.Unmarshal(lines.Bytes(), &r) == nil {
+			refusals = append(refusals, r)
+		}
+	}
+	return refusals, lines.Err()
+}
+
+// keep adds a refusal to the file. That nothing can be written is no reason to disturb
+// the program: the event says the same.
+func (l *Launcher) keep(r profile.Refusal) {
+	file, err := os.OpenFile(l.refusalFile(r.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if text, err := json.Marshal(r); err == nil {
+		_, _ = file.Write(append(text, '\n'))
+	}
+}
+
+// forget begins a new run.
+func (l *Launcher) forget(name string) { _ = os.Remove(l.refusalFile(name)) }
