@@ -77,6 +77,7 @@ var templates = map[string]Line{
 	"upstream.tools_refreshed":   {Neutral, "{upstream}: tool list updated, {tool_count} tools"},
 	"upstream.stderr":            {Neutral, "{upstream}: {line}"},
 	"upstream.garbage":           {Bad, "{upstream}: sent invalid output: {excerpt}"},
+	"sandbox.refused":            {Bad, "{name} was refused {action} of {object}"},
 	"sandbox.connection_refused": {Bad, "{server} was refused a connection to {host}:{port}: {reason}"},
 	"upstream.dropped":           {Bad, "{upstream}: {count} invalid tools ignored: {reasons}"},
 	"catalog.changed":            {Neutral, "tool list changed: {tools} tools"},
