@@ -16,7 +16,7 @@ import (
 // Secret is a secret that the variables of programs refer to, as secret:NAME.
 type Secret struct {
 	Value string   `toml:"value" secret:"all" help:"the secret, as a reference: ${file:PATH}, ${env:NAME} or ${keyring:SERVICE/NAME}"`
-	Hosts []string `toml:"hosts,omitempty" help:"hosts that get the secret, such as api.github.com or git.example.org:8443; the program gets a placeholder, which is replaced in the headers of its requests to them; without hosts the program gets the secret itself; docs/sandbox.md"`
+	Hosts []string `toml:"hosts,omitempty" help:"hosts that get the secret, such as api.github.com or git.example.org:8443; the program gets a placeholder, which is replaced in the headers of its requests to them; without hosts the program gets the secret itself; docs/network.md"`
 }
 
 // secretPrefix begins the value of a variable that refers to a secret.

@@ -185,7 +185,7 @@ func TestCodeModePage(t *testing.T) {
 // TestConfigurationInOtherPages checks that the configurations in other pages are valid.
 func TestConfigurationInOtherPages(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"audit", "backends", "jobs", "music", "oauth", "policy", "security", "trust"} {
+	for _, name := range []string{"audit", "backends", "jobs", "music", "network", "oauth", "policy", "security", "trust"} {
 		page, err := os.ReadFile("../../docs/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)
