@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/sandbox/egress"
 	"github.com/luanette/luanette/internal/sandbox/launch"
@@ -92,13 +93,21 @@ func (l *Loaded) Launcher(env Environment) *launch.Launcher {
 	if folder, err := filepath.Abs(filepath.Join(l.Data, "sandbox")); err == nil {
 		launcher.Folder = folder
 	}
-	UseGateway(launcher, egress.New(egress.Options{Secret: l.SecretFinder(env).Find}))
+	l.UseGateway(launcher, egress.Options{Secret: l.SecretFinder(env).Find})
 	return launcher
 }
 
-// UseGateway lets sandboxed programs reach the network through a service.
-func UseGateway(l *launch.Launcher, s *egress.Service) {
-	l.Gateway = func(p profile.Profile) (launch.Gateway, error) { return s.Within(p) }
+// UseGateway lets sandboxed programs reach the network through a service, which it
+// returns.
+func (l *Loaded) UseGateway(launcher *launch.Launcher, o egress.Options) *egress.Service {
+	o.Folder, o.RootFiles, o.Refused = filepath.Join(l.Data, "certificates"), []string{l.CAFile}, launcher.Keep
+	if folder, err := filepath.Abs(o.Folder); err == nil {
+		o.Folder = folder
+	}
+	o.Roots, _ = certpool.Load(l.CAFile) // whoever connects to an upstream reports a wrong file
+	service := egress.New(o)
+	launcher.Gateway = func(p profile.Profile) (launch.Gateway, error) { return service.Within(p) }
+	return service
 }
 
 // ownFiles are our own files, which no sandboxed program may read.

@@ -45,6 +45,8 @@ import (
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/sandbox/egress"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
@@ -113,6 +115,8 @@ type guards struct {
 	pins         *pin.Guard
 	policy       *policy.Policy
 	audit        *audit.Log // nil if the log is switched off
+	sandbox      *launch.Launcher
+	egress       *egress.Service
 }
 
 // cluster connects the nodes on one database.

@@ -81,6 +81,7 @@ func (e RefusedConnection) EventKey() string { return e.Server }
 
 // track is a connection that may still be open.
 type track struct {
+	gateway  *Gateway
 	about    Connection // guarded by the history's lock
 	sent     atomic.Int64
 	received atomic.Int64

@@ -16,13 +16,16 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // Options are a service's choices. The zero value works, without events and records.
 type Options struct {
 	Events *event.Bus       // nil: no events
 	Record func(Connection) // takes every connection that has ended, refused ones too; nil: none
-	Log    *slog.Logger     // nil: no log
+	// Refused takes the first refusal of each destination in a program's run; nil: none.
+	Refused func(profile.Refusal)
+	Log     *slog.Logger // nil: no log
 
 	// Folder is where the certificates for programs are written; they are removed when
 	// the program ends. Empty: the system's folder for temporary files.
@@ -59,6 +62,9 @@ func New(o Options) *Service {
 	if o.Record == nil {
 		o.Record = func(Connection) {}
 	}
+	if o.Refused == nil {
+		o.Refused = func(profile.Refusal) {}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -88,9 +94,9 @@ func (s *Service) Hosts(name string) []Host { return s.history.hosts(name) }
 func (s *Service) Forget(name string) { s.history.forget(name) }
 
 // begin starts the record of a connection.
-func (s *Service) begin(program string, to destination, protocol string) *track {
-	t := &track{about: Connection{Server: program, Host: to.host, Port: to.port, Protocol: protocol, Outcome: Open, Started: s.options.Clock.Now()}}
-	s.history.begin(t)
+func (g *Gateway) begin(to destination, protocol string) *track {
+	t := &track{gateway: g, about: Connection{Server: g.name, Host: to.host, Port: to.port, Protocol: protocol, Outcome: Open, Started: g.service.options.Clock.Now()}}
+	g.service.history.begin(t)
 	return t
 }
 
@@ -98,10 +104,13 @@ func (s *Service) begin(program string, to destination, protocol string) *track 
 func (s *Service) end(t *track) {
 	c := s.history.end(t, s.options.Clock.Now())
 	s.options.Record(c)
-	if c.Outcome == Refused {
-		s.options.Events.Publish(RefusedConnection{c, c.Line()})
-	} else {
+	if c.Outcome != Refused {
 		s.options.Events.Publish(Ended{c})
+		return
+	}
+	s.options.Events.Publish(RefusedConnection{c, c.Line()})
+	if t.gateway.isFirst(c.Destination()) {
+		s.options.Refused(profile.Refusal{Time: c.Started, Name: c.Server, Action: profile.Connecting, Object: c.Destination(), Allow: c.Line()})
 	}
 }
 

@@ -47,6 +47,8 @@ type Gateway struct {
 	mu    sync.Mutex
 	open  map[*clientConn]bool // nil after the end
 	tasks sync.WaitGroup
+
+	refused map[string]bool // destinations, up to maxHosts
 }
 
 // Gateway makes the gateway of a program. It is ready to use; Serve or Close releases it.
@@ -58,7 +60,7 @@ func (s *Service) Gateway(p Program) (*Gateway, error) {
 	g := &Gateway{
 		service: s, name: p.Name, password: rand.Text(), secrets: secrets,
 		dialer:   dialer{rules: p.Rules, resolve: s.options.Resolve, dial: s.options.Dial},
-		incoming: newHandoff(), decrypted: newHandoff(), slots: make(chan struct{}, s.options.MaxConnections), open: map[*clientConn]bool{},
+		incoming: newHandoff(), decrypted: newHandoff(), slots: make(chan struct{}, s.options.MaxConnections), open: map[*clientConn]bool{}, refused: map[string]bool{},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	if hosts := secretHosts(secrets); len(hosts) > 0 {
@@ -153,6 +155,17 @@ func (g *Gateway) start(client *clientConn, receive func(*clientConn)) bool {
 	}
 	g.open[client] = true
 	g.tasks.Go(func() { receive(client) })
+	return true
+}
+
+// isFirst reports whether it is called for a destination for the first time.
+func (g *Gateway) isFirst(to string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused[to] || len(g.refused) >= maxHosts {
+		return false
+	}
+	g.refused[to] = true
 	return true
 }
 

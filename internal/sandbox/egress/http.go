@@ -113,7 +113,7 @@ func (g *Gateway) serveForward(w http.ResponseWriter, r *http.Request, protocol 
 		http.Error(w, "luanette: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	t := g.service.begin(g.name, to, protocol)
+	t := g.begin(to, protocol)
 	defer g.service.end(t)
 	if err := g.allow(t, to); err != nil {
 		g.service.fail(t, err)

@@ -34,7 +34,7 @@ func (g *Gateway) receive(client *clientConn) {
 // carry connects the program to a destination, if that is allowed. reply tells it what
 // became of that, before any data of the destination.
 func (g *Gateway) carry(client *clientConn, to destination, protocol string, reply func(error) error) {
-	t := g.service.begin(g.name, to, protocol)
+	t := g.begin(to, protocol)
 	remote, err := g.reach(t, to)
 	if err != nil {
 		g.service.fail(t, err)

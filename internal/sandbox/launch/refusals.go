@@ -37,6 +37,9 @@ func (l *Launcher) Refusals(name string) ([]profile.Refusal, error) {
 	return refusals, lines.Err()
 }
 
+// Keep adds a refusal of another part of the sandbox to those of the program's run.
+func (l *Launcher) Keep(r profile.Refusal) { l.keep(r) }
+
 // keep adds a refusal to the file. That nothing can be written is no reason to disturb
 // the program: the event says the same.
 func (l *Launcher) keep(r profile.Refusal) {
