@@ -79,7 +79,7 @@ func receive(fd int, message any) error {
 	for {
 		n, err := unix.Read(fd, text)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // as above
+		case err == unix.EINTR:
 		case err != nil:
 			return fmt.Errorf("control socket: %w", err)
 		case n == 0:

@@ -227,7 +227,7 @@ func makePlace(at string, folder bool) error {
 }
 
 func attachAt(fd int, at string) error {
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
@@ -249,7 +249,7 @@ func cover(path string) (folder bool, err error) {
 	info, err := os.Stat(at)
 	switch {
 	case err != nil:
-		return false, nil //nolint:nilerr // it is not visible
+		return false, nil // it is not visible
 	case info.IsDir():
 		return true, unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755,size=64k")
 	}
@@ -257,7 +257,7 @@ func cover(path string) (folder bool, err error) {
 	if err := os.WriteFile(empty, nil, 0); err != nil {
 		return false, err
 	}
-	defer os.Remove(empty)
+	defer func() { _ = os.Remove(empty) }()
 	t, err := openTree(empty, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
 		return false, err

@@ -34,7 +34,7 @@ func Run() int {
 	unix.CloseOnExec(ControlFile)
 	var p Policy
 	if err := receive(ControlFile, &p); err != nil {
-		fmt.Fprintln(os.Stderr, "luanette sandbox exec: it is started by luanette, not by hand:", err)
+		fmt.Fprintln(os.Stderr, "luanette sandbox exec: it is started by luanette, not by hand:", err) //nolint:forbidigo // this process has no cmd: it is started for the sandbox alone
 		return exitNotStarted
 	}
 	pid, err := p.start()
@@ -90,7 +90,7 @@ func (p *Policy) start() (pid int, err error) {
 		go watch.run()
 	}
 	attr := &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, //nolint:forbidigo // the environment is the program's, not ours
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	pid, err = syscall.ForkExec(p.Program, p.Args, attr)
@@ -129,7 +129,7 @@ func (p *Policy) reap(program int) int {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // an errno of the system call, not wrapped
+		case err == unix.EINTR:
 		case err != nil:
 			return exitNotStarted
 		case pid == program && !status.Stopped() && !status.Continued():

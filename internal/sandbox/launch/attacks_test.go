@@ -262,7 +262,7 @@ func (one *trial) start(t *testing.T, credential *syscall.Credential) (r result)
 // folderOutsideTmp returns a folder for everybody. The programs have a /tmp of their own.
 func folderOutsideTmp(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("/var/tmp", "luanette-sandbox-")
+	folder, err := os.MkdirTemp("/var/tmp", "luanette-sandbox-") //nolint:usetesting // t.TempDir is in /tmp
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -259,7 +259,7 @@ func (c *Command) begin() error {
 		}
 	}
 	if err != nil {
-		ours.Close()
+		_ = ours.Close()
 	}
 	return err
 }
@@ -314,7 +314,7 @@ func (c *Command) serveShared() {
 
 // receiveNotes passes notes on until the first process ends.
 func (c *Command) receiveNotes() {
-	defer c.control.Close()
+	defer func() { _ = c.control.Close() }()
 	for {
 		m, _, err := confine.Next(c.control)
 		if err != nil {
@@ -333,7 +333,7 @@ func (c *Command) passOn(m confine.Message) {
 func (c *Command) closeListeners() {
 	for _, listener := range []net.Listener{c.listener, c.shared} {
 		if listener != nil {
-			listener.Close()
+			_ = listener.Close()
 		}
 	}
 	if c.gateway != nil {

@@ -82,7 +82,7 @@ func (l *Launcher) packageRoot(file string) string {
 
 // tooWide reports whether a folder holds more than programs.
 func (l *Launcher) tooWide(folder string) bool {
-	if folder == l.Home || folder == filepath.Dir(l.Home) || folder == os.TempDir() || strings.Count(folder, "/") < 2 { //nolint:forbidigo // the folder that programs use
+	if folder == l.Home || folder == filepath.Dir(l.Home) || folder == os.TempDir() || strings.Count(folder, "/") < 2 {
 		return true
 	}
 	return slices.Contains([]string{"/usr/bin", "/usr/sbin", "/usr/local", "/usr/local/bin", "/var/tmp"}, folder)

@@ -31,6 +31,6 @@ func (l *Launcher) try(p *confine.Policy) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	defer c.control.Close()
+	defer func() { _ = c.control.Close() }()
 	return c.Cmd.Wait()
 }
