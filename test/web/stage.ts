@@ -55,7 +55,7 @@ function serverOf(gallery: Upstream, model: Model): Server {
 }
 
 const report = (word: string) => `function describe()
-  return { name = "morning_report", description = "Counts what happened.", params = { days = { type = "integer", description = "how many days", required = true } } }
+  return { name = "morning_report", description = "Counts what happened.", params = { days = { type = "integer", description = "how many days", default = 2 } } }
 end
 
 function main(p)
