@@ -14,10 +14,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
-	"github.com/hinshun/vt10x"
 
-	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/ui/terminal/terminaltest"
 )
 
 // hudServer is a server in its own process, which can be killed and started again on the
@@ -70,7 +69,7 @@ type hudTerminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	tty    *os.File
-	screen vt10x.Terminal
+	screen *terminaltest.Screen
 
 	mu  sync.Mutex
 	raw bytes.Buffer // every byte it wrote
@@ -86,7 +85,7 @@ func (s *hudServer) watch(width, height int, env ...string) *hudTerminal {
 // onTerminal runs a command on a virtual terminal.
 func onTerminal(t *testing.T, cmd *exec.Cmd, width, height int) *hudTerminal {
 	t.Helper()
-	w := &hudTerminal{t: t, cmd: cmd, screen: vt10x.New(vt10x.WithSize(width, height))}
+	w := &hudTerminal{t: t, cmd: cmd, screen: terminaltest.New(width, height)}
 	tty, err := pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if err != nil {
 		t.Skipf("this system has no pseudo-terminals: %v", err)
@@ -139,8 +138,7 @@ func (w *hudTerminal) resize(width, height int) {
 func (w *hudTerminal) awaitText(pattern string) {
 	w.t.Helper()
 	want := regexp.MustCompile("(?m)" + pattern)
-	clocktest.Await(w.t, func() bool { return want.MatchString(w.screen.String()) },
-		func() string { return pattern + " is not on the screen:\n" + w.screen.String() })
+	w.screen.Await(w.t, pattern, want.MatchString)
 }
 
 // TestHUDOfARealServer watches an upstream that ends and reconnects, cancels a job from
@@ -169,21 +167,91 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(front.run("script", "store", script, "--json"))
 	front.run("job", "start", hash)
 	w.awaitText(`slow +running .* step \d+`)
-	w.press("2c")
-	w.awaitText(`Cancel slow\? y or n`)
+	w.press("5c")
+	w.awaitText(`Cancel slow\? It stops after its current step.  y yes`)
 	w.press("y")
 	w.awaitText(`slow +cancelled`)
 
 	front.kill()
 	w.awaitText(`disconnected, next attempt in`)
+	w.awaitText(`slow +cancelled`) // the last data stays
 	front.start()
 	w.awaitText(`Luanette .* live`)
 	w.awaitText(`slow +cancelled`) // the job is stored
 
+	w.press("1")
 	w.resize(160, 40)
-	w.awaitText(`1 Upstreams 1 .*│─ 2 Jobs 1`)
-	w.resize(40, 10)
-	w.awaitText(`^─ 2 Jobs 1 ─`)
+	w.awaitText(`Servers 1 .*│─ Jobs 1`)
+	w.resize(60, 20)
+	w.awaitText(`^─ Jobs 1 ─`)
+	w.press("q")
+	if err := w.wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+}
+
+// TestHUDOperatesARealServer looks at the tools, the standard error and the traces of a
+// program, and decides an approval.
+func TestHUDOperatesARealServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, `approve = "writes"
+[upstreams.child]
+command = "sh"
+args = ["-c", "echo ready to work >&2; exec env LUANETTE_DATA=child luanette stdio"]
+`)
+	w := s.watch(100, 30)
+	w.awaitText(`child +connected`)
+	w.press("2l")
+	w.awaitText(`^ \d\d:\d\d:\d\d ready to work`)
+	w.press("q\r")
+	w.awaitText(`^─ Servers › child \d+ ─`)
+	w.press("/session_create\r")
+	w.awaitText(`^›session_create `)
+	w.press("\r")
+	w.awaitText(`in scripts mcp\.child\.session_create`)
+
+	waiting := program(t.Context(), s.folder, nil, "eval", "--server", s.url(), `return mcp.child.session_create{name = "tried"}`)
+	var exit *exec.ExitError
+	if err := waiting.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitWaiting {
+		t.Fatalf("it does not wait for approval: %v", err)
+	}
+	w.press("4")
+	w.awaitText(`^›pending +child\.session_create`)
+	w.press("a")
+	w.awaitText(`^   name: "tried"`) // the plan
+	w.awaitText(`^Allow 1 effect: call child\.session_create\?  y once`)
+	w.press("y")
+	w.awaitText(`^ status +allowed`)
+
+	w.press("7/child.session_create\r")
+	w.awaitText(`^›\d\d:\d\d:\d\d ok .* child\.session_create`)
+	w.press("\r")
+	w.awaitText(`^ +tools/call session_create +[\d.]+ [mµ]?s +━`)
+	w.press(":q\r")
+	if err := w.wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+}
+
+// TestHUDShell uses the REPL in the dashboard. An interrupt there does not end the
+// dashboard.
+func TestHUDShell(t *testing.T) {
+	t.Parallel()
+	w := startServer(t, "").watch(100, 30)
+	w.awaitText("live")
+	w.press("s")
+	w.awaitText(`Ctrl-D exits`)
+	w.press("return 20 + 22\r")
+	w.awaitText(`^42`)
+	w.press("print('running') while true do end\r")
+	w.awaitText(`^running`)
+	w.press("\x03")
+	w.awaitText(`(?i)cancel|interrupt|stopped`)
+	w.press("\x04")
+	w.awaitText(`Luanette .* live`)
+	w.awaitText(`back from the REPL`)
+	w.press("2")
+	w.awaitText(`^─ Servers 0 `)
 	w.press("q")
 	if err := w.wait(); err != nil {
 		t.Errorf("exit: %v", err)

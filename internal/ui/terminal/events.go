@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -111,38 +110,4 @@ func readEvents(ctx context.Context, body io.Reader, after *string, into chan<- 
 func parseEvent(e sse.Event) (serverEvent, bool) {
 	var t serverEvent
 	return t, json.Unmarshal(e.Data, &t) == nil
-}
-
-func (s *server) upstreams(ctx context.Context, now func() time.Time) ([]upstream, error) {
-	var response struct{ Upstreams []upstream }
-	err := s.call(ctx, "mcp_list_upstreams", nil, &response)
-	for i := range response.Upstreams {
-		response.Upstreams[i].loadedAt = now()
-	}
-	return response.Upstreams, err
-}
-
-func (s *server) jobs(ctx context.Context) ([]job, error) {
-	var response struct{ Jobs []job }
-	err := s.call(ctx, "job_list", map[string]any{"limit": 200}, &response)
-	return response.Jobs, err
-}
-
-// restartNeeded returns the settings that take effect after a restart.
-func (s *server) restartNeeded(ctx context.Context) ([]plain, error) {
-	var response struct {
-		Settings []plain `json:"restart_needed"`
-	}
-	err := s.request(ctx, http.MethodGet, "health", &response)
-	if fault.CodeOf(err) == fault.NotFound { // a proxy may hide this path
-		err = nil
-	}
-	return response.Settings, err
-}
-
-// pendingApprovals is the number of approvals that await a decision.
-func (s *server) pendingApprovals(ctx context.Context) (int, error) {
-	var response struct{ Approvals []json.RawMessage }
-	err := s.call(ctx, "approval_list", map[string]any{"status": "pending"}, &response)
-	return len(response.Approvals), err
 }

@@ -1,24 +1,28 @@
 package terminal
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/observe/phrase"
 )
 
-// line is one line of the log pane.
+// line is one line of the log.
 type line struct {
 	Time  time.Time `json:"time"`
 	Level plain     `json:"level"` // of a log record; otherwise news, good or bad
 	Text  plain     `json:"text"`
 	Facts []plain   `json:"facts,omitempty"` // name=value
 	Node  plain     `json:"node,omitempty"`  // if it is not the node that we read from
+	Count int       `json:"count,omitempty"` // how often it was repeated, if several times
+	First time.Time `json:"first,omitzero"`  // when it was repeated for the first time
 
 	seq      uint64
+	server   plain // that it is about
+	isStderr bool  // a program wrote it to standard error
 	replaces plain // a line replaces an earlier one with the same value, so that repeated lines do not hide others
 }
 
@@ -28,24 +32,6 @@ const (
 	levelGood = plain("good")
 	levelBad  = plain("bad")
 )
-
-// changedLists returns the lists that events of a type change.
-func changedLists(kind plain) lists {
-	family, _, _ := strings.Cut(string(kind), ".")
-	switch family {
-	case "upstream":
-		return lists{upstreams: kind != "upstream.stderr" && kind != "upstream.garbage"}
-	case "job":
-		return lists{jobs: true}
-	case "approval":
-		return lists{approvals: true, jobs: true}
-	case "node":
-		return lists{nodes: true}
-	case "config":
-		return lists{settings: true}
-	}
-	return lists{}
-}
 
 // eventFields are the members of an event's data.
 type eventFields map[string]plain
@@ -71,21 +57,14 @@ func lineOf(e *serverEvent) (line, bool) {
 	if described.Kind != phrase.Neutral {
 		l.Level = plain(described.Kind)
 	}
+	l.server, l.isStderr = cmp.Or(f["upstream"], f["namespace"]), e.Type == "upstream.stderr"
 	if e.Type == "upstream.reconnecting" {
-		l.replaces = f["upstream"] + at(e.Node)
+		l.replaces = "retry " + l.server + at(e.Node)
 	}
 	if l.Text == "" {
-		l.Text = e.Type + " " + plain(strings.Join(texts(l.Facts), " "))
+		l.Text = e.Type + " " + joined(l.Facts)
 	}
 	return l, true
-}
-
-func texts(list []plain) []string {
-	all := make([]string, len(list))
-	for i, p := range list {
-		all[i] = string(p)
-	}
-	return all
 }
 
 // logLine is the line of a log record.
@@ -102,7 +81,11 @@ func logLine(e *serverEvent, l line) (line, bool) {
 		l.Facts = append(l.Facts, clean(name)+"="+log.Facts[name])
 	}
 	if len(l.Facts) > 0 {
-		l.Text += " " + plain(strings.Join(texts(l.Facts), " "))
+		l.Text += " " + joined(l.Facts)
+	}
+	l.server = log.Facts["upstream"]
+	if log.Facts["attempt"] != "" {
+		l.replaces = "log " + log.Message + " " + l.server + at(e.Node)
 	}
 	return l, true
 }

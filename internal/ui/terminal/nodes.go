@@ -2,15 +2,12 @@ package terminal
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/sse"
+	tea "charm.land/bubbletea/v2"
 )
 
 // node is one of the servers that share a database, as /api/v1/nodes lists them.
@@ -43,75 +40,82 @@ func (l *load) text() plain {
 	return plain(fmt.Sprintf("%.0f calls/min, %d in flight, %s, %.0f%% cpu, %.0f MB", l.Calls, l.InFlight, counted(l.Jobs, "job", "jobs"), l.CPU, l.Memory))
 }
 
-// nodes lists the nodes. The list is empty if there is only one, or if the server has
-// no such endpoint.
-func (s *server) nodes(ctx context.Context) ([]node, error) {
+// loadNodes lists the nodes. The list is empty if there is only one, or if the server
+// has no such endpoint.
+func loadNodes(ctx context.Context, s *server, _ time.Time) (store, error) {
 	var response struct {
 		Node  plain
 		Nodes []node
 	}
-	err := s.request(ctx, http.MethodGet, "api/v1/nodes", &response)
-	if fault.CodeOf(err) == fault.NotFound || err == nil && len(response.Nodes) < 2 {
-		return nil, nil
+	err := ignoreMissing(s.get(ctx, "api/v1/nodes", &response))
+	if len(response.Nodes) < 2 {
+		response.Nodes = nil
 	}
 	for i := range response.Nodes {
 		response.Nodes[i].Current = response.Nodes[i].ID == response.Node
 	}
-	return response.Nodes, err
+	return func(b *state) { b.Nodes = response.Nodes }, err
 }
 
-// request sends a request without a body to the server's HTTP API.
-func (s *server) request(ctx context.Context, method, path string, into any) error {
-	r, err := http.NewRequestWithContext(ctx, method, s.base.JoinPath(path).String(), http.NoBody)
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "request %s", path)
+// nodesView lists the servers that share a database.
+type nodesView struct{}
+
+func (nodesView) name() string { return "nodes" }
+
+func (nodesView) columns() []column {
+	return []column{
+		{title: "Name", width: 20},
+		{title: "State", width: 9},
+		{title: "Up", width: 6, right: true},
+		{title: "Version", width: 10, from: 100},
+		{title: "Address", width: 26, from: 80},
+		{title: "Load", from: 56},
 	}
-	response, err := s.do(r)
-	if err != nil {
-		return err
+}
+
+func (nodesView) rows(b *state, _ scope, now time.Time) (rows []row) {
+	for i := range b.Nodes {
+		n := &b.Nodes[i]
+		name, state := n.Name, cell{text: n.State, style: green}
+		if n.Current {
+			name += " (this node)"
+		}
+		if n.State != "up" {
+			state.style = red
+		}
+		rows = append(rows, row{string(n.ID), []cell{
+			{text: name, style: bold}, state, lasting(now.Sub(n.Started)), {text: n.Version, style: faint}, {text: n.Address}, {text: n.Load.text(), style: faint, order: n.Load.rate()},
+		}})
 	}
-	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, sse.MaxEvent))
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "read the response of %s", path)
-	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the response of %s", path)
+	return rows
+}
+
+// open shows one node.
+func (nodesView) open(m *model, _ scope, row string) tea.Cmd {
+	for i := range m.shown().Nodes {
+		if n := m.shown().Nodes[i]; string(n.ID) == row {
+			return m.push(&document{name: n.Name, body: func(_ *state, _ int, now time.Time) []styled {
+				return slices.Concat(field("node", n.Name), field("state", n.State), field("address", n.Address), field("version", n.Version),
+					field("started", n.Started.In(now.Location()).Format(time.DateTime)), field("last seen", clockTime(n.LastSeen, now)), field("load", n.Load.text()), field("id", n.ID))
+			}})
+		}
 	}
 	return nil
 }
 
-// row is a node as a row of a table.
-func (n *node) row(now time.Time) []cell {
-	name, state := n.Name, cell{n.State, green}
-	if n.Current {
-		name += " (this node)"
-	}
-	if n.State != "up" {
-		state.style = red
-	}
-	return []cell{{name, bold}, state, {n.Address, normal}, {n.Version, faint}, {short(now.Sub(n.Started)), faint}, {n.Load.text(), faint}}
+func (nodesView) actions() []action { return nil }
+
+func (nodesView) empty(scope) plain {
+	return "this server does not share its database with other nodes"
 }
+func (nodesView) needs() lists { return lists{} }
 
-// nodeColumns are the columns of the list of nodes.
-var nodeColumns = []column{{title: "Nodes"}, {title: "state"}, {title: "address"}, {title: "version"}, {title: "up", right: true}, {title: "load"}}
-
-// nodeDetails shows all nodes.
-func (m *model) nodeDetails() details {
-	about := []plain{"This server does not share its database with other nodes."}
-	if nodes := m.shown().Nodes; len(nodes) > 0 {
-		rows := make([]row, len(nodes))
-		for i := range nodes {
-			rows[i].cells = nodes[i].row(m.now())
-		}
-		var text strings.Builder
-		writeRows(&text, nodeColumns, rows, 0)
-		about = lines(strings.TrimRight(text.String(), "\n"))
+// rate is the calls per minute, by which loads are sorted.
+func (l *load) rate() float64 {
+	if l == nil {
+		return 0
 	}
-	return details{title: "Nodes", about: about}
+	return l.Calls
 }
 
 // nodeNote is the header's note about nodes: how many, and how many are silent.

@@ -1,33 +1,12 @@
 package terminal_test
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/luanette/luanette/internal/ui/terminal"
 )
-
-// nodes returns the list of nodes that the test set, if any.
-func (s *fakeServer) nodes(w http.ResponseWriter, _ *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.answers["nodes"]
-	if !ok {
-		w.WriteHeader(http.StatusNotFound)
-		return
-	}
-	_ = json.NewEncoder(w).Encode(known)
-}
-
-func (s *fakeServer) restore(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.called = append(s.called, "restore "+r.PathValue("name"))
-	s.mu.Unlock()
-	_, _ = w.Write([]byte(`{}`))
-}
 
 // publishFrom adds an event of another node.
 func (s *fakeServer) publishFrom(node, kind string, data map[string]any) {
@@ -50,17 +29,17 @@ func severalNodes() map[string]any {
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	s.answer("nodes", severalNodes())
+	s.answer("/api/v1/nodes", severalNodes())
 	s.publishFrom("elm", "tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1})
 	s.publish("tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "write_file", "depth": 1}) // each node numbers its own calls
 	s.publishFrom("elm", "tool.call_ended", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1, "duration_ms": 3.2})
 	s.publishFrom("elm", "script.published", map[string]any{"name": "greet"})
 	p := s.open(160, 40)
 	p.golden("nodes-160x40", "2 nodes, 1 silent")
-	p.types("n")
+	p.types("9")
 	p.golden("nodes-list-160x40", "oak (this node)")
-	p.types("q")
-	p.waitFor("1 Upstreams")
+	p.types("\r")
+	p.waitFor("last seen")
 
 	var text strings.Builder
 	if err := terminal.Once(t.Context(), terminal.Options{Server: s.server.URL, Output: &text, Now: func() time.Time { return noon }}, 0, false); err != nil {
@@ -73,25 +52,17 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-func TestSingleServerHasNoNodes(t *testing.T) {
-	t.Parallel()
-	p := newFakeServer(t).withHistory().open(80, 24)
-	p.waitFor("live")
-	p.types("n")
-	p.waitFor("does not share its database")
-}
-
 func TestRestoreRemovedUpstream(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	s.answer("mcp_list_upstreams", map[string]any{"upstreams": []any{
+	s.answer("/api/v1/upstreams", map[string]any{"upstreams": []any{
 		map[string]any{"namespace": "files", "endpoint": "http://files.example/mcp", "state": "removed", "origin": "config"},
 	}})
 	p := s.open(120, 30)
 	p.waitFor("removed but still configured: r restores it")
 	p.types("r")
 	p.waitFor("files restored")
-	if !s.wasCalled("restore files") {
+	if !s.wasCalled("/api/v1/upstreams/files/restore") {
 		t.Errorf("called: %v", s.called)
 	}
 }
@@ -104,7 +75,9 @@ func TestReconnectsShareOneLine(t *testing.T) {
 	}
 	s.publishFrom("elm", "upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 7, "delay_ms": 3000, "error": "no"})
 	p := s.open(80, 24)
-	p.waitFor("4 Log 2")
-	p.waitFor("search: disconnected, attempt 30 in 3.0 s: no")
+	p.waitFor("─ Log 2 ")
+	p.waitFor("30× search: disconnected, attempt 30 in 3.0 s: no")
 	p.waitFor("attempt 7 in 3.0 s: no @elm")
+	p.types("8j\r")
+	p.waitFor("30 times, first at 12:00:00")
 }

@@ -30,7 +30,26 @@ func clean(text string) plain {
 	if len(text) > maxPlain {
 		text = text[:maxPlain] + "…"
 	}
-	return plain(strings.Map(harmless, strings.ToValidUTF8(text, string(utf8.RuneError))))
+	return plain(strings.Map(fewMarks(), strings.ToValidUTF8(text, string(utf8.RuneError))))
+}
+
+// maxMarks is how many combining marks may follow a character.
+const maxMarks = 2
+
+// fewMarks replaces harmful characters and drops combining marks after the first ones:
+// terminals disagree about the width of long sequences.
+func fewMarks() func(rune) rune {
+	marks := 0
+	return func(r rune) rune {
+		if !unicode.Is(unicode.M, r) {
+			marks = 0
+			return harmless(r)
+		}
+		if marks++; marks > maxMarks || unicode.Is(unicode.Variation_Selector, r) {
+			return -1
+		}
+		return r
+	}
 }
 
 // harmless replaces or removes a character that a terminal could interpret.

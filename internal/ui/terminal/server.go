@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -91,6 +92,63 @@ func statusError(response *http.Response) error {
 		return fault.New(fault.Denied, "%s", text).WithHint("give another key with --key, or in LUANETTE_KEY")
 	}
 	return fault.New(fault.Unavailable, "%s", text)
+}
+
+// get requests a path of the server's HTTP API.
+func (s *server) get(ctx context.Context, path string, into any) error {
+	return s.request(ctx, http.MethodGet, path, nil, into)
+}
+
+// request sends a request to the server's HTTP API, with a JSON body unless it is nil.
+func (s *server) request(ctx context.Context, method, path string, body, into any) error {
+	at, query, _ := strings.Cut(path, "?")
+	address := s.base.JoinPath(at)
+	address.RawQuery = query
+	var content io.Reader = http.NoBody
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fault.Wrap(fault.Internal, err, "request %s", path)
+		}
+		content = bytes.NewReader(raw)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address.String(), content)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "request %s", path)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := s.do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return decodeBody(response.Body, path, into)
+}
+
+// decodeBody decodes a response, unless into is nil.
+func decodeBody(from io.Reader, path string, into any) error {
+	raw, err := io.ReadAll(io.LimitReader(from, sse.MaxEvent))
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "read the response of %s", path)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the response of %s", path)
+	}
+	return nil
+}
+
+// loadSettings loads which settings take effect after a restart.
+func loadSettings(ctx context.Context, s *server, _ time.Time) (store, error) {
+	var response struct {
+		Settings []plain `json:"restart_needed"`
+	}
+	err := s.get(ctx, "health", &response)
+	return func(b *state) { b.Restart = response.Settings }, ignoreMissing(err) // a proxy may hide this path
 }
 
 // call calls a tool and decodes its result into into.

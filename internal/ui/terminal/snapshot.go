@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,38 +15,37 @@ const snapshotRows = 20
 func snapshot(s *server, b *state, now time.Time, width int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Luanette at %s: %s, %s, %s\n", s.address(),
-		counted(len(b.Upstreams), "upstream", "upstreams"), counted(len(b.Jobs), "job", "jobs"),
+		counted(len(b.Upstreams), "server", "servers"), counted(len(b.Jobs), "job", "jobs"),
 		counted(b.Approvals, "pending approval", "pending approvals"))
 	if note := b.restartNote(); note != "" {
 		text.WriteString(note + "\n")
 	}
-	for id := range paneCount {
-		rows := b.rows(id, now)
-		if id != upstreamPane {
+	for _, v := range snapshotViews() {
+		rows := v.rows(b, scope{}, now)
+		if v.name() != "servers" {
 			rows = rows[:min(len(rows), snapshotRows)]
 		}
-		text.WriteString("\n")
-		if len(rows) == 0 {
-			fmt.Fprintf(&text, "%s\n  none\n", paneNames[id])
-			continue
+		switch {
+		case len(rows) > 0:
+			text.WriteString("\n")
+			writeRows(&text, titled(v), rows, width)
+		case v.name() != "nodes":
+			fmt.Fprintf(&text, "\n%s\n  none\n", viewTitle(v))
 		}
-		writeRows(&text, titled(id), rows, width)
-	}
-	if len(b.Nodes) > 0 {
-		rows := make([]row, len(b.Nodes))
-		for i := range b.Nodes {
-			rows[i].cells = b.Nodes[i].row(now)
-		}
-		text.WriteString("\n")
-		writeRows(&text, nodeColumns, rows, width)
 	}
 	return text.String()
 }
 
-// titled are the columns of a pane; the first has the pane's name.
-func titled(id paneID) []column {
-	cols := slices.Clone(columns[id])
-	cols[0].title = paneNames[id]
+// snapshotViews are the parts of a snapshot.
+func snapshotViews() []view { return append(overviewViews(), nodesView{}) }
+
+// titled are the columns of a view; the first has the view's name.
+func titled(v view) []column {
+	cols := v.columns()
+	for i := range cols {
+		cols[i].title = plain(strings.ToLower(string(cols[i].title)))
+	}
+	cols[0].title = viewTitle(v)
 	return cols
 }
 

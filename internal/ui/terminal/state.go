@@ -1,8 +1,8 @@
 package terminal
 
 import (
-	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 )
@@ -18,107 +18,24 @@ type state struct {
 	Missed    uint64     `json:"missed,omitempty"`         // events that the server dropped because we were too slow
 	Restart   []plain    `json:"restart_needed,omitempty"` // changed settings that need a restart
 
+	requests  []approval
+	pins      []pin
+	tools     []toolEntry
+	toolTotal int // how many tools there are; possibly more than are loaded
+	toolCalls map[string]toolCalls
+	traces    []trace
+	minutes   map[string][]int  // calls of each server by minute
+	stderr    map[string][]line // what the programs of servers wrote, newest last
+
 	seen uint64
 }
 
 // How many calls and lines are stored.
 const (
-	maxCalls = 500
-	maxLines = 1000
+	maxCalls  = 500
+	maxLines  = 1000
+	maxStderr = 2000 // of each server
 )
-
-// upstream is an upstream as mcp_list_upstreams returns it.
-type upstream struct {
-	Name      plain   `json:"namespace"`
-	Endpoint  plain   `json:"endpoint"`
-	Transport plain   `json:"transport,omitempty"`
-	Protocol  plain   `json:"protocol,omitempty"`
-	State     plain   `json:"state"`
-	Tools     int     `json:"tool_count"`
-	Stale     bool    `json:"stale,omitempty"`
-	Error     plain   `json:"error,omitempty"`
-	Attempt   int     `json:"attempt,omitempty"`
-	NextTryMS int64   `json:"next_try_ms,omitempty"`
-	Warnings  []plain `json:"warnings,omitempty"`
-	Calls     int     `json:"call_count"`
-	Errors    int     `json:"error_count"`
-	InFlight  int     `json:"in_flight"`
-	LastTool  plain   `json:"last_tool,omitempty"`
-	P50       float64 `json:"p50_ms,omitempty"`
-	P99       float64 `json:"p99_ms,omitempty"`
-
-	loadedAt time.Time // when the server reported this
-}
-
-// untilRetry is the time until the next connection attempt.
-func (u *upstream) untilRetry(now time.Time) time.Duration {
-	return max(u.loadedAt.Add(time.Duration(u.NextTryMS)*time.Millisecond).Sub(now), 0)
-}
-
-func (u *upstream) isConnected() bool { return u.State == "connected" }
-
-// isRemoved reports whether a user removed it although the configuration has it.
-func (u *upstream) isRemoved() bool { return u.State == "removed" }
-
-// job is a job as job_list returns it. Times are seconds since 1970.
-type job struct {
-	ID        plain   `json:"job_id"`
-	Status    plain   `json:"status"`
-	Name      plain   `json:"name,omitempty"`
-	Creator   plain   `json:"creator,omitempty"`
-	Script    plain   `json:"script_hash,omitempty"`
-	Tags      []plain `json:"tags,omitempty"`
-	Created   float64 `json:"created_at"`
-	Started   float64 `json:"started_at,omitempty"`
-	Completed float64 `json:"completed_at,omitempty"`
-	Progress  float64 `json:"progress"`
-	Message   plain   `json:"message,omitempty"`
-	Error     *struct {
-		Code    plain `json:"code"`
-		Message plain `json:"message"`
-		Hint    plain `json:"hint,omitempty"`
-	} `json:"error,omitempty"`
-}
-
-func (j *job) title() plain { return cmp.Or(j.Name, j.ID) }
-
-func (j *job) active() bool {
-	return j.Status == "pending" || j.Status == "running" || j.Status == "waiting"
-}
-
-// took is how long the job ran, or has been running.
-func (j *job) took(now time.Time) time.Duration {
-	if j.Started == 0 {
-		return 0
-	}
-	end := float64(now.UnixMilli()) / 1000
-	if j.Completed > 0 {
-		end = j.Completed
-	}
-	return time.Duration(max(end-j.Started, 0) * float64(time.Second))
-}
-
-// call is a call of a tool.
-type call struct {
-	Number uint64    `json:"call"`
-	Space  plain     `json:"namespace"`
-	Tool   plain     `json:"tool"`
-	Caller plain     `json:"caller,omitempty"`
-	Depth  int       `json:"depth"`
-	TookMS float64   `json:"duration_ms,omitempty"`
-	Kind   plain     `json:"error_type,omitempty"`
-	Error  plain     `json:"error,omitempty"`
-	Began  time.Time `json:"began"`
-	Ended  bool      `json:"ended"`
-	Node   plain     `json:"node,omitempty"` // if it is not the node that we read from
-}
-
-func (c *call) title() plain {
-	if c.Space == "" {
-		return c.Tool
-	}
-	return c.Space + "." + c.Tool
-}
 
 // serverEvent is an event as the server sends it.
 type serverEvent struct {
@@ -128,19 +45,6 @@ type serverEvent struct {
 	Data json.RawMessage `json:"data"`
 	Node plain           `json:"node"`
 }
-
-// lists names lists that have to be loaded again.
-type lists struct{ upstreams, jobs, approvals, nodes, settings bool }
-
-func (s *lists) add(other lists) {
-	s.upstreams = s.upstreams || other.upstreams
-	s.jobs = s.jobs || other.jobs
-	s.approvals = s.approvals || other.approvals
-	s.nodes = s.nodes || other.nodes
-	s.settings = s.settings || other.settings
-}
-
-var allLists = lists{upstreams: true, jobs: true, approvals: true, nodes: true, settings: true}
 
 // apply applies an event and returns the lists that it outdates. An event that was
 // received before, as after a reconnect, has no effect.
@@ -167,12 +71,23 @@ func (b *state) apply(e *serverEvent) lists {
 	if said, ok := lineOf(e); ok {
 		b.addLine(said)
 	}
+	if e.Type == "upstream.stderr" {
+		b.addStderr(e)
+	}
 	return changedLists(e.Type)
 }
 
+// addLine adds a line to the log. A repetition takes the place of the earlier line and
+// counts it.
 func (b *state) addLine(l line) {
 	if l.replaces != "" {
-		b.Log = slices.DeleteFunc(b.Log, func(old line) bool { return old.replaces == l.replaces })
+		at := slices.IndexFunc(b.Log, func(old line) bool { return old.replaces == l.replaces })
+		if at >= 0 {
+			l.Count, l.First = max(b.Log[at].Count, 1)+1, b.Log[at].First
+			b.Log = slices.Delete(b.Log, at, at+1)
+		} else {
+			l.First = l.Time
+		}
 	}
 	b.Log = append(b.Log, l)
 	if len(b.Log) > 2*maxLines {
@@ -180,11 +95,30 @@ func (b *state) addLine(l line) {
 	}
 }
 
-// ownTools are the tools that the dashboard itself calls. Their calls are not shown.
-var ownTools = []plain{"mcp_list_upstreams", "job_list", "approval_list", "job_status", "job_logs"}
+// addStderr stores a line that the program of a server wrote.
+func (b *state) addStderr(e *serverEvent) {
+	var written struct {
+		Upstream string
+		Line     plain
+	}
+	if json.Unmarshal(e.Data, &written) != nil {
+		return
+	}
+	if b.stderr == nil {
+		b.stderr = map[string][]line{}
+	}
+	all := append(b.stderr[written.Upstream], line{Time: e.Time, Text: written.Line, Node: e.Node})
+	if len(all) > 2*maxStderr {
+		all = slices.Clone(all[len(all)-maxStderr:])
+	}
+	b.stderr[written.Upstream] = all
+}
 
-func (c *call) isOwn() bool {
-	return c.Space == "" && c.Depth <= 1 && slices.Contains(ownTools, c.Tool)
+// still is a copy that later events do not change.
+func (b *state) still() *state {
+	c := *b
+	c.Jobs, c.Calls, c.Log, c.stderr = slices.Clone(b.Jobs), slices.Clone(b.Calls), slices.Clone(b.Log), maps.Clone(b.stderr)
+	return &c
 }
 
 func (b *state) callStarted(e *serverEvent) lists {
@@ -208,12 +142,20 @@ func (b *state) callEnded(e *serverEvent) lists {
 		if known := &b.Calls[i]; known.Number == c.Number && known.Node == c.Node && !known.Ended {
 			c.Began = known.Began
 			*known = c
-			return lists{upstreams: c.Space != ""}
+			return callLists(&c)
 		}
 	}
 	c.Began = e.Time.Add(-time.Duration(c.TookMS * float64(time.Millisecond)))
 	b.Calls = append(b.Calls, c) // the start of the call was not received
-	return lists{upstreams: c.Space != ""}
+	return callLists(&c)
+}
+
+// callLists are the lists that the end of a call changes.
+func callLists(c *call) lists {
+	if c.Space == "" {
+		return setOf(traceList)
+	}
+	return setOf(serverList, callReport, traceList)
 }
 
 // jobProgressed updates the progress of a job without loading the list.
@@ -232,7 +174,7 @@ func (b *state) jobProgressed(e *serverEvent) lists {
 			return lists{}
 		}
 	}
-	return lists{jobs: true}
+	return setOf(jobList)
 }
 
 // perSecond is the rate of calls that ended recently.

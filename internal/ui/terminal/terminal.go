@@ -1,6 +1,9 @@
 // Package terminal is the terminal dashboard: a client of a running server that shows
-// its upstreams, jobs, calls and log as they change, and acts on them by keys. It uses
-// the public HTTP API only. No other package imports Bubble Tea.
+// its servers, tools, approvals, jobs, calls, traces and log as they change, and acts on
+// them by keys. It uses the public HTTP API only. No other package imports Bubble Tea.
+//
+// The screen shows a page: a table, a document or the overview. Each kind of table is a
+// view, in a file of its own.
 package terminal
 
 import (
@@ -28,6 +31,10 @@ type Options struct {
 	Env     []string         // TERM, NO_COLOR and similar
 	Now     func() time.Time // nil means time.Now
 	Size    [2]int           // columns and rows; zero means the terminal's size
+
+	// Shell runs a REPL of the server on the terminal and returns when the user leaves
+	// it; nil if there is none.
+	Shell func(context.Context) error
 }
 
 func (o *Options) now() func() time.Time {
@@ -46,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	m := newModel(ctx, s, o.now())
+	m := newModel(ctx, s, o.now(), o.Shell)
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Env),
 		tea.WithoutSignalHandler(), // ctx ends on signals; two handlers can deadlock
@@ -109,18 +116,15 @@ func (s *server) fetchAll(ctx context.Context, now func() time.Time) (*state, er
 			b.apply(&t)
 		}
 	}
-	if b.Upstreams, err = s.upstreams(ctx, now); err != nil {
-		return nil, err
+	for l := range always {
+		if !always[l] || list(l) == callReport {
+			continue
+		}
+		store, err := loaders[l](ctx, s, now())
+		if err != nil {
+			return nil, err
+		}
+		store(b)
 	}
-	if b.Jobs, err = s.jobs(ctx); err != nil {
-		return nil, err
-	}
-	if b.Approvals, err = s.pendingApprovals(ctx); err != nil {
-		return nil, err
-	}
-	if b.Nodes, err = s.nodes(ctx); err != nil {
-		return nil, err
-	}
-	b.Restart, err = s.restartNeeded(ctx)
-	return b, err
+	return b, nil
 }
