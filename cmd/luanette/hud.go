@@ -78,6 +78,7 @@ func (c *hudCommand) shell(ctx context.Context, proc *process, address string) (
 		for s := range signals {
 			if s != os.Interrupt || !busy.Load() {
 				cancel()
+				signal.Stop(signals) // a second signal ends the process at once
 			}
 		}
 	}()

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // approval is a script's request as approval_list returns it.
@@ -140,14 +138,14 @@ func (b *state) approval(id string) *approval {
 // open shows the plan, or the definition.
 func (approvalsView) open(m *model, _ scope, row string) tea.Cmd {
 	if p := m.shown().pin(row); p != nil {
-		return m.push(&document{name: p.title(), row: row, does: approvalsView{}.actions(), reload: setOf(approvalList),
+		return m.push(&document{name: p.title(), row: row, does: approvalsView{}.actions(scope{}), reload: setOf(approvalList),
 			load: func(ctx context.Context) (body, error) { return m.server.pinText(ctx, row) }})
 	}
 	a := m.shown().approval(row)
 	if a == nil {
 		return nil
 	}
-	return m.push(&document{name: a.Subject, row: row, does: approvalsView{}.actions(), body: func(b *state, _ int, now time.Time) []styled {
+	return m.push(&document{name: a.Subject, row: row, does: approvalsView{}.actions(scope{}), body: func(b *state, _ int, now time.Time) []styled {
 		if a := b.approval(row); a != nil {
 			return a.text(now)
 		}
@@ -213,8 +211,8 @@ func diffLines(text string) (all []styled) {
 	return all
 }
 
-func (approvalsView) actions() []action {
-	return []action{{"a", "allow", (*model).allow}, {"d", "deny", (*model).deny}}
+func (approvalsView) actions(scope) []action {
+	return []action{{key: "a", does: "allow", do: (*model).allow}, {key: "d", does: "deny", do: (*model).deny}}
 }
 
 // allow asks before it allows what a script plans, or approves a definition.
@@ -276,12 +274,3 @@ func (approvalsView) empty(scope) plain {
 	return "nothing to decide; with approve = \"writes\" scripts ask before they change something"
 }
 func (approvalsView) needs() lists { return lists{} }
-
-// ignoreMissing ignores that a route does not exist or that the key may not use it.
-func ignoreMissing(err error) error {
-	switch fault.CodeOf(err) {
-	case fault.NotFound, fault.Denied:
-		return nil
-	}
-	return err
-}

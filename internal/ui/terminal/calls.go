@@ -92,7 +92,7 @@ func (callsView) open(m *model, _ scope, row string) tea.Cmd {
 		return nil
 	}
 	last := *c // calls are not kept for ever
-	return m.push(&document{name: last.title(), row: row, does: callsView{}.actions(), body: func(b *state, _ int, now time.Time) []styled {
+	return m.push(&document{name: last.title(), row: row, does: callsView{}.actions(scope{}), body: func(b *state, _ int, now time.Time) []styled {
 		if c := b.call(row); c != nil {
 			last = *c
 		}
@@ -111,8 +111,8 @@ func (c *call) facts(now time.Time) []styled {
 
 func (callsView) newestFirst() {}
 
-func (callsView) actions() []action {
-	return []action{{"t", "traces", func(m *model, row string) tea.Cmd {
+func (callsView) actions(scope) []action {
+	return []action{{key: "t", does: "traces", do: func(m *model, row string) tea.Cmd {
 		if c := m.shown().call(row); c != nil {
 			return m.showTraces(scope{tool: c.title()})
 		}

@@ -126,6 +126,9 @@ func (s *fakeServer) call(w http.ResponseWriter, r *http.Request) {
 	s.called = append(s.called, request.Params.Name+" "+string(request.Params.Arguments))
 	answer, known := s.answers[request.Params.Name]
 	s.mu.Unlock()
+	if with, ok := answer.(func(args string) any); ok {
+		answer = with(string(request.Params.Arguments))
+	}
 	result := map[string]any{"structuredContent": answer}
 	if text, failed := answer.(error); failed || !known {
 		result = map[string]any{"isError": true, "content": []any{map[string]any{"type": "text", "text": fmt.Sprint(text)}}}

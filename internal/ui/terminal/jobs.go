@@ -110,7 +110,7 @@ func (jobsView) open(m *model, _ scope, row string) tea.Cmd {
 	if j == nil {
 		return nil
 	}
-	return m.push(&document{name: j.title(), row: row, does: jobsView{}.actions(), reload: setOf(jobList), load: func(ctx context.Context) (body, error) {
+	return m.push(&document{name: j.title(), row: row, does: jobsView{}.actions(scope{}), reload: setOf(jobList), load: func(ctx context.Context) (body, error) {
 		return m.server.jobText(ctx, row)
 	}})
 }
@@ -224,8 +224,8 @@ func (s *server) output(ctx context.Context, id string) ([]styled, error) {
 	return all, nil
 }
 
-func (jobsView) actions() []action {
-	return []action{{"l", "output", (*model).showOutput}, {"t", "trace", (*model).jobTrace}, {"c", "cancel", (*model).cancelJob}}
+func (jobsView) actions(scope) []action {
+	return []action{{key: "l", does: "output", do: (*model).showOutput}, {key: "t", does: "trace", do: (*model).jobTrace}, {key: "c", does: "cancel", do: (*model).cancelJob}}
 }
 
 // showOutput follows what a job prints.

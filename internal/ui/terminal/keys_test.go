@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -257,4 +258,59 @@ func TestStandardError(t *testing.T) {
 	p.waitFor("line=while scrolled")
 	p.types("i")
 	p.waitFor("http://files.example/mcp")
+}
+
+// TestManyTools loads the tools of each server, since all do not fit into one response,
+// and asks the server for those that match a filter.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	tools := func(names ...string) any {
+		var all []any
+		for _, name := range names {
+			all = append(all, map[string]any{"name": name})
+		}
+		return map[string]any{"total": 500, "tools": all}
+	}
+	s.answer("search_tools", func(args string) any {
+		switch {
+		case strings.Contains(args, `"query":"rare"`):
+			return tools("files.rare", "files.read")
+		case strings.Contains(args, `"namespace":"files"`):
+			return tools("files.read", "files.write")
+		case strings.Contains(args, `"namespace":"db"`):
+			return tools("db.query")
+		case strings.Contains(args, `"namespace"`):
+			return tools()
+		}
+		return tools("files.read")
+	})
+	p := s.open(80, 24)
+	p.waitFor("live")
+	p.types("3")
+	p.waitFor("─ Tools 3 ")
+	p.types("/rare")
+	p.waitFor("no rows match rare")
+	p.types("\r")
+	p.waitFor("›files.rare")
+	p.types("\x1b")
+	p.waitFor("─ Tools 4 ")
+}
+
+// TestServerOfTheTools acts on the server whose tools are shown, also if there are none.
+func TestServerOfTheTools(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	s.answer("tools_refresh", map[string]any{})
+	s.answer("search_tools", map[string]any{"tools": []any{}})
+	p := s.open(80, 24)
+	p.waitFor("›search")
+	p.types("2\rr")
+	p.waitFor("search connected, tools refreshed")
+	p.types("l")
+	p.waitFor("─ Servers › search › stderr of search ")
+	p.types("qi")
+	p.waitFor("next try")
+	p.types("qt")
+	p.waitFor("there is no row for t (traces)")
 }

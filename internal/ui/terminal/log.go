@@ -69,8 +69,8 @@ func logActions(l *line) []action {
 	}
 	name := string(l.server)
 	return []action{
-		{"i", "server", func(m *model, _ string) tea.Cmd { return m.serverDetails(name) }},
-		{"l", "stderr", func(m *model, _ string) tea.Cmd { return m.showStderr(name) }},
+		{key: "i", does: "server", do: func(m *model, _ string) tea.Cmd { return m.serverDetails(name) }},
+		{key: "l", does: "stderr", do: func(m *model, _ string) tea.Cmd { return m.showStderr(name) }},
 	}
 }
 
@@ -84,7 +84,7 @@ func (l *line) facts(now time.Time) []styled {
 
 func (logView) newestFirst() {}
 
-func (logView) actions() []action { return nil }
+func (logView) actions(scope) []action { return nil }
 
 func (logView) empty(of scope) plain {
 	if of.server != "" {

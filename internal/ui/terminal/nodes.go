@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -103,7 +102,7 @@ func (nodesView) open(m *model, _ scope, row string) tea.Cmd {
 	return nil
 }
 
-func (nodesView) actions() []action { return nil }
+func (nodesView) actions(scope) []action { return nil }
 
 func (nodesView) empty(scope) plain {
 	return "this server does not share its database with other nodes"
@@ -133,14 +132,6 @@ func (b *state) nodeNote() string {
 		return styles[red].Render(fmt.Sprintf("%d nodes, %d silent", len(b.Nodes), silent))
 	}
 	return fmt.Sprintf("%d nodes", len(b.Nodes))
-}
-
-// restartNote is the header's note about settings that need a restart.
-func (b *state) restartNote() string {
-	if len(b.Restart) == 0 {
-		return ""
-	}
-	return "restart needed for " + strings.Join(texts(b.Restart), ", ")
 }
 
 // at is the suffix that names another node.

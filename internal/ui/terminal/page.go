@@ -30,6 +30,7 @@ type page interface {
 type action struct {
 	key, does string
 	do        func(m *model, row string) tea.Cmd
+	rowless   bool // it needs no row
 }
 
 // run runs the action with a key.

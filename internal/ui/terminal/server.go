@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -75,10 +74,7 @@ func (s *server) do(r *http.Request) (*http.Response, error) {
 // statusError converts an error response.
 func statusError(response *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // without a body the status remains
-	var body struct {
-		Message string
-		Error   json.RawMessage
-	}
+	var body struct{ Message, Hint string }
 	text := "the server answered " + response.Status
 	if json.Unmarshal(raw, &body) == nil && body.Message != "" {
 		text = body.Message
@@ -89,9 +85,21 @@ func statusError(response *http.Response) error {
 	case http.StatusNotFound:
 		return fault.New(fault.NotFound, "%s", text)
 	case http.StatusForbidden:
-		return fault.New(fault.Denied, "%s", text).WithHint("give another key with --key, or in LUANETTE_KEY")
+		return fault.New(fault.Denied, "%s", text).WithHint("%s", cmp.Or(body.Hint, "give another key with --key, or in LUANETTE_KEY"))
 	}
-	return fault.New(fault.Unavailable, "%s", text)
+	if response.StatusCode < http.StatusInternalServerError {
+		return fault.New(fault.InvalidParams, "%s", text).WithHint("%s", body.Hint)
+	}
+	return fault.New(fault.Unavailable, "%s", text).WithHint("%s", body.Hint)
+}
+
+// ignoreMissing ignores that a route does not exist or that the key may not use it.
+func ignoreMissing(err error) error {
+	switch fault.CodeOf(err) {
+	case fault.NotFound, fault.Denied:
+		return nil
+	}
+	return err
 }
 
 // get requests a path of the server's HTTP API.
@@ -140,15 +148,6 @@ func decodeBody(from io.Reader, path string, into any) error {
 		return fault.Wrap(fault.Upstream, err, "read the response of %s", path)
 	}
 	return nil
-}
-
-// loadSettings loads which settings take effect after a restart.
-func loadSettings(ctx context.Context, s *server, _ time.Time) (store, error) {
-	var response struct {
-		Settings []plain `json:"restart_needed"`
-	}
-	err := s.get(ctx, "health", &response)
-	return func(b *state) { b.Restart = response.Settings }, ignoreMissing(err) // a proxy may hide this path
 }
 
 // call calls a tool and decodes its result into into.

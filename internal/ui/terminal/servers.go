@@ -143,13 +143,13 @@ func (serversView) open(m *model, _ scope, row string) tea.Cmd {
 	return m.push(&table{view: toolsView{}, of: scope{server: plain(row)}})
 }
 
-func (serversView) actions() []action {
+func (serversView) actions(scope) []action {
 	return []action{
-		{"i", "details", (*model).serverDetails},
-		{"r", "reconnect", (*model).reconnect},
-		{"l", "stderr", (*model).showStderr},
-		{"t", "traces", func(m *model, row string) tea.Cmd { return m.showTraces(scope{server: plain(row)}) }},
-		{"x", "remove", (*model).removeServer},
+		{key: "i", does: "details", do: (*model).serverDetails},
+		{key: "r", does: "reconnect", do: (*model).reconnect},
+		{key: "l", does: "stderr", do: (*model).showStderr},
+		{key: "t", does: "traces", do: func(m *model, row string) tea.Cmd { return m.showTraces(scope{server: plain(row)}) }},
+		{key: "x", does: "remove", do: (*model).removeServer},
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -17,7 +16,7 @@ type view interface {
 	columns() []column
 	rows(b *state, of scope, now time.Time) []row
 	open(m *model, of scope, row string) tea.Cmd // Enter
-	actions() []action
+	actions(of scope) []action
 	empty(of scope) plain // shown if there are no rows
 	needs() lists
 }
@@ -52,24 +51,6 @@ type cell struct {
 	order float64 // rows are sorted by this, then by the text
 }
 
-// column is a column of a table. Shift and the capital letter of its title sort by it.
-type column struct {
-	title plain
-	width int  // 0 takes the remaining width
-	right bool // aligned right, for numbers
-	from  int  // minimum width of the table for this column
-}
-
-// sortKey is the letter that sorts by the column.
-func (c column) sortKey() string {
-	for _, r := range string(c.title) {
-		if unicode.IsUpper(r) {
-			return string(r)
-		}
-	}
-	return ""
-}
-
 // table is a page with the rows of a view.
 type table struct {
 	view   view
@@ -89,7 +70,7 @@ func (t *table) title() plain { return cmp.Or(t.name, t.of.title(), viewTitle(t.
 func viewTitle(v view) plain { return plain(strings.ToUpper(v.name()[:1]) + v.name()[1:]) }
 
 func (t *table) filterText() *plain { return &t.filter }
-func (t *table) actions() []action  { return t.view.actions() }
+func (t *table) actions() []action  { return t.view.actions(t.of) }
 func (t *table) needs() lists       { return t.view.needs() }
 
 // rows are the rows that match the filter, sorted.
@@ -173,12 +154,12 @@ func (t *table) press(m *model, key string) tea.Cmd {
 		}
 		return nil
 	}
-	for _, a := range t.view.actions() {
+	for _, a := range t.view.actions(t.of) {
 		if a.key != key {
 			continue
 		}
-		if !ok {
-			m.message = message{plain("there is no row to " + a.does), true}
+		if !ok && !a.rowless {
+			m.message = message{plain("there is no row for " + a.key + " (" + a.does + ")"), true}
 			return nil
 		}
 		return a.do(m, row)
@@ -333,53 +314,4 @@ func (t *table) heading(c fittedColumn) string {
 	default:
 		return string(c.title) + "↑"
 	}
-}
-
-// fittedColumn is a column with its width in a table.
-type fittedColumn struct {
-	column
-	index int
-}
-
-// fitColumns are the columns that fit into a width.
-func fitColumns(all []column, width int) []fittedColumn {
-	var cols []fittedColumn
-	left, sharing := width-1, 0
-	for i, c := range all {
-		if width < c.from {
-			continue
-		}
-		cols = append(cols, fittedColumn{c, i})
-		left -= c.width + 1
-		if c.width == 0 {
-			sharing++
-		}
-	}
-	if sharing == 0 && len(cols) > 0 { // the widest column takes or gives the difference
-		widest := slices.MaxFunc(cols, func(a, b fittedColumn) int { return cmp.Compare(a.width, b.width) })
-		at := slices.IndexFunc(cols, func(c fittedColumn) bool { return c.index == widest.index })
-		cols[at].width = max(cols[at].width+left, 1)
-	}
-	for i := range cols {
-		if cols[i].width == 0 {
-			cols[i].width = max(left/sharing, 1)
-		}
-	}
-	return cols
-}
-
-// drawRow draws cells in their columns.
-func drawRow(cells []cell, cols []fittedColumn, chosen bool) string {
-	var text strings.Builder
-	for _, c := range cols {
-		shown := aligned(string(cells[c.index].text), c.width, c.right)
-		if !chosen {
-			shown = styles[cells[c.index].style].Render(shown)
-		}
-		text.WriteString(shown + " ")
-	}
-	if chosen {
-		return chosenStyle.Render("›" + text.String())
-	}
-	return " " + text.String()
 }

@@ -84,7 +84,7 @@ func TestEmptyServer(t *testing.T) {
 		p.waitFor(empty.text)
 	}
 	p.types("2r")
-	p.waitFor("there is no row to reconnect")
+	p.waitFor("there is no row for r (reconnect)")
 }
 
 func TestDetailsOfARunningJob(t *testing.T) {

@@ -207,22 +207,36 @@ func (s *server) toolText(ctx context.Context, name string) (body, error) {
 	return fixed(all), nil
 }
 
-func (toolsView) actions() []action { return tracesOfTool() }
+// actions are those of a tool, and those of the server whose tools are shown.
+func (toolsView) actions(of scope) []action {
+	all := tracesOfTool()
+	if of.server == "" {
+		return all
+	}
+	for _, a := range (serversView{}).actions(of) {
+		switch a.key {
+		case "i", "r", "l":
+			do := a.do
+			all = append(all, action{a.key, a.does, func(m *model, _ string) tea.Cmd { return do(m, string(of.server)) }, true})
+		}
+	}
+	return all
+}
 
 // tracesOfTool is the action that shows the traces of a tool.
 func tracesOfTool() []action {
-	return []action{{"t", "traces", func(m *model, row string) tea.Cmd { return m.showTraces(scope{tool: clean(row)}) }}}
+	return []action{{key: "t", does: "traces", do: func(m *model, row string) tea.Cmd { return m.showTraces(scope{tool: clean(row)}) }}}
 }
 
 // toolsOfServer are the actions of a page about one server.
 func toolsOfServer(of scope) []action {
-	own := serversView{}.actions()[1:] // without the one that opens that page
-	return append([]action{{"enter", "tools", func(m *model, _ string) tea.Cmd { return m.push(&table{view: toolsView{}, of: of}) }}}, own...)
+	own := serversView{}.actions(of)[1:] // without the one that opens that page
+	return append([]action{{key: "enter", does: "tools", do: func(m *model, _ string) tea.Cmd { return m.push(&table{view: toolsView{}, of: of}) }}}, own...)
 }
 
 func (toolsView) empty(of scope) plain {
 	if of.server != "" {
-		return "none known; esc goes back, r there reconnects the server"
+		return "none known; r reconnects the server, l shows what it writes to standard error"
 	}
 	return "none; connect a server: `luanette upstream add NAME URL`"
 }

@@ -190,7 +190,7 @@ func (t *trace) nested() (all []nestedSpan) {
 
 func (tracesView) newestFirst() {}
 
-func (tracesView) actions() []action { return nil }
+func (tracesView) actions(scope) []action { return nil }
 
 func (tracesView) empty(of scope) plain {
 	if of.title() != "" {
