@@ -143,7 +143,7 @@ func click(x, y string) string { return "\x1b[<0;" + x + ";" + y + "M\x1b[<0;" +
 func TestMouse(t *testing.T) {
 	t.Parallel()
 	p := newFakeServer(t).withHistory().open(80, 24)
-	for _, text := range []string{"search  ", "nightly", "─ Calls 3 ", "─ Log 8 "} {
+	for _, text := range []string{"search  ", "page 42 of 100", "─ Calls 3 ", "─ Log 8 "} {
 		p.waitFor(text)
 	}
 	p.types(click("5", "9")) // the first row of the jobs is in row 9
@@ -204,7 +204,7 @@ func TestJobActions(t *testing.T) {
 	s := newFakeServer(t).withHistory()
 	s.answer("job_cancel", map[string]any{"cancelled": true})
 	p := s.open(80, 24)
-	p.waitFor("nightly")
+	p.waitFor("page 42 of 100")
 	p.types("5c")
 	p.waitFor("Cancel nightly? It stops after its current step.  y yes  n no")
 	p.types("y")

@@ -99,7 +99,7 @@ func TestDetailsOfARunningJob(t *testing.T) {
 		map[string]any{"effect": "mcp.call", "call": "files.write_file({})", "time": noon.Unix() - 50},
 	}})
 	p := s.open(80, 24)
-	p.waitFor("nightly")
+	p.waitFor("page 42 of 100")
 	p.types("5\r")
 	p.golden("job-running-80x24", "page 42")
 	s.answer("job_status", map[string]any{"job_id": "job-2", "name": "nightly", "status": "complete", "started_at": noon.Unix() - 90, "completed_at": noon.Unix(), "result": map[string]any{"pages": 100}})
@@ -114,7 +114,7 @@ func TestDetailsOfARunningJob(t *testing.T) {
 
 func TestProgressNeedsNoReload(t *testing.T) {
 	t.Parallel()
-	s := newFakeServer(t).withHistory()
+	s := newFakeServer(t) // without events that load the jobs again
 	p := s.open(80, 24)
 	p.waitFor("42%")
 	s.publish("job.progress", map[string]any{"job_id": "job-2", "fraction": 0.9, "message": "page 90 of 100"})
