@@ -54,6 +54,12 @@ func (s *hudServer) kill() {
 	_ = s.cmd.Wait()
 }
 
+// stop ends the server, which ends the programs that it started.
+func (s *hudServer) stop() {
+	_ = s.cmd.Process.Signal(os.Interrupt) // it may have ended already
+	_ = s.cmd.Wait()
+}
+
 // run runs a command against the server and returns its output.
 func (s *hudServer) run(args ...string) string {
 	s.t.Helper()
@@ -199,6 +205,7 @@ func TestHUDOperatesARealServer(t *testing.T) {
 command = "sh"
 args = ["-c", "echo ready to work >&2; exec env LUANETTE_DATA=child luanette stdio"]
 `)
+	t.Cleanup(s.stop) // the program must not write to the folder while it is removed
 	w := s.watch(100, 30)
 	w.awaitText(`child +connected`)
 	w.press("2l")
