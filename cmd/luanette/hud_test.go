@@ -54,12 +54,6 @@ func (s *hudServer) kill() {
 	_ = s.cmd.Wait()
 }
 
-// stop ends the server, which ends the programs that it started.
-func (s *hudServer) stop() {
-	_ = s.cmd.Process.Signal(os.Interrupt) // it may have ended already
-	_ = s.cmd.Wait()
-}
-
 // run runs a command against the server and returns its output.
 func (s *hudServer) run(args ...string) string {
 	s.t.Helper()
@@ -196,44 +190,60 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	}
 }
 
+// shellServer is an upstream with one tool. It is a shell script, since it must not
+// write files.
+const shellServer = `approve = "writes"
+[upstreams.child]
+command = "sh"
+args = ["-c", '''
+echo ready to work >&2
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  [ -n "$id" ] || continue
+  case $line in
+  *'"initialize"'*) answer='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"child","version":"1"}}' ;;
+  *'"tools/list"'*) answer='"result":{"tools":[{"name":"note","description":"Writes a note.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}' ;;
+  *'"tools/call"'*) answer='"result":{"content":[{"type":"text","text":"noted"}]}' ;;
+  *) answer='"error":{"code":-32601,"message":"unknown method"}' ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+done
+''']
+`
+
 // TestHUDOperatesARealServer looks at the tools, the standard error and the traces of a
 // program, and decides an approval.
 func TestHUDOperatesARealServer(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, `approve = "writes"
-[upstreams.child]
-command = "sh"
-args = ["-c", "echo ready to work >&2; exec env LUANETTE_DATA=child luanette stdio"]
-`)
-	t.Cleanup(s.stop) // the program must not write to the folder while it is removed
+	s := startServer(t, shellServer)
 	w := s.watch(100, 30)
 	w.awaitText(`child +connected`)
 	w.press("2l")
 	w.awaitText(`^ \d\d:\d\d:\d\d ready to work`)
 	w.press("q\r")
 	w.awaitText(`^─ Servers › child \d+ ─`)
-	w.press("/session_create\r")
-	w.awaitText(`^›session_create `)
+	w.press("/not\r")
+	w.awaitText(`^›note `)
 	w.press("\r")
-	w.awaitText(`in scripts mcp\.child\.session_create`)
+	w.awaitText(`in scripts mcp\.child\.note`)
 
-	waiting := program(t.Context(), s.folder, nil, "eval", "--server", s.url(), `return mcp.child.session_create{name = "tried"}`)
+	waiting := program(t.Context(), s.folder, nil, "eval", "--server", s.url(), `return mcp.child.note{text = "tried"}`)
 	var exit *exec.ExitError
 	if err := waiting.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitWaiting {
 		t.Fatalf("it does not wait for approval: %v", err)
 	}
 	w.press("4")
-	w.awaitText(`^›pending +child\.session_create`)
+	w.awaitText(`^›pending +child\.note`)
 	w.press("a")
-	w.awaitText(`^   name: "tried"`) // the plan
-	w.awaitText(`^Allow 1 effect: call child\.session_create\?  y once`)
+	w.awaitText(`^   text: "tried"`) // the plan
+	w.awaitText(`^Allow 1 effect: call child\.note\?  y once`)
 	w.press("y")
 	w.awaitText(`^ status +allowed`)
 
-	w.press("7/child.session_create\r")
-	w.awaitText(`^›\d\d:\d\d:\d\d ok .* child\.session_create`)
+	w.press("7/child.note\r")
+	w.awaitText(`^›\d\d:\d\d:\d\d ok .* child\.note`)
 	w.press("\r")
-	w.awaitText(`^ +tools/call session_create +[\d.]+ [mµ]?s +━`)
+	w.awaitText(`^ +tools/call note +[\d.]+ [mµ]?s +━`)
 	w.press(":q\r")
 	if err := w.wait(); err != nil {
 		t.Errorf("exit: %v", err)
