@@ -10,7 +10,7 @@ func loopbackUp() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(s)
+	defer func() { _ = unix.Close(s) }()
 	request, err := unix.NewIfreq("lo")
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (p *Policy) sendListener() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(s)
+	defer func() { _ = unix.Close(s) }()
 	if err := unix.Bind(s, &unix.SockaddrInet4{Port: p.Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return err
 	}
