@@ -198,6 +198,9 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 	})
 }
 
+// Brief returns the first paragraph of a description, at most so many bytes.
+func Brief(text string, limit int) string { return opening(text, limit) }
+
 // brief returns the first paragraph of a description, at most 240 bytes.
 func brief(text string) string { return opening(text, 240) }
 

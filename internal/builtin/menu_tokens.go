@@ -108,6 +108,9 @@ func upstreamCosts(ctx context.Context, c Catalog, namespace string) UpstreamCos
 	return u
 }
 
+// ListedTokens estimates how many tokens tools take when a client lists them.
+func ListedTokens(tools []tool.Info) int { return listed(tools) }
+
 // listed returns the cost of tools when a client lists them.
 func listed(tools []tool.Info) int {
 	n := 0

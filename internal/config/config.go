@@ -106,6 +106,8 @@ type Registry struct {
 type HUD struct {
 	RecentEvents int `toml:"recent_events" help:"how many events are kept in memory, for pages that are opened later"`
 	RecentTraces int `toml:"recent_traces" help:"how many traces are kept in memory; 0 keeps none"`
+
+	AddPrograms bool `toml:"add_programs" trust:"needed" help:"let administrators add servers that are started as programs from the web page, if the server listens on a loopback address only; docs/hud.md"`
 }
 
 // MCP configures the MCP server and its upstreams.
@@ -155,7 +157,7 @@ func defaults(env Environment) Config {
 		Telemetry: Telemetry{Metrics: MetricsAuto},
 		Daemon:    Daemon{Idle: Duration(15 * time.Minute)},
 		Registry:  Registry{URL: registry.DefaultURL},
-		HUD:       HUD{RecentEvents: 4096, RecentTraces: 200},
+		HUD:       HUD{RecentEvents: 4096, RecentTraces: 200, AddPrograms: true},
 		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Menu: builtin.MenuCode, ListScripts: builtin.DefaultScripts, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: Scripts{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,

@@ -41,6 +41,7 @@ func (srv *Server) ownNames() (names []string) {
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: srv.pins, Policy: srv.explainPolicy, Audit: srv.auditStore,
+		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.nodeName(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress,
 		Browsers: srv.config.Browsers(),
 	})

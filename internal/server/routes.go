@@ -20,7 +20,7 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes(), debug.Routes(srv.config.Browsers()), srv.toolsAPI().Routes())
+	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes(), debug.Routes(srv.config.Browsers()), srv.toolsAPI().Routes())
 	if srv.chat != nil {
 		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
 	}
@@ -70,6 +70,7 @@ func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 		"version":     srv.options.Version,
 		"uptime_secs": int64(time.Since(srv.started).Seconds()),
 		"sessions":    map[string]int{"total": srv.hub.Sessions(), "connected": srv.hub.Connected()},
+		"clients":     srv.hub.Clients(),
 		"upstreams":   behind,
 	}
 	if names := srv.restartNeeded(); len(names) > 0 {

@@ -33,6 +33,7 @@ import (
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
@@ -148,6 +149,7 @@ type tooling struct {
 type endpoints struct {
 	hub           *hub.Hub
 	dashboard     *web.Server
+	setup         *setup.Service
 	conversations *conversation.Service // nil unless the server serves
 	chat          *chatapi.Handler
 	openAI        *openaiapi.Handler
@@ -361,6 +363,7 @@ func (srv *Server) registerTools() {
 // newHub builds the MCP endpoint.
 func (srv *Server) newHub() {
 	srv.dashboard = srv.newDashboard()
+	srv.setup = setup.For(srv.config, srv.options.Env, setup.Options{Address: srv.URL, Audit: srv.auditAdmin, Reload: func(ctx context.Context) { srv.reloadLogged(ctx, false) }})
 	exposed := srv.catalog.Exposed()
 	srv.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: srv.options.Version,

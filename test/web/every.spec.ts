@@ -20,10 +20,7 @@ failOnPageErrors(() => stage.front)
 /** The address of every page; those of things are known when the stage is set. */
 const pages: Record<string, (s: Stage) => string> = {
   overview: () => 'overview',
-  servers: () => 'servers',
-  server: () => 'servers/everything',
   tools: () => 'tools',
-  tool: () => 'tools/everything.get-sum',
   approvals: () => 'approvals',
   playground: (s) => `playground/${s.script}`,
   scripts: () => 'scripts',
@@ -42,6 +39,9 @@ const pages: Record<string, (s: Stage) => string> = {
   people: () => 'people',
   settings: () => 'settings',
   unknown: () => 'nowhere',
+  tool: () => 'tools/everything.get-sum', // disabled by its buttons
+  servers: () => 'servers',
+  server: () => 'servers/everything', // removed by its buttons
 }
 
 /** The pages whose pictures are in docs/hud.md. */

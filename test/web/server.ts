@@ -62,6 +62,16 @@ export class Server {
     return stdout
   }
 
+  /** Connects as a client of that name does. */
+  async initialize(name: string, version: string): Promise<void> {
+    const answer = await fetch(`${this.address}/mcp`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', ...(this.key && { Authorization: `Bearer ${this.key}` }) },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name, version } } }),
+    })
+    if (!answer.ok) throw new Error(await answer.text())
+  }
+
   /** Calls a tool of the server. */
   async call(name: string, args: unknown): Promise<Record<string, unknown>> {
     const answer = await fetch(`${this.address}/mcp`, {

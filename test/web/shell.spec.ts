@@ -30,6 +30,7 @@ test('the palette leads to pages, servers and tools', async ({ page }) => {
   await page.keyboard.type('evaluate lua')
   await expect(palette.getByRole('option', { name: /far\.lua_eval/ })).toBeVisible()
   await page.screenshot({ path: `${shots}/palette.png` })
+  await expect(palette.getByRole('option', { name: /far\.lua_eval/ })).toContainText('run tool')
   await palette.getByRole('option', { name: /far\.lua_eval/ }).click()
   await expect(page.getByRole('region', { name: 'Tool', exact: true })).toContainText('far.lua_eval')
   await page.keyboard.press('Control+k')
@@ -38,6 +39,10 @@ test('the palette leads to pages, servers and tools', async ({ page }) => {
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Servers' })).toBeVisible()
   await expect(palette).toHaveCount(0)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('by its command')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('dialog', { name: 'Connect a server' }).getByLabel('Command, or JSON')).toBeVisible()
 })
 
 test('keys open pages, the search and their list', async ({ page }) => {
@@ -121,11 +126,15 @@ test('an empty server says what to do, and notices when it is done', async ({ pa
   await expect(steps.getByRole('img', { name: 'step 1' })).toBeVisible()
   await steps.getByRole('tab', { name: 'Cursor' }).click()
   await expect(steps).toContainText('luanette install cursor')
+  await expect(steps.getByRole('tabpanel', { name: 'Cursor' })).toContainText(`${empty.address}/mcp`)
   await page.screenshot({ path: `${shots}/first-steps.png`, fullPage: true })
   await empty.call('mcp_connect', { namespace: 'near', url: `${behind.address}/mcp` })
   await expect(steps.getByRole('img', { name: 'done' })).toHaveCount(1)
+  await empty.initialize('claude-code', '2.1')
+  await expect(steps).toContainText('connected: claude-code 2.1')
   await empty.call('call_tool', { name: 'near.job_stats', arguments: {} })
   await expect(steps).toHaveCount(0)
+  await page.goto('about:blank') // no more requests
   shown = undefined
   await empty.remove()
 })

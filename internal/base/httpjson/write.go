@@ -25,3 +25,17 @@ func Error(w http.ResponseWriter, status int, err error) {
 	}
 	JSON(w, status, body)
 }
+
+// statuses are the HTTP statuses of error codes; others are 500.
+var statuses = map[fault.Code]int{
+	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
+	fault.Denied: http.StatusForbidden, fault.Config: http.StatusConflict, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
+}
+
+// StatusOf returns the HTTP status of an error.
+func StatusOf(err error) int {
+	if status, ok := statuses[fault.CodeOf(err)]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}

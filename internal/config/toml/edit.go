@@ -15,18 +15,18 @@ import (
 // table or with dotted keys.
 var ErrNoHeader = errors.New("the table has no header of its own")
 
-// table is a table with a header.
-type table struct {
+// tableHeader is a table with a header.
+type tableHeader struct {
 	path  []string
 	start int // of the header's line
 }
 
 // tables returns the tables of a text in its order.
-func tables(text []byte) ([]table, error) {
-	var found []table
+func tables(text []byte) ([]tableHeader, error) {
+	var found []tableHeader
 	err := walk(text, func(e *unstable.Node, path []string, start int) {
 		if e.Kind != unstable.KeyValue {
-			found = append(found, table{path, start})
+			found = append(found, tableHeader{path, start})
 		}
 	})
 	return found, err

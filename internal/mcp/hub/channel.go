@@ -46,7 +46,7 @@ func (s *session) channelRequest(m wire.Message, resp *response) (*request, erro
 		req, err := s.ep.modernRequest(about, m, s.who, resp)
 		if err == nil && req.isNew() {
 			req.session = s
-			req.chooseMenu(s.menu)
+			req.meetClient(s.menu)
 		}
 		return req, err
 	}

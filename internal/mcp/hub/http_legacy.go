@@ -101,7 +101,7 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 
 // newRequest makes a request of a session's message.
 func (s *session) newRequest(m wire.Message, resp *response) *request {
-	s.chooseMenu(m)
+	s.meetClient(m)
 	version, caps := s.negotiated()
 	meta := wire.Meta(m.Params)
 	token, _ := rawjson.Get(meta, wire.MetaProgressToken)

@@ -43,7 +43,7 @@ func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about mod
 	req, err := e.modernRequest(about, m, e.hub.principal(r), resp)
 	if err == nil && req.isNew() {
 		req.header, req.network = traceHeadersOf(r.Header), "tcp"
-		req.chooseMenu(e.menuOf(r))
+		req.meetClient(e.menuOf(r))
 		(&inlineRun{hub: e.hub, w: w, r: r, request: req, response: resp}).serve() //nolint:contextcheck // its context is the request's
 		return
 	}

@@ -30,6 +30,7 @@ type Hub struct {
 	metrics      instruments
 	pending      *pendingCalls
 	local        *endpoint
+	clients      clients
 	unwatchTasks func()
 	closing      chan struct{} // closed by Close: streams end and new requests are refused
 

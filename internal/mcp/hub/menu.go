@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -40,19 +41,29 @@ func (e *endpoint) checkMenu(r *http.Request) error {
 	return wire.Errorf(wire.CodeInvalidRequest, "unknown menu %q: use %s or %s", name, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
 }
 
-// chooseMenu sets the menu of a session when its client initializes, which is before
-// anything else uses it.
-func (s *session) chooseMenu(m wire.Message) {
-	if m.Method == wire.MethodInitialize && s.menu == "" {
-		info, _ := rawjson.Get(m.Params, "clientInfo")
+// meetClient notes the client of a session when it initializes, and sets its menu, which is
+// before anything else uses that.
+func (s *session) meetClient(m wire.Message) {
+	if m.Method != wire.MethodInitialize {
+		return
+	}
+	info, _ := rawjson.Get(m.Params, "clientInfo")
+	s.ep.hub.clients.add(info, time.Now())
+	if s.menu == "" {
 		s.menu = s.ep.menuOfClient(info)
 	}
 }
 
-// chooseMenu sets the menu of a request of the modern era; asked is the one in the URL.
-func (req *request) chooseMenu(asked string) {
-	if req.menu = asked; asked == "" && req.method != wire.MethodToolsCall {
-		info, _ := rawjson.Get(req.meta, wire.MetaClientInfo)
+// meetClient notes the client of a request of the modern era, and sets its menu; asked is
+// the one in the URL. Calls are not looked at: they are many, and a client lists first.
+func (req *request) meetClient(asked string) {
+	req.menu = asked
+	if req.method == wire.MethodToolsCall {
+		return
+	}
+	info, _ := rawjson.Get(req.meta, wire.MetaClientInfo)
+	req.ep.hub.clients.add(info, time.Now())
+	if asked == "" {
 		req.menu = req.ep.menuOfClient(info)
 	}
 }

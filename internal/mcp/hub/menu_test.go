@@ -121,3 +121,22 @@ func TestOnlyTheMenuThatChangedIsAnnounced(t *testing.T) {
 		t.Errorf("the small menu did not change, but its client got %s", m.Method)
 	}
 }
+
+// TestClientsAreNoted checks that clients of both eras are noted once, by name and version.
+func TestClientsAreNoted(t *testing.T) {
+	t.Parallel()
+	h, url := serve(t, options(t, new(menuTools)))
+	old := &client{t: t, url: url + "/mcp"}
+	for _, version := range []string{"1", "1", "2"} {
+		answer(t, old.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"editor","version":"`+version+`"}}}`))
+	}
+	modern := &client{t: t, url: url + "/mcp", modern: true}
+	modern.listed(`,"` + wire.MetaClientInfo + `":{"name":"agent","version":"3"}`)
+	seen := map[string]bool{}
+	for _, c := range h.Clients() {
+		seen[c.Name+" "+c.Version] = !c.Seen.IsZero()
+	}
+	if len(seen) != 3 || !seen["editor 1"] || !seen["editor 2"] || !seen["agent 3"] {
+		t.Errorf("clients %v", seen)
+	}
+}

@@ -298,3 +298,27 @@ func TestServerThatIsDownForADayMakesFewEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestRestart checks that a connected server is connected anew, and that its tools stay
+// known meanwhile.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newProcessManager(t, nil)
+		if err := s.Add(upstream.Spec{Name: "test", Command: "quick"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before, started := s.state(t), s.fake.attempts()
+		if err := s.Restart("test"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if st := s.state(t); st.State != upstream.StateConnected || st.Tools != before.Tools || s.fake.attempts() <= started {
+			t.Errorf("status %+v after %d attempts, before %+v after %d", st, s.fake.attempts(), before, started)
+		}
+		if err := s.Restart("other"); err == nil {
+			t.Error("a server that is not there was restarted")
+		}
+	})
+}

@@ -158,6 +158,24 @@ func (m *Manager) Retry(name string) {
 	}
 }
 
+// Restart ends the connection of an upstream, and with it its program, and connects
+// again. Its tools stay known.
+func (m *Manager) Restart(name string) error {
+	c, err := m.connection(name)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || m.running[name] != c { // somebody else was faster
+		return nil
+	}
+	spec := c.currentSpec()
+	old := m.stop(name)
+	m.start(spec).inheritFrom(old)
+	return nil
+}
+
 // Peer returns the upstream of that name with all that it can do.
 func (m *Manager) Peer(name string) (*Peer, bool) {
 	if _, err := m.connection(name); err != nil {

@@ -138,28 +138,74 @@ func (u *Set) Remove(ctx context.Context, name string) (removed bool, err error)
 	_, configured := u.configured[name]
 	_, startup := u.startup[name]
 	u.mu.Unlock()
+	var last upstreamstore.Server
 	err = u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		switch {
 		case configured || startup:
 			removed = now == nil || !now.Removed
 			return &upstreamstore.Entry{Removed: true}, nil
-		case now == nil || now.Removed:
+		case now == nil || now.Removed && now.Server.URL == "":
 			removed = false
 			return now, nil
 		default:
-			removed = true
+			removed, last = true, now.Server
 			return nil, nil
 		}
 	})
+	if err == nil && last.URL != "" {
+		u.rememberRemoved(name, last)
+	}
 	return removed, err
 }
 
-// Restore brings back an upstream of the configuration that was removed.
+// maxUndo is how many removed servers can be brought back.
+const maxUndo = 100
+
+// rememberRemoved keeps the settings of a removed server, so that it can be restored as
+// long as this process runs.
+func (u *Set) rememberRemoved(name string, server upstreamstore.Server) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.undo) >= maxUndo {
+		clear(u.undo)
+	}
+	u.undo[name] = server
+}
+
+// Disable disconnects an upstream on all nodes. It stays listed, and Restore enables it
+// again.
+func (u *Set) Disable(ctx context.Context, name string) error {
+	u.mu.Lock()
+	origin, _ := u.origin(name)
+	u.mu.Unlock()
+	if origin != originAdded {
+		_, err := u.Remove(ctx, name)
+		return err
+	}
+	u.Audit(ctx, "upstream.disable", name, nil)
+	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
+		if now == nil {
+			return nil, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` lists them")
+		}
+		return &upstreamstore.Entry{Removed: true, Server: now.Server}, nil
+	})
+}
+
+// Restore brings back an upstream that was disabled, one of the configuration that was
+// removed, or one that was removed from here while this process runs.
 func (u *Set) Restore(ctx context.Context, name string) error {
 	u.Audit(ctx, "upstream.restore", name, nil)
+	u.mu.Lock()
+	removed, there := u.undo[name]
+	u.mu.Unlock()
 	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
-		if now == nil || !now.Removed {
+		switch {
+		case now == nil && there:
+			return &upstreamstore.Entry{Server: removed}, nil
+		case now == nil || !now.Removed:
 			return nil, fault.New(fault.Conflict, "upstream %q was not removed", name).WithHint("`luanette upstream list` shows the state of each")
+		case now.Server.URL != "":
+			return &upstreamstore.Entry{Server: now.Server}, nil
 		}
 		return nil, nil
 	})

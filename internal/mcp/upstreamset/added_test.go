@@ -132,3 +132,57 @@ func TestEditedSettings(t *testing.T) {
 		t.Errorf("settings at another origin: %+v, %v", got, err)
 	}
 }
+
+// A server that was added is disabled and enabled, removed and brought back, with all its
+// settings.
+func TestAddedUpstreamIsDisabledAndRestored(t *testing.T) {
+	t.Parallel()
+	for _, persistent := range []bool{true, false} {
+		f := open(t, dbtest.Open(t, dbtest.SQLite(t)), key, persistent)
+		ctx := t.Context()
+		want := upstreamstore.Server{URL: unreachable, Headers: map[string]string{"Authorization": "Bearer s3cret"}, Aliases: map[string]string{"ls": "list"}}
+		f.must(f.AddServer(ctx, "x", want))
+		f.must(f.Disable(ctx, "x"))
+		if status := f.want("x", "added", unreachable); status.State != upstreamset.StateRemoved || f.Has("x") {
+			t.Errorf("disabled: %+v", status)
+		}
+		refused(t, f.AddServer(ctx, "x", want), fault.Conflict, "already")
+		f.must(f.Restore(ctx, "x"))
+		if removed, err := f.Remove(ctx, "x"); !removed || err != nil {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+		f.want("x", "", "")
+		f.must(f.Restore(ctx, "x"))
+		if got, err := f.Editable("x"); err != nil || !got.Equal(want) || !f.Has("x") {
+			t.Errorf("restored %+v, %v", got, err)
+		}
+		refused(t, f.Restore(ctx, "x"), fault.Conflict, "was not removed")
+		refused(t, f.Restore(ctx, "other"), fault.Conflict, "was not removed")
+		f.must(f.Disable(ctx, "x"))
+		if removed, err := f.Remove(ctx, "x"); !removed || err != nil {
+			t.Errorf("removed while disabled: %v, %v", removed, err)
+		}
+		f.want("x", "", "")
+	}
+}
+
+// The settings of tools are those of the server that was added, or of the configuration.
+func TestToolSettings(t *testing.T) {
+	t.Parallel()
+	f := openAlone(t)
+	f.configure(map[string]string{"fixed": unreachable})
+	f.must(f.add("x", unreachable))
+	want := upstreamset.ToolSettings{Disabled: []string{"rm"}, Aliases: map[string]string{"ls": "list"}, Expose: []string{"list"}}
+	f.must(f.SetTools(t.Context(), "x", want))
+	got, configured, err := f.ToolSettings("x")
+	if err != nil || configured || !slices.Equal(got.Disabled, want.Disabled) || got.Aliases["ls"] != "list" || !slices.Equal(got.Expose, want.Expose) {
+		t.Errorf("settings %+v, %v, %v", got, configured, err)
+	}
+	if _, configured, err := f.ToolSettings("fixed"); err != nil || !configured {
+		t.Errorf("fixed: %v, %v", configured, err)
+	}
+	_, _, err = f.ToolSettings("other")
+	refused(t, err, fault.NotFound, "other")
+	refused(t, f.SetTools(t.Context(), "fixed", want), fault.Conflict, "fixed")
+	refused(t, f.SetTools(t.Context(), "x", upstreamset.ToolSettings{Aliases: map[string]string{"not a name": "list"}}), fault.Config, "not a name")
+}

@@ -22,13 +22,14 @@ func (u *Set) Configure(specs []upstream.Spec, places map[string]string, rules m
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for name := range u.rules {
-		u.Overlay.SetRule(name, u.scripted[name])
-	}
-	for name, rule := range rules {
-		u.Overlay.SetRule(name, rule.OverriddenBy(u.scripted[name]))
-	}
+	before := u.rules
 	u.rules = rules
+	for name := range before {
+		u.Overlay.SetRule(name, u.rule(name))
+	}
+	for name := range rules {
+		u.Overlay.SetRule(name, u.rule(name))
+	}
 	return nil
 }
 
@@ -121,7 +122,7 @@ func (u *Set) ChangeRule(ctx context.Context, namespace string, change func(*ove
 	err := rule.Validate()
 	if err == nil {
 		u.scripted[namespace] = rule
-		u.Overlay.SetRule(namespace, u.rules[namespace].OverriddenBy(rule))
+		u.Overlay.SetRule(namespace, u.rule(namespace))
 	}
 	u.mu.Unlock()
 	if err == nil {

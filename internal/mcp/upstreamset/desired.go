@@ -25,8 +25,8 @@ func (u *Set) origin(name string) (origin string, removed bool) {
 	if _, ok := u.configured[name]; ok {
 		return originConfig, removed
 	}
-	if entry != nil && !removed {
-		return originAdded, false
+	if entry != nil && (!removed || entry.Server.URL != "") {
+		return originAdded, removed
 	}
 	if _, ok := u.startup[name]; ok {
 		return originStartup, removed
@@ -98,6 +98,7 @@ func (u *Set) applyLocked(change func()) error {
 		}
 	}
 	u.exposed = exposed
+	u.setRules()
 	return nil
 }
 

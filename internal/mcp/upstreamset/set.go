@@ -59,6 +59,7 @@ type Set struct {
 	rules      map[string]overlay.Rule         // of the configuration
 	scripted   map[string]overlay.Rule         // of startup.lua; they override rules
 	warned     map[string][]string             // warnings logged so far
+	undo       map[string]upstreamstore.Server // of users, removed while this process runs
 	problems   []string                        // of the configuration as a whole
 }
 
@@ -66,7 +67,7 @@ type Set struct {
 func New(ctx context.Context, o Options) (u *Set, err error) {
 	u = &Set{
 		Options: o, startup: map[string]upstream.Spec{}, dropped: map[string]bool{}, private: map[string]upstream.Spec{},
-		scripted: map[string]overlay.Rule{}, warned: map[string][]string{},
+		scripted: map[string]overlay.Rule{}, warned: map[string][]string{}, undo: map[string]upstreamstore.Server{},
 	}
 	u.entries, u.applied, err = u.read(ctx)
 	return u, err

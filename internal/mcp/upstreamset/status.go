@@ -97,7 +97,7 @@ func (u *Set) setOrigin(s *Status) {
 
 // States of upstreams that are not connected although someone asked for them.
 const (
-	StateRemoved    = "removed"    // the configuration has it, and a user removed it
+	StateRemoved    = "removed"    // a user disabled it, or removed it although the configuration has it
 	stateUntrusted  = "untrusted"  // the configuration has it, and the user does not trust its file yet
 	stateUnreadable = "unreadable" // a user added it, and its entry is encrypted with another key
 )
@@ -113,8 +113,11 @@ func (u *Set) absent() (list []Status) {
 		switch {
 		case removed && origin != "":
 			spec := u.configured[name]
-			if origin == originStartup {
+			switch origin {
+			case originStartup:
 				spec = u.startup[name]
+			case originAdded:
+				spec = specOf(name, entry.Server)
 			}
 			s.Endpoint, s.State = spec.Target(), StateRemoved
 			s.Hint = "removed by " + entry.By + "; `luanette upstream restore " + name + "` brings it back"

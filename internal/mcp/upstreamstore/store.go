@@ -32,6 +32,7 @@ type Server struct {
 	Expose        []string          `json:"expose,omitempty"`
 	AllowedTools  []string          `json:"allowed_tools,omitempty"`
 	DisabledTools []string          `json:"disabled_tools,omitempty"`
+	Aliases       map[string]string `json:"aliases,omitempty"` // new names of tools, and the server's names they stand for
 	ReadOnly      bool              `json:"read_only,omitempty"`
 	Timeout       time.Duration     `json:"timeout_ns,omitempty"`
 }
@@ -40,14 +41,14 @@ type Server struct {
 func (s Server) Equal(other Server) bool {
 	return s.URL == other.URL && s.Transport == other.Transport && s.Protocol == other.Protocol && maps.Equal(s.Headers, other.Headers) &&
 		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) && slices.Equal(s.DisabledTools, other.DisabledTools) &&
-		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout
+		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout && maps.Equal(s.Aliases, other.Aliases)
 }
 
 // Entry is one upstream that was added or removed.
 type Entry struct {
 	Name    string
-	Removed bool   // an upstream of the configuration was removed
-	Server  Server // its settings, unless it was removed
+	Removed bool   // an upstream was disabled, or one of the configuration was removed
+	Server  Server // the settings of one that was added
 	Changed time.Time
 	By      string
 	Err     error // set if Server could not be decoded

@@ -126,9 +126,10 @@ type Point struct {
 
 // Server is the last hour of one server, a point a minute.
 type Server struct {
-	Step   float64 `json:"step_secs"`
-	Points []Point `json:"points"`
-	Total  Point   `json:"total"`
+	From   time.Time `json:"from"`
+	Step   float64   `json:"step_secs"`
+	Points []Point   `json:"points"`
+	Total  Point     `json:"total"`
 }
 
 // Tool is the last hour of one tool.
@@ -152,8 +153,8 @@ func (c *Calls) Report(span time.Duration) Report {
 	r := Report{Step: source.step.Seconds(), Servers: map[string]Server{}, Tools: []Tool{}}
 	r.From, r.Points, r.Total = source.report(now, span)
 	for name, s := range c.servers {
-		if _, points, total := s.report(now, time.Hour); total.Calls > 0 {
-			r.Servers[name] = Server{Step: serverStep.Seconds(), Points: points, Total: total}
+		if from, points, total := s.report(now, time.Hour); total.Calls > 0 {
+			r.Servers[name] = Server{From: from, Step: serverStep.Seconds(), Points: points, Total: total}
 		}
 	}
 	for name, t := range c.tools {

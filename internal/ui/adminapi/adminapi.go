@@ -1,5 +1,5 @@
 // Package adminapi is the HTTP API for administrators: definitions of tools to review,
-// policy checks, the audit log, upstreams and nodes. Tools and scripts cannot call it.
+// policy checks, the audit log, upstreams with their tools, and nodes. Tools and scripts cannot call it.
 package adminapi
 
 import (
@@ -19,6 +19,7 @@ type Options struct {
 	Policy    func(ctx context.Context, tool, key string) (PolicyCheck, error)
 	Audit     func() (Audit, error)
 	Upstreams Upstreams
+	Tools     Tools
 	Nodes     func(ctx context.Context) (Nodes, error)
 	Learned   Learned
 	Egress    Egress
@@ -26,7 +27,7 @@ type Options struct {
 }
 
 // Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams,
-// /api/v1/nodes and /api/v1/search/learned.
+// /api/v1/tools, /api/v1/nodes and /api/v1/search/learned.
 type Server struct {
 	options Options
 	mux     *http.ServeMux
@@ -55,6 +56,10 @@ func New(o Options) *Server {
 	s.adminOnly("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
 	s.readers("GET /api/v1/upstreams/{name}/connections", s.listConnections)
+	s.adminOnly("POST /api/v1/upstreams/{name}/disable", s.disableUpstream)
+	s.adminOnly("POST /api/v1/upstreams/{name}/restart", s.restartUpstream)
+	s.readers("GET /api/v1/tools", s.listTools)
+	s.adminOnly("PATCH /api/v1/tools/{name}", s.changeTool)
 	s.readers("GET /api/v1/nodes", s.listNodes)
 	s.route("DELETE /api/v1/search/learned", principal.MCP, s.forgetOwn)
 	s.adminOnly("DELETE /api/v1/search/learned/all", s.forgetAll)
@@ -111,17 +116,5 @@ func read(r *http.Request, into any) error {
 	return httpjson.Decode(raw, into)
 }
 
-// statuses are the HTTP statuses of error codes; others are 500.
-var statuses = map[fault.Code]int{
-	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
-	fault.Denied: http.StatusForbidden, fault.Config: http.StatusConflict, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
-}
-
 // writeError sends an error in the format that all HTTP endpoints use.
-func writeError(w http.ResponseWriter, err error) {
-	status, ok := statuses[fault.CodeOf(err)]
-	if !ok {
-		status = http.StatusInternalServerError
-	}
-	httpjson.Error(w, status, err)
-}
+func writeError(w http.ResponseWriter, err error) { httpjson.Error(w, httpjson.StatusOf(err), err) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/pin"
@@ -96,7 +97,24 @@ func (s *Server) listPins(r *http.Request) (any, error) {
 		}
 		states = append(states, state)
 	}
-	return ListOf(s.options.Pins.List(r.URL.Query().Get("upstream"), states...)), nil
+	list := s.options.Pins.List(r.URL.Query().Get("upstream"), states...)
+	if text := r.URL.Query().Get("recent"); text != "" {
+		limit, err := strconv.Atoi(text)
+		if err != nil || limit < 1 {
+			return nil, fault.New(fault.InvalidParams, "recent: %q is not a number above 0", text).WithHint("recent=20 lists the last 20 decisions")
+		}
+		list = lastDecided(list, limit)
+	}
+	return ListOf(list), nil
+}
+
+// lastDecided are the pins about which was decided last, the newest first.
+func lastDecided(pins []*pin.Pin, limit int) []*pin.Pin {
+	decided := slices.DeleteFunc(pins, func(p *pin.Pin) bool {
+		return p.Decided.IsZero() || p.State() != pin.Approved && p.State() != pin.Refused
+	})
+	slices.SortFunc(decided, func(a, b *pin.Pin) int { return b.Decided.Compare(a.Decided) })
+	return decided[:min(limit, len(decided))]
 }
 
 func (s *Server) showPin(r *http.Request) (any, error) {

@@ -77,6 +77,11 @@ func TestDecidePin(t *testing.T) {
 			t.Errorf("%s: %v", c.decision, answer)
 		}
 	}
+	recent := expect(t, s, http.StatusOK, "GET", "/api/v1/pins?recent=5", "")
+	if pins, _ := recent["pins"].([]any); len(pins) != 1 || recent["total"] != 1.0 {
+		t.Errorf("decided: %v", recent)
+	}
+	expect(t, s, http.StatusBadRequest, "GET", "/api/v1/pins?recent=0", "")
 	expect(t, s, http.StatusNotFound, "GET", "/api/v1/pins/nothing", "")
 	expect(t, s, http.StatusNotFound, "POST", "/api/v1/pins/nothing/decide", `{"decision":"refuse","digest":"x"}`)
 }

@@ -48,7 +48,7 @@ func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
 
 // view shows an upstream; administrators see its settings.
 func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
-	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved}
+	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
 	if !principal.Of(ctx).Admin() {
 		return v
 	}
@@ -209,5 +209,27 @@ func (r UpstreamSet) Retry(ctx context.Context, name string) (Upstream, error) {
 		return Upstream{}, err
 	}
 	r.Set.Manager.Retry(name)
+	return r.settled(ctx, name)
+}
+
+// Disable disconnects an upstream, which stays listed.
+func (r UpstreamSet) Disable(ctx context.Context, name string) (Upstream, error) {
+	if _, err := r.Get(ctx, name); err != nil {
+		return Upstream{}, err
+	}
+	if err := r.Set.Disable(ctx, name); err != nil {
+		return Upstream{}, err
+	}
+	return r.Get(ctx, name)
+}
+
+// Restart ends the connection, and the program of the upstream, and connects again.
+func (r UpstreamSet) Restart(ctx context.Context, name string) (Upstream, error) {
+	if _, err := r.Get(ctx, name); err != nil {
+		return Upstream{}, err
+	}
+	if err := r.Set.Manager.Restart(name); err != nil {
+		return Upstream{}, err
+	}
 	return r.settled(ctx, name)
 }

@@ -20,6 +20,8 @@ type Upstreams interface {
 	Remove(ctx context.Context, name string) (RemovedUpstream, error)
 	Restore(ctx context.Context, name string) (Upstream, error)
 	Retry(ctx context.Context, name string) (Upstream, error)
+	Disable(ctx context.Context, name string) (Upstream, error)
+	Restart(ctx context.Context, name string) (Upstream, error)
 }
 
 // Upstream is the state and the settings of an upstream.
@@ -30,6 +32,7 @@ type Upstream struct {
 	Editable     bool              `json:"editable"`
 	By           string            `json:"by,omitempty"` // who added, changed or removed it last
 	Changed      time.Time         `json:"changed,omitzero"`
+	Since        time.Time         `json:"since,omitzero"`     // when it got into its state
 	Settings     *UpstreamSettings `json:"settings,omitempty"` // nil if it is not editable
 }
 
@@ -145,4 +148,12 @@ func (s *Server) restoreUpstream(r *http.Request) (any, error) {
 
 func (s *Server) retryUpstream(r *http.Request) (any, error) {
 	return s.options.Upstreams.Retry(r.Context(), r.PathValue("name"))
+}
+
+func (s *Server) disableUpstream(r *http.Request) (any, error) {
+	return s.options.Upstreams.Disable(r.Context(), r.PathValue("name"))
+}
+
+func (s *Server) restartUpstream(r *http.Request) (any, error) {
+	return s.options.Upstreams.Restart(r.Context(), r.PathValue("name"))
 }

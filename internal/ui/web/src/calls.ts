@@ -9,12 +9,16 @@ export interface Point {
   p99_ms?: number
 }
 
-export interface Report {
+/** What was counted, a point for each step. */
+export interface Series {
   from: string
   step_secs: number
   points: Point[]
   total: Point
-  servers: Record<string, { step_secs: number; points: Point[]; total: Point }>
+}
+
+export interface Report extends Series {
+  servers: Record<string, Series>
   tools: { name: string; calls: number; errors: number; bytes: number }[]
 }
 
@@ -23,7 +27,7 @@ export function loadCalls(span: string, signal: AbortSignal): Promise<Report> {
 }
 
 /** The times of the points, in seconds since 1970. */
-export function timesOf(r: Report): number[] {
+export function timesOf(r: Series): number[] {
   const from = Date.parse(r.from) / 1000
   return r.points.map((_, i) => from + i * r.step_secs)
 }

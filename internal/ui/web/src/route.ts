@@ -31,6 +31,12 @@ export function go(path: string): void {
   location.hash = `#/${path}`
 }
 
+/** Changes the address without a step of the history: what was there does not matter any more. */
+export function replace(path: string): void {
+  history.replaceState(null, '', `#/${path}`)
+  hash.value = location.hash
+}
+
 /** The value of a filter in the address, and a function that changes it. Filters are not steps of the history. */
 export function useFilter(name: string, missing = ''): [string, (value: string) => void] {
   return [route.value.query.get(name) ?? missing, (value) => {

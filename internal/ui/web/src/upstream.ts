@@ -31,6 +31,7 @@ export interface Upstream {
   editable: boolean
   by?: string
   changed?: string
+  since?: string
   settings?: Settings
 }
 
@@ -42,11 +43,11 @@ export interface Settings {
   read_only?: boolean
 }
 
-/** Does an action and shows a notice about its result; reports whether it succeeded. */
-export async function attempt(action: () => Promise<unknown>, done: string): Promise<boolean> {
+/** Does an action and shows a notice about its result, with a button if it can be taken back; reports whether it succeeded. */
+export async function attempt(action: () => Promise<unknown>, done: string, undo?: () => void): Promise<boolean> {
   try {
     await action()
-    notify('good', done)
+    notify('good', done, undo)
     return true
   } catch (e) {
     notify('bad', (e as Error).message)
@@ -59,13 +60,25 @@ export function upstreamPath(namespace: string, action = ''): string {
   return `/api/v1/upstreams/${encodeURIComponent(namespace)}${action}`
 }
 
-/** Removes a server. One that the configuration has stays listed and can be restored. */
-export function remove(u: Upstream): Promise<boolean> {
-  return attempt(() => post(upstreamPath(u.namespace), undefined, 'DELETE'), `${u.namespace} removed`)
+/** Removes a server that was added here, or one of the configuration from its file; it can be taken back. */
+export function remove(u: Upstream, changed: () => void): Promise<boolean> {
+  const base = u.origin === 'config' ? `/api/v1/setup/servers/${encodeURIComponent(u.namespace)}` : upstreamPath(u.namespace)
+  const back = () => void attempt(() => post(`${base}/restore`, undefined), `${u.namespace} is back`).then(changed)
+  return attempt(() => post(base, undefined, 'DELETE'), u.origin === 'config' ? `${u.namespace} removed from ${u.configured_at ?? 'the configuration'}` : `${u.namespace} removed`, back)
+}
+
+/** Disconnects a server, which stays listed. */
+export function disable(u: Upstream, changed: () => void): Promise<boolean> {
+  return attempt(() => post(upstreamPath(u.namespace, '/disable'), undefined), `${u.namespace} disabled`, () => void restore(u).then(changed))
+}
+
+/** Ends the connection, and the program of the server, and connects again. */
+export function restart(u: Upstream): Promise<boolean> {
+  return attempt(() => post(upstreamPath(u.namespace, '/restart'), undefined), `${u.namespace}: restarted`)
 }
 
 export function restore(u: Upstream): Promise<boolean> {
-  return attempt(() => post(upstreamPath(u.namespace, '/restore'), undefined), `${u.namespace} restored`)
+  return attempt(() => post(upstreamPath(u.namespace, '/restore'), undefined), `${u.namespace} enabled`)
 }
 
 export function retry(u: Upstream): Promise<boolean> {

@@ -1,30 +1,17 @@
 import { useState } from 'preact/hooks'
 import { may } from '../api'
+import { ago, count } from '../format'
 import { call } from '../mcp'
-import { useData } from '../resource'
-import { ago } from '../format'
+import { ApprovalCard, decideApproval, remember, type Approval } from '../parts/approval'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
-import { Output, type OutputLine } from '../parts/output'
-import { Pins } from '../parts/pins'
-import { Plan, type Planned } from '../parts/plan'
+import { PinCard, shownPin } from '../parts/pins'
 import { State } from '../parts/state'
-
-interface Approval {
-  approval_id: string
-  status: string
-  subject: string
-  script: string
-  script_hash?: string
-  job_id?: string
-  certain: boolean
-  complete: boolean
-  created_at: string
-  expires_at: string
-  decided_by?: string
-  plan: Planned[]
-  output?: OutputLine[]
-}
+import { Table, type Column } from '../parts/table'
+import { approveAll, decidePin, loadAwaiting, loadDecided, pinEvents, type Pin } from '../pins'
+import { useData } from '../resource'
+import { replace } from '../route'
+import { usePageKeys } from '../shell/shortcuts'
 
 interface Rule {
   id: string
@@ -34,70 +21,163 @@ interface Rule {
   created_at: string
 }
 
-/** Approvals that scripts wait for, and definitions that await review. */
-export function Approvals() {
-  const [state, setState] = useState('pending')
-  const { data, error, reload } = useData((s) => call<{ approvals: Approval[]; remembered: Rule[] }>('approval_list', { status: state }, s), [state], ['approval.'])
+/** Something to decide, and its address below #/approvals. */
+interface Item {
+  path: string
+  title: string
+  state: string
+  detail: string
+}
+
+/** Approvals that scripts wait for and definitions that await review: a list, and the one to decide beside it. */
+export function Approvals({ rest }: { rest: string }) {
+  const waiting = useData((s) => call<{ approvals: Approval[]; remembered: Rule[] }>('approval_list', { status: 'pending', limit: 500 }, s), [], ['approval.'])
+  const pins = useData((s) => (may('admin') ? loadAwaiting(s) : Promise.resolve([])), [], pinEvents)
+  const [version, setVersion] = useState(0)
+  const reload = () => {
+    waiting.reload()
+    pins.reload()
+    setVersion((n) => n + 1)
+  }
+  const items = [...(waiting.data?.approvals ?? []).map(ofApproval), ...(pins.data ?? []).map(ofPin)]
+  const chosen = rest || items[0]?.path || ''
+  const act = useDecisions(items, chosen, reload)
+  const error = waiting.error ?? pins.error
   return (
     <>
-      <div class="row filters">
-        <label for="state">Show</label>
-        <select id="state" value={state} onChange={(e) => setState(e.currentTarget.value)}>
-          {['pending', 'allowed', 'denied', 'withdrawn', 'any'].map((s) => <option key={s}>{s}</option>)}
-        </select>
-      </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.approvals.length === 0 && <Hint>{state === 'pending' ? 'Nothing to decide. With `approve = "writes"` in luanette.toml, scripts ask before they change something.' : 'None.'}</Hint>}
-      <h2 class="hidden">Requests</h2>
-      <div class="cards wider">{data?.approvals.map((a) => <Card key={a.approval_id} approval={a} decided={reload} />)}</div>
-      {may('admin') && <><h2>Definitions awaiting review</h2><Pins /></>}
-      <h2>Remembered decisions</h2>
-      {data?.remembered.length === 0 && <Hint>None.</Hint>}
-      <ul class="list">
-        {data?.remembered.map((r) => (
-          <li key={r.id} class="row">
-            <span class={r.decision === 'allow' ? 'good' : 'bad'}>{r.decision}</span> the {r.scope} <code>{r.subject}</code>
-            <button type="button" onClick={() => void attempt('approval_forget', { id: r.id }, 'decision forgotten').then(reload)}>Forget</button>
-          </li>
-        ))}
-      </ul>
+      {waiting.data && pins.data && items.length === 0 && !rest && (
+        <section class="panel"><Hint>Nothing to decide. With `approve = "writes"` in luanette.toml, scripts ask before they change something; with `trust = "pin"` an administrator approves the definitions of a server's tools.</Hint></section>
+      )}
+      {(items.length > 0 || rest) && (
+        <div class={rest ? 'split inbox chosen' : 'split inbox'}>
+          <Queue items={items} chosen={chosen} pins={pins.data ?? []} reload={reload} />
+          <section class="detail" aria-label="To decide">
+            <p class="back"><a href="#/approvals">All</a></p>
+            {chosen.startsWith('definition/') ? <PinCard key={chosen} id={chosen.slice(11)} decide={act.pin} /> : <ApprovalCard key={chosen} id={chosen} known={waiting.data?.approvals.find((a) => a.approval_id === chosen)} decide={act.approval} />}
+            <Decided version={version} />
+          </section>
+        </div>
+      )}
+      {items.length === 0 && !rest && <Decided version={version} />}
+      <Remembered rules={waiting.data?.remembered ?? []} reload={waiting.reload} />
     </>
   )
 }
 
-function Card({ approval: a, decided }: { approval: Approval; decided: () => void }) {
-  const [remember, setRemember] = useState('')
-  const decide = (decision: string) =>
-    attempt('approval_decide', { approval_id: a.approval_id, decision, remember: remember || undefined }, decision === 'allow' ? 'allowed' : 'denied').then(decided)
+function ofApproval(a: Approval): Item {
+  return { path: a.approval_id, title: a.subject, state: a.status, detail: `${a.script || 'a script'}, ${count(a.plan.length, 'change')}, ${ago(a.created_at)}` }
+}
+
+function ofPin(p: Pin): Item {
+  return { path: `definition/${p.id}`, title: `${p.upstream}.${p.name}`, state: p.state, detail: p.flags && p.flags.length > 0 ? count(p.flags.length, 'warning') : `definition of a ${p.kind}` }
+}
+
+/** The decisions of the buttons and keys; after each the next item is chosen. */
+function useDecisions(items: Item[], chosen: string, reload: () => void) {
+  const at = items.findIndex((i) => i.path === chosen)
+  const show = (index: number) => items[index] && replace(`approvals/${items[index].path}`)
+  const next = () => {
+    const other = items[at + 1] ?? items[at - 1]
+    replace(other && at >= 0 ? `approvals/${other.path}` : 'approvals')
+    reload()
+  }
+  const pin = (p: Pin, decision: 'approve' | 'refuse') => void decidePin(p, decision, next)
+  const approval = (id: string, decision: 'allow' | 'deny') => void decideApproval(id, decision, remember.value).then(next)
+  const decide = (yes: boolean) => {
+    const shown = shownPin.value
+    if (at < 0) return
+    if (!chosen.startsWith('definition/')) approval(chosen, yes ? 'allow' : 'deny')
+    else if (shown && chosen === `definition/${shown.id}`) pin(shown, yes ? 'approve' : 'refuse')
+  }
+  usePageKeys({ j: () => show(at + 1), k: () => show(at - 1), a: () => decide(true), d: () => decide(false) })
+  return { pin, approval }
+}
+
+/** How many items the list shows at most. */
+const mostShown = 200
+
+function Queue({ items, chosen, pins, reload }: { items: Item[]; chosen: string; pins: Pin[]; reload: () => void }) {
+  const names = [...new Set(pins.map((p) => p.upstream))]
   return (
-    <article class="card" aria-label={`approval of ${a.subject}`}>
-      <h3><code>{a.subject}</code> <State state={a.status} /></h3>
-      <p class="soft small">
-        {a.job_id ? <a href={`#/jobs/${a.job_id}`}>job {a.job_id.slice(0, 8)}</a> : a.script}{a.script_hash && <> of <a href={`#/scripts/${a.script_hash}`}>script {a.script_hash.slice(0, 12)}</a></>}, requested {ago(a.created_at)}
-      </p>
-      <Plan steps={a.plan} />
-      {a.output && a.output.length > 0 && <details><summary class="soft">output so far</summary><Output lines={a.output} /></details>}
-      {!a.complete && <p class="warn">The plan is incomplete: the preview did not reach the end of the script.</p>}
-      {a.status === 'pending' ? (
-        <div class="row">
-          <button type="button" class="main" onClick={() => void decide('allow')}>Allow</button>
-          <button type="button" onClick={() => void decide('deny')}>Deny</button>
-          <label for={`remember-${a.approval_id}`}>and remember for</label>
-          <select id={`remember-${a.approval_id}`} value={remember} onChange={(e) => setRemember(e.currentTarget.value)}>
-            <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
-          </select>
-          <span class="soft small">denied automatically at {new Date(a.expires_at).toLocaleString()}</span>
-        </div>
-      ) : a.decided_by && <p class="soft">by {a.decided_by}</p>}
-    </article>
+    <section class="menu" aria-label="Waiting">
+      <p class="soft small"><span role="status">{items.length} to decide</span> <span class="keyhints"><kbd>j</kbd> <kbd>k</kbd> move, <kbd>a</kbd> allow, <kbd>d</kbd> deny</span></p>
+      <ul class="list rows">
+        {items.slice(0, mostShown).map((i) => (
+          <li key={i.path}>
+            <a href={`#/approvals/${i.path}`} aria-current={i.path === chosen ? 'true' : undefined}><span class="row spread"><code class="oneline">{i.title}</code><State state={i.state} /></span><span class="soft small">{i.detail}</span></a>
+          </li>
+        ))}
+      </ul>
+      {items.length > mostShown && <p class="soft">and {items.length - mostShown} more</p>}
+      {names.map((n) => <p key={n}><button type="button" onClick={() => void approveAll(n, () => { replace('approvals'); reload() })}>Approve all of {n} without warnings</button></p>)}
+    </section>
   )
 }
 
-async function attempt(tool: string, args: unknown, done: string): Promise<void> {
-  try {
-    await call(tool, args)
-    notify('good', done)
-  } catch (e) {
-    notify('bad', (e as Error).message)
+interface Decision {
+  path: string
+  subject: string
+  state: string
+  at: string
+  by?: string
+  about: string
+  job?: string
+}
+
+const decisionColumns: Column<Decision>[] = [
+  { name: 'Decided', value: (d) => d.at, cell: (d) => <time dateTime={d.at}>{ago(d.at)}</time> },
+  { name: 'Outcome', value: (d) => d.state, cell: (d) => <State state={d.state} /> },
+  { name: 'What', value: (d) => d.subject, cell: (d) => <a class="mono" href={`#/approvals/${d.path}`}>{d.subject}</a>, class: 'breaks' },
+  { name: 'For', value: (d) => d.about, cell: (d) => (d.job ? <a href={`#/jobs/${d.job}`}>{d.about}</a> : d.about) },
+  { name: 'By', value: (d) => d.by ?? '', cell: (d) => d.by ?? '', class: 'breaks' },
+]
+
+/** What was decided lately. */
+function Decided({ version }: { version: number }) {
+  const { data, error } = useData(async (s) => {
+    const [asked, pins] = await Promise.all([
+      call<{ approvals: Approval[] }>('approval_list', { status: 'any', limit: 50 }, s),
+      may('admin') ? loadDecided(s) : Promise.resolve([]),
+    ])
+    return [
+      ...asked.approvals.filter((a) => a.status !== 'pending').map((a): Decision => ({ path: a.approval_id, subject: a.subject, state: a.status, at: a.decided_at ?? a.created_at, by: a.decided_by, about: a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script, job: a.job_id })),
+      ...pins.map((p): Decision => ({ path: `definition/${p.id}`, subject: `${p.upstream}.${p.name}`, state: p.state, at: p.decided!, by: p.by, about: `definition of a ${p.kind}` })),
+    ].sort((a, b) => b.at.localeCompare(a.at)).slice(0, 50)
+  }, [version], ['approval.', ...pinEvents])
+  return (
+    <section class="panel" aria-label="Recent decisions">
+      <h2>Recent decisions</h2>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.length === 0 && <Hint>None.</Hint>}
+      {data && data.length > 0 && <Table label="Recent decisions" rows={data} columns={decisionColumns} id={(d) => d.path} />}
+    </section>
+  )
+}
+
+/** Decisions that apply to later requests too. */
+function Remembered({ rules, reload }: { rules: Rule[]; reload: () => void }) {
+  const forget = async (id: string) => {
+    try {
+      await call('approval_forget', { id })
+      notify('good', 'decision forgotten')
+    } catch (e) {
+      notify('bad', (e as Error).message)
+    }
+    reload()
   }
+  return (
+    <section class="panel" aria-label="Remembered decisions">
+      <h2>Remembered decisions</h2>
+      {rules.length === 0 && <Hint>None.</Hint>}
+      <ul class="list">
+        {rules.map((r) => (
+          <li key={r.id} class="row">
+            <span class={r.decision === 'allow' ? 'good' : 'bad'}>{r.decision}</span> the {r.scope} <code>{r.subject}</code> <span class="soft small">since {ago(r.created_at)}</span>
+            <button type="button" onClick={() => void forget(r.id)}>Forget</button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
 }

@@ -5,7 +5,7 @@ import { recent } from '../events'
 import { count, duration, size } from '../format'
 import { call } from '../mcp'
 import { Attention } from '../parts/attention'
-import { Chart } from '../parts/chart'
+import { Chart, LatencyChart } from '../parts/chart'
 import { FirstSteps } from '../parts/firststeps'
 import { Hint } from '../parts/hint'
 import { Lines } from '../parts/lines'
@@ -31,7 +31,7 @@ export function Overview() {
   return (
     <>
       {(calls.error ?? servers.error) && <p class="bad">{(calls.error ?? servers.error)!.message}</p>}
-      {list && calls.data && <FirstSteps servers={list.length} calls={calls.data.total.calls} />}
+      {list && calls.data && <FirstSteps servers={list.length} calls={calls.data.total.calls} added={servers.reload} />}
       {list && list.length > 0 && calls.data && (
         <>
           <div class="segments" role="group" aria-label="Span">
@@ -43,7 +43,7 @@ export function Overview() {
             <Attention servers={byTrouble(list)} />
           </div>
           <div class="columns">
-            <section class="panel" aria-label="Latency"><h2>Latency</h2><LatencyChart report={calls.data} /></section>
+            <section class="panel" aria-label="Latency"><h2>Latency</h2><LatencyChart times={timesOf(calls.data)} points={calls.data.points} /></section>
             <section class="panel" aria-label="Tools by calls"><h2>Tools by calls, last hour</h2><TopTools report={calls.data} /></section>
           </div>
           <section class="panel" aria-label="Servers"><h2>Servers, most troubled first</h2><Table label="Servers" rows={byTrouble(list)} columns={serverColumns(calls.data)} id={(u) => u.namespace} /></section>
@@ -77,14 +77,6 @@ function CallsChart({ report: r }: { report: Report }) {
   return <Chart label="calls and errors per second" times={timesOf(r)} format={rate} lines={[
     { label: 'calls', values: r.points.map((p) => p.calls / r.step_secs), colour: '--accent', kind: 'area' },
     { label: 'errors', values: r.points.map((p) => p.errors / r.step_secs), colour: '--bad', kind: 'bars' },
-  ]} />
-}
-
-function LatencyChart({ report: r }: { report: Report }) {
-  return <Chart label="latency" times={timesOf(r)} format={duration} lines={[
-    { label: 'p50', values: r.points.map((p) => p.p50_ms ?? null), colour: '--accent' },
-    { label: 'p95', values: r.points.map((p) => p.p95_ms ?? null), colour: '--warn' },
-    { label: 'p99', values: r.points.map((p) => p.p99_ms ?? null), colour: '--bad' },
   ]} />
 }
 

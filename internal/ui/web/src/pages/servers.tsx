@@ -1,19 +1,23 @@
 import { useState } from 'preact/hooks'
 import { get, may } from '../api'
+import { loadCalls, percent, timesOf } from '../calls'
+import { latestLines } from '../describe'
 import { recent } from '../events'
 import { ago, count, duration } from '../format'
 import { call } from '../mcp'
+import { Chart, LatencyChart } from '../parts/chart'
 import { Hint } from '../parts/hint'
 import { Lines } from '../parts/lines'
 import { Since, Until } from '../parts/now'
-import { Sparkline } from '../parts/sparkline'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
+import { Connect, type Way } from '../parts/connect'
 import { UpstreamForm } from '../parts/upstreamform'
 import { UpstreamLogin } from '../parts/upstreamlogin'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
-import { attempt, byTrouble, remove, restore, retry, upstreamPath, type Upstream } from '../upstream'
+import { ToolsOf } from './tools'
+import { attempt, byTrouble, disable, remove, restart, restore, retry, type Upstream } from '../upstream'
 
 /** All servers, or one of them. */
 export function Servers({ rest }: { rest: string }) {
@@ -31,12 +35,12 @@ function AllServers() {
         <label for="server-words" class="hidden">Find a server</label>
         <input id="server-words" type="search" placeholder="Find a server" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
         <span class="soft" role="status">{list && `${list.length} of ${count(data.upstreams.length, 'server')}`}</span>
-        {may('admin') && <button type="button" class="main" onClick={() => setAdd('1')}>Connect a server</button>}
+        {may('admin') && <button type="button" class="main" onClick={() => setAdd('url')}>Connect a server</button>}
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.upstreams.length === 0 && <Hint>No servers yet. Servers that run as a local program are added with `luanette upstream add NAME COMMAND` or in `luanette.toml`; those with a URL also here.</Hint>}
+      {data?.upstreams.length === 0 && <Hint>No servers yet. Add one here, with `luanette upstream add NAME COMMAND`, or in `luanette.toml`.</Hint>}
       {list && list.length > 0 && <section class="panel"><Table label="Servers" rows={list} columns={columns(reload)} id={(u) => u.namespace} /></section>}
-      {add && may('admin') && <UpstreamForm close={() => { setAdd(''); reload() }} />}
+      {add && may('admin') && <Connect way={add as Way} close={() => { setAdd(''); reload() }} />}
     </>
   )
 }
@@ -51,27 +55,28 @@ function columns(reload: () => void): Column<Upstream>[] {
     { name: 'Errors', value: (u) => u.error_count, cell: (u) => (u.error_count > 0 ? <span class="bad">{u.error_count}</span> : 0), number: true },
     { name: 'p50', value: (u) => u.p50_ms ?? 0, cell: (u) => (u.p50_ms === undefined ? '' : duration(u.p50_ms)), number: true },
     { name: 'From', value: (u) => u.configured_at ?? u.origin, cell: (u) => <From upstream={u} /> },
-    { name: '(Actions)', cell: (u) => <Actions upstream={u} reload={reload} />, class: 'row' },
+    { name: '(Actions)', cell: (u) => <Actions upstream={u} reload={reload} brief />, class: 'row' },
   ]
 }
 
 function Trouble({ upstream: u }: { upstream: Upstream }) {
-  if (!u.wanted) return <div class="soft small">removed, but still in the configuration</div>
-  return u.state !== 'connected' && u.error ? <div class="bad small brief" title={u.error}>{u.error}</div> : null
+  return u.wanted && u.state !== 'connected' && u.error ? <div class="bad small brief" title={u.error}>{u.error}</div> : null
 }
 
-function Actions({ upstream: u, reload }: { upstream: Upstream; reload: () => void }) {
+/** What can be done with a server; `brief` leaves out what its own page has. */
+function Actions({ upstream: u, reload, brief = false }: { upstream: Upstream; reload: () => void; brief?: boolean }) {
   const [editing, setEditing] = useState(false)
-  const admin = may('admin')
   const then = (action: Promise<boolean>) => void action.then(reload)
-  if (!u.wanted) return admin ? <button type="button" class="main" onClick={() => then(restore(u))}>Restore</button> : null
+  const refresh = () => then(attempt(() => call('tools_refresh', { namespace: u.namespace }), `${u.namespace}: tools refreshed`))
+  if (!may('admin')) return u.state === 'connected' && may('mcp') ? <button type="button" onClick={refresh}>Refresh</button> : null
+  if (!u.wanted) return <><button type="button" class="main" onClick={() => then(restore(u))}>Enable</button>{(!brief || u.origin === 'added') && u.origin !== 'startup' && <button type="button" onClick={() => then(remove(u, reload))}>Remove</button>}</>
   return (
     <>
-      {u.state === 'connected'
-        ? <button type="button" onClick={() => then(attempt(() => call('tools_refresh', { namespace: u.namespace }), `${u.namespace}: tools refreshed`))}>Refresh</button>
-        : admin && <button type="button" onClick={() => then(retry(u))}>Retry</button>}
-      {admin && u.editable && <button type="button" onClick={() => setEditing(true)}>Edit</button>}
-      {admin && <button type="button" onClick={() => then(remove(u))}>Remove</button>}
+      {u.state === 'connected' ? <button type="button" onClick={refresh}>Refresh</button> : <button type="button" onClick={() => then(retry(u))}>Retry</button>}
+      {!brief && <button type="button" onClick={() => then(restart(u))}>Restart</button>}
+      {u.editable && <button type="button" onClick={() => setEditing(true)}>Edit</button>}
+      <button type="button" onClick={() => then(disable(u, reload))}>Disable</button>
+      {(!brief || u.origin === 'added') && u.origin !== 'startup' && <button type="button" onClick={() => then(remove(u, reload))}>Remove</button>}
       {editing && <UpstreamForm upstream={u} close={() => { setEditing(false); reload() }} />}
     </>
   )
@@ -85,9 +90,8 @@ function From({ upstream: u }: { upstream: Upstream }) {
 }
 
 function OneServer({ name }: { name: string }) {
-  const { data, error, reload } = useData(async (s) => ({ upstream: await get<Upstream>(upstreamPath(name), s), at: Date.now() }), [name], ['upstream.', 'config.', 'tool.call_ended'], (e) => (e.data.upstream ?? e.data.namespace ?? name) === name)
-  const mine = recent.value.filter((e) => e.data.namespace === name || e.data.upstream === name)
-  const calls = mine.filter((e) => e.type === 'tool.call_ended')
+  const { data, error, reload } = useData(async (s) => ({ upstream: await get<Upstream>(`/api/v1/upstreams/${encodeURIComponent(name)}`, s), at: Date.now() }), [name], ['upstream.', 'config.', 'tool.call_ended'], (e) => e.data.upstream === name || e.data.namespace === name || e.type.startsWith('config.'))
+  const mine = recent.value.filter((e) => e.data.upstream === name || e.data.namespace === name)
   const written = mine.filter((e) => e.type === 'upstream.stderr').slice(-200)
   const u = data?.upstream
   return (
@@ -96,20 +100,47 @@ function OneServer({ name }: { name: string }) {
       {error && <p class="bad">{error.message}</p>}
       {u && (
         <>
-          <div class="row title"><h2>{u.namespace}</h2><State state={u.state} /><span class="row"><Actions upstream={u} reload={() => (u.origin === 'added' ? go('servers') : reload())} /></span></div>
+          <div class="row title"><h2>{u.namespace}</h2><State state={u.state} /><span class="row"><Actions upstream={u} reload={() => void gone(name).then((left) => (left ? go('servers') : reload()))} /></span></div>
+          <Numbers name={name} />
           <div class="columns">
             <section class="panel" aria-label="State"><h3>State</h3><Facts upstream={u} at={data.at} /></section>
-            <section class="panel" aria-label="Latency">
-              <h3>Latency of the last calls</h3>
-              {calls.length > 1 ? <Sparkline values={calls.slice(-120).map((e) => Number(e.data.duration_ms ?? 0))} label={`${calls.length} calls since this page was opened`} /> : <Hint>No calls since this page was opened.</Hint>}
-            </section>
+            <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{written.length > 0 ? <pre class="tail" tabIndex={0}>{written.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing among the recent events.</Hint>}</section>
           </div>
-          <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{written.length > 0 ? <pre class="tail">{written.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing written since this page was opened.</Hint>}</section>
-          <ToolsOf name={name} />
-          <section class="panel" aria-label="Events"><h3>Events</h3><Lines events={mine.filter((e) => e.type !== 'upstream.stderr' && e.type !== 'tool.call_started').slice(-30).reverse()} /></section>
+          <section class="panel" aria-label="Tools"><h3>Tools</h3><ToolsOf server={name} sum /></section>
+          <section class="panel" aria-label="Events"><h3>Events</h3><Lines events={latestLines(mine.filter((e) => e.type !== 'upstream.stderr'), 30)} /></section>
         </>
       )}
     </>
+  )
+}
+
+/** Whether a server is not there any more. */
+async function gone(name: string): Promise<boolean> {
+  const { upstreams } = await get<{ upstreams: Upstream[] }>('/api/v1/upstreams')
+  return !upstreams.some((u) => u.namespace === name)
+}
+
+/** Calls, errors and latency of the last hour. */
+function Numbers({ name }: { name: string }) {
+  const { data } = useData((s) => loadCalls('1h', s), [name], ['tool.call_ended'], (e) => e.data.namespace === name, 10_000)
+  const r = data?.servers[name]
+  if (!data) return null
+  if (!r) return <section class="panel" aria-label="Calls"><h3>Calls, last hour</h3><Hint>None.</Hint></section>
+  const times = timesOf(r)
+  return (
+    <div class="columns">
+      <section class="panel" aria-label="Calls">
+        <h3>Calls and errors per minute: {count(r.total.calls, 'call')}, {percent(r.total.calls ? r.total.errors / r.total.calls : 0)} failed</h3>
+        <Chart label="calls and errors per minute" times={times} format={(v) => String(Math.round(v))} lines={[
+          { label: 'calls', values: r.points.map((p) => p.calls), colour: '--accent', kind: 'area' },
+          { label: 'errors', values: r.points.map((p) => p.errors), colour: '--bad', kind: 'bars' },
+        ]} />
+      </section>
+      <section class="panel" aria-label="Latency">
+        <h3>Latency: p50 {duration(r.total.p50_ms ?? 0)}, p95 {duration(r.total.p95_ms ?? 0)}, p99 {duration(r.total.p99_ms ?? 0)}</h3>
+        <LatencyChart times={times} points={r.points} />
+      </section>
+    </div>
   )
 }
 
@@ -119,7 +150,8 @@ function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
       <dl class="facts">
         <dt>Address</dt><dd class="mono">{u.endpoint}</dd>
         {u.transport && <><dt>Transport</dt><dd>{u.transport}{u.protocol && `, protocol ${u.protocol}`}</dd></>}
-        <dt>From</dt><dd><From upstream={u} /></dd>
+        <dt>From</dt><dd>{u.configured_at ? <code class="breaks">{u.configured_at}</code> : <From upstream={u} />}</dd>
+        {u.since && <><dt>Since</dt><dd>{ago(u.since)}</dd></>}
         <dt>Tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
         <dt>Calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
         {u.p50_ms !== undefined && <><dt>p50, p99</dt><dd>{duration(u.p50_ms)}, {duration(u.p99_ms ?? u.p50_ms)}</dd></>}
@@ -132,22 +164,5 @@ function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
       {u.warnings?.map((w) => <p key={w} class="warn small">{w}</p>)}
       {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
     </>
-  )
-}
-
-interface Found {
-  name: string
-  description: string
-}
-
-function ToolsOf({ name }: { name: string }) {
-  const { data, error } = useData((s) => call<{ tools: Found[]; total: number }>('search_tools', { query: '', namespace: name, limit: 100 }, s), [name], ['catalog.', 'upstream.tools_refreshed'])
-  return (
-    <section class="panel" aria-label="Tools">
-      <h3>Tools</h3>
-      {error && <p class="bad">{error.message}</p>}
-      {data?.tools.length === 0 && <Hint>None known.</Hint>}
-      <ul class="list">{data?.tools.map((t) => <li key={t.name}><a href={`#/tools/${encodeURIComponent(t.name)}`}>{t.name}</a> <span class="soft">{t.description.split('\n')[0]}</span></li>)}</ul>
-    </section>
   )
 }

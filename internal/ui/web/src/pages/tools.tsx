@@ -1,12 +1,104 @@
-import { useEffect, useState } from 'preact/hooks'
-import { call, callRaw, ToolError, type Schema, type ToolResult } from '../mcp'
-import { useData } from '../resource'
-import { count, duration } from '../format'
-import { Form, type Values } from '../parts/form'
+import { useState } from 'preact/hooks'
+import { may } from '../api'
+import { count } from '../format'
+import { call } from '../mcp'
 import { Hint } from '../parts/hint'
-import { Result } from '../parts/result'
-import { Json } from '../parts/json'
-import { Copy } from '../parts/copy'
+import { OneTool } from '../parts/tool'
+import { Table, type Column } from '../parts/table'
+import { useData } from '../resource'
+import { useFilter } from '../route'
+import { changeTool, loadTools, tokens, toolEvents, type ListedTool, type ToolGroup } from '../tools'
+
+/** All tools by server, those that match a search, or one of them. */
+export function Tools({ rest }: { rest: string }) {
+  return rest ? <OneTool key={rest} name={rest} /> : <AllTools />
+}
+
+function AllTools() {
+  const [find, setFind] = useFilter('find')
+  const [server, setServer] = useFilter('server')
+  const groups = useData((s) => loadTools(s), [], toolEvents)
+  const list = groups.data
+  return (
+    <section aria-label="Search">
+      <div class="row filters">
+        <label for="search" class="hidden">Search by name or description</label>
+        <input id="search" type="search" class="grow" placeholder="What should the tool do? Ranked as agents get it" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <label for="tool-server">Server</label>
+        <select id="tool-server" value={server} onChange={(e) => setServer(e.currentTarget.value)}><option value="">all</option>{list?.servers.map((g) => <option key={g.server}>{g.server}</option>)}</select>
+      </div>
+      {groups.error && <p class="bad">{groups.error.message}</p>}
+      {find ? <Matches find={find} server={server} /> : list && <Groups groups={list.servers} server={server} total={list.total} sum={list.tokens} reload={groups.reload} />}
+    </section>
+  )
+}
+
+/** Up to this many tools in all servers, every group is open. */
+const mostOpen = 60
+
+function Groups({ groups, server, total, sum, reload }: { groups: ToolGroup[]; server: string; total: number; sum: number; reload: () => void }) {
+  const shown = groups.filter((g) => !server || g.server === server).sort((a, b) => Number(b.tools > 0) - Number(a.tools > 0))
+  const others = groups.filter((g) => g.server !== 'luanette')
+  return (
+    <>
+      <p class="soft" role="status">{count(total, 'tool')} of {count(groups.length, 'server')}, {tokens(sum)} if all were listed</p>
+      {others.length === 0 && <Hint>Only the tools of Luanette itself. Connect a server on the Servers page.</Hint>}
+      {shown.map((g) => <Group key={g.server} group={g} open={g.server === server || (g.server !== 'luanette' && g.tools > 0 && others.reduce((n, o) => n + o.tools, 0) <= mostOpen)} reload={reload} />)}
+    </>
+  )
+}
+
+function Group({ group: g, open, reload }: { group: ToolGroup; open: boolean; reload: () => void }) {
+  const [shown, setShown] = useState(open)
+  return (
+    <details class="panel group" open={open} onToggle={(e) => setShown(e.currentTarget.open)} aria-label={`tools of ${g.server}`}>
+      <summary>
+        <b>{g.server}</b> <span class="soft">{count(g.tools, 'tool')}, {tokens(g.tokens)}{g.disabled && g.disabled.length > 0 && `, ${g.disabled.length} disabled`}</span>
+        {g.stale && <span class="tag at warn">disconnected</span>}
+      </summary>
+      {g.server !== 'luanette' && <p><a href={`#/servers/${encodeURIComponent(g.server)}`}>Page of the server</a></p>}
+      {shown && <ToolsOf server={g.server} reload={reload} />}
+    </details>
+  )
+}
+
+const columns: Column<ListedTool>[] = [
+  { name: 'Tool', value: (t) => t.name, cell: (t) => <ToolLink tool={t} />, class: 'breaks' },
+  { name: 'Description', cell: (t) => <span class="soft brief">{t.description}</span>, class: 'about' },
+  { name: 'Tokens', value: (t) => t.tokens, cell: (t) => t.tokens, number: true },
+]
+
+/** The tools of one server. */
+export function ToolsOf({ server, reload, sum = false }: { server: string; reload?: () => void; sum?: boolean }) {
+  const { data, error, reload: again } = useData((s) => loadTools(s, server), [server], toolEvents)
+  const disabled = data?.servers[0]?.disabled ?? []
+  const enable = (tool: string) => changeTool(`${server}.${tool}`, { disabled: false }, { disabled: true }, `${server}.${tool} enabled`, () => { again(); reload?.() })
+  return (
+    <>
+      {error && <p class="bad">{error.message}</p>}
+      {sum && data && data.total > 0 && <p class="soft">{count(data.total, 'tool')}, {tokens(data.tokens)} if all are listed</p>}
+      {data && data.tools === undefined && disabled.length === 0 && <p class="soft">None. {may('admin') && <>Definitions may <a href="#/approvals">await review</a>.</>}</p>}
+      {data?.tools && <Table label={`Tools of ${server}`} rows={data.tools} columns={columns} id={(t) => t.name} />}
+      {disabled.length > 0 && (
+        <ul class="list" aria-label="Disabled tools">
+          {disabled.map((t) => <li key={t} class="row"><span class="mono soft">{server}.{t}</span> <span class="tag at soft">disabled</span>{may('admin') && <button type="button" onClick={() => void enable(t)}>Enable</button>}</li>)}
+        </ul>
+      )}
+    </>
+  )
+}
+
+function ToolLink({ tool: t }: { tool: { name: string; read_only?: boolean; stale?: boolean; exposed?: boolean; original?: string } }) {
+  return (
+    <>
+      <a class="mono" href={`#/tools/${encodeURIComponent(t.name)}`}>{t.name}</a>
+      {t.exposed && <span class="tag at good" title="clients see it in their list">pinned</span>}
+      {t.read_only && <span class="tag at soft">read-only</span>}
+      {t.stale && <span class="tag at warn">disconnected</span>}
+      {t.original && <span class="soft small"> was {t.original}</span>}
+    </>
+  )
+}
 
 interface Found {
   name: string
@@ -16,127 +108,20 @@ interface Found {
   stale?: boolean
 }
 
-interface Definition {
-  name: string
-  title?: string
-  description: string
-  lua_path: string
-  input_schema: Schema
-  output_schema?: Schema
-  learned_output_schema?: Schema
-}
+const foundColumns: Column<Found>[] = [
+  { name: 'Tool', cell: (t) => <ToolLink tool={t} />, class: 'breaks' },
+  { name: 'Description', cell: (t) => <><span class="soft brief">{t.description}</span><span class="mono soft small breaks">{t.signature}</span></>, class: 'about' },
+]
 
-/** Searches all tools, and tries one of them. */
-export function Tools({ rest }: { rest: string }) {
-  const [query, setQuery] = useState('')
-  const found = useData((s) => call<{ tools: Found[]; total: number }>('search_tools', { query, limit: 100 }, s), [query], ['catalog.', 'upstream.tools_refreshed'])
-  return (
-    <div class={rest ? 'split tools chosen' : 'split tools'}>
-      <section class="menu" aria-label="Search">
-        <label for="search">Search by name or description</label>
-        <input id="search" type="search" class="wide" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
-        {found.error && <p class="bad">{found.error.message}</p>}
-        <p class="soft" role="status">{found.data && (found.data.total > found.data.tools.length ? `${found.data.tools.length} of ${found.data.total}; search to find more` : count(found.data.total, 'tool'))}</p>
-        {found.data?.tools.length === 0 && <Hint>{query ? 'No tool matches. Try other words.' : 'No tools yet. Connect a server on the Servers page.'}</Hint>}
-        <ul class="list">
-          {found.data?.tools.map((t) => (
-            <li key={t.name}>
-              <a href={`#/tools/${encodeURIComponent(t.name)}`} aria-current={t.name === rest ? 'true' : undefined}>{t.name}</a>
-              {t.read_only && <span class="tag at soft">read-only</span>}
-              {t.stale && <span class="tag at warn">disconnected</span>}
-              <div class="soft brief">{t.description}</div>
-            </li>
-          ))}
-        </ul>
-      </section>
-      <section aria-label="Tool">{rest ? <><p class="back"><a href="#/tools">All tools</a></p><OneTool key={rest} name={rest} /></> : <Hint>Select a tool to see its arguments and to try it.</Hint>}</section>
-    </div>
-  )
-}
-
-function OneTool({ name }: { name: string }) {
-  const { data, error } = useData((s) => call<{ tools: Definition[] }>('get_tool_definitions', { names: [name] }, s), [name])
-  const tool = data?.tools[0]
-  if (error) return <p class="bad">{error.message}</p>
-  if (data && !tool) return <p class="bad">There is no tool named {name}.</p>
-  return tool ? <Try tool={tool} /> : <p class="soft">…</p>
-}
-
-function Try({ tool }: { tool: Definition }) {
-  const [values, setValues] = useState<Values>({})
-  const [running, setRunning] = useState<AbortController>()
-  const [outcome, setOutcome] = useState<{ result?: ToolResult; error?: string; took: number }>()
-  useEffect(() => () => running?.abort(), [running])
-  const run = async () => {
-    const control = new AbortController()
-    const began = performance.now()
-    setRunning(control)
-    try {
-      const result = await callRaw('call_tool', { name: tool.name, arguments: values }, control.signal)
-      setOutcome({ result, took: performance.now() - began })
-    } catch (e) {
-      setOutcome({ error: (e as Error).message, result: e instanceof ToolError ? e.result : undefined, took: performance.now() - began })
-    }
-    setRunning(undefined)
-  }
+/** The tools that match, best first: the server ranks them as it does for agents. */
+function Matches({ find, server }: { find: string; server: string }) {
+  const { data, error } = useData((s) => call<{ tools: Found[]; total: number; servers?: { name: string; matched: number }[] }>('search_tools', { query: find, namespace: server || undefined, limit: 100 }, s), [find, server], toolEvents)
   return (
     <>
-      <h2>{tool.title ?? tool.name}</h2>
-      <p class="mono soft">{tool.name}</p>
-      <p class="prose">{tool.description}</p>
-      <form onSubmit={(e) => { e.preventDefault(); void run() }}>
-        <Form schema={tool.input_schema} values={values} change={setValues} />
-        <div class="row actions">
-          <button class="main" type="submit" disabled={running !== undefined}>Try it</button>
-          {running && <button type="button" onClick={() => running.abort()}>Stop</button>}
-          <Copy text={asLua(tool, values)}>Copy as Lua</Copy>
-          <Copy text={asJavaScript(tool, values)}>Copy as JavaScript</Copy>
-          <Copy text={asCurl(tool, values)}>Copy as curl</Copy>
-        </div>
-      </form>
-      {outcome && (
-        <section aria-label="Result" aria-live="polite">
-          <h3>{outcome.error ? <span class="bad">Failed</span> : 'Result'} <span class="soft">{duration(outcome.took)}</span></h3>
-          {outcome.error ? <pre class="bad">{outcome.error}</pre> : <Result result={outcome.result!} />}
-        </section>
-      )}
-      <details><summary>Schemas</summary>
-        <h3>Arguments</h3><Json value={tool.input_schema} />
-        {tool.output_schema && <><h3>Result</h3><Json value={tool.output_schema} /></>}
-        {tool.learned_output_schema && <><h3>Result, learned from calls</h3><Json value={tool.learned_output_schema} /></>}
-      </details>
+      {error && <p class="bad">{error.message}</p>}
+      <p class="soft" role="status">{data && `${data.total > data.tools.length ? `the best ${data.tools.length} of ${data.total}` : count(data.total, 'match', 'matches')}${data.servers && data.servers.length > 1 ? `: ${data.servers.map((s) => `${s.name} ${s.matched}`).join(', ')}` : ''}`}</p>
+      {data?.tools.length === 0 && <Hint>No tool matches. Try other words.</Hint>}
+      {data && data.tools.length > 0 && <section class="panel"><Table label="Tools found" rows={data.tools} columns={foundColumns} id={(t) => t.name} /></section>}
     </>
   )
-}
-
-const word = /^[A-Za-z_][A-Za-z0-9_]*$/
-
-function asLua(tool: Definition, values: Values): string {
-  return `return ${tool.lua_path}${luaValue(values)}`
-}
-
-function luaValue(v: unknown): string {
-  if (v === null) return 'json.null'
-  if (Array.isArray(v)) return v.length === 0 ? 'json.array{}' : `{${v.map(luaValue).join(', ')}}`
-  if (typeof v === 'object') return `{${Object.entries(v as object).map(([k, x]) => `${word.test(k) ? k : `[${JSON.stringify(k)}]`} = ${luaValue(x)}`).join(', ')}}`
-  return JSON.stringify(v)
-}
-
-function asJavaScript(tool: Definition, values: Values): string {
-  const [namespace, ...name] = tool.name.split('.')
-  const path = [namespace, name.join('.')].map((part) => (word.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`)).join('')
-  return `return await mcp${path}(${JSON.stringify(values)})`
-}
-
-function asCurl(tool: Definition, values: Values): string {
-  const body = JSON.stringify({
-    jsonrpc: '2.0', id: 1, method: 'tools/call',
-    params: {
-      name: 'call_tool', arguments: { name: tool.name, arguments: values },
-      _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'curl', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': {} },
-    },
-  })
-  return `curl ${location.origin}/mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\
-  -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: call_tool' \\
-  -d '${body.replaceAll("'", "'\\''")}'`
 }

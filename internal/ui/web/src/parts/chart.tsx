@@ -2,7 +2,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { clock } from '../format'
+import type { Point } from '../calls'
+import { clock, duration } from '../format'
 import { theme } from '../shell/preferences'
 
 export interface Line {
@@ -39,6 +40,15 @@ export function Chart({ label, times, lines, format }: { label: string; times: n
   }, [theme.value, lines.map((l) => l.label).join()])
   useEffect(() => plot.current?.setData(data), [times, lines])
   return <div class="chart" role="img" aria-label={`${label}: ${summary(lines, format)}`} ref={place} />
+}
+
+/** p50, p95 and p99 over time. */
+export function LatencyChart({ times, points }: { times: number[]; points: Point[] }) {
+  return <Chart label="latency" times={times} format={duration} lines={[
+    { label: 'p50', values: points.map((p) => p.p50_ms ?? null), colour: '--accent' },
+    { label: 'p95', values: points.map((p) => p.p95_ms ?? null), colour: '--warn' },
+    { label: 'p99', values: points.map((p) => p.p99_ms ?? null), colour: '--bad' },
+  ]} />
 }
 
 /** The largest and the last value of each line, as text. */

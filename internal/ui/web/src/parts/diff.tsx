@@ -11,6 +11,12 @@ export function Diff({ before, after }: { before: string; after: string }) {
   )
 }
 
+/** A text with the words marked that were added to it and removed from it. */
+export function Words({ before, after }: { before: string; after: string }) {
+  const words = (text: string) => text.split(/(\s+)/)
+  return <>{diff(words(before), words(after)).map((w, i) => (w.kind === '+' ? <ins key={i}>{w.text}</ins> : w.kind === '-' ? <del key={i}>{w.text}</del> : w.text))}</>
+}
+
 interface Line {
   kind: '+' | '-' | ' '
   text: string

@@ -1,27 +1,12 @@
-// The overview of a server that has no tools yet: three steps, checked as they are done.
+// The overview of a server that is new: three steps, checked as they are done.
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { get, may } from '../api'
 import { useData } from '../resource'
-import { go } from '../route'
-import { Copy } from './copy'
-
-interface Client {
-  title: string
-  command?: string
-  text?: string
-}
-
-const clients: Client[] = [
-  { title: 'Claude Code', command: 'luanette install claude-code' },
-  { title: 'Claude Desktop', command: 'luanette install claude-desktop' },
-  { title: 'Cursor', command: 'luanette install cursor' },
-  { title: 'VS Code', command: 'luanette install vscode' },
-  { title: 'Codex', command: 'luanette install codex' },
-  { title: 'Gemini', command: 'luanette install gemini' },
-  { title: 'Other', text: JSON.stringify({ mcpServers: { luanette: { type: 'http', url: `${location.origin}/mcp` } } }, null, 2) },
-]
+import { loadSetup, type ClientHelp } from '../setup'
+import { Command } from './command'
+import { AddServer } from './connect'
 
 const hidden = signal(localStorage.getItem('luanette.steps') === 'hidden')
 
@@ -30,26 +15,35 @@ function hide(): void {
   hidden.value = true
 }
 
+interface Connected {
+  name: string
+  version?: string
+}
+
+/** Clients that are no agents: this page, and our own commands. */
+const own = new Set(['luanette-hud', 'luanette'])
+
 /** The steps, until all are done or somebody hides them. */
-export function FirstSteps({ servers, calls }: { servers: number; calls: number }) {
-  const health = useData((s) => get<{ sessions?: { connected: number } }>('/health', s), [], ['upstream.', 'tool.'], undefined, 3000)
-  const connected = health.data?.sessions?.connected ?? 0
-  if (servers > 0 && (hidden.value || calls > 0)) return null
+export function FirstSteps({ servers, calls, added }: { servers: number; calls: number; added: () => void }) {
+  const health = useData((s) => get<{ clients?: Connected[] }>('/health', s), [], ['upstream.', 'tool.', 'session.'], undefined, 3000)
+  const clients = (health.data?.clients ?? []).filter((c) => !own.has(c.name))
+  const done = servers > 0 && calls > 0 && clients.length > 0
+  useEffect(() => {
+    if (done) hide()
+  }, [done])
+  if (!health.data || (servers > 0 && (hidden.value || done))) return null
   return (
     <section class="panel steps" aria-label="First steps">
       <div class="row spread"><h2>Three steps</h2>{servers > 0 && <button type="button" onClick={hide}>Hide</button>}</div>
-      <Step number={1} done={servers > 0} title="Add a server">
-        <p>Take over the servers that your clients have, or add one by its command:</p>
-        <Command text="luanette import --all" />
-        <Command text="luanette upstream add files -- npx -y @modelcontextprotocol/server-filesystem ~" />
-        <p>{may('admin') && <button type="button" class="main" onClick={() => go('servers?add=1')}>Connect a URL</button>}</p>
+      <Step number={1} done={servers > 0} title={servers > 0 ? 'A server is added' : 'Add a server'}>
+        {servers === 0 && (may('admin') ? <AddServer way="clients" done={added} /> : <p>An administrator adds servers.</p>)}
       </Step>
-      <Step number={2} done={connected > 0} title="Connect your agent">
-        <Clients />
-        <p class="soft" role="status">{connected > 0 ? `connected: ${connected}` : 'waiting for it to connect…'}</p>
+      <Step number={2} done={clients.length > 0} title="Connect your agent">
+        {clients.length === 0 && <Clients />}
+        <p class={clients.length > 0 ? 'good' : 'soft'} role="status">{clients.length > 0 ? `connected: ${clients.map((c) => `${c.name} ${c.version ?? ''}`.trim()).join(', ')}` : 'waiting for it to connect…'}</p>
       </Step>
       <Step number={3} done={calls > 0} title="Try a tool">
-        <p>Ask your agent for something that a server can do, or <a href="#/tools">try a tool here</a>.</p>
+        {calls === 0 && <p>Ask your agent for something that a server can do, or <a href="#/tools">try a tool here</a>.</p>}
       </Step>
     </section>
   )
@@ -64,19 +58,37 @@ function Step({ number, done, title, children }: { number: number; done: boolean
   )
 }
 
+/** The clients that have a tab; the others are in a list. */
+const common = ['claude-code', 'claude-desktop', 'cursor', 'vscode', 'codex', 'gemini']
+
+/** How each client connects. */
 function Clients() {
-  const [title, setTitle] = useState(clients[0].title)
-  const client = clients.find((c) => c.title === title)!
+  const { data, error } = useData(loadSetup, [])
+  const [name, setName] = useState('claude-code')
+  const client = data?.clients.find((c) => c.name === name)
+  const others = data?.clients.filter((c) => !common.includes(c.name)) ?? []
   return (
     <>
-      <div class="segments" role="tablist" aria-label="Clients">
-        {clients.map((c) => <button key={c.title} type="button" role="tab" aria-selected={c === client} onClick={() => setTitle(c.title)}>{c.title}</button>)}
+      {error && <p class="bad">{error.message}</p>}
+      <div class="row">
+        <div class="segments" role="tablist" aria-label="Clients">
+          {data?.clients.filter((c) => common.includes(c.name)).map((c) => <button key={c.name} type="button" role="tab" aria-selected={c === client} onClick={() => setName(c.name)}>{c.title}</button>)}
+        </div>
+        <select class="others" aria-label="Other clients" value={others.some((c) => c.name === name) ? name : ''} onChange={(e) => e.currentTarget.value && setName(e.currentTarget.value)}>
+          <option value="">other…</option>{others.map((c) => <option key={c.name} value={c.name}>{c.title}</option>)}
+        </select>
       </div>
-      <div role="tabpanel" aria-label={client.title}><Command text={client.command ?? client.text!} /></div>
+      {client && <div role="tabpanel" aria-label={client.title}><Help client={client} /></div>}
     </>
   )
 }
 
-function Command({ text }: { text: string }) {
-  return <div class="copied"><pre>{text}</pre><Copy text={text}>Copy</Copy></div>
+function Help({ client: c }: { client: ClientHelp }) {
+  return (
+    <>
+      <Command text={c.install} />
+      {c.command && <><p class="soft">or with its own command</p><Command text={c.command} /></>}
+      {c.snippet && <details><summary>or by hand, in <code>{c.file}</code></summary><Command text={c.snippet} /></details>}
+    </>
+  )
 }

@@ -8,16 +8,21 @@ interface Notice {
   id: number
   kind: 'good' | 'bad' | 'plain'
   text: string
+  undo?: () => void
 }
 
 const shown = signal<Notice[]>([])
 let last = 0
 
-/** Shows a notice for a few seconds. */
-export function notify(kind: Notice['kind'], text: string): void {
+function hide(id: number): void {
+  shown.value = shown.value.filter((n) => n.id !== id)
+}
+
+/** Shows a notice for a few seconds; longer if it has a button that takes the action back. */
+export function notify(kind: Notice['kind'], text: string, undo?: () => void): void {
   const id = ++last
-  shown.value = [...shown.value.slice(-3), { id, kind, text }]
-  setTimeout(() => (shown.value = shown.value.filter((n) => n.id !== id)), 6000)
+  shown.value = [...shown.value.slice(-3), { id, kind, text, undo }]
+  setTimeout(() => hide(id), undo ? 20_000 : 6000)
 }
 
 /** Event types that cause a notice. */
@@ -41,7 +46,7 @@ export function Notices() {
   }, [])
   return (
     <div class="notices" role="status" aria-live="polite">
-      {shown.value.map((n) => <p key={n.id} class={n.kind}>{n.text}</p>)}
+      {shown.value.map((n) => <p key={n.id} class={n.kind}>{n.text}{n.undo && <> <button type="button" onClick={() => { hide(n.id); n.undo!() }}>Undo</button></>}</p>)}
     </div>
   )
 }

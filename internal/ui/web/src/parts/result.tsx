@@ -1,13 +1,26 @@
 // Shows the result of a tool according to its type.
-import type { Content, ToolResult } from '../mcp'
+import { useState } from 'preact/hooks'
+import { textOf, type Content, type ToolResult } from '../mcp'
+import { Copy } from './copy'
 import { Json } from './json'
 import { PianoRoll } from './pianoroll'
 
+const views = ['shown', 'text', 'JSON'] as const
+
+/** The result as a tree, image, sound or notes; as the text that an agent reads; or as the message that was sent. */
 export function Result({ result }: { result: ToolResult }) {
+  const [view, setView] = useState<(typeof views)[number]>('shown')
+  const raw = JSON.stringify(result, null, 2)
   return (
     <div class="result">
-      {result.structuredContent !== undefined && <Json value={result.structuredContent} />}
-      {(result.content ?? []).map((c, i) => <Block key={i} content={c} hidden={result.structuredContent !== undefined} />)}
+      <div class="row spread">
+        <div class="segments" role="group" aria-label="Result as">{views.map((v) => <button key={v} type="button" aria-pressed={v === view} onClick={() => setView(v)}>{v === 'shown' ? 'View' : v === 'text' ? 'Text' : v}</button>)}</div>
+        <Copy text={view === 'JSON' ? raw : textOf(result) || raw}>Copy</Copy>
+      </div>
+      {view === 'text' && <pre>{textOf(result) || 'The result has no text.'}</pre>}
+      {view === 'JSON' && <pre>{raw}</pre>}
+      {view === 'shown' && result.structuredContent !== undefined && <Json value={result.structuredContent} />}
+      {view === 'shown' && (result.content ?? []).map((c, i) => <Block key={i} content={c} hidden={result.structuredContent !== undefined} />)}
     </div>
   )
 }

@@ -6,7 +6,7 @@ const classes: Record<string, string> = {
 }
 
 /** States that are shown by another name. */
-const labels: Record<string, string> = { held: 'awaiting review' }
+const labels: Record<string, string> = { held: 'awaiting review', removed: 'disabled' }
 
 /** A coloured state. */
 export function State({ state }: { state: string }) {

@@ -1,11 +1,23 @@
-// The form to add or change an upstream.
+// The form to add or change a server that is reached at a URL.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { post } from '../api'
 import { notify } from './notices'
 import { upstreamPath, type Upstream } from '../upstream'
 
-export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; close: () => void }) {
+/** The dialog that changes a server. */
+export function UpstreamForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-labelledby="upstream-title" onClose={close}>
+      <h2 id="upstream-title">Change {u.namespace}</h2>
+      <UpstreamFields upstream={u} done={close} cancel={close} />
+    </dialog>
+  )
+}
+
+/** The settings of a server that is reached at a URL. */
+export function UpstreamFields({ upstream: u, done, cancel }: { upstream?: Upstream; done: () => void; cancel?: () => void }) {
   const known = u?.settings
   const [name, setName] = useState(u?.namespace ?? '')
   const [url, setURL] = useState(known?.url ?? '')
@@ -15,7 +27,6 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
   const [readOnly, setReadOnly] = useState(known?.read_only ?? false)
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState('')
-  useEffect(() => dialog.current?.showModal(), [])
   const send = async () => {
     const body = {
       ...(url !== known?.url && { url }), transport, protocol, read_only: readOnly,
@@ -26,15 +37,13 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
       if (u) await post(upstreamPath(u.namespace), body, 'PATCH')
       else await post('/api/v1/upstreams', { namespace: name, ...body })
       notify('good', u ? `${u.namespace} saved` : `${name} added, connecting`)
-      close()
+      done()
     } catch (e) {
       setFailure((e as Error).message) // a notice would be hidden behind the dialog
       setBusy(false)
     }
   }
   return (
-    <dialog ref={dialog} aria-labelledby="upstream-title" onClose={close}>
-      <h2 id="upstream-title">{u ? `Change ${u.namespace}` : 'Connect a server'}</h2>
       <form onSubmit={(e) => { e.preventDefault(); void send() }}>
         {!u && <><label for="space">Name</label><input id="space" required pattern="[A-Za-z][A-Za-z0-9_\-]{0,63}" title="a letter, then letters, digits, _ or -" value={name} onInput={(e) => setName(e.currentTarget.value)} /></>}
         <label for="url">URL</label><input id="url" required placeholder="https://example.org/mcp" value={url} onInput={(e) => setURL(e.currentTarget.value)} />
@@ -47,10 +56,9 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
         {failure && <p class="bad" role="alert">{failure}</p>}
         <div class="row actions">
           <button class="main" type="submit" disabled={busy}>{u ? 'Save' : 'Connect'}</button>
-          <button type="button" onClick={close}>Cancel</button>
+          {cancel && <button type="button" onClick={cancel}>Cancel</button>}
         </div>
       </form>
-    </dialog>
   )
 }
 

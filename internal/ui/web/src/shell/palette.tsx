@@ -19,7 +19,12 @@ const next = <T,>(all: readonly T[], now: T): T => all[(all.indexOf(now) + 1) % 
 /** What can be begun from everywhere. */
 function commands(): Entry[] {
   return [
-    ...(may('admin') ? [{ kind: 'do', text: 'Connect a server', act: () => go('servers?add=1') }] : []),
+    ...(may('admin') ? [
+      { kind: 'do', text: 'Connect a server', act: () => go('servers?add=url') },
+      { kind: 'do', text: 'Connect a server by its command', act: () => go('servers?add=command') },
+      { kind: 'do', text: 'Connect a server of the registry', act: () => go('servers?add=registry') },
+      { kind: 'do', text: 'Connect the servers of your clients', act: () => go('servers?add=clients') },
+    ] : []),
     { kind: 'do', text: 'Write a script', act: () => go('playground') },
     { kind: 'do', text: `Colours: ${next(themes, theme.value)}`, act: () => (theme.value = next(themes, theme.value)) },
     { kind: 'do', text: `Density: ${next(densities, density.value)}`, act: () => (density.value = next(densities, density.value)) },
@@ -34,8 +39,8 @@ async function search(query: string, signal: AbortSignal): Promise<Entry[]> {
     call<{ scripts: { name: string; hash: string; description?: string }[] }>('script_search', { vibe: query, limit: 5 }, signal),
   ])
   return [
-    ...(tools.status === 'fulfilled' ? tools.value.tools : []).map((t) => ({ kind: 'tool', text: t.name, detail: t.description, act: () => go(`tools/${encodeURIComponent(t.name)}`) })),
-    ...(scripts.status === 'fulfilled' ? scripts.value.scripts ?? [] : []).map((s) => ({ kind: 'script', text: s.name, detail: s.description, act: () => go(`scripts/${s.hash}`) })),
+    ...(tools.status === 'fulfilled' ? tools.value.tools : []).map((t) => ({ kind: 'run tool', text: t.name, detail: t.description, act: () => go(`tools/${encodeURIComponent(t.name)}`) })),
+    ...(scripts.status === 'fulfilled' ? scripts.value.scripts ?? [] : []).map((s) => ({ kind: 'run script', text: s.name, detail: s.description, act: () => go(`scripts/${s.hash}`) })),
   ]
 }
 

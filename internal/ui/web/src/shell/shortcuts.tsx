@@ -8,6 +8,19 @@ export interface Actions {
   help: () => void
 }
 
+/** The keys of the page that is shown. */
+let pageKeys: Record<string, () => void> = {}
+
+/** Keys that work while the component is shown, unless somebody types. A key that is held acts once. */
+export function usePageKeys(keys: Record<string, () => void>): void {
+  useEffect(() => {
+    pageKeys = keys
+    return () => {
+      if (pageKeys === keys) pageKeys = {}
+    }
+  })
+}
+
 /** How long after g the letter of a page may follow. */
 const pause = 1000
 
@@ -27,6 +40,7 @@ export function useShortcuts(actions: Actions): void {
       if (target) go(target.path)
       else if (e.key === '?') actions.help()
       else if (e.key === '/') focusSearch() || actions.palette()
+      else if (pageKeys[e.key] && !e.repeat) pageKeys[e.key]()
       else return
       e.preventDefault()
     }
@@ -51,7 +65,7 @@ export function Help({ close }: { close: () => void }) {
   useEffect(() => dialog.current?.showModal(), [])
   const rows: [string, string][] = [
     ['Ctrl K', 'search and commands'], ['/', 'search on this page'], ['?', 'this list'], ['Esc', 'close'],
-    ['j, k', 'next, previous (approvals)'], ['a, d', 'approve, deny (approvals)'], ['Ctrl Enter', 'run (playground)'],
+    ['j, k', 'next, previous (approvals)'], ['a, d', 'allow, deny (approvals)'], ['Ctrl Enter', 'run (playground)'],
     ...visiblePages().map((p): [string, string] => [`g ${p.key}`, p.title]),
   ]
   return (

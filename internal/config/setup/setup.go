@@ -1,0 +1,156 @@
+// Package setup is the HTTP API with which the web page changes the configuration: it
+// adds servers of the registry, of other clients and by their commands, and says how
+// clients connect.
+package setup
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/clientfile"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/registry"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
+)
+
+// Options are what the API works with.
+type Options struct {
+	Sources  config.Sources
+	System   clientfile.System
+	Registry registry.Client
+	Address  func() string // the URL of this server
+	// Programs says that programs may be added: whoever adds one decides what this machine
+	// runs.
+	Programs bool
+	Reload   func(ctx context.Context) // applies the changed file
+	Audit    func(ctx context.Context, action, subject string, detail []byte)
+	Browsers netguard.Browsers
+}
+
+// Service answers /api/v1/setup.
+type Service struct {
+	Options
+
+	editing sync.Mutex // held while the file is changed
+	mu      sync.Mutex
+	removed map[string]config.Upstream // since the start, to bring them back
+}
+
+// New returns a service.
+func New(o Options) *Service { return &Service{Options: o, removed: map[string]config.Upstream{}} }
+
+// For returns a service for the configuration of a running server; o has what that does
+// not say.
+func For(loaded *config.Loaded, env config.Environment, o Options) *Service {
+	folder, _ := os.Getwd() // without it no files of projects are found
+	o.Sources = config.Sources{File: loaded.File, Env: env}
+	o.System = clientfile.System{OS: runtime.GOOS, Home: cmp.Or(env["HOME"], env["USERPROFILE"]), Dir: folder, Getenv: func(name string) string { return env[name] }}
+	o.Registry = registry.Client{URL: loaded.Registry.URL, HTTP: &http.Client{Timeout: registryTimeout}}
+	o.Programs = loaded.HUD.AddPrograms && config.ListensLocally(loaded.Listen)
+	o.Browsers = loaded.Browsers()
+	return New(o)
+}
+
+const registryTimeout = time.Minute
+
+// Routes are the paths of the API and the scope that each requires.
+func (s *Service) Routes() []principal.Route {
+	route := func(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) principal.Route {
+		return principal.Route{Pattern: pattern, Scope: scope, Handler: s.handler(handle)}
+	}
+	return []principal.Route{
+		route("GET /api/v1/setup", principal.Read, s.show),
+		route("GET /api/v1/setup/registry", principal.Admin, s.search),
+		route("POST /api/v1/setup/registry", principal.Admin, s.addListed),
+		route("GET /api/v1/setup/import", principal.Admin, s.candidates),
+		route("POST /api/v1/setup/import", principal.Admin, s.importNamed),
+		route("POST /api/v1/setup/servers", principal.Admin, s.addCommand),
+		route("DELETE /api/v1/setup/servers/{name}", principal.Admin, s.remove),
+		route("POST /api/v1/setup/servers/{name}/restore", principal.Admin, s.restore),
+	}
+}
+
+// maxBody is the largest request body in bytes.
+const maxBody = 256 << 10
+
+func (s *Service) handler(handle func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		err := s.Browsers.Refusal(r)
+		var body any
+		if err == nil {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			if r.Method != http.MethodGet {
+				s.editing.Lock()
+				defer s.editing.Unlock()
+			}
+			body, err = handle(r)
+		}
+		if err != nil {
+			httpjson.Error(w, httpjson.StatusOf(err), err)
+			return
+		}
+		httpjson.JSON(w, http.StatusOK, body)
+	})
+}
+
+// read decodes a request's JSON body.
+func read(r *http.Request, into any) error {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "read the request")
+	}
+	return httpjson.Decode(raw, into)
+}
+
+// mayAddPrograms refuses requests that do not come from our own page on this machine:
+// who adds a program decides what this machine runs.
+func (s *Service) mayAddPrograms(r *http.Request) error {
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	if s.Programs && err == nil && origin.Host != "" && origin.Host == r.Host && netguard.IsLoopback(origin.Hostname()) {
+		return nil
+	}
+	return fault.New(fault.Denied, "programs are added only from this page on the machine of a server that listens on a loopback address").
+		WithHint("use `luanette upstream add`, `luanette registry add` or `luanette import` on the server; hud.add_programs allows it here")
+}
+
+// Added is a server that was added to the configuration file.
+type Added struct {
+	Namespace string `json:"namespace"`
+	File      string `json:"file"`
+}
+
+// add adds a server to the file and applies it.
+func (s *Service) add(ctx context.Context, name string, entry config.Upstream) (Added, error) {
+	file, err := config.AddUpstream(ctx, s.Sources, config.NewUpstream{Name: name, Entry: entry})
+	if err != nil {
+		return Added{}, err
+	}
+	s.Audit(ctx, "upstream.add", name, []byte(entry.Command+entry.URL))
+	s.Reload(ctx)
+	return Added{name, file}, nil
+}
+
+// SetTools changes the settings of the tools of a server of the configuration.
+func (s *Service) SetTools(ctx context.Context, server string, tools upstreamset.ToolSettings) error {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	if err := config.SetTools(ctx, s.Sources, server, tools); err != nil {
+		return err
+	}
+	s.Audit(ctx, "upstream.edit", server, nil)
+	s.Reload(ctx)
+	return nil
+}

@@ -1,0 +1,84 @@
+// One request for approval: what a script wants to do, and what came of it.
+import { signal } from '@preact/signals'
+import { ago, duration } from '../format'
+import { call } from '../mcp'
+import { useData } from '../resource'
+import { Json } from './json'
+import { notify } from './notices'
+import { Until } from './now'
+import { Output, type OutputLine } from './output'
+import { Plan, type Planned } from './plan'
+import { State } from './state'
+
+export interface Approval {
+  approval_id: string
+  status: string
+  subject: string
+  script: string
+  script_hash?: string
+  job_id?: string
+  certain: boolean
+  complete: boolean
+  created_at: string
+  expires_at: string
+  decided_at?: string
+  decided_by?: string
+  plan: Planned[]
+  output?: OutputLine[]
+  outcome?: { result?: unknown; error?: { message: string }; output?: OutputLine[] }
+}
+
+/** For what the next decision is remembered. */
+export const remember = signal('')
+
+export async function decideApproval(id: string, decision: 'allow' | 'deny', rememberFor: string): Promise<void> {
+  try {
+    await call('approval_decide', { approval_id: id, decision, remember: rememberFor || undefined })
+    notify('good', decision === 'allow' ? 'allowed' : 'denied')
+    remember.value = ''
+  } catch (e) {
+    notify('bad', (e as Error).message)
+  }
+}
+
+/** `known` is the request if a list has it already. */
+export function ApprovalCard({ id, known, decide }: { id: string; known?: Approval; decide: (id: string, decision: 'allow' | 'deny') => void }) {
+  const loaded = useData((s) => (known ? Promise.resolve(known) : call<Approval>('approval_status', { approval_id: id }, s)), [id, known], ['approval.'])
+  const a = known ?? loaded.data
+  if (!a) return loaded.error ? <p class="bad">{loaded.error.message}</p> : <p class="soft">…</p>
+  return (
+    <article class="panel" aria-label={`approval of ${a.subject}`}>
+      <div class="row title"><h2><code>{a.subject}</code></h2><State state={a.status} /></div>
+      <p class="soft">
+        {a.job_id ? <a href={`#/jobs/${a.job_id}`}>job {a.job_id.slice(0, 8)}</a> : a.script}{a.script_hash && <> of <a href={`#/scripts/${a.script_hash}`}>script {a.script_hash.slice(0, 12)}</a></>}, requested {ago(a.created_at)}
+        {a.status === 'pending' && <>, denied automatically <Until time={Date.parse(a.expires_at)} /></>}
+        {a.decided_at && `, decided ${ago(a.decided_at)}${a.decided_by ? ` by ${a.decided_by}` : ''}, after ${duration(Date.parse(a.decided_at) - Date.parse(a.created_at))}`}
+      </p>
+      <Plan steps={a.plan} />
+      {a.output && a.output.length > 0 && <details><summary class="soft">Output so far</summary><Output lines={a.output} /></details>}
+      {!a.complete && <p class="warn">The plan is incomplete: the preview did not reach the end of the script.</p>}
+      {a.status === 'pending' && (
+        <div class="row actions">
+          <button type="button" class="main" onClick={() => decide(id, 'allow')}>Allow <kbd>a</kbd></button>
+          <button type="button" onClick={() => decide(id, 'deny')}>Deny <kbd>d</kbd></button>
+          <label for={`remember-${id}`}>and remember for</label>
+          <select id={`remember-${id}`} value={remember.value} onChange={(e) => (remember.value = e.currentTarget.value)}>
+            <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
+          </select>
+        </div>
+      )}
+      {a.outcome && <Outcome outcome={a.outcome} />}
+    </article>
+  )
+}
+
+/** What the script did after the decision. */
+function Outcome({ outcome: o }: { outcome: NonNullable<Approval['outcome']> }) {
+  return (
+    <section aria-label="Outcome">
+      <h3>Outcome</h3>
+      {o.error ? <p class="bad">{o.error.message}</p> : <Json value={o.result} />}
+      {o.output && o.output.length > 0 && <Output lines={o.output} />}
+    </section>
+  )
+}

@@ -1,0 +1,130 @@
+// Adding a server: by URL, by its command, from the registry, or from other clients.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useData } from '../resource'
+import { addCommand, importServers, loadCandidates, loadSetup, nameOf, type Candidate } from '../setup'
+import { Command } from './command'
+import { Hint } from './hint'
+import { notify } from './notices'
+import { RegistrySearch } from './registry'
+import { UpstreamFields } from './upstreamform'
+
+const ways = { url: 'URL', command: 'Command or JSON', registry: 'Registry', clients: 'From your clients' }
+
+export type Way = keyof typeof ways
+
+export function Connect({ way, close }: { way?: Way; close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} class="wider" aria-labelledby="connect-title" onClose={close}>
+      <h2 id="connect-title">Connect a server</h2>
+      <AddServer way={way} done={close} cancel={close} />
+    </dialog>
+  )
+}
+
+/** The ways to add a server. `done` is called when one was added. */
+export function AddServer({ way = 'url', done, cancel }: { way?: Way; done: () => void; cancel?: () => void }) {
+  const [chosen, setChosen] = useState<Way>(way in ways ? way : 'url')
+  const setup = useData(loadSetup, [])
+  const local = setup.data?.programs ?? true
+  return (
+    <>
+      <div class="segments" role="tablist" aria-label="Ways to add a server">
+        {Object.entries(ways).map(([key, text]) => <button key={key} type="button" role="tab" aria-selected={key === chosen} onClick={() => setChosen(key as Way)}>{text}</button>)}
+      </div>
+      <div role="tabpanel" aria-label={ways[chosen]}>
+        {chosen === 'url' && <UpstreamFields done={done} cancel={cancel} />}
+        {chosen === 'registry' && <RegistrySearch done={done} programs={local} />}
+        {chosen === 'command' && (local ? <CommandForm done={done} cancel={cancel} /> : <OnServer text="luanette upstream add NAME -- npx -y @modelcontextprotocol/server-filesystem ~" />)}
+        {chosen === 'clients' && (local ? <Import done={done} /> : <OnServer text="luanette import --all" />)}
+      </div>
+    </>
+  )
+}
+
+/** Says that programs are added on the server itself. */
+function OnServer({ text }: { text: string }) {
+  return <><Hint>This page does not decide what another machine runs. Run this on the machine of the server:</Hint><Command text={text} /></>
+}
+
+/** Shows what went wrong beside the form: a notice would be hidden behind the dialog. */
+export function useAttempt(done: () => void): { busy: boolean; failure: string; attempt: (action: () => Promise<string>) => void } {
+  const [busy, setBusy] = useState(false)
+  const [failure, setFailure] = useState('')
+  const attempt = async (action: () => Promise<string>) => {
+    setBusy(true)
+    setFailure('')
+    try {
+      notify('good', await action())
+      done()
+    } catch (e) {
+      setFailure((e as Error).message)
+    }
+    setBusy(false)
+  }
+  return { busy, failure, attempt: (action) => void attempt(action) }
+}
+
+function CommandForm({ done, cancel }: { done: () => void; cancel?: () => void }) {
+  const [text, setText] = useState('')
+  const [name, setName] = useState<string>()
+  const [env, setEnv] = useState('')
+  const { busy, failure, attempt } = useAttempt(done)
+  const json = text.trim().startsWith('{')
+  const add = async () => {
+    if (json) return `${(await importServers({ text })).join(', ')} added, connecting`
+    const variables = env.split('\n').filter((l) => l.includes('=')).map((l) => [l.slice(0, l.indexOf('=')).trim(), l.slice(l.indexOf('=') + 1).trim()])
+    return `${(await addCommand(name ?? nameOf(text), text, Object.fromEntries(variables) as Record<string, string>)).namespace} added, connecting`
+  }
+  return (
+    <form onSubmit={(e) => { e.preventDefault(); attempt(add) }}>
+      <label for="command-text">Command, or JSON with mcpServers</label>
+      <textarea id="command-text" required rows={json ? 8 : 2} spellcheck={false} placeholder="npx -y @modelcontextprotocol/server-filesystem /home/me" value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      {!json && (
+        <>
+          <label for="command-name">Name</label>
+          <input id="command-name" required pattern="[A-Za-z][A-Za-z0-9_\-]{0,63}" title="a letter, then letters, digits, _ or -" value={name ?? nameOf(text)} onInput={(e) => setName(e.currentTarget.value)} />
+          <details><summary>Environment variables</summary><label for="command-env">One NAME=value a line</label><textarea id="command-env" rows={3} spellcheck={false} value={env} onInput={(e) => setEnv(e.currentTarget.value)} /></details>
+        </>
+      )}
+      {failure && <p class="bad" role="alert">{failure}</p>}
+      <Hint>It is added to `luanette.toml` and started on this machine, with your rights.</Hint>
+      <div class="row actions"><button class="main" type="submit" disabled={busy}>Connect</button>{cancel && <button type="button" onClick={cancel}>Cancel</button>}</div>
+    </form>
+  )
+}
+
+const about: Record<string, (c: Candidate) => string> = {
+  known: (c) => `already here as ${c.name}`, twice: (c) => `the same as ${c.name}`, invalid: (c) => `invalid: ${c.problem ?? ''}`, disabled: () => 'disabled there',
+}
+
+/** The servers that other clients of this machine have. */
+function Import({ done }: { done: () => void }) {
+  const { data, error } = useData(loadCandidates, [])
+  const [left, setLeft] = useState<Set<string>>(new Set()) // those not to import
+  const [inputs, setInputs] = useState<Record<string, string>>({})
+  const { busy, failure, attempt } = useAttempt(done)
+  const possible = (data ?? []).filter((c) => c.state === 'new' || c.state === 'disabled')
+  const chosen = possible.filter((c) => !left.has(c.name) && c.state === 'new')
+  const toggle = (name: string, on: boolean) => setLeft(new Set(on ? [...left].filter((n) => n !== name) : [...left, name]))
+  if (error) return <p class="bad">{error.message}</p>
+  return (
+    <form onSubmit={(e) => { e.preventDefault(); attempt(async () => `${(await importServers({ names: chosen.map((c) => c.name), inputs })).join(', ')} imported, connecting`) }}>
+      {data?.length === 0 && <Hint>No other client on this machine has servers.</Hint>}
+      <ul class="list" aria-label="Servers of other clients">
+        {data?.map((c, i) => (
+          <li key={i}>
+            {c.state === 'new'
+              ? <label><input type="checkbox" checked={!left.has(c.name)} onChange={(e) => toggle(c.name, e.currentTarget.checked)} /> <b>{c.name}</b> <span class="soft">from {c.client}</span></label>
+              : <span class="soft"><b>{c.server}</b> from {c.client}: {about[c.state]?.(c) ?? c.state}</span>}
+            <div class="mono soft small breaks">{c.target}</div>
+            {chosen.includes(c) && c.inputs?.map((n) => <label key={n.id}>{n.description ?? n.id}<input type={n.secret ? 'password' : 'text'} autocomplete="off" required value={inputs[n.id] ?? ''} onInput={(e) => setInputs({ ...inputs, [n.id]: e.currentTarget.value })} /></label>)}
+          </li>
+        ))}
+      </ul>
+      {failure && <p class="bad" role="alert">{failure}</p>}
+      <div class="row actions"><button class="main" type="submit" disabled={busy || chosen.length === 0}>Import {chosen.length}</button></div>
+    </form>
+  )
+}

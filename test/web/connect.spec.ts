@@ -1,0 +1,208 @@
+// Servers from the registry, from other clients and by command; their tools; approvals by
+// key. The servers are real ones from npm.
+import { expect, test, type Page } from '@playwright/test'
+import { AxeBuilder } from '@axe-core/playwright'
+import { execFile } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type Server as HTTPServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { failOnPageErrors, open as openAt, shots } from './page'
+import { Server, ownAddress } from './server'
+
+const npm = (name: string) => resolve('..', 'servers', 'node_modules', '.bin', name)
+
+let front: Server
+let registry: HTTPServer
+
+/** A registry with a server at a URL, which is this one, and one that is a program. */
+function startRegistry(): Promise<string> {
+  const listing = (name: string, rest: object) => ({ server: { name, description: `The server ${name}.`, version: '1.0.0', ...rest }, _meta: { 'io.modelcontextprotocol.registry/official': { status: 'active', isLatest: true } } })
+  const all = [
+    listing('io.github.acme/far-weather', { title: 'Far weather', remotes: [{ type: 'streamable-http', url: `${ownAddress()}/mcp`, headers: [{ name: 'X-Key', description: 'your key', isRequired: true, isSecret: true }] }] }),
+    listing('io.github.acme/weather-program', { packages: [{ registryType: 'npm', identifier: '@acme/weather', version: '1.0.0', transport: { type: 'stdio' } }] }),
+  ]
+  registry = createServer((request, response) => {
+    const path = decodeURIComponent(new URL(request.url!, 'http://x').pathname)
+    const one = all.find((l) => path.includes(l.server.name))
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(one ?? { servers: all, metadata: {} }))
+  })
+  return new Promise((done) => registry.listen(0, '127.0.0.1', () => done(`http://127.0.0.1:${(registry.address() as AddressInfo).port}`)))
+}
+
+test.beforeAll(async () => {
+  front = new Server(`[upstreams.files]\ncommand = "${npm('mcp-server-filesystem')}"\nargs = ["."]\n\n[upstreams.kept]\ncommand = "${npm('mcp-server-memory')}"\n\n[approvals]\nkept = "writes"\n\n[registry]\nurl = "${await startRegistry()}"\n`)
+  front.address = ownAddress()
+  mkdirSync(join(front.folder, '.cursor'))
+  writeFileSync(join(front.folder, '.cursor', 'mcp.json'), JSON.stringify({ mcpServers: { recall: { command: npm('mcp-server-memory'), env: { MEMORY_FILE_PATH: join(front.folder, 'recall.json') } } } }))
+  await front.start()
+})
+
+test.afterAll(async () => {
+  await front?.remove()
+  registry?.close()
+})
+
+failOnPageErrors(() => front)
+
+const open = (page: Page, path: string) => openAt(page, front, path)
+const row = (page: Page, name: string) => page.getByRole('table', { name: 'Servers' }).getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
+const config = () => readFileSync(join(front.folder, 'luanette.toml'), 'utf8')
+
+test('a server is added by its command, restarted, and removed with undo', async ({ page }) => {
+  await open(page, 'servers?add=command')
+  const dialog = page.getByRole('dialog', { name: 'Connect a server' })
+  await dialog.getByLabel('Command, or JSON').fill(`'${npm('mcp-server-memory')}'`)
+  await expect(dialog.getByLabel('Name', { exact: true })).toHaveValue('memory')
+  await dialog.getByLabel('Name', { exact: true }).fill('extra')
+  await dialog.getByText('Environment variables').click()
+  await dialog.getByLabel('One NAME=value a line').fill(`MEMORY_FILE_PATH=${join(front.folder, 'extra.json')}`)
+  await page.screenshot({ path: `${shots}/connect-command.png` })
+  await dialog.getByRole('button', { name: 'Connect' }).click()
+  await expect(row(page, 'extra').getByText('connected')).toBeVisible()
+  expect(config()).toContain('[upstreams.extra]')
+
+  await front.call('call_tool', { name: 'extra.read_graph', arguments: {} })
+  await row(page, 'extra').getByRole('link', { name: 'extra' }).click()
+  await expect(page.getByRole('img', { name: /^calls and errors per minute: calls at most [1-9]/ })).toBeVisible()
+  await expect(page.getByRole('img', { name: /^latency: p50 at most/ })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Tools' })).toContainText(/9 tools, \S+ tokens/)
+  await expect(page.getByRole('region', { name: 'State' })).toContainText(/luanette\.toml:\d+/)
+  await page.getByRole('button', { name: 'Restart' }).click()
+  await expect(page.getByText('extra: restarted')).toBeVisible()
+  await expect(page.getByRole('region', { name: 'State' }).or(page.locator('.title')).getByText('connected', { exact: true })).toBeVisible()
+  await page.screenshot({ path: `${shots}/server-added.png`, fullPage: true })
+
+  await page.getByRole('button', { name: 'Remove' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Servers' })).toBeVisible()
+  await expect(row(page, 'extra')).toHaveCount(0)
+  expect(config()).not.toContain('[upstreams.extra]')
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await expect(row(page, 'extra').getByText('connected')).toBeVisible()
+})
+
+test('servers of other clients, pasted ones and those of the registry are added', async ({ page }) => {
+  await open(page, 'servers?add=clients')
+  const dialog = page.getByRole('dialog', { name: 'Connect a server' })
+  await expect(dialog.getByLabel(/recall/)).toBeChecked()
+  await dialog.getByRole('button', { name: 'Import 1' }).click()
+  await expect(row(page, 'recall').getByText('connected')).toBeVisible()
+
+  await page.getByRole('button', { name: 'Connect a server' }).click()
+  await dialog.getByRole('tab', { name: 'Command or JSON' }).click()
+  await dialog.getByLabel('Command, or JSON').fill(JSON.stringify({ mcpServers: { pasted: { command: npm('mcp-server-everything') } } }))
+  await dialog.getByRole('button', { name: 'Connect' }).click()
+  await expect(row(page, 'pasted').getByText('connected')).toBeVisible()
+
+  await page.getByRole('button', { name: 'Connect a server' }).click()
+  await dialog.getByRole('tab', { name: 'Registry' }).click()
+  await dialog.getByRole('searchbox').fill('weather')
+  const found = dialog.getByRole('listitem').filter({ hasText: 'Far weather' })
+  await expect(dialog.getByRole('listitem').filter({ hasText: 'weather-program' })).toContainText('npx -y @acme/weather@1.0.0')
+  await page.screenshot({ path: `${shots}/connect-registry.png` })
+  await found.getByRole('button', { name: 'Add' }).click()
+  await dialog.getByLabel(/X-Key/).fill('s3cret')
+  await dialog.getByRole('button', { name: 'Connect' }).click()
+  await expect(row(page, 'far-weather')).toBeVisible()
+  expect(config()).not.toContain('s3cret')
+})
+
+test('tools are grouped by server, and renamed, pinned and disabled with undo', async ({ page }) => {
+  await open(page, 'tools?server=files')
+  const group = page.getByRole('group', { name: 'tools of files' })
+  await expect(group).toContainText(/14 tools, \S+ tokens/)
+  await group.getByRole('link', { name: 'files.list_directory', exact: true }).click()
+  const shown = page.getByRole('region', { name: 'Tool', exact: true })
+  await shown.getByRole('button', { name: 'Rename' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Rename files.list_directory' })
+  await dialog.getByLabel('Name').fill('ls')
+  await dialog.getByRole('button', { name: 'Rename' }).click()
+  await expect(page).toHaveURL(/tools\/files\.ls$/)
+  await expect(shown).toContainText('the server calls it list_directory')
+  expect(config()).toContain('aliases = {ls = "list_directory"}')
+  await shown.getByRole('button', { name: 'Pin' }).click()
+  await expect(shown.getByRole('button', { name: 'Unpin' })).toBeVisible()
+  expect(config()).toContain('expose = ["list_directory"]')
+  await page.screenshot({ path: `${shots}/tool.png`, fullPage: true })
+  await shown.getByRole('button', { name: 'Disable' }).click()
+  await expect(group.getByRole('listitem').filter({ hasText: 'files.list_directory' })).toContainText('disabled')
+  await expect(group).toContainText('13 tools')
+  await page.getByText('files.ls disabled').getByRole('button', { name: 'Undo' }).click()
+  await expect(group).toContainText('14 tools')
+  await expect(group.getByRole('link', { name: 'files.ls', exact: true })).toBeVisible()
+})
+
+test('a tool takes its arguments as JSON, is copied as a command, and lists its last calls', async ({ page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await open(page, 'tools/files.list_allowed_directories')
+  await page.getByRole('button', { name: 'Try it' }).click()
+  const result = page.getByRole('region', { name: 'Result' })
+  await expect(result).toContainText('Allowed directories')
+  await result.getByRole('button', { name: 'JSON' }).click()
+  await expect(result.locator('pre')).toContainText('"structuredContent"')
+  await expect(page.getByRole('list', { name: 'Last calls' }).getByRole('link')).not.toHaveCount(0)
+  await page.getByRole('list', { name: 'Last calls' }).getByRole('link').first().click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Traces' })).toBeVisible()
+
+  await open(page, 'tools/files.read_text_file')
+  await page.getByRole('button', { name: 'JSON' }).click()
+  await page.getByLabel('Arguments as JSON').fill(JSON.stringify({ path: resolve('package.json'), head: 2 }))
+  await page.getByRole('button', { name: 'Copy as command' }).click()
+  const command = await page.evaluate(() => navigator.clipboard.readText())
+  expect(command).toContain('luanette call --server')
+  const binary = resolve(process.env.LUANETTE ?? '../../bin/luanette')
+  const { stdout } = await promisify(execFile)('sh', ['-c', command.replace(/^luanette/, `'${binary}'`)], { env: { PATH: process.env.PATH ?? '', HOME: front.folder } })
+  expect(stdout).toContain('{')
+  await page.getByRole('button', { name: 'Form' }).click()
+  await expect(page.getByLabel('head')).toHaveValue('2')
+  await page.getByRole('button', { name: 'Try it' }).click()
+  await expect(result).toContainText('"name"')
+})
+
+test('approvals are decided with keys, and the outcome stays', async ({ page }) => {
+  const start = async (word: string) => {
+    const { hash } = await front.call('script_store', { content: `function describe() return {name = "save_${word}", description = "Saves."} end function main() mcp.kept.create_entities{entities = {{name = "${word}", entityType = "word", observations = {"said"}}}} fs.write("note.txt", "${word}\\n") end` })
+    return (await front.call('lua_execute', { script_hash: hash })).job_id
+  }
+  const status = (id: unknown) => expect.poll(async () => (await front.call('job_status', { job_id: id })).status)
+  const [first, second] = [await start('one'), await start('two')]
+  await open(page, 'approvals')
+  const waiting = page.getByRole('region', { name: 'Waiting' }).getByRole('link')
+  await expect(waiting).toHaveCount(2)
+  const card = page.getByRole('article', { name: 'approval of kept.create_entities' })
+  await expect(waiting.nth(0)).toHaveAttribute('aria-current', 'true')
+  await expect(card).toContainText('two') // the newest first
+  await expect(card.locator('.diff')).toContainText('+two')
+  await page.keyboard.press('j')
+  await expect(waiting.nth(1)).toHaveAttribute('aria-current', 'true')
+  await expect(card).toContainText('one')
+  await page.keyboard.press('k')
+  await expect(card).toContainText('two')
+  await page.screenshot({ path: `${shots}/approvals-keys.png`, fullPage: true })
+  await page.keyboard.press('d')
+  await expect(waiting).toHaveCount(1)
+  await page.keyboard.press('a')
+  await expect(waiting).toHaveCount(0)
+  const decided = page.getByRole('table', { name: 'Recent decisions' }).getByRole('row')
+  await expect(decided.filter({ hasText: 'allowed' })).toHaveCount(1)
+  await expect(decided.filter({ hasText: 'denied' })).toHaveCount(1)
+  await status(first).toBe('complete')
+  await status(second).toBe('failed')
+  await decided.filter({ hasText: 'denied' }).getByRole('link', { name: 'kept.create_entities' }).click()
+  await expect(card).toContainText('denied')
+  await page.keyboard.press('a') // it is decided already
+  await expect(card).toContainText('denied')
+})
+
+test('pages of servers, tools and approvals have no accessibility findings', async ({ page }) => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    for (const path of ['servers/kept', 'servers?add=registry', 'tools', 'tools/files.read_text_file', 'approvals']) {
+      await open(page, path)
+      await expect(page.locator('main section, dialog').first()).toBeVisible()
+      const { violations } = await new AxeBuilder({ page }).analyze()
+      expect(violations.map((v) => `${path} ${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`), colorScheme).toEqual([])
+    }
+  }
+})
