@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/ui/contents"
 	"github.com/luanette/luanette/internal/ui/debug"
 	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/toolsapi"
@@ -26,6 +27,10 @@ func (srv *Server) routes() []principal.Route {
 	}
 	if srv.jobs != nil {
 		list = append(list, srv.webhookReceiver().Routes()...)
+	}
+	if srv.scripts != nil {
+		library := &contents.Library{Files: srv.contents, Browsers: srv.config.Browsers(), Published: srv.scripts.tools}
+		list = append(list, library.Routes()...)
 	}
 	if srv.localMusic != nil {
 		list = append(list, srv.files().Routes()...)

@@ -18,7 +18,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/ui/contents"
 )
 
 // scripts are the parts that run, store and publish scripts.
@@ -160,4 +162,13 @@ func (srv *Server) setHooks(ctx context.Context, hooks *script.Hooks) {
 		srv.upstreams.Overlay.SetTransform(hooks.Tools)
 	}
 	srv.catalog.Refresh(ctx)
+}
+
+// tools returns the scripts that are tools now.
+func (s *scripts) tools() map[cas.Ref]contents.PublishedAs {
+	tools := map[cas.Ref]contents.PublishedAs{}
+	for ref, v := range s.published.Current() {
+		tools[ref] = contents.PublishedAs{Name: v.Name, Version: v.Version}
+	}
+	return tools
 }

@@ -149,34 +149,6 @@ test('a remembered decision applies until it is forgotten', async ({ page }) => 
   await expect(card).toHaveCount(0)
 })
 
-test('chat streams, and shows tool calls collapsed', async ({ page }) => {
-  await open(page, 'chat')
-  await page.getByLabel('Message').fill('what is six times seven?')
-  await page.getByRole('button', { name: 'Send' }).click()
-  const talk = page.getByRole('log')
-  await expect(talk).toContainText('It is 42.')
-  await expect(talk).toContainText('used lua_eval')
-  await page.screenshot({ path: `${shots}/chat.png`, fullPage: true })
-})
-
-test('chat sends images, and stops an answer', async ({ page }) => {
-  await open(page, 'chat')
-  const talk = page.getByRole('log')
-  await expect(page.getByText('It needs a model')).toHaveCount(0)
-  const dot = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
-  await page.getByLabel('Attach files').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: dot })
-  await page.getByLabel('Message').fill('what is on this picture?')
-  await page.getByRole('button', { name: 'Send' }).click()
-  await expect(talk).toContainText('I see a dot.')
-  await expect(talk.getByRole('img', { name: 'dot.png' })).toBeVisible()
-  await page.getByLabel('Message').fill('tell a story')
-  await page.getByRole('button', { name: 'Send' }).click()
-  await expect(talk).toContainText('Once upon a time')
-  await page.getByRole('button', { name: 'Stop' }).click()
-  await expect(page.getByRole('button', { name: 'Send' })).toBeVisible()
-  await expect(talk).toContainText('Once upon a time')
-})
-
 test('a trace is a waterfall', async ({ page }) => {
   await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'return 1' } })
   await open(page, 'traces')

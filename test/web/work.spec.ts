@@ -308,12 +308,16 @@ test('versions of the script are compared with the editor and loaded into it', a
   await expect(versions).toContainText('No difference')
 })
 
+async function store(content: Buffer, type: string): Promise<string> {
+  const answer = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': type }, body: content })
+  return ((await answer.json()) as { hash: string }).hash
+}
+
+async function create(hash: string, more: object): Promise<string> {
+  return String((await front.call('call_tool', { name: 'hootenanny.artifact_create', arguments: { cas_hash: hash, ...more } })).artifact_id)
+}
+
 test('artifacts are found, previewed and linked to their relatives', async ({ page }) => {
-  const store = async (content: Buffer, type: string) => {
-    const answer = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': type }, body: content })
-    return ((await answer.json()) as { hash: string }).hash
-  }
-  const create = async (hash: string, more: object) => String((await front.call('call_tool', { name: 'hootenanny.artifact_create', arguments: { cas_hash: hash, ...more } })).artifact_id)
   await open(page, front, 'artifacts')
   const tune = await create(await store(midi(), 'audio/midi'), { name: 'three notes', tags: ['mood:plain'], creator: 'ada', variation_set_id: 'pair' })
   await expect(page.getByRole('article', { name: 'artifact three notes' })).toBeVisible() // without a reload
@@ -324,9 +328,9 @@ test('artifacts are found, previewed and linked to their relatives', async ({ pa
 
   await page.getByLabel('Creator').fill('ada')
   await expect(page.getByRole('article')).toHaveCount(2)
-  await page.getByLabel('Type').selectOption('midi')
+  await page.getByRole('button', { name: 'MIDI', exact: true }).click()
   await expect(page.getByRole('article')).toHaveCount(1)
-  await page.getByLabel('Type').selectOption('')
+  await page.getByRole('button', { name: 'All', exact: true }).click()
   await page.getByLabel('Creator').fill('')
   await page.getByRole('button', { name: 'mood:plain' }).click()
   await expect(page.getByRole('article')).toHaveCount(1)
@@ -356,6 +360,46 @@ test('artifacts are found, previewed and linked to their relatives', async ({ pa
   expect(await page.title()).not.toBe('owned')
   await open(page, front, 'artifacts/artifact_000000000000')
   await expect(page.locator('.bad')).toBeVisible()
+})
+
+test('everything stored is one list with kinds; tunes are played, sounds have a waveform, and what is deleted comes back', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function describe() return {name = "waver", description = "Waves."} end function main() return "wave" end' })
+  await front.call('script_publish', { script_hash: hash })
+  await front.call('waver', {}).catch(() => front.call('call_tool', { name: 'waver', arguments: {} }))
+  await create(await store(Buffer.from('X:1\nT:Scale\nL:1/4\nQ:1/4=240\nK:C\nCDEF GABc|\n'), 'text/vnd.abc'), { name: 'scale', creator: 'abe' })
+  await create(await store(Buffer.concat([wav(), Buffer.alloc(2)]), 'audio/wav'), { name: 'quiet', creator: 'abe' }) // a content of its own
+  await open(page, front, 'artifacts?kind=tool')
+  await expect(page.getByRole('article', { name: 'script waver' })).toContainText('version 1')
+  await page.getByRole('link', { name: 'waver' }).first().click()
+  await expect(page.getByRole('list', { name: 'Callers' })).toContainText('1 call')
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await expect(page.getByText('this script is the tool waver')).toBeVisible()
+  await page.getByRole('button', { name: 'Unpublish' }).click()
+  await expect(page.getByRole('button', { name: 'Publish as a tool' })).toBeVisible()
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await expect(page.getByRole('article', { name: 'script waver' })).toHaveCount(0)
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await expect(page.getByRole('article', { name: 'script waver' })).toBeVisible()
+
+  await open(page, front, 'artifacts?kind=abc')
+  await page.getByRole('link', { name: 'scale' }).click()
+  const content = page.getByRole('region', { name: 'Content' })
+  await expect(content.getByRole('img', { name: 'piano roll of 8 notes' })).toBeVisible()
+  await expect(content).toContainText('CDEF GABc|')
+  await content.getByRole('button', { name: 'Play' }).click()
+  await expect(content.getByRole('button', { name: 'Stop' })).toBeVisible()
+  await page.screenshot({ path: `${shots}/artifact-abc.png`, fullPage: true })
+  await expect(content.getByRole('button', { name: 'Play' })).toBeVisible() // it ends by itself
+  await open(page, front, 'artifacts?creator=abe&kind=audio')
+  await page.getByRole('link', { name: 'quiet' }).click()
+  await expect(content.getByRole('img', { name: 'waveform of quiet' })).toBeVisible()
+  expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await page.setViewportSize({ width: 390, height: 844 })
+  await open(page, front, 'artifacts')
+  await expect(page.getByRole('article').first()).toBeVisible()
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+  expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
 })
 
 test('a job links to the artifact it created', async ({ page }) => {

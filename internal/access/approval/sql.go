@@ -200,7 +200,8 @@ func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
 // and those without an owner, as the local owner. Everyone may see their own.
 func shown(ctx context.Context, owner string) (all, unowned bool) {
 	who := principal.Of(ctx)
-	return who.Admin() && owner == who.ID, who.ID == principal.LocalID
+	isLocal := who.ID == principal.LocalID
+	return who.Admin() && (owner == who.ID || isLocal && owner == ""), isLocal
 }
 
 // Get returns an approval that owner may see.

@@ -9,6 +9,7 @@ import (
 var types = []string{
 	"approval.requested", "approval.settled",
 	"artifact.created",
+	"artifact.deleted",
 	"beat.tick",
 	"catalog.changed",
 	"chat.turn_ended", "chat.turn_finished", "chat.turn_started",

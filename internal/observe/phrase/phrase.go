@@ -106,6 +106,13 @@ var functions = map[string]func(fields) Line{
 	"artifact.created": func(f fields) Line {
 		return Line{Neutral, "artifact " + cmp.Or(f.text("name"), strings.TrimPrefix(f.text("artifact_id"), "artifact_")) + ": created"}
 	},
+	"artifact.deleted": func(f fields) Line {
+		end := ": deleted"
+		if f["restored"] == true {
+			end = ": restored"
+		}
+		return Line{Neutral, "artifact " + strings.TrimPrefix(f.text("artifact_id"), "artifact_") + end}
+	},
 	"job.progress": func(f fields) Line { return Line{Neutral, job(f) + ": " + percent(f) + " " + f.text("message")} },
 	"job.paused": func(f fields) Line {
 		return Line{Bad, job(f) + ": waiting for approval of " + f.text("subject")}

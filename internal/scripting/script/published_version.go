@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -138,4 +139,13 @@ func (p *Published) origins() map[string]*publication {
 		}
 	}
 	return byFile
+}
+
+// Current returns the versions that are tools now, by the hash of their script.
+func (p *Published) Current() map[cas.Ref]Version {
+	current := map[cas.Ref]Version{}
+	for _, one := range p.list.Load().byName {
+		current[one.Hash] = one.Version
+	}
+	return current
 }

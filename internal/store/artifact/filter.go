@@ -31,6 +31,9 @@ func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err erro
 		}
 		given = append(given, f)
 	}
+	if len(q.MIME) > 0 {
+		given = append(given, filter{column: "mime", value: strings.Join(q.MIME, " "), count: MaxCounted}) // no index answers it
+	}
 	slices.SortStableFunc(given, func(a, b filter) int { return cmp.Compare(a.count, b.count) })
 	return given, nil
 }
@@ -58,6 +61,11 @@ func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err err
 func joinedBy(filters []filter) (column, from string, where []string, args []any) {
 	column, from = "a.number", "artifacts a"
 	for i, f := range filters {
+		if f.column == "mime" {
+			condition, values := mimeCondition(strings.Fields(f.value), len(args))
+			where, args = append(where, condition), append(args, values...)
+			continue
+		}
 		args = append(args, f.value)
 		switch {
 		case f.column != "tag":
@@ -77,4 +85,44 @@ func conditions(where []string) string {
 		return ""
 	}
 	return " WHERE " + strings.Join(where, " AND ")
+}
+
+// mimeCondition returns the condition on types as SQL; n arguments come before its own.
+func mimeCondition(patterns []string, n int) (sql string, args []any) {
+	var wanted, others []string
+	for _, p := range patterns {
+		if other, not := strings.CutPrefix(p, "!"); not {
+			args = append(args, other)
+			others = append(others, fmt.Sprintf("a.mime NOT LIKE $%d", n+len(args)))
+			continue
+		}
+		args = append(args, p)
+		wanted = append(wanted, fmt.Sprintf("a.mime LIKE $%d", n+len(args)))
+	}
+	if len(wanted) > 0 {
+		others = append(others, "("+strings.Join(wanted, " OR ")+")")
+	}
+	return strings.Join(others, " AND "), args
+}
+
+// fitsMIME reports whether a type matches patterns.
+func fitsMIME(patterns []string, mime string) bool {
+	wanted, fits := false, false
+	for _, p := range patterns {
+		other, not := strings.CutPrefix(p, "!")
+		if not && Like(other, mime) {
+			return false
+		}
+		wanted, fits = wanted || !not, fits || !not && Like(p, mime)
+	}
+	return !wanted || fits
+}
+
+// Like is LIKE of SQL for patterns with at most one %.
+func Like(pattern, text string) bool {
+	before, after, any := strings.Cut(pattern, "%")
+	if !any {
+		return pattern == text
+	}
+	return len(text) >= len(before)+len(after) && strings.HasPrefix(text, before) && strings.HasSuffix(text, after)
 }

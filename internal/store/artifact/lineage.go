@@ -22,6 +22,8 @@ func (s *Store) Ancestors(ctx context.Context, ref cas.Ref, limit int) (line []A
 		for err == nil && !a.Parent.IsZero() && len(line) < min(limit, maxGenerations) {
 			if a, err = load(ctx, tx, a.Parent); err == nil {
 				line = append(line, a)
+			} else if fault.CodeOf(err) == fault.NotFound {
+				return nil // it was deleted
 			}
 		}
 		return err
@@ -54,6 +56,9 @@ func checkParent(ctx context.Context, tx *db.Tx, ref, parent cas.Ref) error {
 		}
 		var above string
 		err := tx.QueryRow(ctx, "SELECT parent FROM artifacts WHERE hash = $1", at.String()).Scan(&above)
+		if errors.Is(err, sql.ErrNoRows) && at != parent {
+			return nil // it was deleted
+		}
 		if errors.Is(err, sql.ErrNoRows) {
 			return fault.Wrap(fault.NotFound, missing(at), "find parent").WithHint("store the parent first, or give none")
 		}

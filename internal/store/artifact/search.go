@@ -18,9 +18,10 @@ type Query struct {
 	Creator string
 	Parent  cas.Ref
 	Name    string
-	Vibe    string // words to find in name, tags, description and annotations
-	Limit   int    // of one page; zero means 20, and the maximum is 200
-	Cursor  string // Page.Next of the previous page
+	MIME    []string // types, of which one must match and none that begins with "!"; % stands for any text
+	Vibe    string   // words to find in name, tags, description and annotations
+	Limit   int      // of one page; zero means 20, and the maximum is 200
+	Cursor  string   // Page.Next of the previous page
 }
 
 // Page is one page of results: the best first with a Vibe, otherwise the newest first.
@@ -168,7 +169,7 @@ func (q Query) fits(a *Artifact) bool {
 	return !slices.ContainsFunc(q.Tags, func(tag string) bool { return !hasTag(tag) }) &&
 		(q.Creator == "" || q.Creator == a.Creator) &&
 		(q.Parent.IsZero() || q.Parent == a.Parent) &&
-		(q.Name == "" || q.Name == a.Name)
+		(q.Name == "" || q.Name == a.Name) && fitsMIME(q.MIME, a.MIME)
 }
 
 // cursor is the last artifact of a page.

@@ -98,7 +98,7 @@ func (s *Server) artifact(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Artifact-Id", view.ID)
-	s.serve(w, r, c)
+	serveFile(w, r, s.store.Open, c)
 }
 
 func (s *Server) content(w http.ResponseWriter, r *http.Request) {
@@ -107,13 +107,16 @@ func (s *Server) content(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	s.serve(w, r, c)
+	serveFile(w, r, s.store.Open, c)
 }
 
-// serve sends a content. A content never changes, so clients may cache it forever. Its
+// opener opens a content.
+type opener func(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
+
+// serveFile sends a content. A content never changes, so clients may cache it forever. Its
 // MIME type comes from the client that stored it: the headers stop browsers from
 // guessing another type and from running it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
+func serveFile(w http.ResponseWriter, r *http.Request, open opener, c cas.File) {
 	header := w.Header()
 	header.Set("Content-Type", c.MIME)
 	header.Set("Etag", `"`+c.Hash.String()+`"`)
@@ -131,7 +134,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Cont
 			return
 		}
 	}
-	s.copy(w, r, c)
+	copyFile(w, r, open, c)
 }
 
 // showsInline reports whether a browser may display the type: types without scripts.
@@ -142,9 +145,9 @@ func showsInline(kind string) bool {
 		family == "image" && kind != "image/svg+xml"
 }
 
-// copy sends a content that is not a file, without ranges.
-func (s *Server) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
-	body, err := s.store.Open(r.Context(), c.Hash)
+// copyFile sends a content that is not a file, without ranges.
+func copyFile(w http.ResponseWriter, r *http.Request, open opener, c cas.File) {
+	body, err := open(r.Context(), c.Hash)
 	if err != nil {
 		writeError(w, err)
 		return
@@ -220,6 +223,8 @@ func writeError(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case fault.Denied:
 		status = http.StatusForbidden
+	case fault.Conflict:
+		status = http.StatusConflict
 	case fault.Limit:
 		status = http.StatusRequestEntityTooLarge
 	case fault.Unavailable:

@@ -3,6 +3,11 @@ import { defineConfig } from 'vite'
 // esbuild does JSX by itself; the editor is a chunk of its own, loaded by the
 // playground only. The built files are committed, so that `go install` has them: their
 // names are constant, and the same sources give the same bytes.
+function chunk(id: string): string | undefined {
+  if (id.includes('legacy-modes') && !id.includes('/lua.')) return undefined // with the highlighter, which the editor does not need
+  return id.includes('codemirror') || id.includes('@lezer') ? 'codemirror' : undefined
+}
+
 export default defineConfig({
   base: './',
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
@@ -12,7 +17,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rollupOptions: {
       output: {
-        manualChunks: (id) => (id.includes('codemirror') || id.includes('@lezer') ? 'codemirror' : undefined),
+        manualChunks: chunk,
         entryFileNames: 'assets/[name].js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/[name][extname]',

@@ -33,6 +33,8 @@ func Run(t *testing.T, open func(t *testing.T, bus *event.Bus) *artifact.Store) 
 		"never creates a cycle":                noCycle,
 		"finds by annotations":                 annotations,
 		"lists tags by use":                    listsTags,
+		"deletes and restores":                 deletesAndRestores,
+		"finds by type":                        findsByType,
 		"stores the same content concurrently": manyWriters,
 	}
 	for name, test := range tests {

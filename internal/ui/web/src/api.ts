@@ -5,6 +5,8 @@ import { signal } from '@preact/signals'
 export interface Me {
   id: string
   name: string
+  org?: string
+  user?: string // the person of a key that is one person's
   scopes: string[]
   open: boolean // the server requires no key
   expires?: string

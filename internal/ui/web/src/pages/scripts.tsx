@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
+import { get, may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
-import { ago } from '../format'
-import { useFilter } from '../route'
+import { ago, count, duration } from '../format'
+import { Library, removeItem } from './artifacts'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import { StartJob } from '../parts/startjob'
@@ -21,40 +22,13 @@ interface Script {
 
 interface ScriptDetail extends Script {
   content: string
+  language?: string
   ancestors: string[]
   children: string[]
 }
 
 export function Scripts({ rest }: { rest: string }) {
-  return rest ? <OneScript key={rest} hash={rest} /> : <AllScripts />
-}
-
-function AllScripts() {
-  const [vibe, setVibe] = useFilter('find')
-  const [tag, setTag] = useFilter('tag')
-  const { data, error } = useData((s) => call<{ scripts: Script[]; total: number }>('script_search', { vibe: vibe || undefined, tag: tag || undefined, limit: 100 }, s), [vibe, tag], ['script.', 'artifact.'])
-  return (
-    <>
-      <div class="row filters">
-        <label for="vibe">Search</label>
-        <input id="vibe" type="search" value={vibe} onInput={(e) => setVibe(e.currentTarget.value)} />
-        {tag && <button type="button" onClick={() => setTag('')} aria-label={`remove the tag filter ${tag}`}>{tag} ×</button>}
-        <span class="soft" role="status">{data && `${data.scripts.length} of ${data.total}`}</span>
-      </div>
-      {error && <p class="bad">{error.message}</p>}
-      {data?.scripts.length === 0 && <Hint>{vibe || tag ? 'No script matches.' : 'No scripts yet. Save one in the playground, or with `luanette script store FILE`.'}</Hint>}
-      <div class="cards">
-        {data?.scripts.map((s) => (
-          <article class="card" key={s.hash}>
-            <h2><a href={`#/scripts/${s.hash}`}>{s.name || s.hash.slice(0, 12)}</a></h2>
-            {s.description ? <p class="prose">{s.description}</p> : <p class="soft">no description</p>}
-            <p class="soft small">{s.creator && s.creator !== 'unknown' && `${s.creator}, `}{ago(s.created_at)}</p>
-            <div class="row">{s.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => setTag(t)}>{t}</button>)}</div>
-          </article>
-        ))}
-      </div>
-    </>
-  )
+  return rest ? <OneScript key={rest} hash={rest} /> : <Library only="script" />
 }
 
 interface Version {
@@ -74,6 +48,7 @@ function OneScript({ hash }: { hash: string }) {
   if (error) return <><p><a href="#/scripts">All scripts</a></p><p class="bad">{error.message}</p></>
   if (!s) return <p class="soft">…</p>
   const versions = history.data?.versions ?? []
+  const current = versions.find((v) => v.current && v.hash === s.hash)
   const choices = new Map<string, string>()
   for (const v of versions) choices.set(v.hash, `version ${v.version}, ${v.hash.slice(0, 12)}`)
   for (const k of family.data ?? []) if (!choices.has(k.hash)) choices.set(k.hash, `${k.name ? `${k.name}, ` : ''}${k.hash.slice(0, 12)}`)
@@ -81,13 +56,17 @@ function OneScript({ hash }: { hash: string }) {
   return (
     <>
       <p><a href="#/scripts">All scripts</a></p>
-      <h2>{s.name || s.hash.slice(0, 12)}</h2>
+      <div class="row title">
+        <h2>{s.name || s.hash.slice(0, 12)}</h2>{current && <span class="state good">tool, version {current.version}</span>}
+        <div class="row">
+          <a class="button" href={`#/playground/${s.hash}`}>Open in the playground</a>
+          {current ? <Unpublish name={s.name!} /> : <Publish script={s} />}
+          <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${(s.name || s.hash.slice(0, 12)).replaceAll(/[^\w.-]+/g, '_')}.${s.language === 'javascript' ? 'js' : s.language === 'typescript' ? 'ts' : 'lua'}`}>Download</a>
+          {may('admin') && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
+        </div>
+      </div>
       <p class="prose">{s.description}</p>
       <p class="mono soft breaks">{s.hash}</p>
-      <div class="row filters">
-        <Publish script={s} />
-        <a href={`#/playground/${s.hash}`}>Open in the playground</a>
-      </div>
       <StartJob hash={s.hash} />
       <h2>Lineage</h2>
       <Lineage script={s} family={family.data} />
@@ -103,6 +82,7 @@ function OneScript({ hash }: { hash: string }) {
           </ul>
         </>
       )}
+      {versions.length > 0 && may('admin') && <Callers tool={s.name!} />}
       <h2>Source</h2>
       <div class="row">
         <label for="against">Compare with</label>
@@ -113,6 +93,52 @@ function OneScript({ hash }: { hash: string }) {
       </div>
       {other.data ? <Diff before={other.data.content} after={s.content} /> : <pre>{s.content}</pre>}
     </>
+  )
+}
+
+interface AuditEntry {
+  at: string
+  who: string
+  name?: string
+  client?: string
+  error?: string
+  took_us: number
+  trace?: string
+}
+
+/** Who called the tool lately, as the audit log has it. */
+function Callers({ tool }: { tool: string }) {
+  const { data } = useData((s) => get<{ entries: AuditEntry[] }>(`/api/v1/audit?tool=${encodeURIComponent(tool)}&limit=200`, s).catch(() => undefined), [tool], ['tool.', 'job.'])
+  const callers = new Map<string, AuditEntry[]>()
+  for (const e of data?.entries ?? []) {
+    const who = [e.name ?? e.who, e.client].filter(Boolean).join(', ')
+    callers.set(who, [...(callers.get(who) ?? []), e])
+  }
+  return (
+    <>
+      <h2>Callers</h2>
+      {data && callers.size === 0 && <Hint>Nobody has called it yet.</Hint>}
+      <ul class="list" aria-label="Callers">
+        {[...callers].map(([who, calls]) => (
+          <li key={who} class="row">{who} <span class="soft">{count(calls.length, 'call')}, last {ago(calls[0].at)}, {duration(calls[0].took_us / 1000)}</span>
+            {calls.some((e) => e.error) && <span class="bad">{count(calls.filter((e) => e.error).length, 'error')}</span>}
+            {calls[0].trace && <a href={`#/traces/${calls[0].trace}`}>trace</a>}</li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function Unpublish({ name }: { name: string }) {
+  return (
+    <button type="button" onClick={async () => {
+      try {
+        await call('script_unpublish', { name })
+        notify('good', `${name} is no tool any more`)
+      } catch (e) {
+        notify('bad', (e as Error).message)
+      }
+    }}>Unpublish</button>
   )
 }
 

@@ -4,6 +4,7 @@ import { errorOf, request } from '../api'
 import { size } from '../format'
 import { Json } from './json'
 import { PianoRoll } from './pianoroll'
+import { Sound } from './waveform'
 
 const maxText = 256 * 1024
 const maxBytes = 4 * 1024 * 1024
@@ -13,7 +14,8 @@ export function Preview({ address, type, bytes, name }: { address: string; type:
   const kind = type.split(';')[0].trim().toLowerCase()
   if (kind.includes('midi')) return <Roll address={address} bytes={bytes} />
   if (kind.startsWith('image/')) return <img class="shown" src={address} alt={name} />
-  if (kind.startsWith('audio/')) return <audio controls src={address} aria-label={name} />
+  if (kind.startsWith('audio/')) return <Sound address={address} bytes={bytes} name={name} />
+  if (kind === 'text/vnd.abc' && address.endsWith('/content')) return <Tune address={address} bytes={bytes} />
   if (kind.startsWith('video/')) return <video class="shown" controls src={address} aria-label={name} />
   if (kind.startsWith('text/') || kind === 'application/json' || kind.endsWith('+json') || kind.includes('lua') || kind.includes('javascript')) {
     return <Text address={address} bytes={bytes} json={kind.includes('json')} />
@@ -32,6 +34,16 @@ function Roll({ address, bytes }: { address: string; bytes: number }) {
   if (bytes > maxBytes) return <p class="soft">At {size(bytes)} this file is too large for a preview.</p>
   if (error) return <p class="bad">{error.message}</p>
   return data ? <PianoRoll bytes={data} /> : <p class="soft">…</p>
+}
+
+/** A tune in ABC notation: the server converts it to MIDI. */
+function Tune({ address, bytes }: { address: string; bytes: number }) {
+  return (
+    <>
+      <Roll address={address.replace(/content$/, 'midi')} bytes={bytes} />
+      <details open><summary class="soft">ABC notation</summary><Text address={address} bytes={bytes} json={false} /></details>
+    </>
+  )
 }
 
 function Text({ address, bytes, json }: { address: string; bytes: number; json: boolean }) {

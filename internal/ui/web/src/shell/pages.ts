@@ -15,6 +15,7 @@ import { Settings } from '../pages/settings'
 import { Timeline } from '../pages/timeline'
 import { Tools } from '../pages/tools'
 import { Traces } from '../pages/traces'
+import { Usage } from '../pages/usage'
 
 export interface Page {
   path: string
@@ -61,6 +62,7 @@ export const groups: Group[] = [
     title: 'Manage',
     pages: [
       { path: 'people', title: 'People and keys', key: 'k', view: People, scope: 'admin' },
+      { path: 'usage', title: 'Usage', key: 'y', view: Usage, scope: 'chat' },
       { path: 'settings', title: 'Settings', key: ',', view: Settings },
     ],
   },
