@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -68,13 +69,15 @@ func TestChatOrderOnNodes(t *testing.T) {
 func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time.Duration) {
 	connections := make([]net.Conn, messages)
 	for n := range connections {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
+		c, err := s.connect(t)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer c.Close()
 		connections[n] = c
+	}
+	for n, c := range connections {
 		body, _ := json.Marshal(map[string]string{"client_id": "load", "user_id": user, "message": messageText(user, n)})
 		if _, err := fmt.Fprintf(c, "POST /api/v1/chat HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.address, len(body), body); err != nil {
 			t.Error(err)
@@ -94,6 +97,24 @@ func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time
 			t.Errorf("message %d of %s: %s", n, user, text)
 		}
 	}
+}
+
+// connect opens a connection and uses it once: the server gives a new one only seconds for
+// its first request, and thousands are opened before they are used.
+func (s *chatLoad) connect(t *testing.T) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(c, "GET /ready HTTP/1.1\r\nHost: %s\r\n\r\n", s.address); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return c, errors.Join(err, answer.Body.Close())
 }
 
 // burn keeps every core busy with that many processes until it is stopped.
