@@ -28,7 +28,19 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(scripts, "hello.lua"), []byte("function describe() return { name = 'hello', description = 'Says hello' } end\nfunction main() return 'hello' end"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, fmt.Sprintf("[music]\nenabled = true\n[scripts]\nfolder = %q\n", scripts))})
+	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, fmt.Sprintf(`
+		[music]
+		enabled = true
+		[scripts]
+		folder = %q
+		[upstreams.uses]
+		command = "true"
+		start = "lazy"
+		env = { TOKEN = "secret:token" }
+		[secrets.token]
+		value = "${env:TOKEN}"
+		hosts = ["a.example"]
+		`, scripts))})
 	srv.config.TuneCollector(nil) // as the program does
 	extra := filepath.Join(t.TempDir(), "extra.json")
 	if err := os.WriteFile(extra, []byte(`{"mcpServers":{"imported":{"url":"http://127.0.0.1:1/mcp"}}}`), 0o600); err != nil {
@@ -37,6 +49,9 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 	other := map[string]any{
 		"log.level": "error", "mcp.menu": "full", "mcp.list_scripts": 0, "music.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
+		"tools":   map[string]config.Tool{"x": {Command: []any{"true"}}},
+		"hooks":   map[string]config.Hook{"x": {Script: "hello", Secret: "${env:HOOK}"}},
+		"secrets": map[string]config.Secret{"token": {Value: "${env:TOKEN}", Hosts: []string{"b.example"}}},
 	}
 	for i, k := range config.Entries(&srv.config.Config) {
 		before := liveState(t, srv)
@@ -68,6 +83,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
 		"curve": &config.UpstreamCurve{Server: "a key"}, "faults": &config.UpstreamFaults{Fail: .5},
+		"api": &config.UpstreamAPI{BaseURL: "http://127.0.0.1:1"}, "sandbox": "open", "network": []string{"a.example:443"}, "require": new(true),
 	}
 	kind := reflect.TypeFor[config.Upstream]()
 	for i := range kind.NumField() {
@@ -77,8 +93,13 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // only of programs
 			one.URL, one.Command = "", "true"
 		}
-		if name == "curve" { // only of backends
+		switch name {
+		case "curve": // only of backends
 			one.URL = "zmq+tcp://127.0.0.1:1"
+		case "openapi", "api": // only of APIs
+			one.URL, one.OpenAPI = "", "document.json"
+		case "sandbox", "read", "write", "network", "require", "exec", "sockets", "memory_mb", "processes", "open_files", "cpu_time": // only of programs
+			one.URL, one.Command, one.Sandbox = "", "true", "strict"
 		}
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
 		applyConfig(t, srv, &fresh)
@@ -156,7 +177,7 @@ func liveState(t *testing.T, srv *Server) string {
 	}
 	return fmt.Sprint(rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
 		srv.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
-		srv.current().Registry) // commands read it from the file each time
+		srv.current().Registry, srv.current().Hooks) // commands and requests read them each time
 }
 
 // TestReload checks that variables and flags take precedence over a changed file, and that

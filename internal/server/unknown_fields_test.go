@@ -17,8 +17,13 @@ var noJSONBody = map[string]string{
 	"POST /tools/{name}":                    "the tool's schema checks its arguments",
 	"POST /tools/{space}/{name}":            "the tool's schema checks its arguments",
 	"POST /api/v1/logout":                   "reads no body",
+	"POST /api/v1/upstreams/{name}/disable": "reads no body",
+	"POST /api/v1/upstreams/{name}/restart": "reads no body",
 	"POST /api/v1/upstreams/{name}/restore": "reads no body",
 	"POST /api/v1/upstreams/{name}/retry":   "reads no body",
+
+	"POST /api/v1/setup/servers/{name}/restore": "reads no body",
+	"POST /api/v1/library/{id}/restore":         "reads no body",
 }
 
 // TestUnknownFieldsAreNamed checks that our API names unknown fields when it refuses a

@@ -76,7 +76,7 @@ func (p *Policy) allows(action, path string) bool {
 	own := within(path, p.scratch()) || within(path, p.Write)
 	switch {
 	case action == profile.Writing:
-		return own
+		return within(path, p.Write) || own && !p.readsInScratch(path)
 	case p.reads(path):
 		return true
 	case own:
@@ -93,6 +93,12 @@ func (p *Policy) reads(path string) bool {
 			return hidden != folder && Below(hidden, folder) && Below(path, hidden)
 		})
 	})
+}
+
+// readsInScratch reports whether the path is in a folder that is only read, inside of one
+// that the sandbox has for itself.
+func (p *Policy) readsInScratch(path string) bool {
+	return slices.ContainsFunc(p.Read, func(folder string) bool { return Below(path, folder) && within(folder, p.scratch()) })
 }
 
 // scratch are the folders that the sandbox has for itself.
