@@ -103,11 +103,24 @@ func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend st
 		{"data", srv.config.Data},
 		{"config", orNone(srv.config.File)},
 		{"keys", srv.keysNeeded(ctx)},
+		{"code", srv.pageCode(ctx)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(srv.options.Stderr, "  %-8s %s\n", line[0], line[1])
 		}
 	}
+}
+
+// pageCode is what the page asks for before it starts programs, on a server without keys.
+func (srv *Server) pageCode(ctx context.Context) string {
+	code, err := srv.setup.NewCode(srv.config.Data)
+	if err != nil {
+		srv.log.WarnContext(ctx, "the page cannot add programs", "error", err)
+	}
+	if needed, err := srv.auth.KeyRequired(ctx); code == "" || err != nil || needed {
+		return ""
+	}
+	return code + " (the page asks for it before it starts a program)"
 }
 
 // keysNeeded says whether clients need a key.

@@ -9,7 +9,7 @@ export function failOnPageErrors(front: () => Server): void {
   test.beforeEach(({ page }) => {
     page.on('pageerror', (e) => { throw e })
     page.on('console', (m) => {
-      if (m.type() === 'error' && !m.text().includes('ERR_CONNECTION') && !m.text().includes('net::') && !m.text().includes('status of 40')) throw new Error(`console: ${m.text()}`)
+      if (m.type() === 'error' && !m.text().includes('ERR_CONNECTION') && !m.text().includes('net::') && !/status of (40|428)/.test(m.text())) throw new Error(`console: ${m.text()}`)
     })
     page.on('request', (r) => {
       if (!r.url().startsWith(front().address) && !/^(data|blob):/.test(r.url())) throw new Error(`a request to ${r.url()}`)

@@ -33,19 +33,11 @@ func (s *Service) show(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := Shown{Programs: s.mayAddPrograms(withOwnOrigin(r)) == nil, File: s.underHome(file)}
+	shown := Shown{Programs: s.offersPrograms(r), File: s.underHome(file)}
 	for _, c := range clientfile.Clients {
 		shown.Clients = append(shown.Clients, s.client(c))
 	}
 	return shown, nil
-}
-
-// withOwnOrigin is the request as our page would send it: browsers do not send an Origin
-// with GET.
-func withOwnOrigin(r *http.Request) *http.Request {
-	own := r.Clone(r.Context())
-	own.Header.Set("Origin", "http://"+r.Host)
-	return own
 }
 
 func (s *Service) client(c clientfile.Client) Client {

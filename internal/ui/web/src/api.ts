@@ -94,11 +94,14 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 }
 
 /** Sends JSON and returns the JSON response. */
-export async function post<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
-  const response = await request(path, { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
+export async function post<T>(path: string, body: unknown, method = 'POST', headers: Record<string, string> = {}): Promise<T> {
+  const response = await request(path, { method, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) })
   if (!response.ok) throw await errorOf(response)
   return (await response.json()) as T
 }
+
+/** Thrown when the server wants the code that it printed at its start. */
+export class CodeNeeded extends Error {}
 
 /** The error of a response, with the server's message if it has one. */
 export async function errorOf(response: Response): Promise<Error> {
@@ -106,7 +109,8 @@ export async function errorOf(response: Response): Promise<Error> {
   try {
     const body = JSON.parse(text) as { message?: string; hint?: string; error?: string | { message?: string; hint?: string } }
     const fault = typeof body.error === 'object' ? body.error : body
-    if (fault.message) return new Error(fault.hint ? `${fault.message} (${fault.hint})` : fault.message)
+    const message = fault.hint ? `${fault.message} (${fault.hint})` : fault.message
+    if (message) return response.status === 428 ? new CodeNeeded(message) : new Error(message)
   } catch {
     // not JSON
   }

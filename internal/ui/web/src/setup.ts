@@ -1,5 +1,6 @@
 // Adding servers to the configuration, and connecting clients.
-import { get, post } from './api'
+import { CodeNeeded, get, post } from './api'
+import { askForCode } from './parts/code'
 
 export interface Setup {
   programs: boolean // whether this page may add programs
@@ -50,17 +51,34 @@ export interface Candidate {
   inputs?: { id: string; description?: string; secret?: boolean }[]
 }
 
+const stored = 'luanette.code'
+
+/**
+ * Sends a change that may start a program. A server without keys wants to know that it
+ * comes from its user: the code is asked for once in each tab.
+ */
+async function change<T>(path: string, body: unknown): Promise<T> {
+  for (;;) {
+    try {
+      return await post<T>(path, body, 'POST', { 'Luanette-Code': sessionStorage.getItem(stored) ?? '' })
+    } catch (e) {
+      if (!(e instanceof CodeNeeded)) throw e
+      sessionStorage.setItem(stored, await askForCode(sessionStorage.getItem(stored) ? 'This is not the code.' : ''))
+    }
+  }
+}
+
 export const loadSetup = (signal: AbortSignal) => get<Setup>('/api/v1/setup', signal)
 
 export const searchRegistry = (words: string, signal: AbortSignal) => get<{ servers: Listing[]; total: number }>(`/api/v1/setup/registry?words=${encodeURIComponent(words)}`, signal)
 
-export const addListed = (name: string, namespace: string, values: Record<string, Record<string, string>>) => post<{ namespace: string }>('/api/v1/setup/registry', { name, namespace, values })
+export const addListed = (name: string, namespace: string, values: Record<string, Record<string, string>>) => change<{ namespace: string }>('/api/v1/setup/registry', { name, namespace, values })
 
 export const loadCandidates = async (signal: AbortSignal) => (await get<{ servers: Candidate[] }>('/api/v1/setup/import', signal)).servers
 
-export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => (await post<{ added: { namespace: string }[] }>('/api/v1/setup/import', body)).added.map((a) => a.namespace)
+export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => (await change<{ added: { namespace: string }[] }>('/api/v1/setup/import', body)).added.map((a) => a.namespace)
 
-export const addCommand = (namespace: string, command: string, env: Record<string, string>) => post<{ namespace: string }>('/api/v1/setup/servers', { namespace, command, env })
+export const addCommand = (namespace: string, command: string, env: Record<string, string>) => change<{ namespace: string }>('/api/v1/setup/servers', { namespace, command, env })
 
 /** A name for the server that a command starts: the last word that looks like a package or program. */
 export function nameOf(command: string): string {
