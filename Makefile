@@ -111,7 +111,7 @@ floors: ## Print the map of the packages; fail when an import is against the ord
 # Packages with concurrency of their own. The race detector needs cgo.
 RACED := ./internal/jobs/... ./internal/server ./internal/mcp/... ./internal/tools/catalog ./internal/tools/results \
   ./internal/scripting/script ./internal/chat/conversation ./internal/zmq/... ./internal/cluster/... ./internal/access/... \
-  ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/...
+  ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/... ./internal/sandbox/... ./internal/apis/...
 .PHONY: race
 race: servers ## Run the race detector on packages with concurrency
 	CGO_ENABLED=1 go test -race -short -timeout $(LONG) $(RACED)
