@@ -23,13 +23,9 @@ const pages: Record<string, (s: Stage) => string> = {
   tools: () => 'tools',
   approvals: () => 'approvals',
   playground: (s) => `playground/${s.script}`,
-  scripts: () => 'scripts',
-  script: (s) => `scripts/${s.script}`,
   jobs: () => 'jobs',
   job: (s) => `jobs/${s.job}`,
   'two-jobs': (s) => `jobs/${s.other}/${s.job}`,
-  artifacts: () => 'artifacts',
-  artifact: (s) => `artifacts/${s.artifact}`,
   timeline: () => 'timeline',
   chat: () => 'chat',
   traces: () => 'traces',
@@ -39,6 +35,10 @@ const pages: Record<string, (s: Stage) => string> = {
   people: () => 'people',
   settings: () => 'settings',
   unknown: () => 'nowhere',
+  artifacts: () => 'artifacts',
+  artifact: (s) => `artifacts/${s.artifact}`,
+  scripts: () => 'scripts', // whose content their buttons delete
+  script: (s) => `scripts/${s.script}`,
   tool: () => 'tools/everything.get-sum', // disabled by its buttons
   servers: () => 'servers',
   server: () => 'servers/everything', // removed by its buttons
@@ -115,7 +115,7 @@ async function watch(page: Page): Promise<{ errors: () => Promise<string[]>; ans
 }
 
 /** Presses every button of a page, and those that appear by that, once for each name. */
-async function pressAll(page: Page, errors: () => Promise<string[]>): Promise<string[]> {
+async function pressAll(page: Page, errors: () => Promise<string[]>, answered: () => Promise<void>): Promise<string[]> {
   const pressed = new Set<string>()
   const address = page.url()
   for (let known: string[] = [];;) {
@@ -137,7 +137,8 @@ async function pressAll(page: Page, errors: () => Promise<string[]>): Promise<st
     known = now
     pressed.add(now[at])
     await (await pressable(page)).nth(at).click({ timeout: 5000 }).catch(() => {}) // gone: the page changed by itself
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 100)))) // it answers
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 100)))) // it begins
+    await answered()
     expect(await errors(), `after ${now[at]}`).toEqual([])
   }
 }
@@ -148,8 +149,7 @@ for (const [name, path] of Object.entries(pages)) {
     const { errors, answered } = await watch(page)
     await open(page, stage.front, path(stage))
     await settled(page)
-    const pressed = await pressAll(page, errors)
-    await answered()
+    const pressed = await pressAll(page, errors, answered)
     expect(await errors(), 'at the end').toEqual([])
     test.info().annotations.push({ type: 'pressed', description: pressed.join(', ') })
     console.log(`${name}: ${pressed.join(' | ')}`)

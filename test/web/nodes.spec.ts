@@ -35,7 +35,7 @@ test('nodes are listed, and events of one are shown live on the page of the othe
   const stored = await elm.call('script_store', { content: 'function describe() return {name = "planted", description = "a test"} end function main() return "done at elm" end' })
   const hash = String(stored.hash ?? stored.script_hash)
   const started = await elm.call('lua_execute', { script_hash: hash }) // the page is not reloaded
-  await expect(page.getByText('planted')).toBeVisible()
+  await expect(page.getByRole('link', { name: 'planted' })).toBeVisible()
   await expect(page.getByRole('row', { name: /planted/ })).toContainText('complete')
   expect(started.job_id).toBeTruthy()
 

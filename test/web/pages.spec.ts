@@ -105,7 +105,7 @@ test('text from servers and scripts is never HTML', async ({ page }) => {
   await front.call('script_publish', { script_hash: hash })
   await open(page, 'scripts')
   await expect(page.getByText('onerror=').first()).toBeVisible()
-  await page.getByRole('link', { name: 'evil' }).click()
+  await page.getByRole('link', { name: 'evil' }).first().click()
   await expect(page.locator('pre')).toContainText('onerror')
   await page.screenshot({ path: `${shots}/scripts.png`, fullPage: true })
   await open(page, 'tools/evil')
