@@ -88,7 +88,7 @@ func TestRestartsInMachineCode(t *testing.T) {
 	for name, source := range map[string]string{
 		"script":   "let n = 0; for (;;) n++",
 		"native":   "Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)",
-		"too deep": "let d = 0; const o = {get x() { d++; return this.x }}; try { o.x } catch (e) { `${e}` }",
+		"too deep": "let d = 0; const o = {get x() { d++; return this.x }}; for (;;) try { o.x } catch (e) { `${e}` }",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
