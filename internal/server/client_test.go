@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/core/event"
@@ -15,7 +16,7 @@ func connectPeer(t *testing.T, url string) *upstream.Peer {
 	bus := event.New(event.BusOptions{})
 	manager := upstream.New(upstream.Options{ClientName: "test", ClientVersion: "test", Events: bus})
 	t.Cleanup(func() { manager.Close(); bus.Close() })
-	if err := manager.Add(upstream.Spec{Name: "server", URL: url + "/mcp", Transport: upstream.HTTP, Trusted: true}); err != nil {
+	if err := manager.Add(upstream.Spec{Name: "server", URL: url + "/mcp", Transport: upstream.HTTP, Trusted: true, Timeout: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
