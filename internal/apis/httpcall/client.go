@@ -21,6 +21,7 @@ import (
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/certpool"
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 )
@@ -65,7 +66,7 @@ func New(env api.Environment, base string) (*Client, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Control: env.DialControl}
-	return &Client{env: env, base: u, cache: newCache(), sleep: sleep, http: &http.Transport{
+	return &Client{env: env, base: u, cache: newCache(), sleep: clock.Real().Sleep, http: &http.Transport{
 		Proxy: env.Proxy, DialContext: dialer.DialContext, TLSClientConfig: config, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}}, nil
@@ -90,17 +91,6 @@ func withCertificate(config *tls.Config, certFile, keyFile string) (*tls.Config,
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // maxRenewals is how often one request may be repeated with another token.
 const maxRenewals = 2

@@ -77,7 +77,7 @@ func step(name string, err error) error {
 // start restricts this thread and forks the program from it.
 func (p *Policy) start() (pid int, err error) {
 	if p.Namespaces {
-		if err := p.furnish(); err != nil {
+		if err := p.fillNamespaces(); err != nil {
 			return 0, err
 		}
 	}
@@ -97,8 +97,8 @@ func (p *Policy) start() (pid int, err error) {
 	return pid, step("execute "+p.Program, err)
 }
 
-// furnish fills the new namespaces.
-func (p *Policy) furnish() error {
+// fillNamespaces fills the new namespaces.
+func (p *Policy) fillNamespaces() error {
 	if p.Network != HostNetwork {
 		if err := step("network", loopbackUp()); err != nil {
 			return err
