@@ -2,16 +2,11 @@ package server
 
 import (
 	"context"
-	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/audit"
-	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -34,23 +29,6 @@ func (srv *Server) auditStore() (adminapi.Audit, error) {
 		return srv.audit, nil
 	}
 	return audit.OpenStore(context.Background(), srv.store)
-}
-
-// standingFlow refuses other effects of scripts too when the caller's key is no longer
-// valid.
-type standingFlow struct {
-	*policy.Policy
-	ring *apikey.Store
-}
-
-// Check is asked before an effect happens.
-func (f standingFlow) Check(ctx context.Context, e host.Effect) error {
-	if !strings.HasPrefix(e.Name, "mcp.") { // tool calls pass callSteps
-		if err := f.ring.Check(principal.Of(ctx).ID); err != nil {
-			return err
-		}
-	}
-	return f.Policy.Check(ctx, e)
 }
 
 // auditKey records that a key was created or revoked.

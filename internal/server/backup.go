@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/cluster/node"
@@ -47,30 +46,10 @@ func (srv *Server) runBackups() {
 // BackupSchema describes the tables of all packages to a restore.
 func BackupSchema() backup.Schema {
 	return backup.Schema{
-		Known: migrationsOnce, CreateTables: job.CreateTables,
+		Known: backup.Once(knownMigrations), CreateTables: job.CreateTables,
 		Release:      map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": script.ReleaseSessions},
 		RunningNodes: node.Running,
 	}
-}
-
-// known are the migrations of this program, once they were collected.
-var known struct {
-	sync.Mutex
-	sets map[string]fs.FS
-}
-
-// migrationsOnce is knownMigrations, which takes seconds and never returns anything else.
-func migrationsOnce(ctx context.Context) (map[string]fs.FS, error) {
-	known.Lock()
-	defer known.Unlock()
-	if known.sets != nil {
-		return known.sets, nil
-	}
-	sets, err := knownMigrations(ctx)
-	if err == nil {
-		known.sets = sets
-	}
-	return sets, err
 }
 
 // knownMigrations returns the migrations of this program. It builds a server on an

@@ -27,7 +27,7 @@ func TestServerBacksItselfUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedule := backup.Schedule{From: from, Folder: folder, Every: time.Hour, Keep: 2, Version: "test", Schema: BackupSchema(), Log: slog.New(slog.DiscardHandler)}
+	schedule := backup.Schedule{From: from, Folder: folder, Every: time.Hour, Keep: 2, Version: "test", Schema: testSchema(), Log: slog.New(slog.DiscardHandler)}
 	var last string
 	for range 2 {
 		if last, err = schedule.Make(t.Context()); err != nil {
@@ -48,7 +48,7 @@ func TestServerBacksItselfUp(t *testing.T) {
 	defer file.Close()
 	data := filepath.Join(t.TempDir(), "restored")
 	to := backup.Location{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile), Contents: func(_ db.Kind, data string) (bool, string) { return false, filepath.Join(data, "cas") }}
-	if _, err := backup.Restore(t.Context(), to, file, backup.RestoreOptions{Schema: BackupSchema()}); err != nil {
+	if _, err := backup.Restore(t.Context(), to, file, backup.RestoreOptions{Schema: testSchema()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(data, backup.Folder)); !os.IsNotExist(err) {
@@ -61,7 +61,7 @@ func TestServerBacksItselfUp(t *testing.T) {
 	if err := os.Truncate(last, size/2); err != nil {
 		t.Fatal(err)
 	}
-	if err := backup.Verify(t.Context(), last, BackupSchema()); err == nil {
+	if err := backup.Verify(t.Context(), last, testSchema()); err == nil {
 		t.Error("half a backup is accepted")
 	}
 	if rest, err := filepath.Glob(filepath.Join(folder, "verify-*")); err != nil || len(rest) > 0 {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -233,5 +234,8 @@ func restoreBackup(t *testing.T, loaded *config.Loaded, r io.Reader) (backup.Res
 	if err != nil {
 		t.Fatal(err)
 	}
-	return backup.Restore(t.Context(), to, r, backup.RestoreOptions{Schema: BackupSchema()})
+	return backup.Restore(t.Context(), to, r, backup.RestoreOptions{Schema: testSchema()})
 }
+
+// testSchema is the schema of all tests, which collect the migrations only once.
+var testSchema = sync.OnceValue(BackupSchema)

@@ -19,9 +19,6 @@ import (
 // before other nodes take over its work.
 const nodeTimeout = 3 * time.Second
 
-// leaveTimeout limits how long announcing the shutdown may take.
-const leaveTimeout = 2 * time.Second
-
 // conversationTopic notifies nodes of answered messages.
 const conversationTopic = "talk"
 
@@ -146,40 +143,10 @@ func (srv *Server) listenTopic(ctx context.Context, topic string, f func(payload
 	})
 }
 
-// announceAddress publishes this node's address.
-func (srv *Server) announceAddress(address string) {
-	if srv.node != nil {
-		srv.node.SetAddress(address)
+// announceReader asks the other nodes to relay all events, because this node has a
+// reader.
+func (srv *Server) announceReader() {
+	if srv.isShared() {
+		srv.runBackground(srv.node.Announce)
 	}
-}
-
-// announceDrain announces the shutdown of this node.
-func (srv *Server) announceDrain(ctx context.Context) {
-	if srv.node == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
-	defer cancel()
-	if err := srv.node.Drain(ctx); err != nil {
-		srv.log.WarnContext(ctx, "shutdown not announced to other nodes", "error", err)
-	}
-}
-
-// announceWatching asks the other nodes to relay all events, because this node has
-// readers.
-func (srv *Server) announceWatching(ctx context.Context) {
-	if srv.node == nil || !srv.isShared() {
-		return
-	}
-	if err := srv.node.Announce(ctx); err != nil && ctx.Err() == nil {
-		srv.log.WarnContext(ctx, "readers not announced to other nodes", "error", err)
-	}
-}
-
-// nodeName is the name of this node; "" if the server is not a node.
-func (srv *Server) nodeName() string {
-	if srv.node == nil {
-		return ""
-	}
-	return srv.node.Name()
 }

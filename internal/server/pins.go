@@ -40,9 +40,9 @@ func (srv *Server) ownNames() (names []string) {
 // admin makes the API for administrators.
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
-		Pins: srv.pins, Policy: srv.explainPolicy, Audit: srv.auditStore,
+		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
-		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.nodeName(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress,
+		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress,
 		Browsers: srv.config.Browsers(),
 	})
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/policy"
@@ -11,7 +10,6 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // openPolicy opens the policy and the audit log.
@@ -56,21 +54,4 @@ func (srv *Server) needsApproval(ctx context.Context, e host.Effect) bool {
 // hides returns which tools a principal may never call; nil: none.
 func (srv *Server) hides(who principal.Principal) func(*tool.Info) bool {
 	return srv.policy.Hides(who.Name)
-}
-
-// explainPolicy is what the policy decides about a tool and a key.
-func (srv *Server) explainPolicy(ctx context.Context, name, key string) (adminapi.PolicyCheck, error) {
-	info, err := srv.catalog.Resolve(ctx, name)
-	if err != nil { // a function of scripts, or a tool that does not exist now
-		space, rest, dotted := strings.Cut(name, ".")
-		if info.Ref = (tool.Ref{Space: space, Name: rest}); !dotted {
-			info.Ref = tool.Ref{Name: name}
-		}
-	}
-	s := srv.policy.Settings()
-	d := srv.policy.Decide(key, &info)
-	return adminapi.PolicyCheck{
-		Tool: info.Ref.String(), Key: key, Known: err == nil, Verdict: string(d.Verdict), Rule: d.Rule, Reason: d.Reason,
-		ReadOnlyHint: info.Hints.ReadOnly, Labels: s.Labels[info.Space], Accepts: s.Accepts[info.Space],
-	}, nil
 }

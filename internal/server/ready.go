@@ -49,7 +49,7 @@ func (srv *Server) notReady(ctx context.Context) string {
 // see that the server is not ready before it refuses requests.
 func (srv *Server) delayShutdown(ctx context.Context) {
 	srv.draining.Store(true)
-	srv.announceDrain(ctx)
+	srv.node.AnnounceDrain(ctx)
 	if wait := time.Duration(srv.config.ShutdownDelay); wait > 0 {
 		srv.log.InfoContext(ctx, "shutting down: not ready, still serving", "for", wait)
 		time.Sleep(wait)

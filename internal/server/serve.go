@@ -44,7 +44,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 		return errors.Join(err, srv.Close(ctx))
 	}
 	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(httpserver.URL(listener.Addr()), "http"))
-	srv.announceAddress(httpserver.URL(listener.Addr()))
+	srv.node.SetAddress(httpserver.URL(listener.Addr()))
 	srv.printAddresses(ctx, listener.Addr(), backend)
 	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
 

@@ -395,7 +395,7 @@ func (srv *Server) newDashboard() *web.Server {
 		Bus: srv.bus, Traces: srv.telemetry.Traces(), Calls: srv.history, Process: rand.Text(),
 		Browsers:      srv.config.Browsers(),
 		Config:        func(w io.Writer) error { return srv.current().Show(w) },
-		OnFirstReader: func() { srv.runBackground(srv.announceWatching) },
+		OnFirstReader: srv.announceReader,
 	})
 }
 

@@ -135,29 +135,14 @@ func (n *Node) claim(ctx context.Context) error {
 
 func claimName(slot int) string { return fmt.Sprintf("node%d", slot) }
 
-// Name returns the node's name for display.
+// Name returns the node's name for display; "" for nil.
 func (n *Node) Name() string {
+	if n == nil {
+		return ""
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.name
-}
-
-// SetAddress sets the address that other nodes see.
-func (n *Node) SetAddress(address string) { n.address.Store(address) }
-
-// Drain announces that the node is about to leave.
-func (n *Node) Drain(ctx context.Context) error {
-	n.draining.Store(true)
-	_, err := n.heartbeat(ctx)
-	return err
-}
-
-// Announce stores the node's current state now and notifies the other nodes.
-func (n *Node) Announce(ctx context.Context) error {
-	if _, err := n.heartbeat(ctx); err != nil {
-		return err
-	}
-	return n.db.Notify(ctx, topic, "look")
 }
 
 // SetWatching sets the function that reports whether a client here follows the events

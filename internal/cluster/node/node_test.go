@@ -271,9 +271,7 @@ func TestRemovedNodeRegistersAgain(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].ID != n.ID || all[0].State != "up" {
 		t.Errorf("nodes %v (%v)", all, err)
 	}
-	if err := n.Drain(t.Context()); err != nil {
-		t.Error(err)
-	}
+	n.AnnounceDrain(t.Context())
 	if all, err := node.List(t.Context(), d); err != nil || all[0].State != "draining" {
 		t.Errorf("nodes %v (%v)", all, err)
 	}

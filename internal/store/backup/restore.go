@@ -23,18 +23,6 @@ type RestoreOptions struct {
 	Schema   Schema
 }
 
-// Schema is what the packages that own the tables provide.
-type Schema struct {
-	// Known returns the migrations of all sets of tables.
-	Known func(context.Context) (map[string]fs.FS, error)
-	// CreateTables creates the tables that have no migrations.
-	CreateTables func(context.Context, *db.DB) error
-	// Release changes a set of tables for a database that only one process uses.
-	Release map[string]func(context.Context, *db.DB) error
-	// RunningNodes returns the names of the nodes that use a database.
-	RunningNodes func(context.Context, *db.DB) ([]string, error)
-}
-
 // Restored describes a completed restore.
 type Restored struct {
 	Header

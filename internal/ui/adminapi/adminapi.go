@@ -16,7 +16,7 @@ import (
 // Options are what the API gives access to.
 type Options struct {
 	Pins      Pins
-	Policy    func(ctx context.Context, tool, key string) (PolicyCheck, error)
+	Policy    PolicyChecker
 	Audit     func() (Audit, error)
 	Upstreams Upstreams
 	Tools     Tools

@@ -132,11 +132,15 @@ func TestInvalidBodies(t *testing.T) {
 	}
 }
 
+type allowing struct{}
+
+func (allowing) Check(_ context.Context, tool, key string) adminapi.PolicyCheck {
+	return adminapi.PolicyCheck{Tool: tool, Key: key, Verdict: "allow"}
+}
+
 func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
-	s := adminapi.New(adminapi.Options{Policy: func(_ context.Context, tool, key string) (adminapi.PolicyCheck, error) {
-		return adminapi.PolicyCheck{Tool: tool, Key: key, Verdict: "allow"}, nil
-	}})
+	s := adminapi.New(adminapi.Options{Policy: allowing{}})
 	if answer := expect(t, s, http.StatusOK, "GET", "/api/v1/policy/check?tool=git.push&key=ci", ""); answer["tool"] != "git.push" || answer["key"] != "ci" {
 		t.Errorf("asked about %v", answer)
 	}

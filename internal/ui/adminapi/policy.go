@@ -1,9 +1,13 @@
 package adminapi
 
 import (
+	"context"
 	"net/http"
+	"strings"
 
+	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // PolicyCheck is the policy's verdict on a tool and a key, and the reason.
@@ -19,6 +23,36 @@ type PolicyCheck struct {
 	Accepts      []string `json:"accepts,omitempty"` // labels of data that may be sent there
 }
 
+// PolicyChecker tells what the policy decides about a tool and a key.
+type PolicyChecker interface {
+	Check(ctx context.Context, name, key string) PolicyCheck
+}
+
+// CatalogPolicy checks the tools of a catalog.
+type CatalogPolicy struct {
+	Policy  *policy.Policy
+	Catalog interface {
+		Resolve(ctx context.Context, name string) (tool.Info, error)
+	}
+}
+
+// Check also answers for functions of scripts and for tools that do not exist now.
+func (c CatalogPolicy) Check(ctx context.Context, name, key string) PolicyCheck {
+	info, err := c.Catalog.Resolve(ctx, name)
+	if err != nil {
+		space, rest, dotted := strings.Cut(name, ".")
+		if info.Ref = (tool.Ref{Space: space, Name: rest}); !dotted {
+			info.Ref = tool.Ref{Name: name}
+		}
+	}
+	s := c.Policy.Settings()
+	d := c.Policy.Decide(key, &info)
+	return PolicyCheck{
+		Tool: info.Ref.String(), Key: key, Known: err == nil, Verdict: string(d.Verdict), Rule: d.Rule, Reason: d.Reason,
+		ReadOnlyHint: info.Hints.ReadOnly, Labels: s.Labels[info.Space], Accepts: s.Accepts[info.Space],
+	}
+}
+
 func (s *Server) checkPolicy(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("tool")
 	if name == "" {
@@ -28,5 +62,5 @@ func (s *Server) checkPolicy(r *http.Request) (any, error) {
 	if key == "" {
 		key = "local"
 	}
-	return s.options.Policy(r.Context(), name, key)
+	return s.options.Policy.Check(r.Context(), name, key), nil
 }
