@@ -29,6 +29,7 @@ type auditCommand struct {
 type auditListCommand struct {
 	clientFlags
 	Since    time.Duration `placeholder:"1h" help:"Only entries of this last period."`
+	Org      string        `placeholder:"ORG" help:"Only entries of this organisation."`
 	Who      string        `placeholder:"KEY" help:"Only entries of this key, given by its id or name."`
 	Tool     string        `placeholder:"NS.TOOL" help:"Only this tool; * matches any text."`
 	Decision string        `enum:",allow,deny" default:"" placeholder:"allow|deny" help:"Only allowed, or only denied entries."`
@@ -64,7 +65,7 @@ func (c *auditListCommand) Run(ctx context.Context, proc *process) error {
 
 // query returns the filters as URL parameters, without the limit.
 func (c *auditListCommand) query() url.Values {
-	query := url.Values{"who": {c.Who}, "tool": {c.Tool}, "decision": {c.Decision}}
+	query := url.Values{"org": {c.Org}, "who": {c.Who}, "tool": {c.Tool}, "decision": {c.Decision}}
 	if c.Since > 0 {
 		query.Set("since", time.Now().Add(-c.Since).UTC().Format(time.RFC3339Nano))
 	}
@@ -93,6 +94,9 @@ func (c *auditVerifyCommand) Run(ctx context.Context, proc *process) error {
 	} else {
 		for _, n := range v.Chains {
 			fmt.Fprintf(proc.Stdout, "%s: %d entries, up to %d, head %s\n", n.Node, n.Entries, n.Seq, n.Hash)
+			if n.Erased > 0 {
+				fmt.Fprintf(proc.Stdout, "  %d of them were erased after the time that their organisation keeps entries\n", n.Erased)
+			}
 			for _, problem := range n.Problems {
 				fmt.Fprintf(proc.Stdout, "  %s\n", problem)
 			}

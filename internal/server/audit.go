@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/audit"
@@ -19,7 +20,11 @@ func (srv *Server) openAudit(ctx context.Context) (err error) {
 	if srv.node != nil { // a node whose name is taken gets another
 		node = srv.node.Name()
 	}
-	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), Continue: srv.config.Audit.Failure == config.AuditContinue, Relay: tool.Ref{Name: "call_tool"}, Log: srv.log})
+	var export slog.Handler
+	if srv.config.Audit.OTLP {
+		export = srv.telemetry.Exported("audit")
+	}
+	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), KeepOrgs: srv.config.Audit.KeepOrgs(), Export: export, Continue: srv.config.Audit.Failure == config.AuditContinue, Relay: tool.Ref{Name: "call_tool"}, Log: srv.log})
 	return err
 }
 

@@ -64,7 +64,7 @@ func TestChainVerifies(t *testing.T) {
 }
 
 // Old entries are deleted; the rest still verifies.
-func TestDeleteBefore(t *testing.T) {
+func TestDeleteOld(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := opened(t, d, audit.Options{Node: "a"})
@@ -75,7 +75,7 @@ func TestDeleteBefore(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.DeleteBefore(t.Context(), now.Add(-5*time.Hour-time.Minute)); err != nil {
+		if _, err := l.DeleteOld(t.Context(), audit.AgeLimits{Before: now.Add(-5*time.Hour - time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 		found, err := l.Verify(t.Context())

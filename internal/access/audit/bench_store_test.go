@@ -89,7 +89,7 @@ func BenchmarkAdd(b *testing.B) {
 					for i := range drafts {
 						drafts[i].At = drafts[i].At.Add(time.Duration(batch) * time.Millisecond * time.Duration(min(n, 1)))
 					}
-					if err := s.add(context.Background(), "a", drafts); err != nil {
+					if _, err := s.add(context.Background(), "a", drafts); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -110,7 +110,7 @@ func BenchmarkSearch(b *testing.B) {
 			for j := range drafts {
 				drafts[j] = call(i + j)
 			}
-			if err := s.add(context.Background(), "a", drafts); err != nil {
+			if _, err := s.add(context.Background(), "a", drafts); err != nil {
 				b.Fatal(err)
 			}
 		}

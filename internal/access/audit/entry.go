@@ -18,7 +18,10 @@ type Entry struct {
 
 	Who     string `json:"who"`               // the principal's id
 	Name    string `json:"name,omitempty"`    // and name
+	Org     string `json:"org,omitempty"`     // the organisation it was done in
+	For     string `json:"for,omitempty"`     // the person on whose behalf
 	Client  string `json:"client,omitempty"`  // the connection or user behind it
+	Agent   string `json:"agent,omitempty"`   // the program, as it calls itself: claude-code 2.1.0
 	Trace   string `json:"trace,omitempty"`   // trace id
 	Request string `json:"request,omitempty"` // the call within the trace
 
@@ -41,9 +44,10 @@ type Entry struct {
 type Draft struct {
 	At time.Time // zero is now
 
-	Who, Name, Client string
-	Trace             [16]byte // zero is none
-	Request           [8]byte
+	Who, Name, Org, For string
+	Client, Agent       string
+	Trace               [16]byte // zero is none
+	Request             [8]byte
 
 	Action, Subject string
 	Args            Sum
@@ -71,7 +75,8 @@ func (s Sum) String() string {
 // that a reader who decodes and encodes the entry gets the same text.
 func (d *Draft) entry() Entry {
 	return Entry{
-		At: d.At.UTC().Truncate(time.Microsecond), Who: valid(d.Who), Name: valid(d.Name), Client: valid(d.Client),
+		At: d.At.UTC().Truncate(time.Microsecond), Who: valid(d.Who), Name: valid(d.Name),
+		Org: valid(d.Org), For: valid(d.For), Client: valid(d.Client), Agent: valid(d.Agent),
 		Trace: hexOf(d.Trace[:]), Request: hexOf(d.Request[:]), Args: hexOf(d.Args[:]),
 		Action: valid(d.Action), Subject: valid(d.Subject), Decision: valid(d.Decision), Rule: valid(d.Rule),
 		Size: d.Size, Error: valid(d.Error), Took: d.Took,

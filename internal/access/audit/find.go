@@ -12,6 +12,7 @@ import (
 // Filter selects entries. Zero fields select all.
 type Filter struct {
 	Since, Until time.Time
+	Org          string
 	Who          string // id or name
 	Tool         string // the subject; * stands for any characters
 	Decision     string
@@ -55,6 +56,9 @@ func (f *Filter) conditions(kind db.Kind) (where conditions) {
 	if !f.Until.IsZero() {
 		where.add(`at < ?`, microsecondsUp(f.Until))
 	}
+	if f.Org != "" {
+		where.add(`org = ? AND org <> ''`, column(f.Org)) // the second part makes the database use the index
+	}
 	if f.Who != "" {
 		where.add(`(who = ? OR name = ?)`, column(f.Who), column(f.Who))
 	}
@@ -85,10 +89,15 @@ type conditions struct {
 // add adds a condition, in which each ? stands for the next value.
 func (c *conditions) add(condition string, values ...any) {
 	for _, v := range values {
-		c.args = append(c.args, v)
-		condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(c.args)), 1)
+		condition = strings.Replace(condition, "?", c.value(v), 1)
 	}
 	c.all = append(c.all, condition)
+}
+
+// value returns the placeholder of one more value.
+func (c *conditions) value(v any) string {
+	c.args = append(c.args, v)
+	return fmt.Sprintf("$%d", len(c.args))
 }
 
 func (c *conditions) String() string {

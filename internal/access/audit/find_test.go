@@ -15,6 +15,7 @@ import (
 
 var (
 	someNodes    = []string{"a", "b", `"c"`}
+	someOrgs     = []string{"acme", `o"rg`, ""}
 	somePeople   = []string{"web", "key:web", "who", `o"brien`, "é<&>", `back\slash`, ""}
 	someTools    = []string{"git.status", "git.stash", "notes.add", "status", `odd"tool`, "git.über", "a*b", "name", "x\u2028y"}
 	somePatterns = append([]string{"", "git.*", "*status", "*", "g*st*s", "*.*", "git*git", `*"tool`, "git.st", "Git.*", "git_status", "git.s?a*", "[g]it*", `*\\*`, "%", "%*", "g_*", "*ü*", "x\u2028*"}, someTools...)
@@ -25,7 +26,7 @@ func picked(all []Entry, f Filter) (list []Entry) {
 	for _, e := range all {
 		at := e.At
 		if (f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until)) &&
-			(f.Who == "" || e.Who == f.Who || e.Name == f.Who) && (f.Decision == "" || e.Decision == f.Decision) &&
+			(f.Org == "" || e.Org == f.Org) && (f.Who == "" || e.Who == f.Who || e.Name == f.Who) && (f.Decision == "" || e.Decision == f.Decision) &&
 			(f.Tool == "" || matches(e.Subject, f.Tool)) && (f.Node == "" || e.Node == f.Node && e.Seq > f.After) {
 			list = append(list, e)
 		}
@@ -64,9 +65,9 @@ func TestFind(t *testing.T) {
 			var drafts []Draft
 			for range 1 + random.IntN(6) {
 				at := began.Add(time.Duration(batch)*time.Second - time.Duration(random.IntN(3)*random.IntN(8))*time.Second)
-				drafts = append(drafts, Draft{At: at, Who: one(somePeople), Name: one(somePeople), Action: Call, Subject: one(someTools), Decision: one([]string{"allow", "deny", ""})})
+				drafts = append(drafts, Draft{At: at, Org: one(someOrgs), Who: one(somePeople), Name: one(somePeople), Action: Call, Subject: one(someTools), Decision: one([]string{"allow", "deny", ""})})
 			}
-			if err := s.add(t.Context(), one(someNodes), drafts); err != nil {
+			if _, err := s.add(t.Context(), one(someNodes), drafts); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -84,7 +85,7 @@ func TestFind(t *testing.T) {
 			all = append(all, entries...)
 		}
 		for range 150 {
-			f := Filter{Who: one(append(somePeople, "nobody", "")), Tool: one(somePatterns), Decision: one([]string{"", "", "deny"}), Limit: 1 + random.IntN(40)}
+			f := Filter{Org: one(append(someOrgs, "", "")), Who: one(append(somePeople, "nobody", "")), Tool: one(somePatterns), Decision: one([]string{"", "", "deny"}), Limit: 1 + random.IntN(40)}
 			if random.IntN(3) == 0 {
 				f.Node, f.After = one(someNodes), int64(random.IntN(40))
 			}
@@ -120,7 +121,7 @@ func TestBrokenText(t *testing.T) {
 			t.Fatal(err)
 		}
 		drafts := []Draft{{Subject: "a\xffb\x00c", Who: `\ufffd`}, {Subject: "fine"}}
-		if err := s.add(t.Context(), "a", drafts); err != nil {
+		if _, err := s.add(t.Context(), "a", drafts); err != nil {
 			t.Fatal(err)
 		}
 		list, err := s.Find(t.Context(), Filter{Node: "a", Tool: "a\xffb*"})

@@ -19,12 +19,15 @@ import (
 
 // Options are a log's choices.
 type Options struct {
-	Node  string        // whose chain this process appends to; "" is "local"
-	Keep  time.Duration // how long entries are stored; 0 is forever
-	Queue int           // how many entries may be unwritten before callers wait; 0 is 8192
+	Node string        // whose chain this process appends to; "" is "local"
+	Keep time.Duration // how long entries are stored; 0 is forever
+	// KeepOrgs is Keep for single organisations.
+	KeepOrgs map[string]time.Duration
+	Queue    int // how many entries may be unwritten before callers wait; 0 is 8192
 	// Continue lets calls of tools that may change something go on while entries cannot
 	// be written, until the queue is full.
 	Continue bool
+	Export   slog.Handler // gets every entry after it is stored; may be nil
 	Relay    tool.Ref     // a tool that only calls others, which are checked themselves
 	Clock    clock.Clock  // nil is the machine's
 	Log      *slog.Logger // nil discards
@@ -193,9 +196,10 @@ func (l *Log) persist(ctx context.Context, batch []Draft) {
 	}()
 	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
 	for try := 1; ; try++ {
-		err := l.add(ctx, l.options.Node, batch)
+		entries, err := l.add(ctx, l.options.Node, batch)
 		l.setFailure(err)
 		if err == nil {
+			l.export(entries)
 			return
 		}
 		if try >= closeAttempts && l.isClosed() {

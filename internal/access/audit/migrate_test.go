@@ -121,7 +121,7 @@ func TestMoveOld(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.add(t.Context(), "a", []Draft{{Subject: "new"}}); err != nil {
+				if _, err := s.add(t.Context(), "a", []Draft{{Subject: "new"}}); err != nil {
 					t.Fatal(err)
 				}
 				if found := problemsIn(t, s); found != "" {

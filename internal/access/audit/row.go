@@ -14,22 +14,26 @@ import (
 type row struct {
 	node                         string
 	seq, at                      int64 // at is microseconds since 1970
+	org                          string
 	who, name, subject, decision string
 	entry                        string
 }
 
-const rowColumns = `node, seq, at, who, name, subject, decision, entry`
+const rowColumns = `node, seq, at, org, who, name, subject, decision, entry`
+
+// columnCount is the number of rowColumns.
+const columnCount = 9
 
 // rowOf stores an entry whose JSON is text.
 func rowOf(e *Entry, text string) row {
 	return row{
 		node: e.Node, seq: e.Seq, at: e.At.UnixMicro(), entry: text,
-		who: column(e.Who), name: column(e.Name), subject: column(e.Subject), decision: column(e.Decision),
+		org: column(e.Org), who: column(e.Who), name: column(e.Name), subject: column(e.Subject), decision: column(e.Decision),
 	}
 }
 
 func scanRow(from db.Scanner) (r row, err error) {
-	return r, from.Scan(&r.node, &r.seq, &r.at, &r.who, &r.name, &r.subject, &r.decision, &r.entry)
+	return r, from.Scan(&r.node, &r.seq, &r.at, &r.org, &r.who, &r.name, &r.subject, &r.decision, &r.entry)
 }
 
 // column is text for a column: Postgres stores neither zero bytes nor invalid UTF-8.
@@ -51,9 +55,9 @@ func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
 		for n > len(rows) {
 			n /= 2
 		}
-		args := make([]any, 0, 8*n)
+		args := make([]any, 0, columnCount*n)
 		for _, r := range rows[:n] {
-			args = append(args, r.node, r.seq, r.at, r.who, r.name, r.subject, r.decision, r.entry)
+			args = append(args, r.node, r.seq, r.at, r.org, r.who, r.name, r.subject, r.decision, r.entry)
 		}
 		result, err := tx.Exec(ctx, inserts()[n], args...)
 		if err != nil {
@@ -79,11 +83,11 @@ var inserts = sync.OnceValue(func() map[int]string {
 	for n := 1; n <= maxRows; n *= 2 {
 		var text strings.Builder
 		text.WriteString(`INSERT INTO audit_log (` + rowColumns + `) VALUES `)
-		for i := range 8 * n {
+		for i := range columnCount * n {
 			switch {
 			case i == 0:
 				text.WriteString(`(`)
-			case i%8 == 0:
+			case i%columnCount == 0:
 				text.WriteString(`), (`)
 			default:
 				text.WriteString(`, `)

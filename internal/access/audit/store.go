@@ -45,18 +45,18 @@ func scanChain(row db.Scanner) (c Chain, err error) {
 
 const chainColumns = `node, seq, hash, cut, cut_hash`
 
-// add appends entries to a node's chain. Several processes may append to the same
-// chain.
-func (s *Store) add(ctx context.Context, node string, drafts []Draft) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
+// add appends entries to a node's chain and returns them. Several processes may append to
+// the same chain.
+func (s *Store) add(ctx context.Context, node string, drafts []Draft) (entries []Entry, err error) {
+	entries, rows := make([]Entry, len(drafts)), make([]row, len(drafts))
+	return entries, s.db.Write(ctx, func(tx *db.Tx) error {
 		chain, err := scanChain(tx.QueryRow(ctx, `SELECT `+chainColumns+` FROM audit_chains WHERE node = $1`, node))
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		chain.Node = node
-		rows := make([]row, len(drafts))
 		for i := range drafts {
-			rows[i] = chain.append(&drafts[i])
+			entries[i], rows[i] = chain.append(&drafts[i])
 		}
 		if err := insertRows(ctx, tx, rows); err != nil {
 			return err
@@ -68,12 +68,13 @@ func (s *Store) add(ctx context.Context, node string, drafts []Draft) error {
 }
 
 // append makes a draft the last entry of the chain.
-func (c *Chain) append(d *Draft) row {
+func (c *Chain) append(d *Draft) (Entry, row) {
 	e := d.entry()
 	e.Node, e.Seq, e.Prev = c.Node, c.Seq+1, c.Hash
 	unsigned := e.appendUnsigned(make([]byte, 0, 768))
-	c.Seq, c.Hash = e.Seq, Digest(unsigned).String()
-	return rowOf(&e, sign(unsigned, c.Hash))
+	e.Hash = Digest(unsigned).String()
+	c.Seq, c.Hash = e.Seq, e.Hash
+	return e, rowOf(&e, sign(unsigned, e.Hash))
 }
 
 // Chains returns the chains of all nodes.

@@ -24,7 +24,7 @@ func twelve(t *testing.T, d *db.DB, node string) *Store {
 		for i := 4*n + 1; i <= 4*n+4; i++ {
 			drafts = append(drafts, Draft{At: began.Add(time.Duration(i) * time.Hour), Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: Digest(nil), Decision: "allow", Took: int64(i)})
 		}
-		if err := s.add(t.Context(), node, drafts); err != nil {
+		if _, err := s.add(t.Context(), node, drafts); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,14 +165,14 @@ func TestTheEndIsStored(t *testing.T) {
 	}
 }
 
-// DeleteBefore deletes every old entry and no other, and the rest verifies.
-func TestDeleteBeforeEachHour(t *testing.T) {
+// DeleteOld deletes every old entry and no other, and the rest verifies.
+func TestDeleteOldEachHour(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := twelve(t, d, "a")
 		for _, tt := range []struct{ hour, deleted int }{{0, 0}, {3, 2}, {7, 6}, {9, 8}, {13, 12}, {20, 12}} {
 			before := time.Date(2026, 3, 1, 12+tt.hour, 0, 0, 0, time.UTC)
-			if err := s.DeleteBefore(t.Context(), before); err != nil {
+			if _, err := s.DeleteOld(t.Context(), AgeLimits{Before: before}); err != nil {
 				t.Fatal(err)
 			}
 			found, err := s.Verify(t.Context())
@@ -200,10 +200,10 @@ func TestDeleteManyEntries(t *testing.T) {
 	for i := range drafts {
 		drafts[i] = Draft{At: now.Add(time.Duration(i) * time.Second), Action: Call}
 	}
-	if err := s.add(t.Context(), "a", drafts); err != nil {
+	if _, err := s.add(t.Context(), "a", drafts); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeleteBefore(t.Context(), now.Add((deletedAtOnce+10)*time.Second)); err != nil {
+	if _, err := s.DeleteOld(t.Context(), AgeLimits{Before: now.Add((deletedAtOnce + 10) * time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := s.Verify(t.Context())

@@ -12,7 +12,8 @@ import (
 type Verified struct {
 	Chain
 	Entries  int64    `json:"entries"`
-	Problems []string `json:"problems"` // the first few
+	Erased   int64    `json:"erased,omitempty"` // of them, those whose contents were erased by retention
+	Problems []string `json:"problems"`         // the first few
 }
 
 // maxProblems bounds the problems that are reported per chain.
@@ -97,7 +98,10 @@ func (w *walk) row(r row) {
 		return
 	}
 	w.position(&e)
-	if !isSigned(r.entry, e.Hash) {
+	switch {
+	case e.isErased():
+		w.Erased++
+	case !isSigned(r.entry, e.Hash):
 		w.problem("entry %d was changed", e.Seq)
 	}
 	if own := rowOf(&e, r.entry); e.Node == w.Node && own != r {

@@ -111,6 +111,7 @@ type Call struct {
 type Caller struct {
 	ID           string          // stable per user or connection, for pooling and fairness
 	User         string          // the authenticated user; "" if there is only one
+	Agent        string          // the program, as it calls itself, with its version; may be ""
 	Capabilities json.RawMessage // MCP client capabilities as declared, or nil
 	Progress     func(Progress)
 	Log          func(Log)

@@ -19,7 +19,10 @@ func (req *request) caller() *tool.Caller {
 		c.ID = "user:" + req.who
 	}
 	if req.session != nil && req.era == wire.Legacy {
-		c.ID, c.Client = req.session.name, req.session
+		c.ID, c.Client, c.Agent = req.session.name, req.session, req.session.agent
+	} else {
+		info, _ := rawjson.Get(req.meta, wire.MetaClientInfo)
+		c.Agent = agentOf(info)
 	}
 	resp := req.current()
 	if resp == nil {

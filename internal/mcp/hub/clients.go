@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,11 +31,26 @@ type clients struct {
 	known map[Client]time.Time // by name and version
 }
 
+// describe returns what a client says about itself; ok is false if that is too long.
+func describe(info json.RawMessage) (name, version string, ok bool) {
+	name, _ = rawjson.GetText(info, "name")
+	version, _ = rawjson.GetText(info, "version")
+	return name, version, name != "" && len(name) <= maxClientName && len(version) <= maxClientName
+}
+
+// agentOf is a client's name and version, such as "claude-code 2.1.0", or "".
+func agentOf(info json.RawMessage) string {
+	name, version, ok := describe(info)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(name + " " + version)
+}
+
 // add notes a client by what it says about itself. A client without a name is not noted.
 func (c *clients) add(info json.RawMessage, now time.Time) {
-	name, _ := rawjson.GetText(info, "name")
-	version, _ := rawjson.GetText(info, "version")
-	if name == "" || len(name) > maxClientName || len(version) > maxClientName {
+	name, version, ok := describe(info)
+	if !ok {
 		return
 	}
 	c.mu.Lock()

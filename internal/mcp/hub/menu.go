@@ -41,14 +41,15 @@ func (e *endpoint) checkMenu(r *http.Request) error {
 	return wire.Errorf(wire.CodeInvalidRequest, "unknown menu %q: use %s or %s", name, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
 }
 
-// meetClient notes the client of a session when it initializes, and sets its menu, which is
-// before anything else uses that.
+// meetClient notes the client of a session when it initializes, and sets its menu, before
+// anything else uses them.
 func (s *session) meetClient(m wire.Message) {
 	if m.Method != wire.MethodInitialize {
 		return
 	}
 	info, _ := rawjson.Get(m.Params, "clientInfo")
 	s.ep.hub.clients.add(info, time.Now())
+	s.agent = agentOf(info)
 	if s.menu == "" {
 		s.menu = s.ep.menuOfClient(info)
 	}

@@ -22,6 +22,7 @@ type session struct {
 	who      string
 	created  time.Time
 	ep       *endpoint
+	agent    string        // the client, as it calls itself
 	menu     string        // the list of tools that the client asked for, or empty
 	shared   bool          // main is the only stream and carries answers too
 	loaded   bool          // it was opened on another node

@@ -15,6 +15,7 @@ type SessionState struct {
 	Caps      json.RawMessage // the client's
 	Level     string          // of the log messages it wants
 	Menu      string          // the list of tools that it asked for
+	Agent     string          // the client, as it calls itself
 }
 
 // SessionStore stores sessions for all nodes.
@@ -31,7 +32,7 @@ func (e *endpoint) saveSession(ctx context.Context, s *session) {
 		return
 	}
 	version, caps := s.negotiated()
-	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()], Menu: s.menu}
+	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()], Menu: s.menu, Agent: s.agent}
 	if err := e.hub.opts.SessionStore.Save(ctx, s.id, v); err != nil {
 		e.hub.log.WarnContext(ctx, "cannot store session for other nodes", "error", err)
 	}
@@ -52,7 +53,7 @@ func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, e
 	}
 	s := newSession(e, who, false)
 	s.setID(id)
-	s.loaded, s.menu = true, v.Menu
+	s.loaded, s.menu, s.agent = true, v.Menu, v.Agent
 	s.initialize(v.Version, v.Caps)
 	s.ready.Store(true)
 	if want, ok := parseLevel(v.Level); ok {

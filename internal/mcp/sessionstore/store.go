@@ -43,9 +43,9 @@ func (s *Store) Save(ctx context.Context, id string, v hub.SessionState) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO visits (id, place, who, version, caps, level, seen, menu) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		_, err = tx.Exec(ctx, `INSERT INTO visits (id, place, who, version, caps, level, seen, menu, agent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 			ON CONFLICT (id) DO UPDATE SET level = excluded.level, seen = excluded.seen`,
-			key(id), v.Namespace, v.Owner, v.Version, string(v.Caps), v.Level, now.UnixMicro(), v.Menu)
+			key(id), v.Namespace, v.Owner, v.Version, string(v.Caps), v.Level, now.UnixMicro(), v.Menu, v.Agent)
 		return err
 	})
 }
@@ -59,8 +59,8 @@ func (s *Store) Find(ctx context.Context, id string) (v hub.SessionState, ok boo
 			return err
 		}
 		var caps string
-		err = tx.QueryRow(ctx, `UPDATE visits SET seen = $2 WHERE id = $1 AND seen > $3 RETURNING place, who, version, caps, level, menu`,
-			key(id), now.UnixMicro(), now.Add(-s.idle).UnixMicro()).Scan(&v.Namespace, &v.Owner, &v.Version, &caps, &v.Level, &v.Menu)
+		err = tx.QueryRow(ctx, `UPDATE visits SET seen = $2 WHERE id = $1 AND seen > $3 RETURNING place, who, version, caps, level, menu, agent`,
+			key(id), now.UnixMicro(), now.Add(-s.idle).UnixMicro()).Scan(&v.Namespace, &v.Owner, &v.Version, &caps, &v.Level, &v.Menu, &v.Agent)
 		v.Caps = []byte(caps)
 		return err
 	})

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -63,6 +65,7 @@ type Telemetry struct {
 	exporting bool
 	shutdowns []func(context.Context) error
 	level     *slog.LevelVar
+	logs      log.LoggerProvider // nil: logs are not exported
 }
 
 // Setup creates the configured exporters and the logger. It does not connect yet, so a
@@ -96,6 +99,7 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		exporting: len(p.shutdowns) > 0,
 		shutdowns: p.shutdowns,
 		level:     level,
+		logs:      p.logs,
 	}, nil
 }
 
@@ -105,6 +109,15 @@ func (t *Telemetry) SetLevel(level slog.Level) { t.level.Set(level) }
 // Logger returns a logger that writes to Options.Stderr and, if logs are exported, to
 // the collector. Records logged with a context have its trace_id and span_id.
 func (t *Telemetry) Logger() *slog.Logger { return t.logger }
+
+// Exported returns a handler that writes only to the collector, under the name of a
+// package, whatever the level; nil if logs are not exported.
+func (t *Telemetry) Exported(name string) slog.Handler {
+	if t.logs == nil {
+		return nil
+	}
+	return otelslog.NewHandler(name, otelslog.WithLoggerProvider(t.logs))
+}
 
 // Exporting reports whether anything is sent to a collector.
 func (t *Telemetry) Exporting() bool { return t.exporting }

@@ -52,7 +52,7 @@ func (s *Server) listAudit(r *http.Request) (any, error) {
 
 // filter reads the filter from a query.
 func filter(q url.Values) (f audit.Filter, err error) {
-	f = audit.Filter{Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node")}
+	f = audit.Filter{Org: q.Get("org"), Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node")}
 	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if text := q.Get(name); text != "" {
 			if *into, err = time.Parse(time.RFC3339Nano, text); err != nil {
