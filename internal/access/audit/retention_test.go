@@ -32,8 +32,8 @@ func TestOrganisationsKeepTheirEntries(t *testing.T) {
 			erased      int // in this step
 			cut, intact int64
 		}{
-			{AgeLimits{Before: hour(4), Orgs: map[string]time.Time{"bank": {}}}, 1, 1, 10},        // acme's first is cut off, its second erased with the first of none
-			{AgeLimits{Before: hour(4), Orgs: map[string]time.Time{"bank": {}}}, 0, 1, 10},        // nothing twice
+			{AgeLimits{Before: hour(4), Orgs: map[string]time.Time{"bank": {}}}, 2, 1, 9},         // acme's first is cut off, its second erased with the first of none
+			{AgeLimits{Before: hour(4), Orgs: map[string]time.Time{"bank": {}}}, 0, 1, 9},         // nothing twice
 			{AgeLimits{Before: hour(4), Orgs: map[string]time.Time{"acme": hour(8)}}, 1, 4, 7},    // bank's first and the erased ones are cut off
 			{AgeLimits{Before: hour(12), Orgs: map[string]time.Time{"acme": hour(9)}}, 2, 9, 1},   // acme's last stays
 			{AgeLimits{Before: hour(12), Orgs: map[string]time.Time{"acme": hour(12)}}, 0, 12, 0}, // nothing stays
