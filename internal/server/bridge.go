@@ -72,13 +72,6 @@ func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), e
 		unwatch()
 		return "", nil, fault.Wrap(fault.Config, err, "bridge").WithHint("choose another address with bridge.listen, or none")
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := b.Serve(ctx); err != nil {
-			srv.log.ErrorContext(ctx, "the ZeroMQ bridge ended", "error", err)
-		}
-	}()
-	return b.Addr(), func() { cancel(); <-ended; unwatch() }, nil
+	end := b.Start(ctx)
+	return b.Addr(), func() { end(); unwatch() }, nil
 }

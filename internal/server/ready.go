@@ -8,7 +8,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/store/db"
 )
 
 // probeTimeout limits how long the database may take to respond.
@@ -34,9 +33,7 @@ func (srv *Server) notReady(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	var one int
-	err := srv.store.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
-	if err != nil {
+	if err := srv.store.CheckReadable(ctx); err != nil {
 		return "the database does not answer: " + string(fault.CodeOf(err))
 	}
 	if err := srv.store.CheckWritable(ctx); err != nil {

@@ -177,6 +177,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 }
 
+// Start serves in the background, also after ctx ended. The function that it returns ends
+// that, and returns after running calls have ended.
+func (s *Server) Start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	work.Go(func() {
+		if err := s.Serve(ctx); err != nil {
+			s.opts.Log.ErrorContext(ctx, "tools are no longer served over ZeroMQ", "error", err)
+		}
+	})
+	return func() { cancel(); work.Wait() }
+}
+
 // receive handles messages until ctx ends.
 func (s *Server) receive(ctx context.Context) {
 	for {

@@ -24,6 +24,12 @@ func (d *DB) noteWrite(err error) {
 	}
 }
 
+// CheckReadable returns why nothing can be read, or nil.
+func (d *DB) CheckReadable(ctx context.Context) error {
+	var one int
+	return d.Read(ctx, func(tx *Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
+}
+
 // CheckWritable returns why nothing can be written, or nil. It writes only if a write
 // failed because of the disk, to find out whether there is space again.
 func (d *DB) CheckWritable(ctx context.Context) error {
