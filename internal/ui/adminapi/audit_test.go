@@ -37,7 +37,7 @@ func TestAuditFilter(t *testing.T) {
 	for query, want := range map[string]audit.Filter{
 		"": {Limit: 100},
 		"?org=acme&who=ada&tool=git.*&decision=deny&node=n1&after=7&limit=3": {Org: "acme", Who: "ada", Tool: "git.*", Decision: "deny", Node: "n1", After: 7, Limit: 3},
-		"?since=2026-03-01T12:00:00Z&until=2026-03-01T13:00:00Z":    {Since: at, Until: at.Add(time.Hour), Limit: 100},
+		"?since=2026-03-01T12:00:00Z&until=2026-03-01T13:00:00Z":             {Since: at, Until: at.Add(time.Hour), Limit: 100},
 		"?limit=9999999": {Limit: 10_000},
 	} {
 		a := &auditFake{}
