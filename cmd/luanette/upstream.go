@@ -22,6 +22,7 @@ type upstreamCommand struct {
 	List    upstreamListCommand    `cmd:"" help:"List the tool servers and their states."`
 	Status  upstreamStatusCommand  `cmd:"" help:"Show one tool server."`
 	Explain upstreamExplainCommand `cmd:"" help:"Show what a tool server's sandbox refused, and what would allow it."`
+	Trace   upstreamTraceCommand   `cmd:"" help:"Find the smallest sandbox that a tool server works in."`
 	Login   upstreamLoginCommand   `cmd:"" help:"Log in to a tool server that requires it."`
 	Logout  upstreamLogoutCommand  `cmd:"" help:"Remove the stored login to a tool server."`
 }

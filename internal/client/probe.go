@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 	"github.com/luanette/luanette/internal/tools/tokencount"
 	"github.com/luanette/luanette/internal/ui/login"
 )
@@ -46,16 +47,26 @@ type Prober struct {
 	Log     *slog.Logger
 	// Logins lets upstreams use the stored logins; that opens the database.
 	Logins bool
+	// Sandbox starts programs; nil: as the configuration says.
+	Sandbox *launch.Launcher
 }
 
 // Probe connects to an upstream, counts its tools and closes the connection again. It
 // waits for one attempt, at most for timeout.
 func (p *Prober) Probe(ctx context.Context, spec upstream.Spec, timeout time.Duration) (Probe, error) {
+	return p.use(ctx, spec, timeout, func(*upstream.Manager) error { return nil })
+}
+
+// use is Probe that does something with the upstream if it works.
+func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Duration, do func(*upstream.Manager) error) (Probe, error) {
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
 	secrets := p.Config.SecretFinder(p.Env)
 	options := upstream.Options{ClientVersion: p.Version, Events: bus, Log: p.Log, Getenv: p.Env.Lookup, Environ: p.Env.Pairs, Secret: secrets.Find,
-		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Config.Launcher(p.Env)}
+		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Sandbox}
+	if p.Sandbox == nil {
+		options.Sandbox = p.Config.Launcher(p.Env)
+	}
 	if p.Logins && spec.URL != "" {
 		store, err := p.Config.OpenDatabase(ctx, secrets)
 		if err != nil {
@@ -78,7 +89,11 @@ func (p *Prober) Probe(ctx context.Context, spec upstream.Spec, timeout time.Dur
 	if ctx.Err() != nil {
 		return Probe{}, context.Cause(ctx)
 	}
-	return outcome(ctx, manager, spec.Name, timeout)
+	probe, err := outcome(ctx, manager, spec.Name, timeout)
+	if err != nil || !probe.Works() {
+		return probe, err
+	}
+	return probe, do(manager)
 }
 
 // attempted reports whether the first attempt to connect is over.

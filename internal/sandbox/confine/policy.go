@@ -71,9 +71,9 @@ type Policy struct {
 	Probe bool
 }
 
-// allows reports whether the policy lets the program do something with a path.
-func (p *Policy) allows(action, path string) bool {
-	own := within(path, p.scratch()) || within(path, p.Write)
+// Allows reports whether the policy lets the program do something with a path.
+func (p *Policy) Allows(action, path string) bool {
+	own := p.Owns(path)
 	switch {
 	case action == profile.Writing:
 		return within(path, p.Write) || own && !p.readsInScratch(path)
@@ -100,6 +100,10 @@ func (p *Policy) reads(path string) bool {
 func (p *Policy) readsInScratch(path string) bool {
 	return slices.ContainsFunc(p.Read, func(folder string) bool { return Below(path, folder) && within(folder, p.scratch()) })
 }
+
+// Owns reports whether a path is in a folder of Write, or in one that the sandbox has for
+// itself.
+func (p *Policy) Owns(path string) bool { return within(path, p.scratch()) || within(path, p.Write) }
 
 // scratch are the folders that the sandbox has for itself.
 func (p *Policy) scratch() []string {

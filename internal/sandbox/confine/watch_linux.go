@@ -32,6 +32,9 @@ func (p *Policy) notedCalls() map[uint32]access {
 		unix.SYS_CONNECT:   {-1, 1, profile.Connecting, 0},
 	}
 	maps.Copy(calls, olderCalls())
+	if p.Note == NoteAll {
+		calls[unix.SYS_MEMFD_CREATE] = access{action: profile.Calling}
+	}
 	return calls
 }
 
@@ -127,6 +130,8 @@ func (w *watcher) answer(n *notification) reply {
 		}
 	case call == unix.SYS_CONNECT:
 		w.noteAddress(n)
+	case call == unix.SYS_MEMFD_CREATE:
+		w.note(Note{Action: profile.Calling, Object: callName(call)})
 	default:
 		w.notePath(n, w.calls[call])
 	}
@@ -171,7 +176,7 @@ func (w *watcher) notePath(n *notification, a access) {
 		path = filepath.Join(folderOf(n, a.folder), path)
 	}
 	path = filepath.Clean(path)
-	w.note(Note{Action: action, Object: path, Refused: !w.policy.allows(action, path)})
+	w.note(Note{Action: action, Object: path, Refused: !w.policy.Allows(action, path)})
 }
 
 // openAction is what the flags of an open say.

@@ -44,6 +44,9 @@ type Command struct {
 // Command prepares a program to be started inside a profile. At level Off, or without a
 // launcher, it starts as it is.
 func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error) {
+	if trace, is := l.traceOf(p.Name); is {
+		return l.traced(trace, p, program)
+	}
 	switch {
 	case !p.Active() && len(p.Credentials) == 0:
 		return plain(p, program), nil
@@ -65,6 +68,7 @@ func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error)
 	if err != nil {
 		return nil, err
 	}
+	l.link(private, p)
 	l.forget(p.Name)
 	c := &Command{name: p.Name, policy: l.policy(p, program, private)}
 	c.observe = l.observer(c, p)
@@ -77,12 +81,21 @@ func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error)
 	return c, nil
 }
 
-// withGateway gives a program its gateway: at level Strict the only way out, otherwise
-// what puts its credentials into requests.
-func (l *Launcher) withGateway(c *Command, p profile.Profile) (_ *Command, err error) {
-	if l.Gateway == nil || p.Level != profile.Strict && len(p.Credentials) == 0 {
+// needsGateway reports whether a profile needs the gateway: at level Strict it is the only
+// way out, otherwise it puts credentials into requests.
+func needsGateway(p profile.Profile) bool {
+	return p.Level == profile.Strict || len(p.Credentials) > 0
+}
+
+// withGateway gives a program its gateway, if it needs one.
+func (l *Launcher) withGateway(c *Command, p profile.Profile) (*Command, error) {
+	if l.Gateway == nil || !needsGateway(p) {
 		return c, nil
 	}
+	return l.behindGateway(c, p)
+}
+
+func (l *Launcher) behindGateway(c *Command, p profile.Profile) (_ *Command, err error) {
 	if c.gateway, err = l.Gateway(p); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type Launcher struct {
 
 	probe   sync.Once
 	support Support
+
+	tracing sync.Mutex
+	traces  map[string]Trace
 }
 
 // Program is what to start.

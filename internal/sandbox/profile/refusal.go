@@ -1,9 +1,10 @@
 package profile
 
 import (
+	"bytes"
+	"encoding/json"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -16,6 +17,9 @@ const (
 	Connecting = "connect" // Object is host:port
 	Calling    = "call"    // of the kernel; Object names the system call
 )
+
+// unixPrefix begins the object of a connection to a Unix socket.
+const unixPrefix = "unix:"
 
 // Refusal is something that a program tried and its profile does not allow. It is an
 // event, too.
@@ -49,19 +53,28 @@ func NewRefusal(at time.Time, p Profile, action, object string) Refusal {
 	r := Refusal{Time: at, Name: p.Name, Action: action, Object: object}
 	switch {
 	case action == Reading || action == Executing && !within(object, p.Write):
-		r.Allow = "read = [" + strconv.Quote(object) + "]"
+		r.Allow = "read = [" + quote(object) + "]"
 	case action == Writing:
-		r.Allow = "write = [" + strconv.Quote(filepath.Dir(object)) + "]"
+		r.Allow = "write = [" + quote(filepath.Dir(object)) + "]"
 	case action == Executing || object == "memfd_create":
 		r.Allow = "exec = true"
-	case strings.HasPrefix(object, "unix:"):
+	case strings.HasPrefix(object, unixPrefix):
 		r.Allow = "sockets = true"
 	case action == Connecting:
-		r.Allow = "network = [" + strconv.Quote(object) + "]"
+		r.Allow = "network = [" + quote(object) + "]"
 	}
 	return r
 }
 
 func within(path string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
+}
+
+// quote is a text as TOML writes it, which has the escapes of JSON.
+func quote(text string) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a text is always possible
+	return strings.TrimSuffix(out.String(), "\n")
 }
