@@ -15,7 +15,7 @@ import (
 // Sandbox configures the limits of the programs we start: what holds where an upstream has
 // no setting of its own, and for the programs of scripts.
 type Sandbox struct {
-	Level   string   `toml:"level" live:"yes" trust:"needed" help:"sandbox of upstreams that do not set their own: off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md"`
+	Level   string   `toml:"level" live:"yes" trust:"needed" help:"sandbox of upstreams and commands that do not set their own: off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md"`
 	Scripts string   `toml:"scripts" trust:"needed" help:"sandbox of the programs that scripts run: off, open or strict; they may write to the folders of scripts.write and read those of scripts.read"`
 	Read    []string `toml:"read" live:"yes" trust:"needed" help:"folders that every sandboxed program may read"`
 	Require bool     `toml:"require" live:"yes" help:"true refuses to start a sandboxed program where the kernel cannot do all of its level"`

@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config/trust"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // Tool is a program of this machine that is a tool: commands.NAME.
@@ -30,6 +31,13 @@ type Tool struct {
 	MaxKB       int               `toml:"max_kb,omitempty" help:"how much of its output is returned, in KiB (256)"`
 	ReadOnly    bool              `toml:"read_only,omitempty" help:"true says that it changes nothing"`
 	Idempotent  bool              `toml:"idempotent,omitempty" help:"true says that running it twice is the same as once"`
+
+	// These are not in the JSON of commands without them, by which earlier versions
+	// remembered what is trusted.
+	Sandbox string   `toml:"sandbox,omitempty" json:",omitempty" help:"what the program may reach: off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md"`
+	Read    []string `toml:"read,omitempty" json:",omitempty" help:"folders and files that the sandboxed program may read"`
+	Write   []string `toml:"write,omitempty" json:",omitempty" help:"folders that the sandboxed program may write to"`
+	Network []string `toml:"network,omitempty" json:",omitempty" help:"hosts that a program in a strict sandbox may connect to"`
 }
 
 // commandSpace is the namespace of all commands.
@@ -77,6 +85,9 @@ func (t Tool) read() (c api.CommandTool, err error) {
 		return c, fault.New(fault.Config, "output: %q is no kind of output", t.Output).WithHint("use one of %s", strings.Join(api.Outputs(), ", "))
 	case t.Timeout < 0 || t.MaxKB < 0:
 		return c, fault.New(fault.Config, "timeout and max_kb cannot be negative")
+	}
+	if err := profile.Level(t.Sandbox).Check(); err != nil {
+		return c, err
 	}
 	if len(t.Params) > 0 {
 		c.Params, err = json.Marshal(t.Params)
@@ -148,6 +159,7 @@ func (l *Loaded) commandSpec(env Environment) (spec upstream.Spec, ok bool, err 
 		}
 		maps.Copy(variables, c.Env)
 		c.Env = variables
+		c.Sandbox = l.profile(commandSpace+"."+name, Upstream{Command: t.shown(), Sandbox: t.Sandbox, Read: t.Read, Write: t.Write, Network: t.Network})
 		settings.Commands[name] = c
 	}
 	return upstream.Spec{Name: commandSpace, API: settings, Trusted: true}, true, nil

@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/store/cas"
+
+	"github.com/luanette/luanette/internal/sandbox/launch"
 )
 
 // API is a service whose operations are tools. All methods may be called concurrently.
@@ -66,7 +68,8 @@ type Environment struct {
 	DialControl func(network, address string, conn syscall.RawConn) error
 	Proxy       func(*http.Request) (*url.URL, error)
 
-	Files      Files // nil: contents cannot be stored
+	Files      Files            // nil: contents cannot be stored
+	Sandbox    *launch.Launcher // starts programs; nil: those with a sandbox are not started
 	Tracer     trace.Tracer
 	Propagator propagation.TextMapPropagator
 	Log        *slog.Logger

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // CommandTool is a program of this machine that is a tool. Its arguments are templates:
@@ -24,6 +26,7 @@ type CommandTool struct {
 	MaxBytes    int    // of the output; the rest is cut off
 	ReadOnly    bool
 	Idempotent  bool
+	Sandbox     profile.Profile // what the program may reach
 }
 
 // Argument is one argument, or several that are left out together if a value is missing.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 )
 
 // Defaults of commands.
@@ -35,6 +35,7 @@ type command struct {
 	api.CommandTool
 	template *template
 	defaults json.RawMessage
+	launcher *launch.Launcher
 }
 
 // Open implements api.Opener.
@@ -45,6 +46,7 @@ func Open(_ context.Context, env api.Environment) (api.API, error) {
 		if err != nil {
 			return nil, fault.Wrap(fault.Config, err, "tools.%s", name).WithHint("%s", fault.HintOf(err))
 		}
+		c.launcher = env.Sandbox
 		all.byName[name] = c
 		all.list = append(all.list, definition(name, c.CommandTool, input))
 	}
@@ -63,14 +65,14 @@ func prepare(c api.CommandTool) (*command, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	input, defaults, err := inputSchema(c, t)
-	return &command{c, t, defaults}, input, err
+	return &command{CommandTool: c, template: t, defaults: defaults}, input, err
 }
 
 // List returns the commands whose programs exist.
 func (all *Commands) List(context.Context) (api.Listing, error) {
 	listing := api.Listing{Title: "commands", Instructions: "Programs of the server's machine."}
 	for i, name := range slices.Sorted(maps.Keys(all.byName)) {
-		if _, err := exec.LookPath(all.byName[name].template.program); err != nil {
+		if _, err := all.byName[name].find(); err != nil {
 			listing.LeftOut = append(listing.LeftOut, name+": "+err.Error())
 			continue
 		}
@@ -131,7 +133,7 @@ func report(done <-chan struct{}, progress func(done, total float64, message str
 func (c *command) result(e outcome) (json.RawMessage, error) {
 	text, cut := strings.ToValidUTF8(string(e.stdout.data), "\uFFFD"), e.stdout.cut
 	if e.status != 0 {
-		said := strings.TrimSpace(strings.ToValidUTF8(string(e.stderr.data), "\uFFFD") + "\n" + text)
+		said := strings.TrimSpace(strings.ToValidUTF8(string(e.stderr.data), "\uFFFD") + "\n" + text + e.refused())
 		return tool.Failed(strings.TrimSpace(c.template.program + " exited with status " + strconv.Itoa(e.status) + "\n" + said)).Raw, nil
 	}
 	switch c.Output {

@@ -15,9 +15,14 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/sandbox/confine"
+	"github.com/luanette/luanette/internal/sandbox/launch"
 )
 
 func TestMain(m *testing.M) {
+	if confine.Invoked(os.Args[1:]) { // this program is the first process of a sandbox
+		os.Exit(confine.Run())
+	}
 	clocktest.SetParallel()
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
@@ -120,6 +125,11 @@ func FuzzDash(f *testing.F) {
 
 func open(t *testing.T, all map[string]api.CommandTool) api.API {
 	t.Helper()
+	return openWith(t, nil, all)
+}
+
+func openWith(t *testing.T, launcher *launch.Launcher, all map[string]api.CommandTool) api.API {
+	t.Helper()
 	for name, c := range all {
 		c.Env = map[string]string{"PATH": os.Getenv("PATH"), "WHO": "ada"}
 		if c.Timeout == 0 {
@@ -130,7 +140,7 @@ func open(t *testing.T, all map[string]api.CommandTool) api.API {
 		}
 		all[name] = c
 	}
-	opened, err := Open(t.Context(), api.Environment{Settings: api.Settings{Kind: api.Command, Commands: all}})
+	opened, err := Open(t.Context(), api.Environment{Sandbox: launcher, Settings: api.Settings{Kind: api.Command, Commands: all}})
 	if err != nil {
 		t.Fatal(err)
 	}

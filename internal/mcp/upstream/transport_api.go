@@ -49,7 +49,7 @@ func (o *Options) dialAPI(ctx context.Context, spec Spec, open api.Opener, hooks
 // apiEnvironment is what the API of a spec may use.
 func (o *Options) apiEnvironment(spec Spec, hooks Hooks) (env api.Environment, err error) {
 	env = api.Environment{
-		Name: spec.Name, Settings: spec.API.Clone(), Proxy: o.Proxy, Files: o.Files, Tracer: o.Tracer, Propagator: o.Propagator,
+		Name: spec.Name, Settings: spec.API.Clone(), Proxy: o.Proxy, Files: o.Files, Sandbox: o.Sandbox, Tracer: o.Tracer, Propagator: o.Propagator,
 		Log: o.Log.With("upstream", spec.Name), MaxAnswer: o.MaxMessage, Changed: hooks.Relist,
 	}
 	if !spec.Trusted {
