@@ -39,13 +39,14 @@ func (p *Policy) mount() error {
 	if err != nil {
 		return err
 	}
+	hidden := p.covered() // before newRoot covers those below it
 	if err := p.mountRoot(); err != nil {
 		return err
 	}
 	if err := step("folders", p.mountScratch()); err != nil {
 		return err
 	}
-	if err := p.attach(trees, links); err != nil {
+	if err := attach(trees, hidden, links); err != nil {
 		return err
 	}
 	// Before the old root is left: the kernel wants to see a complete /proc.
@@ -160,8 +161,8 @@ func (p *Policy) mountScratch() error {
 
 // attach puts the opened trees at their places and covers the hidden paths, from the root
 // downwards: the longest path decides. Then it makes the links that lead to the trees.
-func (p *Policy) attach(trees []tree, links map[string]string) error {
-	byPath, hidden := map[string]tree{}, p.covered()
+func attach(trees []tree, hidden []string, links map[string]string) error {
+	byPath := map[string]tree{}
 	var covers []string // folders
 	for _, t := range trees {
 		byPath[t.path] = t

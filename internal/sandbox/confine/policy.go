@@ -75,6 +75,8 @@ type Policy struct {
 func (p *Policy) Allows(action, path string) bool {
 	own := p.Owns(path)
 	switch {
+	case p.Namespaces && p.conceals(path): // Landlock cannot take it out of a writable folder
+		return false
 	case action == profile.Writing:
 		return within(path, p.Write) || own && !p.readsInScratch(path)
 	case p.reads(path):
@@ -92,6 +94,15 @@ func (p *Policy) reads(path string) bool {
 		return Below(path, folder) && !slices.ContainsFunc(p.Hide, func(hidden string) bool {
 			return hidden != folder && Below(hidden, folder) && Below(path, hidden)
 		})
+	})
+}
+
+// conceals reports whether the path is hidden, and nothing inside of what is hidden opens
+// it again.
+func (p *Policy) conceals(path string) bool {
+	return slices.ContainsFunc(p.Hide, func(hidden string) bool {
+		opens := func(folder string) bool { return Below(path, folder) && Below(folder, hidden) }
+		return Below(path, hidden) && !slices.ContainsFunc(p.Read, opens) && !slices.ContainsFunc(p.Write, opens)
 	})
 }
 

@@ -37,7 +37,7 @@ func Run() int {
 		fmt.Fprintln(os.Stderr, "luanette sandbox exec: it is started by luanette, not by hand:", err) //nolint:forbidigo // this process has no cmd: it is started for the sandbox alone
 		return exitNotStarted
 	}
-	pid, err := p.start()
+	pid, watch, err := p.start()
 	if err != nil {
 		var at stepError
 		errors.As(err, &at)
@@ -55,7 +55,9 @@ func Run() int {
 		_ = receive(ControlFile, &struct{}{})
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}()
-	return p.reap(pid)
+	code := p.reap(pid)
+	watch.flush()
+	return code
 }
 
 // stepError says which step of the start was not possible.
@@ -75,16 +77,16 @@ func step(name string, err error) error {
 }
 
 // start restricts this thread and forks the program from it.
-func (p *Policy) start() (pid int, err error) {
+func (p *Policy) start() (pid int, watch *watcher, err error) {
 	if p.Namespaces {
 		if err := p.fillNamespaces(); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 	p.enterDir()
-	watch, err := p.restrict()
+	watch, err = p.restrict()
 	if err != nil || p.Probe {
-		return 0, err
+		return 0, watch, err
 	}
 	if watch != nil {
 		go watch.run()
@@ -94,7 +96,7 @@ func (p *Policy) start() (pid int, err error) {
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	pid, err = syscall.ForkExec(p.Program, p.Args, attr)
-	return pid, step("execute "+p.Program, err)
+	return pid, watch, step("execute "+p.Program, err)
 }
 
 // fillNamespaces fills the new namespaces.

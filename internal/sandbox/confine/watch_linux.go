@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -78,6 +79,8 @@ type watcher struct {
 	buffer  [unix.PathMax]byte
 
 	outgoing chan Note
+	unsent   atomic.Int64
+	drained  chan struct{} // signals that unsent was zero
 }
 
 func newWatcher(p *Policy, fd int) *watcher {
@@ -85,6 +88,7 @@ func newWatcher(p *Policy, fd int) *watcher {
 		policy: p, fd: fd, calls: p.notedCalls(), seen: map[Note]bool{},
 		refused: map[uint32]bool{}, forks: map[uint32]bool{unix.SYS_CLONE: true},
 		outgoing: make(chan Note, p.mostNotes()), // it never blocks
+		drained:  make(chan struct{}, 1),
 	}
 	for _, call := range p.refusedCalls() {
 		w.refused[call] = true
@@ -247,7 +251,15 @@ func (w *watcher) note(n Note) {
 		return
 	}
 	w.seen[n] = true
+	w.unsent.Add(1)
 	w.outgoing <- n
+}
+
+// flush waits until all notes are sent.
+func (w *watcher) flush() {
+	for w != nil && w.unsent.Load() > 0 {
+		<-w.drained
+	}
 }
 
 // send sends notes, as many as there are at a time.
@@ -258,6 +270,12 @@ func (w *watcher) send() {
 			notes = append(notes, <-w.outgoing)
 		}
 		_ = send(ControlFile, Message{Kind: Noted, Notes: notes}, -1) // without the other side nobody reads them
+		if w.unsent.Add(-int64(len(notes))) == 0 {
+			select {
+			case w.drained <- struct{}{}:
+			default:
+			}
+		}
 	}
 }
 

@@ -81,21 +81,12 @@ func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error)
 	return c, nil
 }
 
-// needsGateway reports whether a profile needs the gateway: at level Strict it is the only
-// way out, otherwise it puts credentials into requests.
-func needsGateway(p profile.Profile) bool {
-	return p.Level == profile.Strict || len(p.Credentials) > 0
-}
-
-// withGateway gives a program its gateway, if it needs one.
-func (l *Launcher) withGateway(c *Command, p profile.Profile) (*Command, error) {
-	if l.Gateway == nil || !needsGateway(p) {
+// withGateway gives a program its gateway: at level Strict the only way out, otherwise
+// what puts its credentials into requests, and what tells a trace the names of hosts.
+func (l *Launcher) withGateway(c *Command, p profile.Profile) (_ *Command, err error) {
+	if _, traced := l.traceOf(p.Name); l.Gateway == nil || p.Level != profile.Strict && len(p.Credentials) == 0 && !traced {
 		return c, nil
 	}
-	return l.behindGateway(c, p)
-}
-
-func (l *Launcher) behindGateway(c *Command, p profile.Profile) (_ *Command, err error) {
 	if c.gateway, err = l.Gateway(p); err != nil {
 		return nil, err
 	}
@@ -145,7 +136,7 @@ func (l *Launcher) policy(p profile.Profile, program Program, private folders) *
 	support := l.Support()
 	strict := p.Level == profile.Strict
 	policy := &confine.Policy{
-		Program: program.Path, Args: program.Args, Dir: program.Dir, Home: private.home,
+		Program: program.Path, Args: program.Args, Dir: program.dir(), Home: private.home,
 		Namespaces: support.Namespaces == "", Landlock: support.Landlock > 0, Seccomp: support.Seccomp == "",
 		OwnRoot: strict, Exec: p.Exec || !strict, Sockets: p.Sockets || !strict, Limits: p.Limits,
 		Hide:    slices.Concat(profile.Secrets(l.Home, os.Getuid()), l.Hide),
@@ -156,12 +147,9 @@ func (l *Launcher) policy(p profile.Profile, program Program, private folders) *
 	if strict {
 		policy.Network = confine.NoNetwork
 		policy.Read = append(systemPaths(), policy.Read...)
-		if program.Dir != "" {
-			policy.Read = append(policy.Read, program.Dir)
-		}
 	}
-	if policy.Dir == "" {
-		policy.Dir, _ = os.Getwd()
+	if program.Dir != "" { // it may be in /tmp, of which a sandbox has its own
+		policy.Read = append(policy.Read, program.Dir)
 	}
 	return policy
 }

@@ -33,7 +33,7 @@ func (l *Launcher) programPaths(p Program) []string {
 			continue
 		}
 		if !filepath.IsAbs(arg) {
-			arg = filepath.Join(p.Dir, arg)
+			arg = filepath.Join(p.dir(), arg)
 		}
 		if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() && filepath.IsAbs(arg) {
 			paths = append(paths, l.packageOf(arg)...)
@@ -41,6 +41,15 @@ func (l *Launcher) programPaths(p Program) []string {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// dir is the working folder.
+func (p Program) dir() string {
+	if p.Dir == "" {
+		folder, _ := os.Getwd() // without it, no relative path is found
+		return folder
+	}
+	return p.Dir
 }
 
 // packageOf is a file with the folder of the package that it belongs to, as it is named

@@ -64,10 +64,8 @@ func (l *Launcher) traced(t Trace, p profile.Profile, program Program) (*Command
 	c := &Command{name: p.Name, policy: l.policy(p, program, private), Cmd: l.first()}
 	c.policy.Note = confine.NoteAll
 	c.Env, c.Dir = private.environment(program.Env, profile.Strict, c.tmp(private)), program.Dir
-	if l.Gateway != nil { // it knows hosts by their names
-		if c, err = l.behindGateway(c, p); err != nil {
-			return nil, err
-		}
+	if c, err = l.withGateway(c, p); err != nil {
+		return nil, err
 	}
 	refused := l.observer(c, p)
 	base := l.policy(profile.Profile{Name: p.Name, Level: profile.Strict}, program, private)
