@@ -23,6 +23,7 @@ type Options struct {
 	Nodes     func(ctx context.Context) (Nodes, error)
 	Learned   Learned
 	Egress    Egress
+	Sandbox   Sandbox
 	Browsers  netguard.Browsers // the origins whose pages may call the API
 }
 
@@ -56,6 +57,7 @@ func New(o Options) *Server {
 	s.adminOnly("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
 	s.readers("GET /api/v1/upstreams/{name}/connections", s.listConnections)
+	s.readers("GET /api/v1/upstreams/{name}/refusals", s.listRefusals)
 	s.adminOnly("POST /api/v1/upstreams/{name}/disable", s.disableUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/restart", s.restartUpstream)
 	s.readers("GET /api/v1/tools", s.listTools)

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/sandbox/egress"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
@@ -56,7 +57,7 @@ func upstreamServerWith(t *testing.T, connections adminapi.Egress) (s *adminapi.
 		t.Fatal(err)
 	}
 	return adminapi.New(adminapi.Options{
-		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: builtin.AllowHosts(nil)}, Egress: connections,
+		Upstreams: adminapi.UpstreamSet{Set: set, Node: "n1", Counts: tools, Policy: builtin.AllowHosts(nil)}, Egress: connections, Sandbox: wire{},
 	}), remote.URL
 }
 
@@ -186,6 +187,20 @@ func (wire) Connections(name string) []egress.Connection {
 }
 
 func (wire) Hosts(string) []egress.Host { return nil }
+
+func (wire) Refusals(name string) ([]profile.Refusal, error) {
+	return []profile.Refusal{{Name: name, Action: profile.Reading, Object: "/srv/a", Allow: `read = ["/srv/a"]`}}, nil
+}
+
+func TestRefusalsOfAnUpstream(t *testing.T) {
+	t.Parallel()
+	s, _ := upstreamServerWith(t, wire{})
+	got := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/fixed/refusals", "")
+	if raw, _ := json.Marshal(got); !strings.Contains(string(raw), `"allow":"read = [\"/srv/a\"]"`) {
+		t.Errorf("%s", raw)
+	}
+	expect(t, s, http.StatusNotFound, "GET", "/api/v1/upstreams/nobody/refusals", "")
+}
 
 func TestConnectionsOfAnUpstream(t *testing.T) {
 	t.Parallel()
