@@ -19,13 +19,14 @@ import (
 // importCommand is `luanette import`.
 type importCommand struct {
 	settingFlags
-	Names  []string          `arg:"" optional:"" name:"server" help:"The servers to import, as the table names them."`
-	All    bool              `help:"Import all servers that are new and not disabled."`
-	From   string            `placeholder:"CLIENT" help:"Only those of one client, such as cursor."`
-	File   string            `type:"path" placeholder:"PATH" help:"Only those of one file, of any client."`
-	Input  map[string]string `short:"i" mapsep:"none" placeholder:"ID=VALUE" help:"A value that the client asks for, such as a token."`
-	DryRun bool              `help:"Show what would be imported."`
-	JSON   bool              `help:"Print JSON."`
+	Names   []string          `arg:"" optional:"" name:"server" help:"The servers to import, as the table names them."`
+	All     bool              `help:"Import all servers that are new and not disabled."`
+	From    string            `placeholder:"CLIENT" help:"Only those of one client, such as cursor."`
+	File    string            `type:"path" placeholder:"PATH" help:"Only those of one file, of any client."`
+	Input   map[string]string `short:"i" mapsep:"none" placeholder:"ID=VALUE" help:"A value that the client asks for, such as a token."`
+	Sandbox string            `placeholder:"LEVEL" help:"What their commands may reach: off, open (the default) or strict; docs/sandbox.md."`
+	DryRun  bool              `help:"Show what would be imported."`
+	JSON    bool              `help:"Print JSON."`
 }
 
 // Help is shown by `luanette import --help`.
@@ -248,6 +249,7 @@ func (c *importCommand) importAll(ctx context.Context, proc *process, sources co
 		default:
 			imported = append(imported, candidate.Name)
 			printImported(proc, words, candidate, file)
+			printSandbox(words, sources, candidate.Name)
 		}
 	}
 	if len(imported) > 0 {
@@ -290,6 +292,7 @@ func (c *importCommand) importOne(ctx context.Context, proc *process, sources co
 			}
 		}
 	}
+	candidate.Sandbox = c.Sandbox
 	return config.Import(ctx, sources, candidate, given)
 }
 

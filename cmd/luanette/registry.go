@@ -83,6 +83,7 @@ type registryAddCommand struct {
 	Header  map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP header that the server needs."`
 	Set     map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Argument, or variable of a URL, that the server needs."`
 	Remote  bool              `help:"Use the server over the network, where it can also be started here."`
+	Sandbox string            `placeholder:"LEVEL" help:"What its command may reach: off, open (the default) or strict; docs/sandbox.md."`
 	Yes     bool              `short:"y" help:"Do not ask before it is added."`
 	DryRun  bool              `help:"Show what would be added."`
 }
@@ -126,7 +127,7 @@ func (c *registryAddCommand) Run(ctx context.Context, proc *process) error {
 		return err
 	}
 	sources := config.Sources{File: c.Config, Env: proc.Env}
-	if _, err := (config.NewUpstream{Name: name, Entry: entryOf(preview)}).Check(sources); err != nil {
+	if _, err := c.newUpstream(name, preview).Check(sources); err != nil {
 		return err
 	}
 	if agreed, err := c.confirm(proc, name, preview); err != nil || !agreed {
@@ -177,8 +178,12 @@ func (c *registryAddCommand) ask(proc *process, server registry.Server, given ma
 
 func hideSecret(string, string) (string, error) { return secret.Hidden, nil }
 
-func entryOf(l registry.Launch) config.Upstream {
-	return config.Upstream{Command: l.Command, Args: l.Args, Env: l.Env, URL: l.URL, Transport: l.Transport, Headers: l.Headers}
+func (c *registryAddCommand) newUpstream(name string, l registry.Launch) config.NewUpstream {
+	entry := config.Upstream{Command: l.Command, Args: l.Args, Env: l.Env, URL: l.URL, Transport: l.Transport, Headers: l.Headers}
+	if entry.Command != "" {
+		entry.Sandbox = c.Sandbox
+	}
+	return config.NewUpstream{Name: name, Entry: entry, Propose: true}
 }
 
 // confirm shows what will be added and asks whether it should.
@@ -213,7 +218,7 @@ func (c *registryAddCommand) add(ctx context.Context, proc *process, sources con
 	if err != nil {
 		return err
 	}
-	file, err := config.AddUpstream(ctx, sources, config.NewUpstream{Name: name, Entry: entryOf(launch)})
+	file, err := config.AddUpstream(ctx, sources, c.newUpstream(name, launch))
 	if err != nil {
 		return err
 	}
@@ -221,5 +226,6 @@ func (c *registryAddCommand) add(ctx context.Context, proc *process, sources con
 		return printValue(proc, map[string]string{"namespace": name, "file": file})
 	}
 	_, err = fmt.Fprintf(proc.Stdout, "added %s to %s; check it with `luanette upstream test %s`\n", name, underHome(proc, file), name)
+	printSandbox(proc.Stdout, sources, name)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +33,7 @@ type upstreamAddCommand struct {
 	Include []string          `placeholder:"SELECTOR" help:"Operations of the API that become tools: tag:NAME, path:PATTERN, method:NAME or operation:PATTERN."`
 	Expose  []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool."`
 	Trust   string            `placeholder:"open|pin" help:"pin withholds its tools until they are approved with luanette pin."`
-	Sandbox string            `placeholder:"LEVEL" help:"What the command may reach: off, open, strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md."`
+	Sandbox string            `placeholder:"LEVEL" help:"What the command may reach: off, open (the default for new servers), strict, docker:IMAGE or podman:IMAGE; docs/sandbox.md."`
 	Read    []string          `placeholder:"FOLDER" help:"Folders that the sandboxed command may read."`
 	Write   []string          `placeholder:"FOLDER" help:"Folders that the sandboxed command may write to."`
 	Network []string          `placeholder:"HOST:PORT" help:"Hosts that a command in a strict sandbox may connect to."`
@@ -49,6 +50,10 @@ Without --server the upstream is added to the configuration file, which a runnin
 server watches. With --server it is stored in that server's database, and every
 node on that database connects to it, also after a restart, until it is removed.
 Upstreams with a command cannot be added to a running server.
+
+A command runs in a sandbox: it reads everything but credentials, and writes only to
+its own folders and those that its arguments and variables name. --sandbox strict
+limits more, --sandbox off nothing.
 
   luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
   luanette upstream add docs https://example.org/mcp
@@ -171,12 +176,14 @@ func (c *upstreamAddCommand) entry(url string, command []string) config.Upstream
 type added struct {
 	client.Probe
 	File string `json:"file,omitempty"`
+	// Notes say what its sandbox means.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // addToFile connects to the upstream and adds it to the configuration file.
 func (c *upstreamAddCommand) addToFile(ctx context.Context, proc *process, entry config.Upstream) error {
 	sources := config.Sources{File: c.Config, Env: proc.Env}
-	wanted := config.NewUpstream{Name: c.Name, Entry: entry, Replace: c.Replace}
+	wanted := config.NewUpstream{Name: c.Name, Entry: entry, Replace: c.Replace, Propose: true}
 	loaded, err := wanted.Check(sources)
 	if err != nil {
 		return err
@@ -195,17 +202,28 @@ func (c *upstreamAddCommand) addToFile(ctx context.Context, proc *process, entry
 		return err
 	}
 	if c.JSON {
-		return printValue(proc, added{probe, file})
+		return printValue(proc, added{probe, file, config.SandboxNotes(sources, c.Name)})
 	}
 	if c.Timeout > 0 {
 		printProbe(proc, probe)
 	}
 	_, err = fmt.Fprintf(proc.Stdout, "added %s to %s\n", c.Name, file)
+	printSandbox(proc.Stdout, sources, c.Name)
 	return err
 }
 
+// printSandbox says what the sandbox of an added upstream means.
+func printSandbox(to io.Writer, sources config.Sources, name string) {
+	for _, note := range config.SandboxNotes(sources, name) {
+		fmt.Fprintf(to, "  %s\n", plainText(note))
+	}
+}
+
 func addHint(probe client.Probe) string {
-	const anyway = "--force adds it anyway"
+	anyway := "--force adds it anyway"
+	if strings.Contains(probe.Error, " was refused ") {
+		anyway = "--sandbox off adds it without a sandbox; " + anyway
+	}
 	if probe.Hint == "" {
 		return anyway
 	}

@@ -34,6 +34,7 @@ type Candidate struct {
 	Name    string // the upstream's name; with ImportKnown and ImportTwice that of the other one
 	State   ImportState
 	Problem string // with ImportInvalid
+	Sandbox string // the level that it is to have; empty: that of new servers
 }
 
 // Candidates returns the servers of other clients, without Luanette itself, and what
@@ -179,7 +180,11 @@ func Import(ctx context.Context, sources Sources, c Candidate, given map[string]
 		}
 	}
 	spec := mapTexts(c.Spec, replace(values), replace(references))
-	return AddUpstream(ctx, sources, NewUpstream{Name: c.Name, Entry: upstreamOf(spec)})
+	entry := upstreamOf(spec)
+	if entry.Command != "" {
+		entry.Sandbox = c.Sandbox
+	}
+	return AddUpstream(ctx, sources, NewUpstream{Name: c.Name, Entry: entry, Propose: true})
 }
 
 // storeInput stores a secret that was given and returns how to refer to it, and its

@@ -16,6 +16,7 @@ type NewUpstream struct {
 	Name    string
 	Entry   Upstream
 	Replace bool // an upstream of that name may exist, and is replaced
+	Propose bool // it gets the sandbox of new servers, unless it has one
 }
 
 // Check returns what is wrong with the upstream, and the configuration as it will be.
@@ -33,6 +34,9 @@ func (n NewUpstream) Check(sources Sources) (*Loaded, error) {
 	}
 	if loaded.Upstreams == nil {
 		loaded.Upstreams = map[string]Upstream{}
+	}
+	if n.Propose {
+		n.Entry = loaded.Proposed(n.Name, n.Entry, sources.Env)
 	}
 	loaded.Upstreams[n.Name] = n.Entry
 	return loaded, loaded.check()
@@ -69,7 +73,7 @@ func AddUpstream(ctx context.Context, sources Sources, added NewUpstream) (file 
 				return "", err
 			}
 		}
-		changed, err := toml.Append([]byte(text), []string{"upstreams", added.Name}, map[string]any{"upstreams": map[string]any{added.Name: added.Entry}})
+		changed, err := toml.Append([]byte(text), []string{"upstreams", added.Name}, map[string]any{"upstreams": map[string]any{added.Name: loaded.Upstreams[added.Name]}})
 		if err != nil {
 			return "", fault.Wrap(fault.Internal, err, "write upstream")
 		}

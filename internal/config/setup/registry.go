@@ -101,7 +101,7 @@ func (s *Service) addListed(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	if _, err := (config.NewUpstream{Name: body.Namespace, Entry: entryOf(preview)}).Check(s.Sources); err != nil {
+	if _, err := newUpstream(body.Namespace, preview).Check(s.Sources); err != nil {
 		return nil, err // before secrets are stored
 	}
 	store := func(key, value string) (string, error) {
@@ -111,9 +111,10 @@ func (s *Service) addListed(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.add(r.Context(), body.Namespace, entryOf(launch))
+	return s.add(r.Context(), newUpstream(body.Namespace, launch))
 }
 
-func entryOf(l registry.Launch) config.Upstream {
-	return config.Upstream{Command: l.Command, Args: l.Args, Env: l.Env, URL: l.URL, Transport: l.Transport, Headers: l.Headers}
+func newUpstream(name string, l registry.Launch) config.NewUpstream {
+	entry := config.Upstream{Command: l.Command, Args: l.Args, Env: l.Env, URL: l.URL, Transport: l.Transport, Headers: l.Headers}
+	return config.NewUpstream{Name: name, Entry: entry, Propose: true}
 }

@@ -84,7 +84,7 @@ func (s *Service) importNamed(r *http.Request) (any, error) {
 			return nil, err
 		}
 		s.Audit(r.Context(), "upstream.add", c.Name, []byte(c.Spec.Target()))
-		added = append(added, Added{c.Name, file})
+		added = append(added, Added{c.Name, file, config.SandboxNotes(s.Sources, c.Name)})
 	}
 	return map[string]any{"added": added}, nil
 }
@@ -138,6 +138,7 @@ func (s *Service) addCommand(r *http.Request) (any, error) {
 		Namespace string            `json:"namespace"`
 		Command   string            `json:"command"` // as in a shell
 		Env       map[string]string `json:"env,omitempty"`
+		Sandbox   string            `json:"sandbox,omitempty"` // off, open or strict; open, if it is missing
 	}
 	if err := read(r, &body); err != nil {
 		return nil, err
@@ -149,7 +150,8 @@ func (s *Service) addCommand(r *http.Request) (any, error) {
 	if err := s.mayAddPrograms(r); err != nil {
 		return nil, err
 	}
-	return s.add(r.Context(), body.Namespace, config.Upstream{Command: words[0], Args: words[1:], Env: body.Env})
+	entry := config.Upstream{Command: words[0], Args: words[1:], Env: body.Env, Sandbox: body.Sandbox}
+	return s.add(r.Context(), config.NewUpstream{Name: body.Namespace, Entry: entry, Propose: true})
 }
 
 var (
@@ -196,7 +198,7 @@ func (s *Service) remove(r *http.Request) (any, error) {
 	s.mu.Unlock()
 	s.Audit(r.Context(), "upstream.remove", name, nil)
 	s.Reload(r.Context())
-	return Added{name, file}, nil
+	return Added{Namespace: name, File: file}, nil
 }
 
 // restore adds a server again that was removed since the start.
@@ -209,7 +211,7 @@ func (s *Service) restore(r *http.Request) (any, error) {
 	if !there {
 		return nil, fault.New(fault.NotFound, "%s was not removed from the configuration file here", name).WithHint("add it again")
 	}
-	added, err := s.add(context.WithoutCancel(r.Context()), name, entry)
+	added, err := s.add(context.WithoutCancel(r.Context()), config.NewUpstream{Name: name, Entry: entry})
 	if err != nil {
 		s.mu.Lock()
 		s.removed[name] = entry

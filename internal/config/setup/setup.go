@@ -147,19 +147,20 @@ func (s *Service) offersPrograms(r *http.Request) bool { return s.isOwnPage(r.Ho
 
 // Added is a server that was added to the configuration file.
 type Added struct {
-	Namespace string `json:"namespace"`
-	File      string `json:"file"`
+	Namespace string   `json:"namespace"`
+	File      string   `json:"file"`
+	Notes     []string `json:"notes,omitempty"` // what its sandbox means
 }
 
 // add adds a server to the file and applies it.
-func (s *Service) add(ctx context.Context, name string, entry config.Upstream) (Added, error) {
-	file, err := config.AddUpstream(ctx, s.Sources, config.NewUpstream{Name: name, Entry: entry})
+func (s *Service) add(ctx context.Context, added config.NewUpstream) (Added, error) {
+	file, err := config.AddUpstream(ctx, s.Sources, added)
 	if err != nil {
 		return Added{}, err
 	}
-	s.Audit(ctx, "upstream.add", name, []byte(entry.Command+entry.URL))
+	s.Audit(ctx, "upstream.add", added.Name, []byte(added.Entry.Command+added.Entry.URL))
 	s.Reload(ctx)
-	return Added{name, file}, nil
+	return Added{added.Name, file, config.SandboxNotes(s.Sources, added.Name)}, nil
 }
 
 // SetTools changes the settings of the tools of a server of the configuration.
