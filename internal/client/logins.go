@@ -71,7 +71,7 @@ func (l *localLogins) Login(ctx context.Context, name string, device bool, show 
 		return err
 	}
 	if device || spec.OAuth.Grant == oauth.GrantDevice {
-		begun, wait, err := l.upstreams.Start(ctx, spec, true, "")
+		begun, wait, err := l.upstreams.Start(ctx, spec, true, oauth.Return{})
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (l *localLogins) Login(ctx context.Context, name string, device bool, show 
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "listen for the browser").WithHint("choose another redirect_port, or omit it")
 	}
-	begun, _, err := l.upstreams.Start(ctx, spec, false, "http://"+listener.Addr().String()+login.CallbackPath)
+	begun, _, err := l.upstreams.Start(ctx, spec, false, oauth.Return{URL: "http://" + listener.Addr().String() + login.CallbackPath})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -29,7 +29,7 @@ func (c *Config) check() error {
 		return fault.New(fault.Config, "mcp.list_scripts: cannot be negative").WithHint("0 lists none; they are found with search_tools")
 	}
 	for _, check := range []func() error{
-		c.Music.check, c.Search.check, c.Starts.check, c.Sandbox.check, c.Jobs.check, c.Backup.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkHooks, c.checkTools, c.checkUpstreams, c.checkSecrets,
+		c.Music.check, c.Search.check, c.Starts.check, c.Sandbox.check, c.Jobs.check, c.Backup.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkPeople, c.checkHooks, c.checkTools, c.checkUpstreams, c.checkSecrets,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (c *Config) checkTLS() error {
 // Browsers returns which requests of browsers are served, and which proxies are trusted.
 func (c *Config) Browsers() netguard.Browsers {
 	proxies, _ := netguard.ParseProxies(c.TrustedProxies) // check has refused invalid ones
-	return netguard.Browsers{Origins: c.MCP.AllowedOrigins, Proxies: proxies}
+	return netguard.Browsers{Origins: c.MCP.AllowedOrigins, Proxies: proxies, PublicURL: c.PublicURL}
 }
 
 // ListensLocally reports whether only this machine can reach an address.

@@ -1,23 +1,46 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // addIssuers accepts tokens of the configured issuers.
 func (srv *Server) addIssuers(o *httpauth.Options) {
-	if len(srv.config.Issuers) == 0 {
+	if len(srv.config.Issuers) == 0 && srv.people == nil {
 		return
 	}
-	from := srv.outbound()
-	from.Loopback = true // issuers are configured by the owner and may be on this machine
-	client := &http.Client{Transport: from.Transport()}
-	srv.tokens = jwt.New(srv.config.TokenIssuers(), client)
+	srv.tokens = jwt.New(srv.config.TokenIssuers(), srv.issuerClient())
+	if srv.people != nil {
+		srv.tokens.WithOwn(srv.config.PublicURL, srv.people.Resource())
+	}
 	o.Tokens = srv.tokens
+}
+
+// issuerClient asks issuers, which the owner configured and may be on this machine.
+func (srv *Server) issuerClient() *http.Client {
+	from := srv.outbound()
+	from.Loopback = true
+	return &http.Client{Transport: from.Transport()}
+}
+
+// openPeople lets people sign in, if an identity provider is configured.
+func (srv *Server) openPeople(ctx context.Context, keys *apikey.Options, auth *httpauth.Options) (err error) {
+	if len(srv.config.Identity) == 0 {
+		return nil
+	}
+	o := srv.config.IdentityOptions(srv.secrets)
+	o.Client, o.OnLogin, o.Audit, o.Interval, o.Log = srv.issuerClient(), srv.auditLogin, srv.auditAdmin, srv.keysMaxAge(), srv.log
+	if srv.people, err = identity.Open(ctx, srv.store, o); err == nil {
+		keys.People, auth.People = srv.people, srv.people
+	}
+	return err
 }
 
 // oauthRoutes publish which issuers' tokens are accepted.

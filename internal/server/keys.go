@@ -19,10 +19,15 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if srv.keys, err = apikey.Open(ctx, srv.store, apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}); err != nil {
+	keys := apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}
+	o := httpauth.Options{Browsers: srv.config.Browsers(), Log: srv.log, OnLogin: srv.auditLogin}
+	if err := srv.openPeople(ctx, &keys, &o); err != nil {
 		return err
 	}
-	o := httpauth.Options{Keys: srv.keys, Browsers: srv.config.Browsers(), Log: srv.log, OnLogin: srv.auditLogin}
+	if srv.keys, err = apikey.Open(ctx, srv.store, keys); err != nil {
+		return err
+	}
+	o.Keys = srv.keys
 	srv.addIssuers(&o)
 	srv.auth = httpauth.New(o)
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
@@ -108,7 +109,8 @@ type storage struct {
 type guards struct {
 	keys         *apikey.Store
 	auth         *httpauth.Authenticator
-	tokens       *jwt.Server // of configured issuers; nil if there are none
+	tokens       *jwt.Server       // of configured issuers; nil if there are none
+	people       *identity.Service // nil if nobody can sign in
 	quota        *quota.Quota
 	logins       *login.Upstreams
 	loginService *login.Service
@@ -220,7 +222,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx)} {
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run} {
 		if watch != nil {
 			srv.background.Go(func() { watch(background) })
 		}

@@ -48,6 +48,7 @@ type Rights struct {
 	Scopes     []principal.Scope `json:"scopes"`
 	Org        string            `json:"org,omitempty"`
 	User       string            `json:"user,omitempty"`
+	Person     string            `json:"person,omitempty"` // whose key it is; empty: a service's
 	Namespaces []string          `json:"namespaces,omitempty"`
 	Tools      []string          `json:"tools,omitempty"`
 	principal.Limits

@@ -8,6 +8,7 @@ import (
 	"context"
 	"embed"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,12 +37,27 @@ type Options struct {
 	Fixed    []Key // from the configuration
 	Bus      *event.Bus
 	OnChange func(ctx context.Context, action, name string) // called after a key was created or revoked; may be nil
+	People   People                                         // nil: nobody signs in, and keys of people are refused
 	Log      *slog.Logger
 	Now      func() time.Time
 	// MaxAge is how long the cached keys are used without a notification of a change. Zero
 	// means a second, for processes that cannot notify each other.
 	MaxAge time.Duration
 }
+
+// People are principals without a key, and own some. All errors are fault.Denied if
+// somebody may not do anything any more.
+type People interface {
+	// Restrict limits a key to what its person may do now.
+	Restrict(key principal.Principal, person string) (principal.Principal, error)
+	// Current returns a stored principal with the rights of now.
+	Current(ctx context.Context, was principal.Principal) (principal.Principal, error)
+	// Check checks the ID of a principal. It is fast, and may be late by a second.
+	Check(id string) error
+}
+
+// isPerson reports whether a principal's ID is that of a person.
+func isPerson(id string) bool { return strings.HasPrefix(id, principal.PersonPrefix) }
 
 // Store has all keys. It is safe for concurrent use.
 type Store struct {
@@ -117,8 +133,11 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 	r.rereadForUnknown(ctx, hash)
 	now := r.options.Now()
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	key := r.keys[hash]
+	if key != nil && key.Invalid(now) == "" {
+		r.used[key.Name] = now
+	}
+	r.mu.Unlock()
 	switch {
 	case key == nil:
 		return principal.Anonymous(), fault.New(fault.Denied, "Invalid API key")
@@ -126,8 +145,20 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 		return principal.Anonymous(), fault.New(fault.Denied, "the key %s is %s", key.Name, key.Invalid(now)).
 			WithHint("ask for a new one: luanette key create")
 	}
-	r.used[key.Name] = now
-	return key.Principal(), nil
+	return r.principal(key)
+}
+
+// principal returns what a valid key may do now.
+func (r *Store) principal(key *Key) (principal.Principal, error) {
+	switch p := key.Principal(); {
+	case key.Person == "":
+		return p, nil
+	case r.options.People == nil:
+		return principal.Anonymous(), fault.New(fault.Denied, "the key %s is of a person, and people cannot sign in here", key.Name).
+			WithHint("configure an identity provider: docs/people.md")
+	default:
+		return r.options.People.Restrict(p, key.Person)
+	}
 }
 
 // maxUnknownReads is how often per second the table is read again for unknown keys. It
@@ -157,14 +188,17 @@ func (r *Store) rereadForUnknown(ctx context.Context, hash Hash) {
 }
 
 // Current returns a stored principal with the rights that its key has now. If the key is
-// invalid or deleted, the error is fault.Denied. A principal without an API key is
-// returned unchanged.
+// invalid or deleted, the error is fault.Denied. A principal that is neither a key nor a
+// person is returned unchanged.
 func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	if was.ID == "" {
 		return principal.Local(), nil
 	}
 	name, ok := keyOf(was.ID)
 	if !ok {
+		if r.options.People != nil && isPerson(was.ID) {
+			return r.options.People.Current(ctx, was)
+		}
 		if !was.Expires.IsZero() && was.ID != principal.LocalID {
 			was.Expires = time.Time{} // the token was valid when the request came
 		}
@@ -173,14 +207,13 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 	if err := r.renew(ctx); err != nil {
 		return principal.Anonymous(), err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.checkKey(name); err != nil {
+	key, err := r.named(name)
+	if err != nil {
 		return principal.Anonymous(), err
 	}
-	who := r.names[name].Principal()
+	who, err := r.principal(key)
 	who.Person = was.Person
-	return who, nil
+	return who, err
 }
 
 // Check returns an error if the key of an authenticated principal is not valid any more.
@@ -188,23 +221,30 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 func (r *Store) Check(id string) error {
 	name, ok := keyOf(id)
 	if !ok {
+		if r.options.People != nil && isPerson(id) {
+			return r.options.People.Check(id)
+		}
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.checkKey(name)
+	key, err := r.named(name)
+	if err == nil && key.Person != "" {
+		_, err = r.principal(key)
+	}
+	return err
 }
 
-// checkKey is Check for the name of a key; mu is held.
-func (r *Store) checkKey(name string) error {
+// named returns the key with a name, if it is valid.
+func (r *Store) named(name string) (*Key, error) {
+	r.mu.Lock()
 	key := r.names[name]
+	r.mu.Unlock()
 	if key == nil {
-		return fault.New(fault.Denied, "the key %s was deleted", name).WithHint("use another key")
+		return nil, fault.New(fault.Denied, "the key %s was deleted", name).WithHint("use another key")
 	}
 	if over := key.Invalid(r.options.Now()); over != "" {
-		return fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("use another key")
+		return nil, fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("use another key")
 	}
-	return nil
+	return key, nil
 }
 
 // renew reads the table again when the cached keys are too old. Callers that come while

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -13,6 +14,7 @@ import (
 type access struct {
 	who    principal.Principal
 	cookie string                  // the browser session; empty for a key or token
+	token  string                  // of a client that acts for a person; empty otherwise
 	cancel context.CancelCauseFunc // ends the request; nil for local callers, whose right cannot end
 }
 
@@ -70,10 +72,23 @@ func (a *Authenticator) cancelRevoked() {
 	}
 	a.mu.Unlock()
 	for _, c := range all {
-		if _, err := a.options.Keys.Current(a.watching, c.who); fault.CodeOf(err) == fault.Denied {
+		if err := a.recheck(c); fault.CodeOf(err) == fault.Denied || fault.CodeOf(err) == fault.NeedsAuth {
 			c.cancel(err)
 		}
 	}
+}
+
+// recheck returns why a running request would be refused now.
+func (a *Authenticator) recheck(c *access) (err error) {
+	switch {
+	case c.token != "":
+		_, err = a.options.People.Token(a.watching, c.token)
+	case people.IsSession(c.cookie):
+		_, err = a.sessions(c.cookie).Session(a.watching, c.cookie)
+	default:
+		_, err = a.options.Keys.Current(a.watching, c.who)
+	}
+	return err
 }
 
 // cancelSession cancels the running requests of a browser session.

@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Keys     *apikey.Store
 	Tokens   Tokens            // verifies tokens of other issuers; nil: only our own keys are accepted
+	People   People            // who sign in; nil: nobody does
 	Browsers netguard.Browsers // the browser origins that may log in, and the trusted proxies
 	// OnLogin is called for logins, allowed or not, and for logouts.
 	OnLogin func(ctx context.Context, action, from string, allowed bool)
@@ -35,6 +36,21 @@ type Tokens interface {
 	Metadata(r *http.Request) string
 	// ScopeName is what clients request from the issuer to get a scope; empty if unknown.
 	ScopeName(scope principal.Scope) string
+}
+
+// People knows the sessions of people, and the tokens of clients that act for them.
+type People interface {
+	sessions
+	// Token returns whom a client acts for; fault.Denied if its token is not good.
+	Token(ctx context.Context, token string) (principal.Principal, error)
+	// Watch calls changed after something may have ended, until stop is called.
+	Watch(changed func()) (stop func())
+}
+
+// sessions are browser sessions, by cookie.
+type sessions interface {
+	Session(ctx context.Context, cookie string) (principal.Principal, error)
+	EndSession(ctx context.Context, cookie string) error
 }
 
 // Authenticator checks who makes a request and what they may do. It is safe for
@@ -63,7 +79,12 @@ func New(o Options) *Authenticator {
 	}
 	a := &Authenticator{options: o, running: map[*access]struct{}{}}
 	a.watching, a.stop = context.WithCancel(context.Background())
-	a.unwatch = o.Keys.Watch(func() { a.work.Go(a.cancelRevoked) })
+	changed := func() { a.work.Go(a.cancelRevoked) }
+	a.unwatch = o.Keys.Watch(changed)
+	if o.People != nil {
+		keys, people := a.unwatch, o.People.Watch(changed)
+		a.unwatch = func() { keys(); people() }
+	}
 	return a
 }
 

@@ -8,23 +8,25 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/authserver"
+	"github.com/luanette/luanette/internal/access/cookie"
+	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // identify finds out who makes a request. It returns an error if the credentials are
 // not valid, or if there are none and the server requires some.
 func (a *Authenticator) identify(r *http.Request) (*access, error) {
 	if token, found := bearer(r); found {
-		who, err := a.verify(r, token)
-		return &access{who: who}, err
+		return a.verify(r, token)
 	}
-	if cookie, err := r.Cookie(cookieName); err == nil && cookie.Value != "" {
-		c := &access{cookie: cookie.Value}
-		if c.who, err = a.options.Keys.Session(r.Context(), cookie.Value); err != nil {
+	if session := cookie.In(r, a.options.Browsers).Get(cookie.Session); session != "" {
+		c := &access{cookie: session}
+		var err error
+		if c.who, err = a.sessions(session).Session(r.Context(), session); err != nil {
 			return c, err
 		}
-		if !isSafe(r.Method) && !apikey.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
+		if !isSafe(r.Method) && !apikey.SameCSRF(session, r.Header.Get(csrfHeader)) {
 			return c, errCSRF()
 		}
 		return c, nil
@@ -48,21 +50,34 @@ func errCSRF() error {
 }
 
 // KeyRequired reports whether requests need a key or token. None is needed as long as no
-// key exists and no issuer is trusted.
+// key exists, no issuer is trusted and nobody can sign in.
 func (a *Authenticator) KeyRequired(ctx context.Context) (bool, error) {
-	if a.options.Tokens != nil {
+	if a.options.Tokens != nil || a.options.People != nil {
 		return true, nil
 	}
 	return a.options.Keys.HasKeys(ctx)
 }
 
-// verify returns whom a token identifies: a key of ours, or a JWT of a trusted issuer.
-func (a *Authenticator) verify(r *http.Request, token string) (principal.Principal, error) {
-	who, err := a.options.Keys.Authenticate(r.Context(), token)
-	if err == nil || a.options.Tokens == nil || fault.CodeOf(err) != fault.Denied || strings.Count(token, ".") != 2 {
-		return who, err
+// verify returns whom a token identifies: a key of ours, a client that acts for a person,
+// or a JWT of a trusted issuer.
+func (a *Authenticator) verify(r *http.Request, token string) (*access, error) {
+	if a.options.People != nil && strings.HasPrefix(token, authserver.AccessPrefix) {
+		who, err := a.options.People.Token(r.Context(), token)
+		return &access{who: who, token: token}, err
 	}
-	return a.options.Tokens.Principal(r)
+	who, err := a.options.Keys.Authenticate(r.Context(), token)
+	if err != nil && a.options.Tokens != nil && fault.CodeOf(err) == fault.Denied && strings.Count(token, ".") == 2 {
+		who, err = a.options.Tokens.Principal(r)
+	}
+	return &access{who: who}, err
+}
+
+// sessions returns the sessions that a cookie is of: those of people, or those of keys.
+func (a *Authenticator) sessions(cookie string) sessions {
+	if a.options.People != nil && people.IsSession(cookie) {
+		return a.options.People
+	}
+	return a.options.Keys
 }
 
 // bearer returns the bearer token of a request, and whether there is one.

@@ -107,6 +107,11 @@ func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return a.make(w, r, key)
+}
+
+// make creates a key and answers with its token.
+func (a *Authenticator) make(w http.ResponseWriter, r *http.Request, key apikey.Key) error {
 	made, token, err := a.options.Keys.Create(r.Context(), key)
 	if err != nil {
 		return err

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/cookie"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 const (
-	cookieName = "luanette_session"
 	csrfHeader = "X-CSRF-Token"
 	maxBody    = 64 << 10
 )
@@ -25,6 +25,9 @@ func (a *Authenticator) Routes() []principal.Route {
 		{Pattern: "POST /api/v1/login", Handler: a.handle(a.login)},
 		{Pattern: "POST /api/v1/logout", Handler: a.handle(a.logout)},
 		{Pattern: "GET /api/v1/me", Handler: a.handle(a.me)},
+		{Pattern: "GET /api/v1/me/keys", Handler: a.handle(a.ownKeys)},
+		{Pattern: "POST /api/v1/me/keys", Handler: a.handle(a.createOwn)},
+		{Pattern: "DELETE /api/v1/me/keys/{name}", Handler: a.handle(a.revokeOwn)},
 		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.keys)},
 		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.create)},
 		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: a.handle(a.revoke)},
@@ -82,7 +85,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	if after, stop := a.wrongKeys.blocked(from, id, time.Now()); stop {
 		return principal.Exceeded{What: "wrong keys", Of: "the address " + from, Most: failuresAllowed, Per: "minute", After: after}.Fault()
 	}
-	cookie, who, err := a.options.Keys.BeginSession(r.Context(), body.Key)
+	begun, who, err := a.options.Keys.BeginSession(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
 			a.wrongKeys.add(from, id, time.Now())
@@ -93,43 +96,30 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.options.OnLogin(principal.With(r.Context(), who), "login", a.remote(r), true)
-	http.SetCookie(w, a.sessionCookie(r, cookie, who.Expires))
+	cookie.In(r, a.options.Browsers).Set(w, cookie.Session, begun, who.Expires)
 	m := meOf(who, false)
-	m.CSRF = apikey.CSRF(cookie)
+	m.CSRF = apikey.CSRF(begun)
 	writeJSON(w, http.StatusOK, m)
 	return nil
 }
 
-// sessionCookie is the cookie of a session; an empty value deletes it.
-func (a *Authenticator) sessionCookie(r *http.Request, value string, expires time.Time) *http.Cookie {
-	c := &http.Cookie{
-		Name: cookieName, Value: value, Path: "/", Expires: expires,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.options.Browsers.Proxies.Secure(r),
-	}
-	if value == "" {
-		c.MaxAge = -1
-	}
-	return c
-}
-
 // logout ends the session, if there is one.
 func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
-	cookie, err := r.Cookie(cookieName)
-	if err == nil && cookie.Value != "" {
-		who, err := a.options.Keys.Session(r.Context(), cookie.Value)
-		if err == nil && !apikey.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
+	if session := cookie.In(r, a.options.Browsers).Get(cookie.Session); session != "" {
+		who, err := a.sessions(session).Session(r.Context(), session)
+		if err == nil && !apikey.SameCSRF(session, r.Header.Get(csrfHeader)) {
 			return errCSRF()
 		}
 		known := err == nil
-		if err := a.options.Keys.EndSession(r.Context(), cookie.Value); err != nil {
+		if err := a.sessions(session).EndSession(r.Context(), session); err != nil {
 			return err
 		}
 		if known {
 			a.options.OnLogin(principal.With(r.Context(), who), "logout", a.remote(r), true)
 		}
-		a.cancelSession(cookie.Value)
+		a.cancelSession(session)
 	}
-	http.SetCookie(w, a.sessionCookie(r, "", time.Unix(1, 0)))
+	cookie.In(r, a.options.Browsers).Set(w, cookie.Session, "", time.Time{})
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -18,7 +18,7 @@ const Path = "/.well-known/oauth-protected-resource"
 // ServeHTTP serves the metadata, to pages of any origin.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	document := &oauthex.ProtectedResourceMetadata{Resource: s.resource(r), BearerMethodsSupported: []string{"header"}, ResourceName: "Luanette"}
-	for _, i := range s.issuers {
+	for _, i := range s.listed {
 		document.AuthorizationServers = append(document.AuthorizationServers, i.URL)
 		for _, word := range i.scopeValues() {
 			if !slices.Contains(document.ScopesSupported, word) {
@@ -37,7 +37,7 @@ func (s *Server) Metadata(r *http.Request) string { return s.origin(r) + Path }
 // URL, else the address of the request.
 func (s *Server) resource(r *http.Request) string {
 	found := ""
-	for _, i := range s.issuers {
+	for _, i := range s.listed {
 		u := i.address()
 		if u == nil {
 			continue
@@ -62,7 +62,7 @@ func (s *Server) origin(r *http.Request) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	for _, i := range s.issuers {
+	for _, i := range s.listed {
 		if u := i.address(); u != nil && strings.EqualFold(u.Host, r.Host) {
 			scheme = u.Scheme
 		}
@@ -82,7 +82,7 @@ func (i Issuer) address() *url.URL {
 // ScopeName returns the scope value to request from an issuer for a scope. It is empty
 // if there is none, or if the issuers differ.
 func (s *Server) ScopeName(scope principal.Scope) (word string) {
-	for n, i := range s.issuers {
+	for n, i := range s.listed {
 		its := i.scopeValue(scope)
 		if n > 0 && its != word {
 			return ""

@@ -34,7 +34,8 @@ type Issuer struct {
 
 // Server is the resource server. It is safe for concurrent use.
 type Server struct {
-	issuers []Issuer
+	issuers []Issuer // whose tokens are verified here
+	listed  []Issuer // that the metadata names: these, after our own authorization server
 	client  *http.Client
 
 	mu    sync.Mutex
@@ -42,12 +43,19 @@ type Server struct {
 	asked map[string]*keyRequest           // by issuer, while the request runs
 }
 
+// WithOwn returns the server with our own authorization server first in its metadata. Its
+// tokens are not JWTs, and verified elsewhere.
+func (s *Server) WithOwn(issuer, resource string) *Server {
+	s.listed = append([]Issuer{{URL: issuer, Audience: resource}}, s.listed...)
+	return s
+}
+
 // New returns a server that accepts the tokens of issuers. The client fetches metadata
 // and keys; it must restrict which addresses it connects to.
 func New(issuers []Issuer, client *http.Client) *Server {
 	caching := *client
 	caching.Transport = &cachingTransport{inner: cmp.Or(client.Transport, http.DefaultTransport), last: map[string]cachedResponse{}}
-	return &Server{issuers: issuers, client: &caching, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*keyRequest{}}
+	return &Server{issuers: issuers, listed: issuers, client: &caching, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*keyRequest{}}
 }
 
 // leeway is how far an issuer's clock may be behind ours, and ahead how far it may be

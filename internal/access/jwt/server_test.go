@@ -35,13 +35,13 @@ func TestTokens(t *testing.T) {
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Org: "acme"}}, httpjsontest.Client)
 	good := m.Token(t, hub, oauthtest.Claims{"name": "Ada L.", "scope": "mcp openid"})
 	p, err := s.Principal(request(t.Context(), good))
-	if err != nil || p.ID != "oauth:"+m.URL+"#ada" || p.User != "ada" || p.Name != "Ada L." || p.Org != "acme" || !p.May(principal.MCP, "") || p.May(principal.Read, "") || p.Expires.IsZero() {
+	if err != nil || p.ID != "oauth:"+m.URL+"#ada" || p.User != m.URL+"#ada" || p.Name != "Ada L." || p.Org != "acme" || !p.May(principal.MCP, "") || p.May(principal.Read, "") || p.Expires.IsZero() {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"scope": "admin", "scp": []string{"read"}}))); err != nil || p.Admin() || !p.May(principal.Read, "") || p.Name != "ada" {
 		t.Errorf("a token with the unmapped scope admin: %+v, %v", p, err)
 	}
-	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"aud": []string{"x", hub}}))); err != nil || p.User != "ada" {
+	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"aud": []string{"x", hub}}))); err != nil || p.User != m.URL+"#ada" {
 		t.Errorf("a token with two audiences: %+v, %v", p, err)
 	}
 	for name, token := range map[string]string{
@@ -67,6 +67,11 @@ func TestTokens(t *testing.T) {
 		"an empty token":             "",
 		"two tokens":                 good + " " + good,
 		"a claim of the wrong type":  m.Token(t, hub, oauthtest.Claims{"scope": 7}),
+		"an ID token with a nonce":   m.Token(t, hub, oauthtest.Claims{"nonce": "n"}),
+		"an ID token with a hash":    m.Token(t, hub, oauthtest.Claims{"at_hash": "h"}),
+		"an identity assertion":      typed(t, m, "oauth-id-jag+jwt"),
+		"a logout token":             typed(t, m, "logout+jwt"),
+		"a type that is not text":    typed(t, m, 7),
 		"an unknown critical header": m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "1", "crit": []string{"x"}, "x": 1}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
 	} {
 		p, err := s.Principal(request(t.Context(), token))
@@ -79,6 +84,36 @@ func TestTokens(t *testing.T) {
 	}
 	if p, err := s.Principal(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); fault.CodeOf(err) != fault.NeedsAuth || p.ID != "nobody" {
 		t.Errorf("no header: %+v, %v", p, err)
+	}
+}
+
+// typed returns a valid token with another type in its header.
+func typed(t *testing.T, m *oauthtest.Issuer, kind any) string {
+	t.Helper()
+	return m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "1", "typ": kind}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "scope": "mcp", "exp": in(time.Hour)})
+}
+
+// TestTypesOfAccessTokens checks the types that access tokens have.
+func TestTypesOfAccessTokens(t *testing.T) {
+	t.Parallel()
+	m := oauthtest.NewIssuer(t)
+	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, httpjsontest.Client)
+	for _, kind := range []string{"", "JWT", "at+jwt", "application/at+jwt", "AT+JWT"} {
+		if p, err := s.Principal(request(t.Context(), typed(t, m, kind))); err != nil || !p.May(principal.MCP, "") {
+			t.Errorf("the type %q: %+v, %v", kind, p, err)
+		}
+	}
+}
+
+// TestUsersOfTwoIssuers checks that the same subject of two issuers is two users.
+func TestUsersOfTwoIssuers(t *testing.T) {
+	t.Parallel()
+	one, two := oauthtest.NewIssuer(t), oauthtest.NewIssuer(t)
+	s := jwt.New([]jwt.Issuer{{URL: one.URL, Audience: hub, Org: "acme"}, {URL: two.URL, Audience: hub, Org: "acme"}}, httpjsontest.Client)
+	a, errA := s.Principal(request(t.Context(), one.Token(t, hub, nil)))
+	b, errB := s.Principal(request(t.Context(), two.Token(t, hub, nil)))
+	if errA != nil || errB != nil || a.User == b.User || a.ID == b.ID {
+		t.Errorf("%q and %q, %v, %v", a.User, b.User, errA, errB)
 	}
 }
 

@@ -42,6 +42,18 @@ func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, err
 	case err != nil:
 		return nil, issuer.refusal(err)
 	}
+	if err := issuer.checkTimes(good); err != nil {
+		return nil, err
+	}
+	if err := issuer.checkKind(token, good); err != nil {
+		return nil, err
+	}
+	return issuer.info(good)
+}
+
+// info returns what the claims of a valid token say about its holder. Subjects are unique
+// only within their issuer, so the user has both.
+func (i Issuer) info(good *oidc.IDToken) (*auth.TokenInfo, error) {
 	var claims struct {
 		Scope string          `json:"scope"`
 		Scp   json.RawMessage `json:"scp"`
@@ -50,17 +62,38 @@ func (s *Server) verify(ctx context.Context, token string) (*auth.TokenInfo, err
 	if good.Claims(&claims) != nil {
 		return nil, fault.New(fault.NeedsAuth, "the token's claims cannot be read")
 	}
-	if err := issuer.checkTimes(good); err != nil {
-		return nil, err
-	}
 	if good.Subject == "" {
 		return nil, fault.New(fault.NeedsAuth, "the token has no subject")
 	}
+	user := i.URL + "#" + good.Subject
 	return &auth.TokenInfo{
-		UserID: "oauth:" + issuer.URL + "#" + good.Subject, Expiration: good.Expiry,
-		Scopes: issuer.scopes(append(strings.Fields(claims.Scope), claimValues(claims.Scp)...)),
-		Extra:  map[string]any{aboutName: cmp.Or(claims.Name, good.Subject), aboutUser: good.Subject, aboutOrg: issuer.Org},
+		UserID: "oauth:" + user, Expiration: good.Expiry,
+		Scopes: i.scopes(append(strings.Fields(claims.Scope), claimValues(claims.Scp)...)),
+		Extra:  map[string]any{aboutName: cmp.Or(claims.Name, good.Subject), aboutUser: user, aboutOrg: i.Org},
 	}, nil
+}
+
+// checkKind refuses tokens of the issuer that are for another use: ID tokens, which tell a
+// client who signed in, and every type but that of access tokens, such as an identity
+// assertion grant (RFC 9068, RFC 8725 section 3.11).
+func (i Issuer) checkKind(token string, good *oidc.IDToken) error {
+	head, _, _ := strings.Cut(token, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(head)
+	var header struct {
+		Type string `json:"typ"`
+	}
+	var claims map[string]json.RawMessage
+	if err != nil || json.Unmarshal(raw, &header) != nil || good.Claims(&claims) != nil {
+		return fault.New(fault.NeedsAuth, "the token's claims cannot be read")
+	}
+	kind := strings.TrimPrefix(strings.ToLower(header.Type), "application/")
+	_, nonce := claims["nonce"]
+	_, hash := claims["at_hash"]
+	if nonce || hash || kind != "" && kind != "jwt" && kind != "at+jwt" {
+		return fault.New(fault.NeedsAuth, "the token is not an access token").
+			WithHint("get an access token from %s with the audience %s", i.URL, i.Audience)
+	}
+	return nil
 }
 
 // checkTimes refuses what the library accepts: times that are not numbers (RFC 7519), and

@@ -28,13 +28,13 @@ func TestAttackOAuthURLs(t *testing.T) {
 		for _, field := range []string{"authorization_endpoint", "token_endpoint", "registration_endpoint", "device_authorization_endpoint"} {
 			r := setup(t)
 			r.Metadata = func(said map[string]any) { said[field] = trap }
-			if begun, err := r.logins.Begin(t.Context(), r.server, redirect); err == nil {
+			if begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); err == nil {
 				t.Errorf("%s %s: %s", field, trap, begun.URL)
 			}
 		}
 		r := setup(t)
 		r.Protected = func(said map[string]any) { said["authorization_servers"] = []string{trap} }
-		if begun, err := r.logins.Begin(t.Context(), r.server, redirect); err == nil {
+		if begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); err == nil {
 			t.Errorf("issuer %s: %s", trap, begun.URL)
 		}
 	}
@@ -45,17 +45,17 @@ func TestAttackOAuthMixUp(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	r.Metadata = func(said map[string]any) { said["issuer"] = "https://bank.example" }
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); fault.CodeOf(err) != fault.Denied {
+	if _, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("another issuer: %v", err)
 	}
 	r = setup(t)
 	r.Protected = func(said map[string]any) { said["resource"] = "https://bank.example/mcp" }
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); fault.CodeOf(err) != fault.Denied {
+	if _, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("another resource: %v", err)
 	}
 	r = setup(t)
 	r.server.Settings.Issuer = "https://login.example.org"
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); fault.CodeOf(err) != fault.Denied {
+	if _, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("not the configured issuer: %v", err)
 	}
 }
@@ -73,13 +73,13 @@ func TestAttackOAuthDiscovery(t *testing.T) {
 		r := setup(t)
 		name := names.Add(func() netip.Addr { return netip.MustParseAddr(address) })
 		public := oauth.Server{Name: "public", URL: "https://" + name + port + "/mcp"}
-		if _, err := r.logins.Begin(t.Context(), public, redirect); err == nil || !strings.Contains(err.Error(), "not on the public internet") {
+		if _, err := r.logins.Begin(t.Context(), public, oauth.Return{URL: redirect}); err == nil || !strings.Contains(err.Error(), "not on the public internet") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
 	r := setup(t)
 	r.Issuer.Config.Handler = http.RedirectHandler("http://169.254.169.254/", http.StatusFound)
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); fault.CodeOf(err) != fault.Denied {
+	if _, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("by redirect: %v", err)
 	}
 	if visited.Load() {
@@ -98,7 +98,7 @@ func TestAttackGiantMetadata(t *testing.T) {
 			}
 		}
 	})
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); fault.CodeOf(err) != fault.Limit {
+	if _, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("%v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestAttackPKCEDowngrade(t *testing.T) {
 		r.Change(func() {
 			r.Metadata = func(said map[string]any) { said["code_challenge_methods_supported"] = methods }
 		})
-		if begun, err := r.logins.Begin(t.Context(), r.server, redirect); err == nil {
+		if begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); err == nil {
 			t.Errorf("%v: %s", methods, begun.URL)
 		}
 	}
@@ -125,7 +125,7 @@ func TestAttackCodeInjection(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	back := func(r *rig) url.Values {
-		begun, err := r.logins.Begin(t.Context(), r.server, redirect)
+		begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestAttackStateAtOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	nodes := []*oauth.Logins{r.logins, r.node(t)}
-	begun, err := r.logins.Begin(t.Context(), r.server, redirect)
+	begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestAttackRedirectPort(t *testing.T) {
 	r := setup(t)
 	r.login(t)
 	other := strings.Replace(redirect, "4711", "4712", 1)
-	begun, err := r.logins.Begin(t.Context(), r.server, other)
+	begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: other})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,14 +48,35 @@ type Begun struct {
 	State string `json:"-"` // the state parameter that the browser returns with
 }
 
-// Begin starts a login in a browser. The browser returns to redirect, an address of
-// ours that calls Finish. The login may request more scopes than the server requires.
-func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (Begun, error) {
+// Return is how the browser comes back after a login.
+type Return struct {
+	URL string // an address of ours that calls Finish
+	// Bound means that only the browser that began the login may finish it: the handler of
+	// URL checks BrowserProof. Otherwise somebody could send another person a link, and get
+	// a login with that person's account.
+	Bound bool
+}
+
+// boundPrefix marks the states of bound logins.
+const boundPrefix = "b."
+
+// BrowserProof returns the text that the browser which began a login keeps, and returns
+// with; empty if any browser may finish the login.
+func BrowserProof(state string) string {
+	if !strings.HasPrefix(state, boundPrefix) {
+		return ""
+	}
+	return hashed("browser\x00" + state)
+}
+
+// Begin starts a login in a browser. The login may request more scopes than the server
+// requires.
+func (l *Logins) Begin(ctx context.Context, s Server, back Return) (Begun, error) {
 	f, err := l.fetcher(s)
 	if err != nil {
 		return Begun{}, err
 	}
-	p, err := l.prepare(ctx, f, s, redirect)
+	p, err := l.prepare(ctx, f, s, back.URL)
 	if err != nil {
 		return Begun{}, err
 	}
@@ -67,14 +88,17 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (Begun, e
 		return Begun{}, fault.New(fault.Denied, "%s does not declare support for PKCE, without which a login could be stolen", p.At.Issuer).
 			WithHint("ask its operator; otherwise use headers or bearer_env")
 	}
-	p.Redirect, p.Verifier = redirect, oauth2.GenerateVerifier()
+	p.Redirect, p.Verifier = back.URL, oauth2.GenerateVerifier()
 	state := rand.Text() + rand.Text()
+	if back.Bound {
+		state = boundPrefix + state
+	}
 	expires := l.options.Clock.Now().Add(flowTime)
 	if err := l.saveFlow(ctx, state, expires, p); err != nil {
 		return Begun{}, err
 	}
 	config := oauth2.Config{
-		ClientID: p.Client.ID, RedirectURL: redirect, Scopes: p.Scopes,
+		ClientID: p.Client.ID, RedirectURL: back.URL, Scopes: p.Scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: p.At.Authorize},
 	}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(p.Verifier)}

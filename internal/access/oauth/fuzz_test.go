@@ -51,7 +51,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ofResource, ofIssuer string) {
 		resource.Store(ofResource)
 		issuer.Store(ofIssuer)
-		begun, err := r.logins.Begin(t.Context(), r.server, redirect)
+		begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 		if err != nil {
 			return
 		}

@@ -58,7 +58,7 @@ func (r *rig) node(t testing.TB) *oauth.Logins {
 // login logs in with the browser.
 func (r *rig) login(t *testing.T) string {
 	t.Helper()
-	begun, err := r.logins.Begin(t.Context(), r.server, redirect)
+	begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +91,11 @@ func TestLoginWithAPrivateAuthority(t *testing.T) {
 	file, certificate := certpooltest.New(t)
 	site := oauthtest.NewTLS(t, http.NotFoundHandler(), certificate)
 	server := oauth.Server{Name: "test", URL: site.URL(), Trusted: true}
-	if _, err := r.logins.Begin(t.Context(), server, redirect); err == nil || !strings.Contains(fault.HintOf(err), "ca_file") {
+	if _, err := r.logins.Begin(t.Context(), server, oauth.Return{URL: redirect}); err == nil || !strings.Contains(fault.HintOf(err), "ca_file") {
 		t.Errorf("without: %v, hint %q", err, fault.HintOf(err))
 	}
 	server.CAFile = file
-	if _, err := r.logins.Begin(t.Context(), server, redirect); err != nil || len(site.Mistakes()) > 0 {
+	if _, err := r.logins.Begin(t.Context(), server, oauth.Return{URL: redirect}); err != nil || len(site.Mistakes()) > 0 {
 		t.Errorf("with: %v, mistakes %v", err, site.Mistakes())
 	}
 }
@@ -131,7 +131,7 @@ func TestLoginInABrowser(t *testing.T) {
 func TestStateIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	begun, err := r.logins.Begin(t.Context(), r.server, redirect)
+	begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestStateIsUsedOnce(t *testing.T) {
 	if _, err := r.logins.Finish(t.Context(), back); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("the same state again: %v", err)
 	}
-	begun, err = r.logins.Begin(t.Context(), r.server, redirect)
+	begun, err = r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestResponsesOfOtherIssuersAreRefused(t *testing.T) {
 	for _, iss := range []string{"https://evil.example", "-"} {
 		r := setup(t)
 		r.Iss = iss
-		begun, err := r.logins.Begin(t.Context(), r.server, redirect)
+		begun, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func TestNothingIsStoredInPlainText(t *testing.T) {
 	r.store = store
 	r.logins = r.node(t)
 	token := r.login(t)
-	if _, err := r.logins.Begin(t.Context(), r.server, redirect); err != nil { // a pending login
+	if _, err := r.logins.Begin(t.Context(), r.server, oauth.Return{URL: redirect}); err != nil { // a pending login
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

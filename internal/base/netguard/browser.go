@@ -23,6 +23,21 @@ type Browsers struct {
 	// Proxies are trusted reverse proxies. Requests through them may have any Host, since
 	// it is the proxy that is reached under it.
 	Proxies Proxies
+	// PublicURL is the address at which browsers reach the server, if it is known. Its host
+	// is one of ours, and https in it means that a proxy in front of the server has TLS.
+	PublicURL string
+}
+
+// Secure reports whether the browser used TLS: to us, to a trusted proxy, or to whatever
+// serves the public address.
+func (b Browsers) Secure(r *http.Request) bool {
+	return b.Proxies.Secure(r) || strings.HasPrefix(b.PublicURL, "https://") && b.isPublic(r.Host)
+}
+
+// isPublic reports whether a host is that of the public address.
+func (b Browsers) isPublic(host string) bool {
+	u, err := url.Parse(b.PublicURL)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
 // Served reports whether the request's Host is one of ours.
@@ -31,7 +46,7 @@ func (b Browsers) Served(r *http.Request) bool {
 		return true
 	}
 	name := hostOf(r.Host)
-	return IsLoopback(name) || b.Proxies.Trusts(r) && Forwarded(r) != "" || slices.ContainsFunc(b.Hosts, func(allowed string) bool {
+	return IsLoopback(name) || b.isPublic(r.Host) || b.Proxies.Trusts(r) && Forwarded(r) != "" || slices.ContainsFunc(b.Hosts, func(allowed string) bool {
 		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, r.Host)
 	})
 }

@@ -21,6 +21,9 @@ type Principal struct {
 	// starts there belongs to that person, and it sees nothing of others.
 	Person string `json:"person,omitempty"`
 
+	// Grant is what a person allowed a client, which acts for them; empty if nobody else does.
+	Grant string `json:"grant,omitempty"`
+
 	Scopes     []Scope   `json:"scopes,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it can see, with * as wildcard; empty: all
 	Tools      []string  `json:"tools,omitempty"`      // the only tools, as "space.name", or "name" for our own; empty: all
@@ -59,6 +62,9 @@ func Of(ctx context.Context) Principal {
 	}
 	return Local()
 }
+
+// PersonPrefix is the prefix of the IDs of people who sign in.
+const PersonPrefix = "person:"
 
 // Anonymous returns a caller without a key or token where one is needed. It may use
 // only what needs no scope.

@@ -51,7 +51,7 @@ func TestAPIWithOAuth(t *testing.T) {
 				if result, err := call(); err == nil {
 					t.Fatalf("without a login it is %s", result.Raw)
 				}
-				begun, _, err := f.upstreams.Start(t.Context(), spec, false, redirect)
+				begun, _, err := f.upstreams.Start(t.Context(), spec, false, oauth.Return{URL: redirect})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -4,14 +4,16 @@ package login
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
-	"html/template"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
+	"time"
 
+	"github.com/luanette/luanette/internal/access/cookie"
 	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
@@ -20,14 +22,19 @@ import (
 
 // Logins performs the logins.
 type Logins interface {
-	// Begin starts a login in a browser, or with a device code.
-	Begin(ctx context.Context, upstream string, device bool) (oauth.Begun, error)
+	Begin(ctx context.Context, upstream string, how Method) (oauth.Begun, error)
 	// Finish completes a login with the callback's query and returns its upstream.
 	Finish(ctx context.Context, query url.Values) (upstream string, err error)
 	Status(ctx context.Context, upstream string) (oauth.Status, error)
 	Logout(ctx context.Context, upstream string) (bool, error)
 	// Document is our OAuth client metadata; nil if it has no public address.
 	Document() any
+}
+
+// Method is how a login is done.
+type Method struct {
+	Device bool // with a device code, instead of in a browser
+	Bound  bool // only the browser that began the login may finish it
 }
 
 // CallbackPath is the path of the OAuth redirect URI.
@@ -41,7 +48,7 @@ func Routes(logins Logins, browsers netguard.Browsers) []principal.Route {
 		return principal.Route{Pattern: pattern, Scope: scope, Handler: checkOrigin(serve, browsers)}
 	}
 	return []principal.Route{
-		route("POST /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) { begin(logins, w, r) }),
+		route("POST /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) { begin(logins, browsers, w, r) }),
 		route("GET /api/v1/upstreams/{namespace}/login", principal.Read, func(w http.ResponseWriter, r *http.Request) {
 			status, err := logins.Status(r.Context(), r.PathValue("namespace"))
 			writeJSON(w, status, err)
@@ -51,7 +58,7 @@ func Routes(logins Logins, browsers netguard.Browsers) []principal.Route {
 			writeJSON(w, map[string]bool{"logged_out": was}, err)
 		}),
 		// Redirected browsers and authorization servers have no API key.
-		route("GET "+CallbackPath, "", Callback(logins.Finish).ServeHTTP),
+		route("GET "+CallbackPath, "", ownBrowser(Callback(logins.Finish), browsers)),
 		route("GET "+documentPath, "", func(w http.ResponseWriter, _ *http.Request) { document(logins, w) }),
 	}
 }
@@ -78,7 +85,7 @@ func checkOrigin(next http.Handler, browsers netguard.Browsers) http.Handler {
 }
 
 // begin starts a login. The body is {"method": "browser" | "device"} or empty.
-func begin(logins Logins, w http.ResponseWriter, r *http.Request) {
+func begin(logins Logins, browsers netguard.Browsers, w http.ResponseWriter, r *http.Request) {
 	var want struct {
 		Method string `json:"method"`
 	}
@@ -94,8 +101,37 @@ func begin(logins Logins, w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, nil, fault.New(fault.InvalidParams, "the body has no valid method").WithHint(`use {"method": "browser"} or {"method": "device"}`))
 		return
 	}
-	begun, err := logins.Begin(r.Context(), r.PathValue("namespace"), want.Method == "device")
+	begun, err := logins.Begin(r.Context(), r.PathValue("namespace"), Method{Device: want.Method == "device", Bound: isBrowser(r, browsers)})
+	if proof := oauth.BrowserProof(begun.State); err == nil && proof != "" {
+		cookie.In(r, browsers).Set(w, cookie.Login, proof, begun.Expires)
+	}
 	writeJSON(w, begun, err)
+}
+
+// isBrowser reports whether a page sent the request. A program has no cookies, so the
+// browser that it sends a person to cannot be recognized.
+func isBrowser(r *http.Request, browsers netguard.Browsers) bool {
+	return r.Header.Get("Origin") != "" || cookie.In(r, browsers).Get(cookie.Session) != ""
+}
+
+// ownBrowser refuses a browser that returns from a login which another browser began,
+// before anything of the login is used.
+func ownBrowser(next http.Handler, browsers netguard.Browsers) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		proof := oauth.BrowserProof(r.URL.Query().Get("state"))
+		if proof == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if subtle.ConstantTimeCompare([]byte(proof), []byte(cookie.In(r, browsers).Get(cookie.Login))) != 1 {
+			writeResult(w, http.StatusForbidden, result{
+				Problem: "another browser began this login", Hint: "begin it in this browser; do not finish logins that somebody sent you a link to",
+			})
+			return
+		}
+		cookie.In(r, browsers).Set(w, cookie.Login, "", time.Time{})
+		next.ServeHTTP(w, r)
+	}
 }
 
 var statuses = map[fault.Code]int{
@@ -133,28 +169,15 @@ func Callback(finish func(ctx context.Context, query url.Values) (upstream strin
 			outcome.Problem, outcome.Hint = err.Error(), fault.HintOf(err)
 			status = http.StatusBadRequest
 		}
-		var text strings.Builder
-		if err := resultPage.Execute(&text, outcome); err != nil {
-			http.Error(w, "cannot write the page", http.StatusInternalServerError)
-			return
-		}
-		header := w.Header()
-		header.Set("Content-Type", "text/html; charset=utf-8")
-		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, text.String())
+		writeResult(w, status, outcome)
 	})
 }
 
 type result struct{ Upstream, Problem, Hint string }
 
-var resultPage = template.Must(template.New("result").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Luanette</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}</style>
-{{if .Problem}}<h1>Not logged in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}
-{{else}}<h1>Logged in to {{.Upstream}}</h1><p>You can close this page.</p>{{end}}
-</html>
-`))
+func writeResult(w http.ResponseWriter, status int, outcome result) {
+	page.Write(w, status, resultPage, outcome)
+}
+
+var resultPage = page.New("result", `{{if .Problem}}<h1>Not logged in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}
+{{else}}<h1>Logged in to {{.Upstream}}</h1><p>You can close this page.</p>{{end}}`)

@@ -23,8 +23,8 @@ type loginsFake struct {
 	begun    string // "NAME browser" or "NAME device"
 }
 
-func (l *loginsFake) Begin(_ context.Context, upstream string, device bool) (oauth.Begun, error) {
-	if l.begun = upstream + " browser"; device {
+func (l *loginsFake) Begin(_ context.Context, upstream string, how login.Method) (oauth.Begun, error) {
+	if l.begun = upstream + " browser"; how.Device {
 		l.begun = upstream + " device"
 	}
 	return oauth.Begun{Upstream: upstream, URL: "https://issuer.example/?a=1&b=<2>"}, l.err
@@ -157,5 +157,46 @@ func TestDocument(t *testing.T) {
 	}
 	if w := request(t, &loginsFake{document: map[string]string{"client_id": "x"}}, "GET", "/oauth/client.json", ""); w.Code != http.StatusOK || w.Body.String() != "{\"client_id\":\"x\"}\n" {
 		t.Errorf("with one: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestLoginIsBoundToTheBrowser checks that a link to a login which a page began does
+// nothing in another browser, and that the login is not used up by it.
+func TestLoginIsBoundToTheBrowser(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	routes := principal.Unguarded(login.Routes(f, netguard.Browsers{}))
+	send := func(method, target string, headers ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, r)
+		return w
+	}
+	w := send("POST", "http://localhost"+loginPath, "Origin", "http://localhost")
+	var begun struct{ URL string }
+	if err := json.Unmarshal(w.Body.Bytes(), &begun); err != nil || w.Code != http.StatusOK || len(w.Result().Cookies()) != 1 {
+		t.Fatalf("begin: %d %s, %v", w.Code, w.Body, err)
+	}
+	kept := w.Result().Cookies()[0]
+	if !kept.HttpOnly || kept.SameSite != http.SameSiteLaxMode {
+		t.Errorf("the cookie is %v", kept)
+	}
+	back := "http://localhost" + f.site.Agree(t, begun.URL).RequestURI()
+	for name, other := range map[string]string{"no cookie": "", "another one": kept.Name + "=" + strings.Repeat("0", len(kept.Value))} {
+		if w := send("GET", back, "Cookie", other); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "another browser") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if status, err := f.Status(t.Context(), "docs"); err != nil || status.LoggedIn {
+		t.Errorf("after the refusals: %+v, %v", status, err)
+	}
+	if w := send("GET", back, "Cookie", kept.Name+"="+kept.Value); w.Code != http.StatusOK {
+		t.Errorf("in the browser that began it: %d %s", w.Code, w.Body)
+	}
+	if w := send("GET", back, "Cookie", kept.Name+"="+kept.Value); w.Code != http.StatusBadRequest {
+		t.Errorf("twice: %d %s", w.Code, w.Body)
 	}
 }

@@ -53,12 +53,12 @@ func (s *Service) spec(name string) (upstream.Spec, error) {
 }
 
 // Begin implements Logins.
-func (s *Service) Begin(ctx context.Context, name string, device bool) (oauth.Begun, error) {
+func (s *Service) Begin(ctx context.Context, name string, how Method) (oauth.Begun, error) {
 	spec, err := s.spec(name)
 	if err != nil {
 		return oauth.Begun{}, err
 	}
-	begun, wait, err := s.upstreams.Start(ctx, spec, device, s.options.RedirectURL())
+	begun, wait, err := s.upstreams.Start(ctx, spec, how.Device, oauth.Return{URL: s.options.RedirectURL(), Bound: how.Bound})
 	if err != nil || wait == nil {
 		return begun, err
 	}

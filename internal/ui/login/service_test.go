@@ -96,7 +96,7 @@ func (f *fixture) open() *login.Service {
 // login logs in to docs with a browser.
 func (f *fixture) login(t *testing.T) {
 	t.Helper()
-	begun, err := f.Begin(t.Context(), "docs", false)
+	begun, err := f.Begin(t.Context(), "docs", login.Method{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestRefusedLogins(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for name, want := range map[string]fault.Code{"nothing": fault.NotFound, "hidden": fault.NotFound, "program": fault.InvalidParams, "robot": fault.Conflict} {
-		if begun, err := f.Begin(t.Context(), name, false); fault.CodeOf(err) != want {
+		if begun, err := f.Begin(t.Context(), name, login.Method{}); fault.CodeOf(err) != want {
 			t.Errorf("a login to %s: %+v, %v, want %s", name, begun, err, want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestDeviceLogin(t *testing.T) {
 	for _, agrees := range []bool{true, false} {
 		f := setup(t)
 		ada := principal.Principal{ID: "key:ada", Name: "ada", Scopes: []principal.Scope{principal.Admin}}
-		begun, err := f.Begin(principal.With(t.Context(), ada), "docs", true)
+		begun, err := f.Begin(principal.With(t.Context(), ada), "docs", login.Method{Device: true})
 		if err != nil || begun.Code == "" || len(f.waits) != 1 {
 			t.Fatalf("began %+v, %v; %d functions wait", begun, err, len(f.waits))
 		}

@@ -43,7 +43,7 @@ func (u *Upstreams) Refused(ctx context.Context, spec upstream.Spec, status int,
 
 // Start starts a login. For a login with a device code it also returns the function
 // that waits until the person has agreed.
-func (u *Upstreams) Start(ctx context.Context, spec upstream.Spec, device bool, redirect string) (oauth.Begun, func(context.Context) error, error) {
+func (u *Upstreams) Start(ctx context.Context, spec upstream.Spec, device bool, back oauth.Return) (oauth.Begun, func(context.Context) error, error) {
 	if spec.OAuth.Grant == oauth.GrantCredentials {
 		return oauth.Begun{}, nil, fault.New(fault.Conflict, "upstream %s logs in by itself, with client credentials", spec.Name)
 	}
@@ -59,7 +59,7 @@ func (u *Upstreams) Start(ctx context.Context, spec upstream.Spec, device bool, 
 	if device || spec.OAuth.Grant == oauth.GrantDevice {
 		return u.Device(ctx, server)
 	}
-	begun, err := u.Begin(ctx, server, redirect)
+	begun, err := u.Begin(ctx, server, back)
 	return begun, nil, err
 }
 

@@ -26,20 +26,26 @@ type Issuer struct {
 	Failing     atomic.Bool  // every response is an error
 	KeyRequests atomic.Int32 // how often its keys were requested
 	key         *rsa.PrivateKey
+	more        Claims // of its metadata
 }
 
 // NewIssuer starts an issuer that is closed with the test.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &Issuer{key: key}
+	m := &Issuer{key: newKey(t)}
 	server := httptest.NewServer(http.HandlerFunc(m.serve))
 	t.Cleanup(server.Close)
 	m.URL = server.URL
 	return m
+}
+
+func newKey(t testing.TB) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // Keys returns the address of its public keys.
@@ -52,7 +58,9 @@ func (m *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the issuer fails", http.StatusInternalServerError)
 		return
 	case r.URL.Path == "/.well-known/openid-configuration":
-		said = map[string]any{"issuer": m.URL, "jwks_uri": m.Keys(), "id_token_signing_alg_values_supported": []string{"RS256"}}
+		metadata := Claims{"issuer": m.URL, "jwks_uri": m.Keys(), "id_token_signing_alg_values_supported": []string{"RS256"}}
+		maps.Copy(metadata, m.more)
+		said = metadata
 	case r.URL.Path == "/keys":
 		m.KeyRequests.Add(1)
 		said = map[string]any{"keys": []any{map[string]string{

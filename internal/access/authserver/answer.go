@@ -1,0 +1,125 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/page"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+)
+
+// refusal is an error in the form of OAuth.
+type refusal struct {
+	status int
+	code   string
+	text   string
+}
+
+func (r refusal) Error() string { return r.text }
+
+// badGrant refuses a code or token. What exactly is wrong with it helps only guessing.
+var badGrant = refusal{http.StatusBadRequest, "invalid_grant", "the code or token is not valid, or not any more"}
+
+// checkOrigin refuses requests that pages of other origins make in a user's browser.
+func (s *Server) checkOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.options.Browsers.Refusal(r); err != nil {
+			writeJSON(w, http.StatusForbidden, map[string]string{"error": "access_denied", "error_description": err.Error()})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// api serves an endpoint for programs.
+func (s *Server) api(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := serve(w, r)
+		if err == nil {
+			return
+		}
+		var no refusal
+		if !errors.As(err, &no) {
+			no = refusal{statusOf(err), codes[fault.CodeOf(err)], err.Error()}
+			if no.code == "" {
+				s.options.Log.ErrorContext(r.Context(), "authorization server", "path", r.URL.Path, "error", err)
+				no = refusal{http.StatusInternalServerError, "server_error", "the request cannot be answered now"}
+			}
+		}
+		writeJSON(w, no.status, map[string]string{"error": no.code, "error_description": no.text})
+	}
+}
+
+var codes = map[fault.Code]string{
+	fault.InvalidParams: "invalid_request", fault.Denied: "access_denied", fault.NotFound: "not_found", fault.NeedsAuth: "login_required",
+}
+
+// page serves a page for people.
+func (s *Server) page(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil {
+			status := statusOf(err)
+			if status == http.StatusInternalServerError {
+				s.options.Log.ErrorContext(r.Context(), "authorization server", "path", r.URL.Path, "error", err)
+				err = fault.New(fault.Internal, "the request cannot be answered now").WithHint("try again")
+			}
+			page.Write(w, status, problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
+		}
+	}
+}
+
+var problemPage = page.New("problem", `<h1>Not allowed</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}`)
+
+func statusOf(err error) int {
+	var no refusal
+	if errors.As(err, &no) {
+		return no.status
+	}
+	switch fault.CodeOf(err) {
+	case fault.InvalidParams:
+		return http.StatusBadRequest
+	case fault.NeedsAuth:
+		return http.StatusUnauthorized
+	case fault.Denied:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Limit:
+		return http.StatusTooManyRequests
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// writeJSON answers with JSON that is not cached.
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Pragma", "no-cache")
+	httpjson.JSON(w, status, body)
+}
+
+// attempts counts by name and period.
+type attempts struct {
+	mu     sync.Mutex
+	since  time.Time
+	counts map[string]int
+}
+
+// add counts an attempt and returns how many there were in the period.
+func (a *attempts) add(name string, now time.Time, period time.Duration) int {
+	return a.count(name, now, period, 1)
+}
+
+// count adds n attempts and returns how many there were in the period.
+func (a *attempts) count(name string, now time.Time, period time.Duration, n int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now = now.Truncate(period); !now.Equal(a.since) || len(a.counts) > 10_000 {
+		a.since, a.counts = now, map[string]int{}
+	}
+	a.counts[name] += n
+	return a.counts[name]
+}

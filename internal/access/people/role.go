@@ -1,0 +1,109 @@
+package people
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// Role is a named set of rights.
+type Role struct {
+	Scopes []principal.Scope
+	Tools  []string // the only tools, as in principal.Principal; empty: all
+	Limits principal.Limits
+}
+
+// Roles has the roles by name.
+type Roles map[string]Role
+
+// Standard are the roles that exist without configuration.
+func Standard() Roles {
+	return Roles{
+		"admin":    {Scopes: []principal.Scope{principal.Admin}},
+		"operator": {Scopes: []principal.Scope{principal.Org, principal.Chat, principal.MCP, principal.Read, principal.Metrics}},
+		"author":   {Scopes: []principal.Scope{principal.Chat, principal.MCP, principal.Read}},
+		"user":     {Scopes: []principal.Scope{principal.Chat, principal.MCP}},
+		"viewer":   {Scopes: []principal.Scope{principal.Read}},
+	}
+}
+
+// With returns the roles with those of a configuration, which replace roles of the same
+// name.
+func (r Roles) With(more Roles) Roles {
+	all := maps.Clone(r)
+	maps.Copy(all, more)
+	return all
+}
+
+// Names lists the roles.
+func (r Roles) Names() []string { return slices.Sorted(maps.Keys(r)) }
+
+// rights returns what somebody with several roles may do: everything that one of them
+// permits. A role that does not exist any more permits nothing.
+func (r Roles) rights(names []string) (all Role) {
+	free, limits := false, []principal.Limits{}
+	for _, name := range names {
+		role, ok := r[name]
+		if !ok {
+			continue
+		}
+		for _, scope := range role.Scopes {
+			if !slices.Contains(all.Scopes, scope) {
+				all.Scopes = append(all.Scopes, scope)
+			}
+		}
+		limits = append(limits, role.Limits)
+		if !role.reachesTools() {
+			continue // that it restricts no tools means nothing
+		}
+		free = free || len(role.Tools) == 0
+		all.Tools = append(all.Tools, role.Tools...)
+	}
+	if free {
+		all.Tools = nil
+	}
+	all.Limits = widest(limits)
+	return all
+}
+
+// reachesTools reports whether somebody can call tools with the role.
+func (r Role) reachesTools() bool {
+	return slices.ContainsFunc(r.Scopes, func(s principal.Scope) bool { return s != principal.Read && s != principal.Metrics })
+}
+
+// widest returns the highest of several limits, where zero is none.
+func widest(list []principal.Limits) (most principal.Limits) {
+	for n, l := range list {
+		if n == 0 {
+			most = l
+			continue
+		}
+		most = principal.Limits{
+			Rate: wider(most.Rate, l.Rate), Concurrent: wider(most.Concurrent, l.Concurrent), Budget: wider(most.Budget, l.Budget),
+		}
+	}
+	return most
+}
+
+func wider(a, b int) int {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
+}
+
+// Limit returns the scopes of a list that somebody has now. A key, a client or a job has
+// at most the rights of its person, at any time.
+func Limit(wanted []principal.Scope, now principal.Principal) []principal.Scope {
+	if slices.Contains(wanted, principal.Admin) {
+		return now.Scopes
+	}
+	var have []principal.Scope
+	for _, scope := range wanted {
+		if now.May(scope, now.Org) {
+			have = append(have, scope)
+		}
+	}
+	return have
+}

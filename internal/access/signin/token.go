@@ -1,0 +1,235 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/jwt"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+type endpoints = jwt.Endpoints
+
+// tokens is what a provider's token endpoint gives.
+type tokens struct {
+	Access  string `json:"access_token"`
+	ID      string `json:"id_token"`
+	Refresh string `json:"refresh_token"`
+}
+
+// Limits of a provider's answers.
+const (
+	answerTime = 15 * time.Second
+	maxAnswer  = 1 << 20
+)
+
+// errGone is the refusal of a refresh token that is not good any more.
+var errGone = errors.New("the provider does not know the session any more")
+
+// exchange requests tokens.
+func (s *Service) exchange(ctx context.Context, p *provider, at endpoints, form url.Values) (got tokens, err error) {
+	form.Set("client_id", p.ClientID)
+	secret := ""
+	if p.Secret != nil {
+		text, err := p.Secret()
+		if err != nil {
+			return got, err
+		}
+		secret = text.Reveal()
+	}
+	inBody := at.SendsSecretInBody()
+	if secret != "" && inBody {
+		form.Set("client_secret", secret)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Token, strings.NewReader(form.Encode()))
+	if err != nil {
+		return got, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if secret != "" && !inBody {
+		request.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(secret)) // RFC 6749 section 2.3.1
+	}
+	status, body, err := s.send(request)
+	if err != nil {
+		return got, err
+	}
+	var refusal struct {
+		Error string `json:"error"`
+	}
+	switch {
+	case status == http.StatusOK && json.Unmarshal(body, &got) == nil:
+		return got, nil
+	case status < http.StatusInternalServerError && json.Unmarshal(body, &refusal) == nil && refusal.Error == "invalid_grant":
+		return got, fault.Wrap(fault.Denied, errGone, "sign in at %s", p.Issuer).WithHint("sign in again")
+	}
+	return got, fault.New(fault.Upstream, "%s gives no tokens: status %d %s", p.Issuer, status, printable(refusal.Error)).
+		WithHint("check client_id and client_secret in [identity.%s]", p.Name)
+}
+
+// userInfo returns what the provider tells about a person besides the ID token. Many
+// providers keep name, address and groups out of it.
+func (s *Service) userInfo(ctx context.Context, at endpoints, token string, id jwt.Claims) (about jwt.Claims, err error) {
+	if at.UserInfo == "" || token == "" {
+		return nil, nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.UserInfo, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	status, body, err := s.send(request)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK || !json.Valid(body) { // an encrypted answer, for example
+		return nil, nil // the ID token alone identifies the person
+	}
+	if err := json.Unmarshal(body, &about); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read what %s tells about the person", request.URL.Host)
+	}
+	if about.Text("sub") != id.Text("sub") {
+		return nil, fault.New(fault.Denied, "the provider describes somebody else than the person who signs in")
+	}
+	return about, nil
+}
+
+func (s *Service) send(request *http.Request) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(request.Context(), answerTime)
+	defer cancel()
+	request.Header.Set("Accept", "application/json")
+	client := *s.options.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // secrets are for this address only
+	response, err := client.Do(request.WithContext(ctx))
+	if err != nil {
+		if withURL := (*url.Error)(nil); errors.As(err, &withURL) {
+			err = withURL.Err // the address may hold secrets
+		}
+		return 0, nil, fault.Wrap(fault.Unavailable, err, "ask %s", request.URL.Host)
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return 0, nil, fault.Wrap(fault.Unavailable, err, "ask %s", request.URL.Host)
+	}
+	return response.StatusCode, body, nil
+}
+
+// identity is how the provider identifies a person. Microsoft's subjects are unique
+// within a tenant.
+func (p *provider) identity(claims jwt.Claims) people.Identity {
+	return people.Identity{Issuer: p.Issuer, Tenant: claims.Text("tid"), Subject: claims.Text("sub")}
+}
+
+// arrival returns the person that claims describe. about may be nil.
+func (p *provider) arrival(id, about jwt.Claims) (people.Arrival, error) {
+	text := func(name string) string { return cmp.Or(id.Text(name), about.Text(name)) }
+	email := text("email")
+	a := people.Arrival{
+		Identity: p.identity(id), Org: p.Org, Source: p.Name, Email: email,
+		Name: cmp.Or(text("name"), text("preferred_username"), email, id.Text("sub")),
+	}
+	_, domain, _ := strings.Cut(email, "@")
+	verified := id.True("email_verified") || id["email"] == nil && about.True("email_verified")
+	if len(p.Domains) > 0 && !p.isDomain(text("hd")) && !(verified && p.isDomain(domain)) {
+		return a, fault.New(fault.Denied, "%s is not of %s", a.Name, strings.Join(p.Domains, " or ")).
+			WithHint("sign in with an account of your organisation")
+	}
+	groups := slices.Concat(id.List(p.Groups), about.List(p.Groups))
+	a.Roles = p.roles(groups)
+	return a, nil
+}
+
+func (p *provider) isDomain(domain string) bool {
+	return domain != "" && slices.ContainsFunc(p.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
+}
+
+// roles returns the roles of groups, without repetition.
+func (p *provider) roles(groups []string) []string {
+	all := slices.Clone(p.Everybody)
+	for _, group := range groups {
+		all = append(all, p.Roles[group]...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// recheck is how often a provider is asked whether a session may go on.
+const recheck = 15 * time.Minute
+
+// Run asks providers again about sessions that have a refresh token, until ctx ends: the
+// roles follow the groups, and a session ends when the provider ended it.
+func (s *Service) Run(ctx context.Context, c clock.Clock) {
+	for c.Sleep(ctx, time.Minute) == nil {
+		if err := s.Recheck(ctx); err != nil && ctx.Err() == nil {
+			s.options.Log.WarnContext(ctx, "sessions not checked", "error", err)
+		}
+	}
+}
+
+// Recheck asks about the sessions whose time it is.
+func (s *Service) Recheck(ctx context.Context) error {
+	due, err := s.options.People.Due(ctx, s.options.Now().Add(-recheck))
+	for _, stored := range due {
+		p, known := s.providers[stored.Provider]
+		if !known || stored.Tokens.Refresh == "" {
+			continue
+		}
+		if mine, claimErr := s.options.People.Claim(ctx, stored); claimErr != nil || !mine {
+			err = errors.Join(err, claimErr)
+			continue
+		}
+		if oneErr := s.recheckOne(ctx, p, stored); oneErr != nil {
+			err = errors.Join(err, fmt.Errorf("check a session of %s: %w", stored.Provider, oneErr))
+		}
+	}
+	return err
+}
+
+// recheckOne asks about one session. An error that may pass leaves the session as it is.
+func (s *Service) recheckOne(ctx context.Context, p *provider, stored people.Stored) error {
+	at, err := p.remote.Endpoints(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := s.exchange(ctx, p, at, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {stored.Tokens.Refresh}})
+	if errors.Is(err, errGone) {
+		return s.options.People.End(ctx, stored)
+	}
+	if err != nil {
+		return err
+	}
+	fresh := people.Tokens{ID: cmp.Or(got.ID, stored.Tokens.ID), Refresh: cmp.Or(got.Refresh, stored.Tokens.Refresh)}
+	if err := s.options.People.Confirm(ctx, stored, fresh); err != nil { // first: the old refresh token may be used up
+		return err
+	}
+	if got.ID == "" {
+		return nil
+	}
+	begun, err := s.admit(ctx, p, at, got, "")
+	switch {
+	case err == nil && begun.Person == stored.Person:
+		return nil
+	case err == nil || fault.CodeOf(err) == fault.Denied: // somebody else, or without a role now
+		return errors.Join(s.options.People.End(ctx, stored), s.leave(ctx, stored, err))
+	}
+	return err
+}
+
+// leave removes the roles of somebody whom the provider gives none any more.
+func (s *Service) leave(ctx context.Context, stored people.Stored, refusal error) error {
+	if refusal == nil {
+		return nil
+	}
+	return s.options.People.Leave(ctx, stored.Person, stored.Org)
+}

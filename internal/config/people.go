@@ -1,0 +1,151 @@
+package config
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/access/identity"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/access/signin"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// Identity is an OpenID provider at which people sign in.
+type Identity struct {
+	Issuer       string              `toml:"issuer" help:"the provider's issuer, exactly as in its metadata, such as https://login.example"`
+	ClientID     string              `toml:"client_id" help:"our client id at the provider; its redirect URI is PUBLIC_URL/signin/callback"`
+	ClientSecret string              `toml:"client_secret" secret:"all" help:"our client secret, as a reference such as ${env:NAME}; empty for a public client"`
+	Scopes       []string            `toml:"scopes" help:"scopes to request besides openid; profile and email if omitted; offline_access lets roles follow groups while a session lasts"`
+	Domains      []string            `toml:"domains" help:"the only domains whose people may sign in, by verified address; empty allows everybody whom the provider knows"`
+	Org          string              `toml:"org" help:"the organisation of everybody who signs in here; empty means none in particular"`
+	GroupsClaim  string              `toml:"groups_claim" help:"the claim that lists a person's groups; groups if omitted"`
+	Groups       map[string][]string `toml:"groups" help:"roles of the members of each group"`
+	Roles        []string            `toml:"roles" help:"roles of everybody who signs in here; empty lets in only members of the groups"`
+}
+
+// Role is a set of rights that people get by name.
+type Role struct {
+	Scopes     []string `toml:"scopes" help:"its scopes: admin, org, chat, mcp, read, metrics"`
+	Tools      []string `toml:"tools" help:"the only tools, as namespace.tool or the name of one of our tools; * matches any text"`
+	Rate       int      `toml:"rate" help:"how many requests a minute"`
+	Concurrent int      `toml:"concurrent" help:"how many tool calls at a time"`
+	Budget     int      `toml:"budget" help:"how many tool calls a day"`
+}
+
+// People configures our authorization server, for clients that act for people.
+type People struct {
+	Registration bool `toml:"registration" trust:"needed" help:"allow MCP clients to register themselves, for those that have no metadata document"`
+}
+
+// PeopleRoles returns the standard roles and those of the configuration.
+func (c *Config) PeopleRoles() people.Roles {
+	more := people.Roles{}
+	for name, role := range c.Roles {
+		r := people.Role{Tools: role.Tools, Limits: principal.Limits{Rate: role.Rate, Concurrent: role.Concurrent, Budget: role.Budget}}
+		for _, scope := range role.Scopes {
+			r.Scopes = append(r.Scopes, principal.Scope(scope))
+		}
+		more[name] = r
+	}
+	return people.Standard().With(more)
+}
+
+// SignInProviders lists the configured providers, sorted by name.
+func (c *Config) SignInProviders(secrets secret.Finder) (list []signin.Provider) {
+	for _, name := range slices.Sorted(maps.Keys(c.Identity)) {
+		from := c.Identity[name]
+		p := signin.Provider{
+			Name: name, Issuer: from.Issuer, ClientID: from.ClientID, Scopes: from.Scopes, Domains: from.Domains, Org: from.Org,
+			Groups: from.GroupsClaim, Roles: from.Groups, Everybody: from.Roles,
+		}
+		if p.Groups == "" {
+			p.Groups = "groups"
+		}
+		if p.Scopes == nil {
+			p.Scopes = []string{"profile", "email"}
+		}
+		if from.ClientSecret != "" {
+			p.Secret = func() (secret.Text, error) { return secrets.Find(from.ClientSecret) }
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// checkPeople refuses providers and roles that cannot work.
+func (c *Config) checkPeople() error {
+	if err := c.checkPublicURL(); err != nil {
+		return err
+	}
+	for name, role := range c.Roles {
+		for _, scope := range role.Scopes {
+			if !slices.Contains(principal.Scopes, principal.Scope(scope)) {
+				return fault.New(fault.Config, "roles.%s: no scope %q", name, scope)
+			}
+		}
+		if len(role.Scopes) == 0 {
+			return fault.New(fault.Config, "roles.%s: it has no scopes", name).WithHint("scopes = [\"mcp\", \"chat\"]")
+		}
+	}
+	for name, p := range c.Identity {
+		if err := c.checkIdentity(name, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkIdentity(name string, p Identity) error {
+	u, err := url.Parse(p.Issuer)
+	switch {
+	case strings.ContainsAny(name, "/?#%"):
+		return fault.New(fault.Config, "identity.%s: the name cannot be part of an address", name)
+	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && netguard.IsLoopback(u.Hostname())):
+		return fault.New(fault.Config, "identity.%s.issuer: %q is not an address with https", name, p.Issuer).WithHint("such as https://login.example")
+	case p.ClientID == "":
+		return fault.New(fault.Config, "identity.%s: it has no client_id", name).WithHint("register this server at the provider; docs/people.md")
+	case c.PublicURL == "":
+		return fault.New(fault.Config, "identity.%s needs public_url", name).WithHint("set it to the address at which browsers reach this server, such as https://hub.example")
+	}
+	known := c.PeopleRoles()
+	all := slices.Clone(p.Roles)
+	for _, roles := range p.Groups {
+		all = append(all, roles...)
+	}
+	for _, role := range all {
+		if _, ok := known[role]; !ok {
+			return fault.New(fault.Config, "identity.%s: no role %q", name, role).WithHint("there are: %s", strings.Join(known.Names(), ", "))
+		}
+	}
+	if len(all) == 0 {
+		return fault.New(fault.Config, "identity.%s: nobody would have a role", name).WithHint(`give everybody one, roles = ["user"], or groups: [identity.%s.groups]`, name)
+	}
+	return nil
+}
+
+// checkPublicURL refuses an address that cookies and logins would not be safe at.
+func (c *Config) checkPublicURL() error {
+	if c.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Host == "" || c.PublicURL != u.Scheme+"://"+u.Host || u.Scheme != "https" && !(u.Scheme == "http" && netguard.IsLoopback(u.Hostname())) {
+		return fault.New(fault.Config, "public_url: %q is not https://HOST", c.PublicURL).
+			WithHint("without a path; http only for localhost")
+	}
+	return nil
+}
+
+// IdentityOptions are the options of signing in. The caller adds what records it, and the
+// HTTP client.
+func (l *Loaded) IdentityOptions(secrets secret.Finder) identity.Options {
+	return identity.Options{
+		PublicURL: l.PublicURL, Providers: l.SignInProviders(secrets), Roles: l.PeopleRoles(), Registration: l.People.Registration,
+		Browsers: l.Browsers(), Key: func() (secret.Text, error) { return l.OAuthKey(secrets) },
+	}
+}
