@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -23,10 +24,13 @@ const (
 	maxSessions = 10_000 // how many sessions' choices are stored
 )
 
-var projectForm = regexp.MustCompile(`^[\pL\pN]([\pL\pN ._-]{0,62}[\pL\pN._-])?$`)
+// projectForm takes milliseconds to compile, so that it waits for its first use.
+var projectForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\pL\pN]([\pL\pN ._-]{0,62}[\pL\pN._-])?$`)
+})
 
 func checkProject(name string) error {
-	if !projectForm.MatchString(name) {
+	if !projectForm().MatchString(name) {
 		return invalid("%.100q cannot be the name of a project", name).
 			WithHint("use 1 to 64 letters, digits, spaces and . _ -, beginning with a letter or digit")
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Limits of steps.
@@ -14,11 +15,19 @@ const (
 	wordsOfOneStep = 9 // a shorter query is not split
 )
 
+// What takes milliseconds to compile is compiled when it is used first.
 var (
-	quoted    = regexp.MustCompile("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
+	quoted = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|`[^`\n]{0,400}`|\\B'[^'\n]{0,200}'\\B|\\([^()\n]{0,400}\\)|\\[[^\\[\\]\n]{0,400}\\]|\\{[^{}\n]{0,400}\\}")
+	})
+	saved = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:sav(?:e|es|ed|ing)|stor(?:e|es|ed|ing))\b([^.;\n]{0,80}?(?:[\w.~-]*/)+[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|xml|html|log|py|js|ts|go|java|rs|c|cpp|sh)\b)`)
+	})
+)
+
+var (
 	addresses = regexp.MustCompile(`https?://\S+`)
 	paths     = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.-]+|\b[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}\b`)
-	saved     = regexp.MustCompile(`(?i)\b(?:sav(?:e|es|ed|ing)|stor(?:e|es|ed|ing))\b([^.;\n]{0,80}?(?:[\w.~-]*/)+[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|xml|html|log|py|js|ts|go|java|rs|c|cpp|sh)\b)`)
 	stepEnds  = regexp.MustCompile(`(?i)[.!?;:]+(?:\s+|$)|\n+|[,\s]+(?:then|and then|after that|afterwards|finally|next)[,\s]+`)
 	weakEnds  = regexp.MustCompile(`(?i),\s+(?:and\s+)?|\s+and\s+`)
 )
@@ -28,11 +37,11 @@ var (
 // it: tools that save have documents of their own. If nothing else is left, the text stays as
 // it is.
 func withoutData(text string) string {
-	bare := quoted.ReplaceAllString(text, " ")
+	bare := quoted().ReplaceAllString(text, " ")
 	if telling(bare) == 0 {
 		bare = text
 	}
-	bare = saved.ReplaceAllString(bare, "write$1")
+	bare = saved().ReplaceAllString(bare, "write$1")
 	bare = addresses.ReplaceAllStringFunc(bare, addressWords)
 	return paths.ReplaceAllStringFunc(bare, pathWords)
 }
