@@ -45,6 +45,9 @@ func play(role string) int {
 	if role == "minimal" {
 		return playMinimal()
 	}
+	if role == "reader" {
+		return playReader()
+	}
 	if role == "conformance" {
 		return playConformance()
 	}

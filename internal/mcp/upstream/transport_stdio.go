@@ -23,6 +23,7 @@ type stdioTransport struct {
 	process *process
 	stdin   *stdioWriter
 	stderr  *stderrLines
+	refused *refusals
 	read    atomic.Int64 // bytes of its input that the process has read, once it has ended
 	limit   int
 	grace   time.Duration
@@ -35,8 +36,9 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	stderr := newStderrLines()
+	stderr, refused := newStderrLines(), &refusals{}
 	p, err := o.startProcess(spec, env, func(r profile.Refusal) {
+		refused.add(r)
 		line := "sandbox: " + r.String()
 		stderr.add(line)
 		hooks.Stderr(line)
@@ -46,7 +48,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	}
 	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
 	t.process, t.grace = p, o.StopTimeout
-	t.stderr = stderr
+	t.stderr, t.refused = stderr, refused
 	hide := hider(env)
 	t.wg.Go(func() {
 		defer t.stderr.close()
@@ -64,7 +66,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 }
 
 func newStdioTransport(hooks Hooks, stdin inputPipe, limit int) *stdioTransport {
-	t := &stdioTransport{dispatcher: newDispatcher(hooks), stdin: newStdioWriter(stdin), limit: limit}
+	t := &stdioTransport{dispatcher: newDispatcher(hooks), stdin: newStdioWriter(stdin), limit: limit, refused: &refusals{}}
 	t.read.Store(notWritten - 1)
 	return t
 }
@@ -77,6 +79,7 @@ func (t *stdioTransport) Call(ctx context.Context, out Outgoing) (wire.Message, 
 		return wire.Message{}, err
 	}
 	defer t.forget(id)
+	began := time.Now()
 	position, err := t.write(ctx, append(out.Encoded, '\n'))
 	if err != nil && ctx.Err() != nil {
 		return wire.Message{}, err
@@ -84,6 +87,7 @@ func (t *stdioTransport) Call(ctx context.Context, out Outgoing) (wire.Message, 
 	// If the write failed for another reason, the process has ended or is about to.
 	select {
 	case r := <-answer:
+		r.message.Result = t.refused.explain(r.message.Result, began)
 		return r.message, r.err
 	case <-ctx.Done():
 		return wire.Message{}, context.Cause(ctx)
