@@ -20,7 +20,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/sandbox/confine"
 )
 
 // Exit codes.
@@ -101,9 +100,6 @@ type process struct {
 }
 
 func main() {
-	if confine.Invoked(os.Args[1:]) { // before anything else: it is in front of every tool server's start
-		os.Exit(confine.Run())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

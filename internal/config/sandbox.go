@@ -39,7 +39,9 @@ func (l *Loaded) profile(name string, u Upstream) profile.Profile {
 	p := profile.Profile{
 		Name: name, Level: profile.Level(u.Sandbox), Network: u.Network, Exec: u.Exec, Sockets: u.Sockets, Require: l.Sandbox.Require,
 		Read: l.allBeside(slices.Concat(u.Read, l.Sandbox.Read)), Write: l.allBeside(u.Write),
-		Limits: profile.Limits{Memory: int64(u.MemoryMB) << 20, Processes: u.Processes, Files: u.OpenFiles, Time: time.Duration(u.CPUTime)},
+		Limits: profile.Limits{
+			Memory: int64(u.MemoryMB) << 20, CPU: u.CPUs, Processes: u.Processes, Files: u.OpenFiles, Time: time.Duration(u.CPUTime), Disk: int64(u.DiskMB) << 20,
+		},
 	}
 	if p.Level == "" {
 		p.Level = profile.Level(l.Sandbox.Level)
@@ -81,8 +83,8 @@ func (u Upstream) checkSandbox(name string) error {
 	if err := profile.Level(u.Sandbox).Check(); err != nil {
 		return fault.Wrap(fault.Config, err, "upstreams.%s.sandbox", name).WithHint("%s", fault.HintOf(err))
 	}
-	if u.MemoryMB < 0 || u.Processes < 0 || u.OpenFiles < 0 || u.CPUTime < 0 {
-		return fault.New(fault.Config, "upstreams.%s: memory_mb, processes, open_files and cpu_time must not be negative", name)
+	if u.MemoryMB < 0 || u.DiskMB < 0 || u.CPUs < 0 || u.Processes < 0 || u.OpenFiles < 0 || u.CPUTime < 0 {
+		return fault.New(fault.Config, "upstreams.%s: memory_mb, disk_mb, cpus, processes, open_files and cpu_time must not be negative", name)
 	}
 	return nil
 }

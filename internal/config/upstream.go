@@ -71,7 +71,9 @@ type Upstream struct {
 	Require   *bool    `toml:"require,omitempty" help:"true refuses the start where the kernel cannot do all of the sandbox"`
 	Exec      bool     `toml:"exec,omitempty" help:"true lets a program in a strict sandbox execute files that it wrote, as npx and uvx need it"`
 	Sockets   bool     `toml:"sockets,omitempty" help:"true lets a program in a strict sandbox use Unix sockets, as browsers need it"`
-	MemoryMB  int      `toml:"memory_mb,omitempty" help:"most memory of each process of the sandboxed program, in MiB"`
+	MemoryMB  int      `toml:"memory_mb,omitempty" help:"most memory of all processes of the sandboxed program, in MiB (8192, or half of the computer's)"`
+	DiskMB    int      `toml:"disk_mb,omitempty" help:"most size of the private folders of the sandboxed program, in MiB (10240)"`
+	CPUs      float64  `toml:"cpus,omitempty" help:"how many processors the sandboxed program may use, such as 0.5; needs a delegated cgroup"`
 	Processes int      `toml:"processes,omitempty" help:"how many processes and threads the sandboxed program may have (512)"`
 	OpenFiles int      `toml:"open_files,omitempty" help:"how many files each process of the sandboxed program may have open (4096)"`
 	CPUTime   Duration `toml:"cpu_time,omitempty" help:"most processor time of each process of the sandboxed program"`

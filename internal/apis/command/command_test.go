@@ -15,14 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/sandbox/confine"
 	"github.com/luanette/luanette/internal/sandbox/launch"
 )
 
 func TestMain(m *testing.M) {
-	if confine.Invoked(os.Args[1:]) { // this program is the first process of a sandbox
-		os.Exit(confine.Run())
-	}
 	clocktest.SetParallel()
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }

@@ -10,9 +10,10 @@ import (
 // sandbox reports what the sandbox can do here. What is missing is a problem only if an
 // upstream needs it.
 func (d *doctor) sandbox(context.Context) {
-	missing := d.Config.Launcher(d.Env).Support().Missing()
+	support := d.Config.Launcher(d.Env).Support()
+	missing := support.Missing()
 	if len(missing) == 0 {
-		d.ok("sandbox", "namespaces, Landlock and filters of system calls work")
+		d.ok("sandbox", "namespaces, Landlock and filters of system calls work; %s", support.LimitedBy())
 		return
 	}
 	state, needed := Note, ""

@@ -107,7 +107,10 @@ func (p *process) stop(grace time.Duration) {
 	if !p.exitedWithin(grace / 4) {
 		terminate(p.cmd.Cmd)
 		if !p.exitedWithin(grace - grace/4) {
-			kill(p.cmd.Cmd)
+			p.cmd.End()
+			if !p.exitedWithin(grace / 4) {
+				kill(p.cmd.Cmd)
+			}
 		}
 	}
 	<-p.exited

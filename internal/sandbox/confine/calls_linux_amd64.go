@@ -2,8 +2,6 @@ package confine
 
 import (
 	"golang.org/x/sys/unix"
-
-	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 const auditArch = unix.AUDIT_ARCH_X86_64
@@ -18,12 +16,12 @@ func forkCalls() []uint32 { return []uint32{unix.SYS_FORK, unix.SYS_VFORK} }
 func olderCalls() map[uint32]access {
 	return map[uint32]access{
 		unix.SYS_OPEN:    {-1, 0, "", 1},
-		unix.SYS_CREAT:   {-1, 0, profile.Writing, 0},
-		unix.SYS_UNLINK:  {-1, 0, profile.Writing, 0},
-		unix.SYS_RMDIR:   {-1, 0, profile.Writing, 0},
-		unix.SYS_MKDIR:   {-1, 0, profile.Writing, 0},
-		unix.SYS_RENAME:  {-1, 1, profile.Writing, 0},
-		unix.SYS_LINK:    {-1, 1, profile.Writing, 0},
-		unix.SYS_SYMLINK: {-1, 1, profile.Writing, 0},
+		unix.SYS_CREAT:   {-1, 0, Writing, 0},
+		unix.SYS_UNLINK:  {-1, 0, Writing, 0},
+		unix.SYS_RMDIR:   {-1, 0, Writing, 0},
+		unix.SYS_MKDIR:   {-1, 0, Writing, 0},
+		unix.SYS_RENAME:  {-1, 1, Writing, 0},
+		unix.SYS_LINK:    {-1, 1, Writing, 0},
+		unix.SYS_SYMLINK: {-1, 1, Writing, 0},
 	}
 }

@@ -90,7 +90,7 @@ func (p *Policy) compile(watch bool) program {
 	}
 	b.clone(watch)
 	b.on(unix.SYS_IOCTL, argument(1), jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0), jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), answer(refuseCall), answer(allowCall))
-	b.socket(p.Network == HostNetwork, p.Sockets)
+	b.socket(p.Network == HostNetwork || p.ownGateway(), p.Sockets)
 	if watch {
 		for call := range p.notedCalls() {
 			b.on(call, answer(notifyCall))
@@ -114,10 +114,10 @@ func (b *program) clone(watch bool) {
 }
 
 // socket allows TCP, and the netlink by which programs list their addresses. MPTCP is
-// refused since Landlock does not see it.
-func (b *program) socket(host, local bool) {
+// refused since Landlock does not see it, and UDP, unless it cannot leave our network.
+func (b *program) socket(udp, local bool) {
 	datagrams, unixSockets := answer(refuseCall), answer(refuseCall)
-	if host {
+	if udp {
 		datagrams = answer(allowCall)
 	}
 	if local {

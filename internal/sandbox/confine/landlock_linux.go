@@ -60,9 +60,23 @@ func (p *Policy) landlockRules() (*ruleset, error) {
 		return nil, err
 	}
 	if p.Network == GatewayNetwork && abi >= 4 {
-		return r, r.allowPort(p.Port)
+		return r, p.addPorts(r)
 	}
 	return r, nil
+}
+
+// addPorts lets TCP connect to the gateway.
+func (p *Policy) addPorts(r *ruleset) error {
+	ports := []int{p.Port}
+	if p.Namespaces {
+		ports = append(ports, p.Direct...)
+	}
+	for _, port := range ports {
+		if err := r.allowPort(port); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rightsOf are the rights to files that a version of Landlock knows.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,9 +14,6 @@ import (
 // newRoot is where the new root is built. Everything that is needed from below it is
 // opened before.
 const newRoot = "/tmp"
-
-// tmpSize is the size of the private /tmp, which is in memory.
-const tmpSize = "512m"
 
 // deviceFiles are the devices of every sandbox.
 func deviceFiles() []string {
@@ -49,6 +47,9 @@ func (p *Policy) mount() error {
 	if err := attach(trees, hidden, links); err != nil {
 		return err
 	}
+	if err := p.attachNameFiles(); err != nil {
+		return err
+	}
 	// Before the old root is left: the kernel wants to see a complete /proc.
 	if err := step("proc", unix.Mount("proc", newRoot+"/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")); err != nil {
 		return err
@@ -61,6 +62,7 @@ func (p *Policy) mount() error {
 func (p *Policy) openTrees() (trees []tree, links map[string]string, err error) {
 	links = map[string]string{}
 	flags := map[string]uint64{}
+	replaced := p.nameFiles()
 	add := func(paths []string, attributes uint64) {
 		for _, path := range paths {
 			real, err := filepath.EvalSymlinks(path)
@@ -70,7 +72,9 @@ func (p *Policy) openTrees() (trees []tree, links map[string]string, err error) 
 			if real != path {
 				links[path] = real
 			}
-			flags[real] = attributes
+			if _, other := replaced[path]; !other {
+				flags[real] = attributes
+			}
 		}
 	}
 	add(p.Read, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
@@ -137,7 +141,7 @@ func (p *Policy) mountScratch() error {
 	if p.writableFlags()&unix.MOUNT_ATTR_NOEXEC != 0 {
 		noexec = unix.MS_NOEXEC
 	}
-	if err := tmpfs(newRoot+"/tmp", "mode=1777,size="+tmpSize, noexec); err != nil {
+	if err := tmpfs(newRoot+"/tmp", "mode=1777,size="+strconv.FormatInt(p.Limits.maxTmp(), 10), noexec); err != nil {
 		return err
 	}
 	if err := tmpfs(newRoot+"/dev", "mode=0755,size=64k", unix.MS_NOEXEC); err != nil {
@@ -254,16 +258,21 @@ func cover(path string) (folder bool, err error) {
 	case info.IsDir():
 		return true, unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755,size=64k")
 	}
-	empty := newRoot + "/dev/.hidden"
-	if err := os.WriteFile(empty, nil, 0); err != nil {
-		return false, err
+	return false, attachFile(at, "", 0)
+}
+
+// attachFile puts a file of our own at a place in the new root.
+func attachFile(at, content string, mode os.FileMode) error {
+	const file = newRoot + "/dev/.file"
+	if err := os.WriteFile(file, []byte(content), mode); err != nil {
+		return err
 	}
-	defer func() { _ = os.Remove(empty) }()
-	t, err := openTree(empty, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	defer func() { _ = os.Remove(file) }()
+	t, err := openTree(file, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return false, attachAt(t.fd, at)
+	return attachAt(t.fd, at)
 }
 
 // seal makes a covered folder unreadable. The ways to what is inside stay open.

@@ -6,26 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-
-	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // Args are the arguments by which our own program becomes a sandbox's first process.
 func Args() []string { return []string{"sandbox", "exec"} }
-
-// checked says that this program calls Invoked, so that it can be started with Args.
-var checked atomic.Bool
-
-// Invoked reports whether the arguments of a process, without its name, are Args. A
-// program that starts sandboxes must call it first, and then Run.
-func Invoked(args []string) bool {
-	checked.Store(true)
-	return slices.Equal(args, Args())
-}
-
-// Startable reports whether this program can be started with Args.
-func Startable() bool { return checked.Load() }
 
 // ControlFile is the descriptor of the control socket in the child.
 const ControlFile = 3
@@ -34,7 +18,7 @@ const ControlFile = 3
 const (
 	HostNetwork    = "host"    // as outside
 	NoNetwork      = "none"    // none at all
-	GatewayNetwork = "gateway" // one port of the loopback interface
+	GatewayNetwork = "gateway" // the gateway's sockets
 )
 
 // How much of what the program does is noted.
@@ -60,11 +44,14 @@ type Policy struct {
 	Home        string   // the private home
 
 	Network string
-	Port    int // of the gateway; in the program's own network it is also the port to listen on
+	Port    int   // of the gateway; in the program's own network it is also the port to listen on
+	Direct  []int // ports at which connections to any address of the program's own network reach the gateway
 
 	Exec    bool // programs may be executed from Write and from memory
 	Sockets bool // Unix sockets may be used
-	Limits  profile.Limits
+	Limits  Limits
+	Cgroup  bool     // limits memory
+	Private []string // folders that Limits.Disk is for
 	Note    string
 
 	// Probe ends the process in place of starting the program.
@@ -77,12 +64,12 @@ func (p *Policy) Allows(action, path string) bool {
 	switch {
 	case p.Namespaces && p.conceals(path): // Landlock cannot take it out of a writable folder
 		return false
-	case action == profile.Writing:
+	case action == Writing:
 		return within(path, p.Write) || own && !p.readsInScratch(path)
 	case p.reads(path):
 		return true
 	case own:
-		return action != profile.Executing || p.Exec || !p.OwnRoot
+		return action != Executing || p.Exec || !p.OwnRoot
 	}
 	return !p.OwnRoot && !within(path, p.Hide)
 }

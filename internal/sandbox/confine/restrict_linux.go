@@ -2,8 +2,6 @@ package confine
 
 import (
 	"golang.org/x/sys/unix"
-
-	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // restrict takes away from this thread what the program may not have. The order matters:
@@ -16,7 +14,7 @@ func (p *Policy) restrict() (*watcher, error) {
 	if !p.Namespaces {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	if err := step("limits", limit(p.Limits)); err != nil {
+	if err := step("limits", p.limit()); err != nil {
 		return nil, err
 	}
 	if err := step("capabilities", dropCapabilities()); err != nil {
@@ -39,40 +37,6 @@ func (p *Policy) restrict() (*watcher, error) {
 	}
 	watch, err := p.filter()
 	return watch, step("seccomp", err)
-}
-
-// Defaults of profile.Limits.
-const (
-	DefaultFiles     = 4096
-	DefaultProcesses = 512
-)
-
-// limit sets the limits of this process, which the program inherits.
-func limit(l profile.Limits) error {
-	set := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: DefaultFiles, unix.RLIMIT_NPROC: DefaultProcesses}
-	if l.Files > 0 {
-		set[unix.RLIMIT_NOFILE] = uint64(l.Files)
-	}
-	if l.Processes > 0 {
-		set[unix.RLIMIT_NPROC] = uint64(l.Processes)
-	}
-	if l.Memory > 0 {
-		set[unix.RLIMIT_DATA] = uint64(l.Memory)
-	}
-	if l.Time > 0 {
-		set[unix.RLIMIT_CPU] = uint64(max(1, l.Time.Seconds()))
-	}
-	for resource, most := range set {
-		var now unix.Rlimit
-		if err := unix.Getrlimit(resource, &now); err != nil {
-			return err
-		}
-		most = min(most, now.Max) // it may be lower already, and cannot be raised
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // dropCapabilities drops all of this thread. Without the bounding set, root would get

@@ -7,8 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +16,22 @@ import (
 // Exit codes of the first process if the program could not be started.
 const exitNotStarted = 126
 
-// Run reads the policy from the control socket, starts the program inside it and waits
+// A process with Args is the first process of a sandbox, in every program that contains
+// this package, and never reaches main. Go initialises the packages of luanette in 35 ms;
+// every start of a tool server would wait for that. A package is initialised as soon as
+// its imports are, so that this one, with few, is early: see docs/decisions/017.
+func init() { //nolint:gochecknoinits // it is in front of every tool server's start
+	if slices.Equal(os.Args[1:], Args()) {
+		os.Exit(run()) //nolint:forbidigo // this process is started for the sandbox alone
+	}
+}
+
+// run reads the policy from the control socket, starts the program inside it and waits
 // for its end. It returns the exit code of the process.
 //
 // Only the calling thread is restricted, and the program, which is forked from it. The
 // other threads keep what they need to note what the program does.
-func Run() int {
+func run() int {
 	runtime.LockOSThread()
 	// While the thread forks, the runtime cannot stop it: a collection would wait for the
 	// program's first steps, which wait for another thread of ours.
@@ -53,6 +62,11 @@ func Run() int {
 	debug.SetGCPercent(50)
 	go func() { // the other side never writes again: this is its end
 		_ = receive(ControlFile, &struct{}{})
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}()
+	go func() {
+		note := (&guard{policy: &p}).run()
+		_ = send(ControlFile, Message{Kind: Noted, Notes: []Note{note}}, -1)
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}()
 	code := p.reap(pid)
@@ -95,19 +109,16 @@ func (p *Policy) start() (pid int, watch *watcher, err error) {
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, //nolint:forbidigo // the environment is the program's, not ours
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
-	pid, err = syscall.ForkExec(p.Program, p.Args, attr)
+	if pid, err = syscall.ForkExec(p.Program, p.Args, attr); err == nil {
+		p.limitMemory(pid)
+	}
 	return pid, watch, step("execute "+p.Program, err)
 }
 
 // fillNamespaces fills the new namespaces.
 func (p *Policy) fillNamespaces() error {
 	if p.Network != HostNetwork {
-		if err := step("network", loopbackUp()); err != nil {
-			return err
-		}
-	}
-	if p.Network == GatewayNetwork {
-		if err := step("gateway", p.sendListener()); err != nil {
+		if err := step("network", p.fillNetwork()); err != nil {
 			return err
 		}
 	}
@@ -135,12 +146,21 @@ func (p *Policy) reap(program int) int {
 		case err != nil:
 			return exitNotStarted
 		case pid == program && !status.Stopped() && !status.Continued():
+			p.noteOutlivers()
 			p.killRest()
 			if status.Signaled() {
 				return 128 + int(status.Signal())
 			}
 			return status.ExitStatus()
 		}
+	}
+}
+
+// noteOutlivers notes processes that left the program's session in order to outlive it.
+func (p *Policy) noteOutlivers() {
+	if p.Note != NoteNothing && p.outlivers() {
+		note := Note{Action: Using, Object: "processes after its end", Refused: true}
+		_ = send(ControlFile, Message{Kind: Noted, Notes: []Note{note}}, -1)
 	}
 }
 
@@ -151,7 +171,7 @@ func (p *Policy) killRest() {
 		return
 	}
 	for range 1000 { // each round kills one more level of children
-		children := ownChildren()
+		children := childrenOf(os.Getpid())
 		for _, pid := range children {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -162,18 +182,4 @@ func (p *Policy) killRest() {
 			return
 		}
 	}
-}
-
-// ownChildren lists our child processes.
-func ownChildren() (pids []int) {
-	tasks, _ := os.ReadDir("/proc/self/task")
-	for _, task := range tasks {
-		text, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
-		for field := range strings.FieldsSeq(string(text)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
 }

@@ -13,8 +13,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // notedCalls are the system calls about which the watcher is asked.
@@ -22,19 +20,19 @@ func (p *Policy) notedCalls() map[uint32]access {
 	calls := map[uint32]access{
 		unix.SYS_OPENAT:    {0, 1, "", 2},
 		unix.SYS_OPENAT2:   {0, 1, "", 2},
-		unix.SYS_EXECVE:    {-1, 0, profile.Executing, 0},
-		unix.SYS_EXECVEAT:  {0, 1, profile.Executing, 0},
-		unix.SYS_UNLINKAT:  {0, 1, profile.Writing, 0},
-		unix.SYS_MKDIRAT:   {0, 1, profile.Writing, 0},
-		unix.SYS_RENAMEAT2: {2, 3, profile.Writing, 0},
-		unix.SYS_LINKAT:    {2, 3, profile.Writing, 0},
-		unix.SYS_SYMLINKAT: {1, 2, profile.Writing, 0},
-		unix.SYS_TRUNCATE:  {-1, 0, profile.Writing, 0},
-		unix.SYS_CONNECT:   {-1, 1, profile.Connecting, 0},
+		unix.SYS_EXECVE:    {-1, 0, Executing, 0},
+		unix.SYS_EXECVEAT:  {0, 1, Executing, 0},
+		unix.SYS_UNLINKAT:  {0, 1, Writing, 0},
+		unix.SYS_MKDIRAT:   {0, 1, Writing, 0},
+		unix.SYS_RENAMEAT2: {2, 3, Writing, 0},
+		unix.SYS_LINKAT:    {2, 3, Writing, 0},
+		unix.SYS_SYMLINKAT: {1, 2, Writing, 0},
+		unix.SYS_TRUNCATE:  {-1, 0, Writing, 0},
+		unix.SYS_CONNECT:   {-1, 1, Connecting, 0},
 	}
 	maps.Copy(calls, olderCalls())
 	if p.Note == NoteAll {
-		calls[unix.SYS_MEMFD_CREATE] = access{action: profile.Calling}
+		calls[unix.SYS_MEMFD_CREATE] = access{action: Calling}
 	}
 	return calls
 }
@@ -125,17 +123,17 @@ func (w *watcher) answer(n *notification) reply {
 	call := uint32(n.call)
 	switch {
 	case w.refused[call]:
-		w.note(Note{Action: profile.Calling, Object: callName(call), Refused: true})
+		w.note(Note{Action: Calling, Object: callName(call), Refused: true})
 		return reply{id: n.id, err: -int32(unix.EPERM)}
 	case w.forks[call]:
 		if w.tooMany(n) {
-			w.note(Note{Action: profile.Calling, Object: "more processes", Refused: true})
+			w.note(ProcessNote(w.policy.Limits.MaxProcesses()))
 			return reply{id: n.id, err: -int32(unix.EAGAIN)}
 		}
 	case call == unix.SYS_CONNECT:
 		w.noteAddress(n)
 	case call == unix.SYS_MEMFD_CREATE:
-		w.note(Note{Action: profile.Calling, Object: callName(call)})
+		w.note(Note{Action: Calling, Object: callName(call)})
 	default:
 		w.notePath(n, w.calls[call])
 	}
@@ -145,25 +143,12 @@ func (w *watcher) answer(n *notification) reply {
 // tooMany reports whether the program has as many processes as it may have, or the
 // process as many threads. The kernel's own limit does not hold for root.
 func (w *watcher) tooMany(n *notification) bool {
-	most := w.policy.Limits.Processes
-	if most <= 0 {
-		most = DefaultProcesses
-	}
+	most := w.policy.Limits.MaxProcesses()
 	if uint32(n.call) == unix.SYS_CLONE && n.args[0]&unix.CLONE_THREAD != 0 {
 		tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(int(n.pid)) + "/task")
 		return len(tasks) >= most
 	}
-	if !w.policy.Namespaces {
-		return false // /proc has the processes of the whole computer
-	}
-	processes := 0
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		if name := entry.Name(); name[0] >= '1' && name[0] <= '9' {
-			processes++
-		}
-	}
-	return processes > most
+	return len(w.policy.processes()) >= most
 }
 
 // notePath notes what a call does with a path.
@@ -189,14 +174,14 @@ func (w *watcher) openAction(n *notification, a access) string {
 	if uint32(n.call) == unix.SYS_OPENAT2 { // they are in a struct
 		var how [8]byte
 		if w.read(n.pid, n.args[a.flags], how[:]) != len(how) {
-			return profile.Reading
+			return Reading
 		}
 		flags = binary.NativeEndian.Uint64(how[:])
 	}
 	if flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC) != 0 {
-		return profile.Writing
+		return Writing
 	}
-	return profile.Reading
+	return Reading
 }
 
 // folderOf is the folder that a relative path begins at.
@@ -221,13 +206,12 @@ func (w *watcher) noteAddress(n *notification) {
 	}
 	address := w.buffer[:length]
 	if binary.NativeEndian.Uint16(address) == unix.AF_UNIX {
-		w.note(Note{Action: profile.Connecting, Object: "unix:" + cString(address[2:]), Refused: !w.policy.Sockets})
+		w.note(Note{Action: Connecting, Object: "unix:" + cString(address[2:]), Refused: !w.policy.Sockets})
 		return
 	}
 	if to := hostAddress(address); to.Port() != 0 {
-		p := w.policy
-		isGateway := p.Network == GatewayNetwork && to.Addr().IsLoopback() && int(to.Port()) == p.Port
-		w.note(Note{Action: profile.Connecting, Object: to.String(), Refused: p.Network != HostNetwork && !isGateway})
+		ip := to.Addr().Unmap()
+		w.note(Note{Action: Connecting, Object: to.String(), Refused: !w.policy.reaches(int(to.Port()), ip.IsLoopback())})
 	}
 }
 

@@ -60,17 +60,18 @@ func (c *clientConn) Close() error {
 // CloseWrite tells the program that nothing follows.
 func (c *clientConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// peek returns the first byte, and leaves it to be read.
-func (c *clientConn) peek(within time.Duration) (byte, error) {
+// peek reads what comes first, and leaves it to be read.
+func (c *clientConn) peek(within time.Duration) error {
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return 0, err
+		return err
 	}
-	var first [1]byte
-	if _, err := c.Conn.Read(first[:]); err != nil {
-		return 0, err
+	first := make([]byte, 1024)
+	n, err := c.Conn.Read(first)
+	if err != nil {
+		return err
 	}
-	c.first = first[:]
-	return first[0], c.SetReadDeadline(time.Time{})
+	c.first = first[:n]
+	return c.SetReadDeadline(time.Time{})
 }
 
 type connKey struct{}

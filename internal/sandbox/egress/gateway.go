@@ -31,6 +31,7 @@ type Gateway struct {
 	secrets   []heldSecret
 	authority *certificates.Authority // nil without secrets
 	files     *certificates.Files     // nil without secrets
+	names     nameTable
 
 	plain     http.Server // of the program's requests to the proxy
 	incoming  *handoff
@@ -126,18 +127,18 @@ func (g *Gateway) Serve(listener net.Listener, shared bool) {
 // accept passes connections on, as many at a time as are allowed.
 func (g *Gateway) accept(listener net.Listener, receive func(*clientConn)) {
 	for {
-		select {
-		case g.slots <- struct{}{}:
-		case <-g.ctx.Done():
-			return
-		}
 		conn, err := listener.Accept()
 		if err != nil {
-			<-g.slots
 			if errors.Is(err, net.ErrClosed) || g.service.options.Clock.Sleep(g.ctx, 10*time.Millisecond) != nil {
 				return
 			}
 			continue // such as too many open files
+		}
+		select {
+		case g.slots <- struct{}{}:
+		case <-g.ctx.Done():
+			_ = conn.Close()
+			return
 		}
 		if client := (&clientConn{Conn: conn, gateway: g}); !g.start(client, receive) {
 			_ = client.Close()

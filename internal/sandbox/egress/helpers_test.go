@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,14 +21,10 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/core/event"
-	"github.com/luanette/luanette/internal/sandbox/confine"
 	"github.com/luanette/luanette/internal/sandbox/egress"
 )
 
 func TestMain(m *testing.M) {
-	if confine.Invoked(os.Args[1:]) { // this program is the first process of a sandbox
-		os.Exit(confine.Run())
-	}
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 

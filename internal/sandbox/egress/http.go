@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"crypto/tls"
@@ -42,12 +43,38 @@ func (g *Gateway) knows(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(g.password)) == 1
 }
 
-// serveConnect opens a tunnel.
-func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request) {
-	to, err := parseDestination(r.RequestURI)
-	if err == nil && (r.ContentLength != 0 || len(r.TransferEncoding) > 0) {
+// serveTunnel opens a tunnel if what came first is a whole CONNECT, as it nearly always
+// is. An HTTP server would take as long as the rest of the connection. It reports whether
+// it did; otherwise nothing is read.
+func (g *Gateway) serveTunnel(client *clientConn) bool {
+	head, rest, complete := bytes.Cut(client.first, []byte("\r\n\r\n"))
+	if !complete || !bytes.HasPrefix(head, []byte("CONNECT ")) {
+		return false
+	}
+	r, err := http.ReadRequest(bufio.NewReaderSize(bytes.NewReader(client.first), len(client.first)))
+	if err != nil || !g.knows(r) {
+		return false
+	}
+	to, err := connectDestination(r)
+	if err != nil {
+		return false
+	}
+	client.first = rest
+	g.tunnel(client, to)
+	return true
+}
+
+// connectDestination is where a CONNECT leads to.
+func connectDestination(r *http.Request) (to destination, err error) {
+	if to, err = parseDestination(r.RequestURI); err == nil && (r.ContentLength != 0 || len(r.TransferEncoding) > 0) {
 		err = errors.New("CONNECT with a body")
 	}
+	return to, err
+}
+
+// serveConnect opens a tunnel on a connection on which there were other requests.
+func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request) {
+	to, err := connectDestination(r)
 	if err != nil {
 		http.Error(w, "luanette: "+err.Error(), http.StatusBadRequest)
 		return
@@ -57,7 +84,12 @@ func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "luanette: this connection cannot become a tunnel", http.StatusHTTPVersionNotSupported)
 		return
 	}
-	g.carry(client, to, Tunnel, func(failed error) error { //nolint:contextcheck // the tunnel outlives the request
+	g.tunnel(client, to) //nolint:contextcheck // the tunnel outlives the request
+}
+
+// tunnel connects the program to a destination, and answers its CONNECT.
+func (g *Gateway) tunnel(client *clientConn, to destination) {
+	g.carry(client, to, Tunnel, func(failed error) error {
 		if failed == nil {
 			_, err := client.Conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n"))
 			return err

@@ -18,15 +18,15 @@ func asRefused(err error) *refusedError {
 	return nil
 }
 
-// receive serves a connection to the proxy in the protocol that its first byte tells.
+// receive serves a connection to the proxy in the protocol that its first bytes tell.
 func (g *Gateway) receive(client *clientConn) {
-	first, err := client.peek(g.service.options.HandshakeTimeout)
+	err := client.peek(g.service.options.HandshakeTimeout)
 	switch {
 	case err != nil:
 		_ = client.Close()
-	case first == socksVersion:
+	case client.first[0] == socksVersion:
 		g.serveSOCKS(client)
-	default:
+	case !g.serveTunnel(client):
 		g.incoming.pass(client)
 	}
 }

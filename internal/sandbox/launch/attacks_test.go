@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/luanette/luanette/internal/sandbox/confine"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
@@ -26,9 +25,6 @@ import (
 const roleVariable = "SANDBOX_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	if confine.Invoked(os.Args[1:]) {
-		os.Exit(confine.Run())
-	}
 	switch os.Getenv(roleVariable) {
 	case "":
 		os.Exit(m.Run())
@@ -45,12 +41,15 @@ type trial struct {
 	Level  profile.Level
 	Bare   bool   // without namespaces
 	Folder string // for everything that the trial makes
+	Script string // a program of the shell in place of the hostile one
+	Limits profile.Limits
 }
 
 // result is what a trial found.
 type result struct {
 	Support  Support
 	Outcome  outcome
+	Output   string // of the script
 	Refusals []profile.Refusal
 	Error    string
 }
@@ -67,15 +66,12 @@ func starter() int {
 	return printJSON(r)
 }
 
-func (t trial) run(r *result) error {
-	goal, err := t.build()
-	if err != nil {
-		return err
-	}
+// launcher starts programs for a trial.
+func (t trial) launcher(r *result) *Launcher {
 	var lock sync.Mutex
 	l := &Launcher{
 		Folder: filepath.Join(t.Folder, "data", "sandbox"), Home: filepath.Join(t.Folder, "home"),
-		Hide: []string{filepath.Join(t.Folder, "data"), goal.Hidden},
+		Hide: []string{filepath.Join(t.Folder, "data"), filepath.Join(t.Folder, "home", ".ssh")},
 		Refused: func(refusal profile.Refusal) {
 			lock.Lock()
 			defer lock.Unlock()
@@ -87,6 +83,18 @@ func (t trial) run(r *result) error {
 		r.Support.Namespaces = "switched off"
 	}
 	l.probe.Do(func() { l.support = r.Support })
+	return l
+}
+
+func (t trial) run(r *result) error {
+	if t.Script != "" {
+		return t.runScript(r)
+	}
+	goal, err := t.build()
+	if err != nil {
+		return err
+	}
+	l := t.launcher(r)
 	shared, err := unix.SysvShmGet(goal.Memory, 64, unix.IPC_CREAT|0o600)
 	if err != nil {
 		return err

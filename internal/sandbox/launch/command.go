@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +16,6 @@ import (
 	"github.com/luanette/luanette/internal/sandbox/confine"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
-
-// gatewayPort is the gateway's port in the network of a program, which has nothing else.
-const gatewayPort = 3128
 
 // Command is a program that is ready to be started. Its streams and attributes may be set
 // as those of an exec.Cmd; Start, Wait and Run must be those of Command.
@@ -31,14 +26,16 @@ type Command struct {
 	// not block.
 	Refused func(profile.Refusal)
 
-	name     string
-	policy   *confine.Policy // nil: it runs as it is
-	observe  func(confine.Note)
-	gateway  Gateway
-	shared   net.Listener // where the program has no network of its own
-	control  *net.UnixConn
-	served   sync.WaitGroup
-	listener net.Listener // closed with the program's end
+	name    string
+	policy  *confine.Policy // nil: it runs as it is
+	observe func(confine.Note)
+	gateway Gateway
+	shared  net.Listener // where the program has no network of its own
+	control *net.UnixConn
+	served  sync.WaitGroup
+	sockets []io.Closer // of the gateway; closed with the program's end
+	groups  *cgroups    // nil: there are none
+	group   *cgroup     // of the program; nil: it is in ours
 }
 
 // Command prepares a program to be started inside a profile. At level Off, or without a
@@ -70,7 +67,7 @@ func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error)
 	}
 	l.link(private, p)
 	l.forget(p.Name)
-	c := &Command{name: p.Name, policy: l.policy(p, program, private)}
+	c := &Command{name: p.Name, policy: l.policy(p, program, private), groups: l.groups}
 	c.observe = l.observer(c, p)
 	c.Cmd = l.first()
 	c.Env, c.Dir = private.environment(program.Env, p.Level, c.tmp(private)), program.Dir
@@ -81,22 +78,6 @@ func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error)
 	return c, nil
 }
 
-// withGateway gives a program its gateway: at level Strict the only way out, otherwise
-// what puts its credentials into requests, and what tells a trace the names of hosts.
-func (l *Launcher) withGateway(c *Command, p profile.Profile) (_ *Command, err error) {
-	if _, traced := l.traceOf(p.Name); l.Gateway == nil || p.Level != profile.Strict && len(p.Credentials) == 0 && !traced {
-		return c, nil
-	}
-	if c.gateway, err = l.Gateway(p); err != nil {
-		return nil, err
-	}
-	if err := c.addGateway(); err != nil {
-		c.gateway.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
 // CommandContext is Command for a program that is killed when ctx ends.
 func (l *Launcher) CommandContext(ctx context.Context, p profile.Profile, program Program) (*Command, error) {
 	c, err := l.Command(p, program)
@@ -104,6 +85,9 @@ func (l *Launcher) CommandContext(ctx context.Context, p profile.Profile, progra
 		return nil, err
 	}
 	bound := exec.CommandContext(ctx, c.Path) // its Cancel kills the process
+	if c.policy != nil {
+		bound.Cancel = func() error { c.End(); return nil }
+	}
 	bound.Path, bound.Args, bound.Env, bound.Dir, bound.SysProcAttr = c.Path, c.Args, c.Env, c.Dir, c.SysProcAttr
 	bound.WaitDelay = time.Second // for the streams that a grandchild keeps open
 	c.Cmd = bound
@@ -138,10 +122,11 @@ func (l *Launcher) policy(p profile.Profile, program Program, private folders) *
 	policy := &confine.Policy{
 		Program: program.Path, Args: program.Args, Dir: program.dir(), Home: private.home,
 		Namespaces: support.Namespaces == "", Landlock: support.Landlock > 0, Seccomp: support.Seccomp == "",
-		OwnRoot: strict, Exec: p.Exec || !strict, Sockets: p.Sockets || !strict, Limits: p.Limits,
+		OwnRoot: strict, Exec: p.Exec || !strict, Sockets: p.Sockets || !strict, Limits: confine.Limits(p.Limits),
 		Hide:    slices.Concat(profile.Secrets(l.Home, os.Getuid()), l.Hide),
 		Read:    slices.Concat(l.programPaths(program), p.Read),
 		Write:   slices.Concat([]string{private.home, private.cache, private.tmp}, p.Write),
+		Private: []string{private.home, private.cache, private.tmp}, Cgroup: l.groups != nil,
 		Network: confine.HostNetwork, Note: confine.NoteRefusals,
 	}
 	if strict {
@@ -163,79 +148,19 @@ func (c *Command) tmp(private folders) string {
 	return private.tmp
 }
 
-// addGateway makes the gateway reachable for the program: at a port of its own network, or
-// else at one of the computer.
-func (c *Command) addGateway() error {
-	port := gatewayPort
-	if c.policy == nil || !c.policy.Namespaces || c.policy.Network == confine.HostNetwork {
-		listener, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return fault.Wrap(fault.Unavailable, err, "sandbox: gateway of %s", c.name)
-		}
-		c.shared, port = listener, listener.Addr().(*net.TCPAddr).Port
-	}
-	if c.policy != nil {
-		c.policy.Read = append(c.policy.Read, c.gateway.Files()...)
-		if c.policy.Network != confine.HostNetwork {
-			c.policy.Network, c.policy.Port = confine.GatewayNetwork, port
-		}
-	}
-	set := map[string]string{}
-	for _, entry := range c.gateway.Env(fmt.Sprintf("127.0.0.1:%d", port)) {
-		name, value, _ := strings.Cut(entry, "=")
-		set[name] = value
-	}
-	c.Env = withVariables(c.Env, set)
-	return nil
-}
-
-// observer passes on what a program was refused.
-func (l *Launcher) observer(c *Command, p profile.Profile) func(confine.Note) {
-	return func(n confine.Note) {
-		if !n.Refused || !exists(n) {
-			return
-		}
-		r := profile.NewRefusal(time.Now(), p, n.Action, n.Object)
-		l.keep(r)
-		for _, told := range []func(profile.Refusal){l.Refused, c.Refused} {
-			if told != nil {
-				told(r)
-			}
-		}
-	}
-}
-
-// exists reports whether what a note is about exists outside the sandbox, or could be
-// made: programs look for many files that nobody has.
-func exists(n confine.Note) bool {
-	path := n.Object
-	if strings.HasPrefix(path, "/sys/") { // runtimes look there for the computer's size, and do without
-		return false
-	}
-	switch n.Action {
-	case profile.Reading, profile.Executing:
-	case profile.Writing:
-		path = filepath.Dir(path)
-	default:
-		return true
-	}
-	_, err := os.Lstat(path)
-	return err == nil || !errors.Is(err, os.ErrNotExist)
-}
-
 // Start starts the program. When it returns nil, the program runs inside its limits.
 func (c *Command) Start() error {
 	if c.policy == nil {
 		err := c.Cmd.Start()
 		if err != nil {
-			c.closeListeners()
+			c.closeGateway()
 			return err
 		}
 		c.serveShared()
 		return nil
 	}
 	if err := c.begin(); err != nil {
-		c.closeListeners()
+		c.closeGateway()
 		return fault.Wrap(fault.Unavailable, err, "sandbox of %s", c.name).WithHint("luanette doctor shows what the sandbox can do here; docs/sandbox.md")
 	}
 	c.serveShared()
@@ -251,7 +176,9 @@ func (c *Command) begin() error {
 		return err
 	}
 	c.ExtraFiles, c.control = []*os.File{theirs}, ours
-	err = c.Cmd.Start()
+	if err = c.enterGroup(); err == nil {
+		err = c.Cmd.Start()
+	}
 	theirs.Close()
 	if err == nil {
 		if err = c.handOver(); err != nil {
@@ -261,8 +188,32 @@ func (c *Command) begin() error {
 	}
 	if err != nil {
 		_ = ours.Close()
+		c.leaveGroup()
 	}
 	return err
+}
+
+// enterGroup lets the program start in a cgroup of its own.
+func (c *Command) enterGroup() (err error) {
+	if c.groups == nil {
+		return nil
+	}
+	if c.group, err = c.groups.group(c.name, c.policy.Limits); err == nil {
+		c.group.startIn(c.SysProcAttr)
+	}
+	return err
+}
+
+// leaveGroup notes which limits were reached, and ends what is left of the program.
+func (c *Command) leaveGroup() {
+	if c.group == nil {
+		return
+	}
+	for _, note := range c.group.exceeded() {
+		c.observe(note)
+	}
+	c.group.end()
+	c.group = nil
 }
 
 // handOver sends the policy and waits until the program is started.
@@ -277,8 +228,8 @@ func (c *Command) handOver() error {
 			return errors.New("its first process ended")
 		case err != nil:
 			return err
-		case m.Kind == confine.Listener:
-			if err := c.serve(attached); err != nil {
+		case attached >= 0:
+			if err := c.serve(m.Kind, os.NewFile(uintptr(attached), m.Kind)); err != nil {
 				return err
 			}
 		case m.Kind == confine.Failed:
@@ -291,62 +242,23 @@ func (c *Command) handOver() error {
 	}
 }
 
-// serve runs the gateway on a listener that the program's side has made.
-func (c *Command) serve(fd int) error {
-	if fd < 0 || c.gateway == nil || c.listener != nil {
-		return errors.New("a listener was expected")
+// End ends the program with everything that it started, without waiting. It is better
+// than to kill the first process of a sandbox: without a PID namespace, that process
+// alone finds those that left the program's group.
+func (c *Command) End() {
+	switch {
+	case c.control != nil:
+		_ = c.control.CloseWrite() // the first process sees it
+	case c.Process != nil:
+		_ = c.Process.Kill()
 	}
-	file := os.NewFile(uintptr(fd), "listener")
-	defer file.Close()
-	listener, err := net.FileListener(file)
-	if err != nil {
-		return fmt.Errorf("listener: %w", err)
-	}
-	c.listener = listener
-	c.served.Go(func() { c.gateway.Serve(listener, false) })
-	return nil
-}
-
-func (c *Command) serveShared() {
-	if c.shared != nil {
-		c.served.Go(func() { c.gateway.Serve(c.shared, true) })
-	}
-}
-
-// receiveNotes passes notes on until the first process ends.
-func (c *Command) receiveNotes() {
-	defer func() { _ = c.control.Close() }()
-	for {
-		m, _, err := confine.Next(c.control)
-		if err != nil {
-			return
-		}
-		c.passOn(m)
-	}
-}
-
-func (c *Command) passOn(m confine.Message) {
-	for _, note := range m.Notes {
-		c.observe(note)
-	}
-}
-
-func (c *Command) closeListeners() {
-	for _, listener := range []net.Listener{c.listener, c.shared} {
-		if listener != nil {
-			_ = listener.Close()
-		}
-	}
-	if c.gateway != nil {
-		c.gateway.Close()
-	}
-	c.served.Wait()
 }
 
 // Wait waits for the program's end, and that of its gateway.
 func (c *Command) Wait() error {
 	err := c.Cmd.Wait()
-	c.closeListeners()
+	c.leaveGroup()
+	c.closeGateway()
 	return err
 }
 

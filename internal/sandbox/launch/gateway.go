@@ -1,7 +1,10 @@
 // Package launch starts programs inside the limits of their profile.
 package launch
 
-import "net"
+import (
+	"net"
+	"net/netip"
+)
 
 // Gateway is the only way out of a program that has no network of its own.
 type Gateway interface {
@@ -16,6 +19,21 @@ type Gateway interface {
 	// other programs of this computer reach the listener, too, and the gateway must
 	// check that a connection is from the program, by a password in Env.
 	Serve(listener net.Listener, shared bool)
+
+	// Ports are the ports of other hosts at which the gateway takes connections of
+	// programs that do not know it.
+	Ports() []int
+
+	// ServeDirect accepts connections that the program believes to have with another
+	// host, until the listener is closed. Their local address is that of the host.
+	ServeDirect(listener net.Listener)
+
+	// ServeNames answers questions of DNS until conn is closed, with addresses by which
+	// the gateway knows the name again.
+	ServeNames(conn net.PacketConn)
+
+	// HostOf is the host that the program means by an address.
+	HostOf(address netip.Addr) string
 
 	// Close releases it, also if it was never served.
 	Close()

@@ -33,6 +33,7 @@ type Launcher struct {
 
 	probe   sync.Once
 	support Support
+	groups  *cgroups // nil: there are none
 
 	tracing sync.Mutex
 	traces  map[string]Trace

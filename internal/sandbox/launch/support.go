@@ -15,6 +15,7 @@ type Support struct {
 	Namespaces string // an own root, processes and network
 	Landlock   int    // version of the kernel's Landlock; 0 if it has none
 	Seccomp    string // the filter of system calls
+	Cgroup     string // limits of processor time, and of memory that the kernel enforces
 }
 
 // Missing says what a sandbox cannot do here, one sentence each.
@@ -23,7 +24,7 @@ func (s Support) Missing() (lines []string) {
 		return []string{s.System}
 	}
 	if s.Namespaces != "" {
-		lines = append(lines, "no namespaces ("+s.Namespaces+"): programs see other processes and can stat and chmod files outside")
+		lines = append(lines, "no namespaces ("+s.Namespaces+"): programs see other processes, can stat and chmod files outside, and have no network if they do not use HTTPS_PROXY")
 	}
 	switch {
 	case s.Landlock == 0 && s.Namespaces != "":
@@ -39,6 +40,14 @@ func (s Support) Missing() (lines []string) {
 		lines = append(lines, "no filter of system calls ("+s.Seccomp+")")
 	}
 	return lines
+}
+
+// LimitedBy says how the limits of programs are enforced.
+func (s Support) LimitedBy() string {
+	if s.Cgroup != "" {
+		return "memory is looked at every second, and cpus cannot be limited (" + s.Cgroup + ")"
+	}
+	return "memory and processors are limited by cgroups"
 }
 
 // enough reports whether a level can be had: strict is refused where its files or its
@@ -57,7 +66,13 @@ func (s Support) any() bool {
 
 // Support is what this computer can do. It is found out once, by doing it.
 func (l *Launcher) Support() Support {
-	l.probe.Do(func() { l.support = l.examine() })
+	l.probe.Do(func() {
+		l.support = l.examine()
+		var err error
+		if l.groups, err = findCgroups("/"); err != nil {
+			l.support.Cgroup = err.Error()
+		}
+	})
 	return l.support
 }
 
@@ -65,7 +80,11 @@ func (l *Launcher) Support() Support {
 // logged.
 func (l *Launcher) check(p profile.Profile) error {
 	support := l.Support()
-	missing := strings.Join(support.Missing(), "; ")
+	lines := support.Missing()
+	if p.Limits.CPU > 0 && support.Cgroup != "" {
+		lines = append(lines, "cpus cannot be limited ("+support.Cgroup+")")
+	}
+	missing := strings.Join(lines, "; ")
 	switch {
 	case missing == "":
 		return nil

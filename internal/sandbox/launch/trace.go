@@ -61,7 +61,7 @@ func (l *Launcher) traced(t Trace, p profile.Profile, program Program) (*Command
 	p.Level, p.Write = profile.Open, slices.Concat(p.Write, t.Write)
 	l.link(private, p)
 	l.forget(p.Name)
-	c := &Command{name: p.Name, policy: l.policy(p, program, private), Cmd: l.first()}
+	c := &Command{name: p.Name, policy: l.policy(p, program, private), groups: l.groups, Cmd: l.first()}
 	c.policy.Note = confine.NoteAll
 	c.Env, c.Dir = private.environment(program.Env, profile.Strict, c.tmp(private)), program.Dir
 	if c, err = l.withGateway(c, p); err != nil {
@@ -86,8 +86,8 @@ func (l *Launcher) use(n confine.Note, private folders, p profile.Profile, base 
 	case profile.Connecting:
 		path, isUnix := strings.CutPrefix(n.Object, "unix:")
 		return u, !isUnix || isSocketFile(path)
-	case profile.Calling:
-		return u, true
+	case profile.Calling, profile.Using:
+		return u, n.Action == profile.Calling
 	}
 	if sought := l.sought(n, private); sought != "" {
 		return profile.Use{Action: n.Action, Object: sought, Refused: true, Sought: true}, true

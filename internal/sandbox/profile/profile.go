@@ -52,11 +52,12 @@ type Profile struct {
 
 // Limits are what a program with its children may use. Zero is the default of the level.
 type Limits struct {
-	Memory    int64         // bytes; needs a cgroup
+	Memory    int64         // bytes of all processes
 	CPU       float64       // processors, 0.5 is half of one; needs a cgroup
-	Processes int           // processes and threads
+	Processes int           // processes, and threads of each
 	Files     int           // open files of each process
 	Time      time.Duration // processor time of each process
+	Disk      int64         // bytes of the private folders
 }
 
 // Active reports whether the profile restricts anything.

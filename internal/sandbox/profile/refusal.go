@@ -16,6 +16,7 @@ const (
 	Executing  = "execute"
 	Connecting = "connect" // Object is host:port
 	Calling    = "call"    // of the kernel; Object names the system call
+	Using      = "use"     // of more than a limit allows
 )
 
 // unixPrefix begins the object of a connection to a Unix socket.
