@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
@@ -79,7 +80,7 @@ func (c *backendSendCommand) body(proc *process, catalog hootproto.Catalog) (jso
 	}
 	arguments := map[string]json.RawMessage{}
 	for _, pair := range c.Args {
-		key, value, err := readPair(pair, func(key string) string { return typeOf(catalog, text, key) })
+		key, value, err := commandline.Pair(pair, func(key string) string { return typeOf(catalog, text, key) })
 		if err != nil {
 			return nil, err
 		}

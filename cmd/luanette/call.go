@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -72,32 +72,13 @@ func (c *callCommand) arguments(ctx context.Context, proc *process, api client.C
 		return nil, err
 	}
 	for _, pair := range c.Args {
-		key, value, err := readPair(pair, func(key string) string { return types[key] })
+		key, value, err := commandline.Pair(pair, func(key string) string { return types[key] })
 		if err != nil {
 			return nil, err
 		}
 		arguments[key] = value
 	}
 	return arguments, nil
-}
-
-// readPair parses key=value by the argument's type, and key:=JSON as JSON.
-func readPair(pair string, typeOf func(key string) string) (string, json.RawMessage, error) {
-	key, value, ok := strings.Cut(pair, "=")
-	if !ok || key == "" {
-		return "", nil, fault.New(fault.InvalidParams, "argument %q", pair).WithHint("write key=value, or key:=JSON")
-	}
-	if bare, raw := strings.CutSuffix(key, ":"); raw {
-		if !json.Valid([]byte(value)) {
-			return "", nil, fault.New(fault.InvalidParams, "argument %s: %q is not JSON", bare, value)
-		}
-		return bare, json.RawMessage(value), nil
-	}
-	if kind := typeOf(key); kind != "" && kind != "string" && json.Valid([]byte(value)) {
-		return key, json.RawMessage(value), nil
-	}
-	quoted, err := json.Marshal(value)
-	return key, quoted, err
 }
 
 // argumentTypes returns the types in the tool's schema, without arguments that have

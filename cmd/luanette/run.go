@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
@@ -72,7 +73,7 @@ func scriptNotes(file string, pairs []string) map[string]any {
 func readParams(pairs []string) (map[string]json.RawMessage, error) {
 	params := map[string]json.RawMessage{}
 	for _, pair := range pairs {
-		key, value, err := readPair(pair, anyType)
+		key, value, err := commandline.Pair(pair, anyType)
 		if err != nil {
 			return nil, err
 		}
