@@ -16,15 +16,9 @@ import (
 // SetTools changes which tools of an upstream of the configuration file exist, what they
 // are called and which of them clients see. The rest of the file does not change.
 func SetTools(ctx context.Context, sources Sources, name string, s upstreamset.ToolSettings) error {
-	loaded, err := Load(sources)
+	loaded, err := loadEditable(sources, name)
 	if err != nil {
 		return err
-	}
-	if _, there := loaded.Upstreams[name]; !there {
-		return fault.New(fault.Conflict, "upstream %s is not in %s", name, loaded.File).WithHint("it is imported from %s; change it there", loaded.UpstreamPlaces()[name])
-	}
-	if does, withheld := loaded.WithheldUpstreams()[name]; withheld {
-		return fault.New(fault.Conflict, "upstream %s is not trusted yet: %s", name, does).WithHint("`luanette trust` lets it start")
 	}
 	if err := (overlay.Rule{Aliases: s.Aliases}).Validate(); err != nil {
 		return err

@@ -32,8 +32,8 @@ func TestSetTools(t *testing.T) {
 		return string(text)
 	}
 	got := set(upstreamset.ToolSettings{Disabled: []string{"rm"}, Aliases: map[string]string{"show": "cat"}, Expose: []string{"cat"}})
-	want := strings.Replace(before, "expose = \"all\"\n", "", 1)
-	want = strings.Replace(want, "[upstreams.files]\n", "[upstreams.files]\ndisabled_tools = [\"rm\"]\naliases = {show = \"cat\"}\nexpose = [\"cat\"]\n", 1)
+	want := strings.Replace(before, "expose = \"all\"\n", "expose = [\"cat\"]\n", 1)
+	want = strings.Replace(want, "[upstreams.files]\n", "[upstreams.files]\ndisabled_tools = [\"rm\"]\naliases = {show = \"cat\"}\n", 1)
 	if got != want {
 		t.Errorf("changed to\n%s\nwant\n%s", got, want)
 	}
@@ -41,7 +41,7 @@ func TestSetTools(t *testing.T) {
 	if err != nil || loaded.Upstreams["files"].Aliases["show"] != "cat" || loaded.Upstreams["files"].Env["A"] != "b" {
 		t.Errorf("read back %+v, %v", loaded.Upstreams["files"], err)
 	}
-	if got := set(upstreamset.ToolSettings{Expose: []string{"*"}}); !strings.Contains(got, "expose = \"all\"\ncommand") || strings.Contains(got, "aliases") {
+	if got := set(upstreamset.ToolSettings{Expose: []string{"*"}}); !strings.Contains(got, "# the server\nexpose = \"all\"\n") || strings.Contains(got, "aliases") {
 		t.Errorf("changed back to\n%s", got)
 	}
 	for name, s := range map[string]upstreamset.ToolSettings{"other": {}, "files": {Aliases: map[string]string{"not a name": "cat"}}} {

@@ -5,6 +5,7 @@ package httpjson
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -17,11 +18,16 @@ func JSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
-// Error writes an error response with the message, the code and the hint.
+// Error writes an error response with the message, the code, the hint and the
+// details.
 func Error(w http.ResponseWriter, status int, err error) {
-	body := map[string]string{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
+	body := map[string]any{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
 	if hint := fault.HintOf(err); hint != "" {
 		body["hint"] = hint
+	}
+	var f *fault.Error
+	if errors.As(err, &f) && len(f.Details) > 0 {
+		body["details"] = f.Details
 	}
 	JSON(w, status, body)
 }

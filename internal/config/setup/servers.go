@@ -1,11 +1,8 @@
 package setup
 
 import (
-	"context"
 	"net/http"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
@@ -130,92 +127,4 @@ func (s *Service) pasted(text string) ([]config.Candidate, error) {
 	}
 	file := clientfile.File{Client: clientfile.Client{Name: "pasted", Title: "the pasted text"}}
 	return s.classified([]clientfile.Found{{File: file, Servers: servers}})
-}
-
-// addCommand adds a server that is started by a command.
-func (s *Service) addCommand(r *http.Request) (any, error) {
-	var body struct {
-		Namespace string            `json:"namespace"`
-		Command   string            `json:"command"` // as in a shell
-		Env       map[string]string `json:"env,omitempty"`
-		Sandbox   string            `json:"sandbox,omitempty"` // off, open or strict; open, if it is missing
-	}
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
-	words, err := splitCommand(body.Command)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.mayAddPrograms(r); err != nil {
-		return nil, err
-	}
-	entry := config.Upstream{Command: words[0], Args: words[1:], Env: body.Env, Sandbox: body.Sandbox}
-	return s.add(r.Context(), config.NewUpstream{Name: body.Namespace, Entry: entry, Propose: true})
-}
-
-var (
-	commandWord = regexp.MustCompile(`(?s)(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+`)
-	quotedPart  = regexp.MustCompile(`(?s)\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"`)
-	escapedChar = regexp.MustCompile(`(?s)\\(.)`)
-)
-
-// splitCommand splits a command line at spaces, as shells do: quotes keep a word together,
-// a backslash makes the next character an ordinary one. Nothing is expanded.
-func splitCommand(line string) (words []string, err error) {
-	if strings.TrimSpace(commandWord.ReplaceAllString(line, "")) == "" {
-		for _, word := range commandWord.FindAllString(line, -1) {
-			words = append(words, quotedPart.ReplaceAllStringFunc(word, unquote))
-		}
-	}
-	if len(words) == 0 || words[0] == "" {
-		return nil, fault.New(fault.InvalidParams, "%q is not a command", line).WithHint("for example npx -y @modelcontextprotocol/server-filesystem /home/me")
-	}
-	return words, nil
-}
-
-// unquote returns what a quoted part of a word stands for.
-func unquote(part string) string {
-	if part[0] == '\'' {
-		return part[1 : len(part)-1]
-	}
-	return escapedChar.ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(part, `"`), `"`), "$1")
-}
-
-// remove removes a server from the configuration file.
-func (s *Service) remove(r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	loaded, err := config.LoadOrNew(s.Sources)
-	if err != nil {
-		return nil, err
-	}
-	file, err := config.RemoveUpstream(s.Sources, name)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	s.removed[name] = loaded.Upstreams[name]
-	s.mu.Unlock()
-	s.Audit(r.Context(), "upstream.remove", name, nil)
-	s.Reload(r.Context())
-	return Added{Namespace: name, File: file}, nil
-}
-
-// restore adds a server again that was removed since the start.
-func (s *Service) restore(r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	s.mu.Lock()
-	entry, there := s.removed[name]
-	delete(s.removed, name)
-	s.mu.Unlock()
-	if !there {
-		return nil, fault.New(fault.NotFound, "%s was not removed from the configuration file here", name).WithHint("add it again")
-	}
-	added, err := s.add(context.WithoutCancel(r.Context()), config.NewUpstream{Name: name, Entry: entry})
-	if err != nil {
-		s.mu.Lock()
-		s.removed[name] = entry
-		s.mu.Unlock()
-	}
-	return added, err
 }

@@ -77,7 +77,9 @@ func (s *Service) Routes() []principal.Route {
 		route("POST /api/v1/setup/registry", principal.Admin, s.addListed),
 		route("GET /api/v1/setup/import", principal.Admin, s.candidates),
 		route("POST /api/v1/setup/import", principal.Admin, s.importNamed),
-		route("POST /api/v1/setup/servers", principal.Admin, s.addCommand),
+		route("POST /api/v1/setup/servers", principal.Admin, s.addServer),
+		route("GET /api/v1/setup/servers/{name}", principal.Admin, s.definition),
+		route("PATCH /api/v1/setup/servers/{name}", principal.Admin, s.editServer),
 		route("DELETE /api/v1/setup/servers/{name}", principal.Admin, s.remove),
 		route("POST /api/v1/setup/servers/{name}/restore", principal.Admin, s.restore),
 	}

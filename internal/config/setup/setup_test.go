@@ -121,6 +121,59 @@ func TestCommandsAreAddedRemovedAndRestored(t *testing.T) {
 	}
 }
 
+// TestServersAreEdited checks that settings are changed where they are, that secrets are
+// neither shown nor lost, and that errors name their field.
+func TestServersAreEdited(t *testing.T) {
+	t.Parallel()
+	f := open(t, true)
+	const path = "/api/v1/setup/servers/files"
+	before := "# mine\n[upstreams.files]\ncommand = \"npx\" # the runner\nargs = [\"-y\", \"a b\"]\nsandbox = \"open\"\n\n[upstreams.files.env]\n# from the portal\nKEY = \"hunter2\"\nOLD = \"1\"\n"
+	if err := os.WriteFile(f.service.Sources.File, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := f.send(http.StatusOK, "GET", path, "")
+	env := shown["settings"].(map[string]any)["env"].(map[string]any)
+	if value, there := env["KEY"]; !there || value != nil || shown["command"] != `npx -y "a b"` || !strings.HasSuffix(shown["place"].(string), "luanette.toml:2") {
+		t.Errorf("shown: %v", shown)
+	}
+	f.send(http.StatusOK, "PATCH", path, `{"command":"uvx tool 'c d'","settings":{"sandbox":"strict","network":["api.example:443"],"env":{"KEY":null,"NEW":"x"}}}`)
+	text, err := os.ReadFile(f.service.Sources.File)
+	want := "# mine\n[upstreams.files]\nnetwork = [\"api.example:443\"]\ncommand = \"uvx\" # the runner\nargs = [\"tool\", \"c d\"]\nsandbox = \"strict\"\n\n[upstreams.files.env]\nNEW = \"x\"\n# from the portal\nKEY = \"hunter2\"\n"
+	if err != nil || string(text) != want {
+		t.Errorf("the file is\n%s\nwant\n%s%v", text, want, err)
+	}
+	for body, field := range map[string]string{
+		`{"command":"'open"}`:                     "command",
+		`{"settings":{"sandbox":"closed"}}`:       "sandbox",
+		`{"settings":{"timeout":"soon"}}`:         "timeout",
+		`{"settings":{"env":{"MISSING":null}}}`:   "env",
+		`{"settings":{"colour":"red"}}`:           "colour",
+		`{"settings":{"url":"http://localhost"}}`: "url",
+		`{"command":"npx --key [redacted]"}`:      "args",
+	} {
+		answer := f.send(http.StatusBadRequest, "PATCH", path, body)
+		if raw, _ := json.Marshal(answer); !strings.Contains(string(raw), `"field":"`+field+`"`) {
+			t.Errorf("%s: %s", body, raw)
+		}
+	}
+	if after, _ := os.ReadFile(f.service.Sources.File); string(after) != want || f.reloads.Load() != 1 {
+		t.Errorf("%d reloads, the file is\n%s", f.reloads.Load(), after)
+	}
+	f.send(http.StatusConflict, "PATCH", "/api/v1/setup/servers/other", `{"command":"x"}`)
+	f.send(http.StatusNotFound, "GET", "/api/v1/setup/servers/other", "")
+}
+
+func TestAPIsAreAdded(t *testing.T) {
+	t.Parallel()
+	f := open(t, true)
+	f.send(http.StatusOK, "POST", "/api/v1/setup/servers", `{"namespace":"pets","settings":{"openapi":"https://pets.example/openapi.json","headers":{"X-Key":"k"},"read_only":true}}`)
+	if u, _ := f.upstream("pets"); u.OpenAPI != "https://pets.example/openapi.json" || u.Headers["X-Key"] != "k" || !u.ReadOnly {
+		t.Errorf("added %+v", u)
+	}
+	f.send(http.StatusBadRequest, "POST", "/api/v1/setup/servers", `{"namespace":"none","settings":{"read_only":true}}`)
+	f.send(http.StatusBadRequest, "POST", "/api/v1/setup/servers", `{"namespace":"none"}`)
+}
+
 // TestOnlyThisPageAddsPrograms checks that other pages, other programs and servers that
 // other machines reach are refused, and so is whoever cannot read the server's code.
 func TestOnlyThisPageAddsPrograms(t *testing.T) {

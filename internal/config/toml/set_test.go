@@ -13,7 +13,9 @@ func TestSetValue(t *testing.T) {
 	for _, c := range []struct{ text, value, want string }{
 		{"[s.a]\nx = 1\n", list, "[s.a]\nk = [\"a\", \"b\"]\nx = 1\n"},
 		{"[s.a]", list, "[s.a]\nk = [\"a\", \"b\"]\n"},
-		{"[s.a]\n# why\nk = [\n 'a', # one\n]\n\n# of x\nx = 1\n[t]\n", list, "[s.a]\nk = [\"a\", \"b\"]\n# why\n\n# of x\nx = 1\n[t]\n"},
+		{"[s.a]\n# why\nk = [\n 'a', # one\n]\n\n# of x\nx = 1\n[t]\n", list, "[s.a]\n# why\nk = [\"a\", \"b\"]\n\n# of x\nx = 1\n[t]\n"},
+		{"[s.a]\nx = 1\nk = \"a # 'b\\\"\"  # why\ny = 1\n", "true", "[s.a]\nx = 1\nk = true  # why\ny = 1\n"},
+		{"[s]\na.k = 1\n\n[s.a.b]\n\n[s.a]\nx = 1\n", "2", "[s]\n\n[s.a.b]\n\n[s.a]\nk = 2\nx = 1\n"},
 		{"[s.a]\nk.old = 1\nx = 1\nk.other = 2\n", table, "[s.a]\nk = {x = \"y z\"}\nx = 1\n"},
 		{"[s.a]\nx = 1\n\n[s.a.k]\nold = 1\n\n[t]\ny = 1\n", table, "[s.a]\nk = {x = \"y z\"}\nx = 1\n\n[t]\ny = 1\n"},
 		{"[s.a]\nk = 1\nx = '''\nk = 2\n'''\n", "null", "[s.a]\nx = '''\nk = 2\n'''\n"},
