@@ -214,6 +214,9 @@ func (c *connection) setSession(s *session, detected detection, tools *toolList)
 		c.session, c.detected = s, detected
 		c.state, c.since, c.err, c.next = StateConnected, time.Now(), nil, time.Time{}
 		c.lastUsed, c.lastStartOK = time.Now(), true
+		if c.stats.Connects++; c.stats.Connected.IsZero() {
+			c.stats.Connected = c.since
+		}
 		return true
 	})
 	era, revision := s.describe()

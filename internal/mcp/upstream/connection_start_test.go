@@ -314,7 +314,8 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if st := s.state(t); st.State != upstream.StateConnected || st.Tools != before.Tools || s.fake.attempts() <= started {
+		if st := s.state(t); st.State != upstream.StateConnected || st.Tools != before.Tools || s.fake.attempts() <= started ||
+			st.Stats.Connects != 2 || !st.Stats.Connected.Equal(before.Since) {
 			t.Errorf("status %+v after %d attempts, before %+v after %d", st, s.fake.attempts(), before, started)
 		}
 		if err := s.Restart("other"); err == nil {

@@ -149,6 +149,7 @@ func (c *connection) inheritFrom(old *connection) {
 	old.mu.Unlock()
 	c.update(func() {
 		stats.InFlight = 0
+		stats.Connects += c.stats.Connects // it may be connected already
 		c.stats, c.subscribers, c.logLevel = stats, subscribers, level
 		if same && c.session == nil {
 			c.detected, c.cached, c.tools, c.stale, c.lastStartOK = detected, cached, tools, true, lastStartOK

@@ -83,4 +83,7 @@ type Stats struct {
 	InFlight int       `json:"in_flight"`
 	LastTool string    `json:"last_tool,omitempty"`
 	LastCall time.Time `json:"last_call,omitzero"`
+
+	Connects  int64     `json:"connects"`           // how often it was connected
+	Connected time.Time `json:"connected,omitzero"` // when it was for the first time
 }

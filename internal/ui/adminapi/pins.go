@@ -98,14 +98,36 @@ func (s *Server) listPins(r *http.Request) (any, error) {
 		states = append(states, state)
 	}
 	list := s.options.Pins.List(r.URL.Query().Get("upstream"), states...)
-	if text := r.URL.Query().Get("recent"); text != "" {
-		limit, err := strconv.Atoi(text)
-		if err != nil || limit < 1 {
-			return nil, fault.New(fault.InvalidParams, "recent: %q is not a number above 0", text).WithHint("recent=20 lists the last 20 decisions")
-		}
-		list = lastDecided(list, limit)
+	recent, err := numberIn(r, "recent", 1)
+	if err != nil {
+		return nil, err
 	}
-	return ListOf(list), nil
+	if recent > 0 {
+		list = lastDecided(list, recent)
+	}
+	shown := PinList{Total: len(list)}
+	limit, err := numberIn(r, "limit", 0)
+	if err != nil {
+		return nil, err
+	}
+	if limit >= 0 {
+		list = list[:min(limit, len(list))]
+	}
+	shown.Pins = ListOf(list).Pins
+	return shown, nil
+}
+
+// numberIn returns a number of the query; less than 0 if it is not given.
+func numberIn(r *http.Request, name string, least int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least {
+		return 0, fault.New(fault.InvalidParams, "%s: %q is not a number from %d", name, text, least).WithHint("recent=20 lists the last 20 decisions; limit=0 only counts")
+	}
+	return n, nil
 }
 
 // lastDecided are the pins about which was decided last, the newest first.

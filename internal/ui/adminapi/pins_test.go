@@ -82,6 +82,10 @@ func TestDecidePin(t *testing.T) {
 		t.Errorf("decided: %v", recent)
 	}
 	expect(t, s, http.StatusBadRequest, "GET", "/api/v1/pins?recent=0", "")
+	if counted := expect(t, s, http.StatusOK, "GET", "/api/v1/pins?limit=0", ""); len(counted["pins"].([]any)) != 0 || counted["total"] == 0.0 {
+		t.Errorf("counted: %v", counted)
+	}
+	expect(t, s, http.StatusBadRequest, "GET", "/api/v1/pins?limit=-1", "")
 	expect(t, s, http.StatusNotFound, "GET", "/api/v1/pins/nothing", "")
 	expect(t, s, http.StatusNotFound, "POST", "/api/v1/pins/nothing/decide", `{"decision":"refuse","digest":"x"}`)
 }

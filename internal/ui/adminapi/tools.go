@@ -54,6 +54,9 @@ type ToolList struct {
 }
 
 func (s *Server) listTools(r *http.Request) (any, error) {
+	if name := r.URL.Query().Get("name"); name != "" {
+		return s.options.Tools.named(r.Context(), name)
+	}
 	if server := r.URL.Query().Get("server"); server != "" {
 		return s.options.Tools.one(r.Context(), server)
 	}
@@ -100,6 +103,21 @@ func (t Tools) one(ctx context.Context, server string) (ToolList, error) {
 		list.Tools[i] = listed(&tools[i], settings)
 	}
 	return list, nil
+}
+
+// named returns one tool.
+func (t Tools) named(ctx context.Context, name string) (ListedTool, error) {
+	space, _, qualified := strings.Cut(name, ".")
+	if !qualified {
+		space = ""
+	}
+	tools, _ := t.Catalog.In(ctx, space)
+	at := slices.IndexFunc(tools, func(info tool.Info) bool { return info.Ref.String() == name })
+	if at < 0 {
+		return ListedTool{}, fault.New(fault.NotFound, "no tool %s", name).WithHint("`luanette tools` lists them")
+	}
+	settings, _, _ := t.Set.ToolSettings(space) // none: nothing is exposed
+	return listed(&tools[at], settings), nil
 }
 
 // maxBrief is how much of a description lists have, in bytes.

@@ -85,6 +85,13 @@ func TestToolsAreListedByServer(t *testing.T) {
 		t.Errorf("own: %v", own)
 	}
 	expect(t, s, http.StatusNotFound, "GET", "/api/v1/tools?server=other", "")
+	if named := expect(t, s, http.StatusOK, "GET", "/api/v1/tools?name=fixed.list", ""); named["name"] != "fixed.list" || named["exposed"] != true || named["tokens"] != first["tokens"] {
+		t.Errorf("named: %v", named)
+	}
+	if named := expect(t, s, http.StatusOK, "GET", "/api/v1/tools?name=own", ""); named["name"] != "own" {
+		t.Errorf("named: %v", named)
+	}
+	expect(t, s, http.StatusNotFound, "GET", "/api/v1/tools?name=fixed.other", "")
 }
 
 func TestToolsAreChanged(t *testing.T) {

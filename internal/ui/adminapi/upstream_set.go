@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/sandbox/profile"
 )
 
 // UpstreamSet implements Upstreams on the set of upstreams.
@@ -49,6 +51,7 @@ func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
 // view shows an upstream; administrators see its settings.
 func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
+	r.addProgram(&v, principal.Of(ctx).Admin())
 	if !principal.Of(ctx).Admin() {
 		return v
 	}
@@ -63,6 +66,27 @@ func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 		}
 	}
 	return v
+}
+
+// addProgram adds how often an upstream was connected, and the sandbox of its program.
+func (r UpstreamSet) addProgram(v *Upstream, admin bool) {
+	known, ok := r.Set.Manager.Status(v.Namespace)
+	if !ok {
+		return
+	}
+	v.Restarts, v.Connected = max(0, known.Stats.Connects-1), known.Stats.Connected
+	if known.Desired.Command == "" {
+		return
+	}
+	p := known.Desired.Sandbox
+	v.Sandbox = &UpstreamSandbox{Level: cmp.Or(string(p.Level), string(profile.Off))}
+	if !admin || !p.Active() {
+		return
+	}
+	v.Sandbox.Read, v.Sandbox.Write, v.Sandbox.Network, v.Sandbox.Exec, v.Sandbox.Sockets = p.Read, p.Write, p.Network, p.Exec, p.Sockets
+	for _, c := range p.Credentials {
+		v.Sandbox.Secrets = append(v.Sandbox.Secrets, c.Name)
+	}
 }
 
 func orEmpty(list []string) []string { return append([]string{}, list...) }

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
@@ -31,7 +32,7 @@ func upstreamServer(t *testing.T) (s *adminapi.Server, address string) {
 	return upstreamServerWith(t, nil)
 }
 
-func upstreamServerWith(t *testing.T, connections adminapi.Egress) (s *adminapi.Server, address string) {
+func upstreamServerWith(t *testing.T, connections adminapi.Egress, more ...upstream.Spec) (s *adminapi.Server, address string) {
 	t.Helper()
 	remote := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(remote.Close)
@@ -51,7 +52,7 @@ func upstreamServerWith(t *testing.T, connections adminapi.Egress) (s *adminapi.
 		Audit: func(context.Context, string, string, []byte) {}, Warnings: func(string) []string { return nil },
 	})
 	if err == nil {
-		err = set.Configure([]upstream.Spec{{Name: "fixed", URL: remote.URL + "/fixed"}}, map[string]string{"fixed": "luanette.toml:3"}, nil)
+		err = set.Configure(append(more, upstream.Spec{Name: "fixed", URL: remote.URL + "/fixed"}), map[string]string{"fixed": "luanette.toml:3"}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +177,28 @@ func TestExpose(t *testing.T) {
 	var e adminapi.Expose
 	if err := json.Unmarshal([]byte(`"some"`), &e); err == nil {
 		t.Errorf("an unknown word was read as %+v", e)
+	}
+}
+
+func TestSandboxOfAnUpstream(t *testing.T) {
+	t.Parallel()
+	s, _ := upstreamServerWith(t, nil,
+		upstream.Spec{Name: "open", Command: "/no/such/program"},
+		upstream.Spec{Name: "shut", Command: "/no/such/program", Sandbox: profile.Profile{Level: profile.Strict, Network: []string{"api.example:443"}, Credentials: []profile.Credential{{Name: "token"}}}},
+	)
+	shut := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/shut", "")
+	if raw, _ := json.Marshal(shut["sandbox"]); string(raw) != `{"level":"strict","network":["api.example:443"],"secrets":["token"]}` || shut["restarts"] != 0.0 {
+		t.Errorf("sandbox %s of %v", raw, shut)
+	}
+	reader := principal.Principal{ID: "reader", Scopes: []principal.Scope{principal.Read}}
+	if _, seen := request(t, s, reader, "GET", "/api/v1/upstreams/shut", ""); len(seen["sandbox"].(map[string]any)) != 1 {
+		t.Errorf("shown to a reader: %v", seen)
+	}
+	if open := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/open", ""); open["sandbox"].(map[string]any)["level"] != "off" {
+		t.Errorf("without a sandbox: %v", open)
+	}
+	if fixed := expect(t, s, http.StatusOK, "GET", "/api/v1/upstreams/fixed", ""); fixed["sandbox"] != nil {
+		t.Errorf("a URL has a sandbox: %v", fixed)
 	}
 }
 

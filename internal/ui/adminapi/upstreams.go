@@ -32,8 +32,23 @@ type Upstream struct {
 	Editable     bool              `json:"editable"`
 	By           string            `json:"by,omitempty"` // who added, changed or removed it last
 	Changed      time.Time         `json:"changed,omitzero"`
-	Since        time.Time         `json:"since,omitzero"`     // when it got into its state
-	Settings     *UpstreamSettings `json:"settings,omitempty"` // nil if it is not editable
+	Since        time.Time         `json:"since,omitzero"`           // when it got into its state
+	Restarts     int64             `json:"restarts"`                 // how often it was connected again
+	Connected    time.Time         `json:"first_connected,omitzero"` // since when those are counted
+	Sandbox      *UpstreamSandbox  `json:"sandbox,omitempty"`        // nil if it is no program
+	Settings     *UpstreamSettings `json:"settings,omitempty"`       // nil if it is not editable
+}
+
+// UpstreamSandbox is what the program of an upstream may reach. The lists are for
+// administrators.
+type UpstreamSandbox struct {
+	Level   string   `json:"level"` // off, open, strict, docker:IMAGE or podman:IMAGE
+	Read    []string `json:"read,omitempty"`
+	Write   []string `json:"write,omitempty"`
+	Network []string `json:"network,omitempty"`
+	Exec    bool     `json:"exec,omitempty"`
+	Sockets bool     `json:"sockets,omitempty"`
+	Secrets []string `json:"secrets,omitempty"` // names of those that it uses without having them
 }
 
 // UpstreamSettings are the editable settings of an upstream, without its secrets.
