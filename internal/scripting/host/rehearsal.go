@@ -25,6 +25,7 @@ type Rehearsal struct {
 	looked bool // the script looked into a mock
 	// started are the mocks of jobs that would have been started, by made-up ids.
 	started map[string]json.RawMessage
+	files   map[string]upstreamFile // of servers, as they would be, by server and path
 }
 
 // NewRehearsal mocks tools by their output schemas, which it finds in tools; tools may
@@ -195,8 +196,10 @@ func (r *Rehearsal) rehearse(ctx context.Context, e Effect) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := planned(e)
+	r.showFile(ctx, e, &p)
 	r.mu.Lock()
-	r.add(planned(e), answer)
+	r.add(p, answer)
 	r.mu.Unlock()
 	return r.observed(values), nil
 }

@@ -24,6 +24,8 @@ type Planned struct {
 	Bytes     int             `json:"bytes"`               // size of the arguments
 	Mock      json.RawMessage `json:"mock,omitempty"`      // the answer the script got instead
 	Diff      string          `json:"diff,omitempty"`      // of the file it changes, as a unified diff; "" if that is not text
+	// Unread says why there is no Diff, although a tool changes a file.
+	Unread string `json:"unread,omitempty"`
 	// Uncertain is set if the script looked into a mock before: with the real answer it
 	// may do something else here.
 	Uncertain bool `json:"uncertain,omitempty"`
