@@ -36,6 +36,7 @@ type step struct {
 	Action    plain
 	Arguments map[string]json.RawMessage
 	Diff      string // of the file that it changes
+	Unread    plain  // why there is none, although a tool changes a file
 	Uncertain bool
 }
 
@@ -187,6 +188,9 @@ func (s *step) text() []styled {
 		value := pretty(s.Arguments[name])
 		value[0].text = clean(name) + ": " + value[0].text
 		all = append(all, indented(value)...)
+	}
+	if s.Unread != "" {
+		all = append(all, styled{"  what the file has now is not shown: " + s.Unread, yellow})
 	}
 	return append(all, indented(diffLines(s.Diff))...)
 }

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,11 +34,12 @@ type document struct {
 	reload lists                               // it is loaded again with any of these
 	row    string                              // what the actions act on
 	does   []action
-	tail   bool // lines are added at its end
-	follow bool // the end stays in sight
-	top    int  // line at the top
-	loads  int  // how often loading was started
-	loaded int  // the number of the load whose text is shown
+	limit  time.Duration // of loading; 0: that of actions
+	tail   bool          // lines are added at its end
+	follow bool          // the end stays in sight
+	top    int           // line at the top
+	loads  int           // how often loading was started
+	loaded int           // the number of the load whose text is shown
 	filter plain
 }
 
@@ -59,7 +61,7 @@ func (m *model) loadDocument(d *document) tea.Cmd {
 	d.loads++
 	number := d.loads
 	return func() tea.Msg {
-		ctx, stop := context.WithTimeout(m.ctx, actionTimeout)
+		ctx, stop := context.WithTimeout(m.ctx, cmp.Or(d.limit, actionTimeout))
 		defer stop()
 		b, err := d.load(ctx)
 		return documentLoaded{d, number, b, err}

@@ -141,6 +141,9 @@ func (m *model) loadStale() tea.Cmd {
 	}
 	wanted := always
 	wanted.add(m.page().needs())
+	if m.prompt.isCall() {
+		wanted.add(setOf(toolList)) // completion needs it
+	}
 	var commands []tea.Cmd
 	now := m.loading.start(wanted)
 	for l, load := range now {

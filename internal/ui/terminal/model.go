@@ -101,6 +101,8 @@ func (m *model) updateServer(msg tea.Msg) tea.Cmd {
 	case toolsFound:
 		m.state.addFound(msg.tools)
 		m.showError(msg.err)
+	case jobStarted:
+		return m.showStarted(msg)
 	case actionDone:
 		m.message = message{msg.text, false}
 		if msg.err != nil {

@@ -5,12 +5,22 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // prompt is the line at the bottom in which a command or a filter is typed.
 type prompt struct {
 	sign string // ":" or "/"; empty if nothing is typed
 	text plain
+}
+
+// end is as much of the end of the text as fits, which is where the user types.
+func (p prompt) end(width int) string {
+	text := string(p.text)
+	if over := textWidth(text) - width; over > 0 {
+		return ansi.TruncateLeft(text, over+1, "…")
+	}
+	return text
 }
 
 // promptKey edits the prompt.
@@ -39,15 +49,21 @@ func (m *model) promptKey(key, text string) tea.Cmd {
 	default:
 		p.text += clean(text)
 	}
-	return m.applyFilter()
+	m.applyFilter()
+	if p.isCall() {
+		return m.loadStale()
+	}
+	return nil
 }
 
+// isCall reports whether a call of a tool is typed.
+func (p prompt) isCall() bool { return p.sign == ":" && strings.HasPrefix(string(p.text), "call ") }
+
 // applyFilter filters the page while the user types.
-func (m *model) applyFilter() tea.Cmd {
+func (m *model) applyFilter() {
 	if m.prompt.sign == "/" {
 		*m.page().filterText() = m.prompt.text
 	}
-	return nil
 }
 
 // endPrompt runs the command, or keeps the filter.
@@ -55,7 +71,7 @@ func (m *model) endPrompt() tea.Cmd {
 	p := m.prompt
 	m.prompt = prompt{}
 	if p.sign == ":" {
-		return m.command(strings.Fields(string(p.text)))
+		return m.command(string(p.text))
 	}
 	if t, ok := m.page().(*table); ok {
 		return m.searchMore(t)
@@ -108,12 +124,15 @@ func (m *model) commandNames() []string {
 	for _, v := range views() {
 		names = append(names, v.name())
 	}
-	return append(names, "stderr", "shell", "help", "quit")
+	return append(names, "call", "run", "stderr", "shell", "help", "quit")
 }
 
 // arguments are the words that may follow a command.
 func (m *model) arguments(command string) []string {
-	switch resolve(command) {
+	words := strings.Fields(command)
+	switch resolve(words[0]) {
+	case "call":
+		return m.invocationWords(words[1:])
 	case "tools", "stderr", "calls":
 		return m.state.serverNames()
 	case "traces", "log":
@@ -125,7 +144,7 @@ func (m *model) arguments(command string) []string {
 // aliases are other names of commands.
 var aliases = map[string]string{
 	"o": "overview", "home": "overview", "upstreams": "servers", "up": "servers", "srv": "servers", "tool": "tools", "approval": "approvals", "ap": "approvals",
-	"job": "jobs", "call": "calls", "trace": "traces", "events": "log", "logs": "log", "node": "nodes", "repl": "shell", "q": "quit", "exit": "quit", "keys": "help",
+	"job": "jobs", "trace": "traces", "events": "log", "logs": "log", "node": "nodes", "repl": "shell", "q": "quit", "exit": "quit", "keys": "help",
 }
 
 // resolve is the name of a command.
@@ -137,12 +156,16 @@ func resolve(word string) string {
 }
 
 // command runs a command.
-func (m *model) command(words []string) tea.Cmd {
-	if len(words) == 0 {
-		return nil
-	}
-	name, argument := resolve(words[0]), strings.Join(words[1:], " ")
+func (m *model) command(text string) tea.Cmd {
+	word, argument, _ := strings.Cut(strings.TrimSpace(text), " ")
+	name, argument := resolve(word), strings.TrimSpace(argument)
 	switch name {
+	case "":
+		return nil
+	case "call":
+		return m.callCommand(argument)
+	case "run":
+		return m.runCommand(argument)
 	case "quit":
 		return tea.Quit
 	case "help":
@@ -156,7 +179,7 @@ func (m *model) command(words []string) tea.Cmd {
 	}
 	at := slices.IndexFunc(views(), func(v view) bool { return v.name() == name })
 	if at < 0 {
-		m.message = message{"there is no command :" + clean(words[0]) + "; tab completes commands, ? lists them", true}
+		m.message = message{"there is no command :" + clean(word) + "; tab completes commands, ? lists them", true}
 		return nil
 	}
 	return m.showView(views()[at], argument)

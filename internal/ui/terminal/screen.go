@@ -215,9 +215,9 @@ func (m *model) footer() string {
 	case m.confirmation.question != "":
 		return styles[yellow].Render(m.confirmation.text(m.width))
 	case m.prompt.sign == "/":
-		return fmt.Sprintf("/%s▏  %s", m.prompt.text, styles[faint].Render("enter applies the filter, esc clears it"))
+		return fmt.Sprintf("/%s▏  %s", m.prompt.end(m.width-4), styles[faint].Render("enter applies the filter, esc clears it"))
 	case m.prompt.sign == ":":
-		return fmt.Sprintf(":%s▏  %s", m.prompt.text, styles[faint].Render(strings.Join(m.candidates(), " ")))
+		return fmt.Sprintf(":%s▏  %s", m.prompt.end(m.width-4), styles[faint].Render(strings.Join(m.candidates(), " ")))
 	case m.message.text != "" && m.message.bad:
 		return styles[red].Render(string(m.message.text))
 	case m.message.text != "":

@@ -150,8 +150,27 @@ func decodeBody(from io.Reader, path string, into any) error {
 	return nil
 }
 
-// call calls a tool and decodes its result into into.
+// call calls a tool and decodes its result into into, unless that is nil.
 func (s *server) call(ctx context.Context, name string, args, into any) error {
+	result, err := s.result(ctx, name, args)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(result.StructuredContent, into); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the response of %s", name)
+	}
+	return nil
+}
+
+// toolResult is the result of a tool.
+type toolResult struct {
+	IsError           bool
+	StructuredContent json.RawMessage
+	Content           []struct{ Type, Text, MimeType string }
+}
+
+// result calls a tool. A tool error is an error.
+func (s *server) result(ctx context.Context, name string, args any) (result toolResult, err error) {
 	if args == nil {
 		args = struct{}{}
 	}
@@ -165,11 +184,11 @@ func (s *server) call(ctx context.Context, name string, args, into any) error {
 		}},
 	})
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "encode a call of %s", name)
+		return result, fault.Wrap(fault.Internal, err, "encode a call of %s", name)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath("mcp").String(), bytes.NewReader(body))
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "encode a call of %s", name)
+		return result, fault.Wrap(fault.Internal, err, "encode a call of %s", name)
 	}
 	for header, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
@@ -179,14 +198,14 @@ func (s *server) call(ctx context.Context, name string, args, into any) error {
 	}
 	response, err := s.do(r)
 	if err != nil {
-		return err
+		return result, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	raw, err := responseMessage(response)
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "read the response of %s", name)
+		return result, fault.Wrap(fault.Unavailable, err, "read the response of %s", name)
 	}
-	return decodeResult(name, raw, into)
+	return decodeResult(name, raw)
 }
 
 // responseMessage returns the JSON-RPC response; it skips notifications.
@@ -205,33 +224,24 @@ func responseMessage(response *http.Response) ([]byte, error) {
 	}
 }
 
-// decodeResult decodes a tool's result. A tool error is an error.
-func decodeResult(name string, raw []byte, into any) error {
+// decodeResult decodes a tool's result.
+func decodeResult(name string, raw []byte) (toolResult, error) {
 	var response struct {
 		Error  *struct{ Message string }
-		Result struct {
-			IsError           bool
-			StructuredContent json.RawMessage
-			Content           []struct{ Text string }
-		}
+		Result toolResult
 	}
 	if err := json.Unmarshal(raw, &response); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the response of %s", name)
+		return toolResult{}, fault.Wrap(fault.Upstream, err, "read the response of %s", name)
 	}
 	switch result := response.Result; {
 	case response.Error != nil:
-		return fault.New(fault.Upstream, "%s", response.Error.Message)
+		return result, fault.New(fault.Upstream, "%s", response.Error.Message)
 	case result.IsError && len(result.Content) > 0:
-		return fault.New(fault.Upstream, "%s", result.Content[0].Text)
+		return result, fault.New(fault.Upstream, "%s", result.Content[0].Text)
 	case result.IsError:
-		return fault.New(fault.Upstream, "%s failed", name)
-	case into == nil:
-		return nil
+		return result, fault.New(fault.Upstream, "%s failed", name)
 	default:
-		if err := json.Unmarshal(result.StructuredContent, into); err != nil {
-			return fault.Wrap(fault.Upstream, err, "read the response of %s", name)
-		}
-		return nil
+		return result, nil
 	}
 }
 

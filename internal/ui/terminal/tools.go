@@ -169,7 +169,7 @@ func (toolsView) open(m *model, of scope, row string) tea.Cmd {
 	if of.server != "" {
 		name = plain(strings.TrimPrefix(string(name), string(of.server)+"."))
 	}
-	return m.push(&document{name: name, row: row, does: tracesOfTool(), reload: setOf(toolList), load: func(ctx context.Context) (body, error) {
+	return m.push(&document{name: name, row: row, does: toolActions(), reload: setOf(toolList), load: func(ctx context.Context) (body, error) {
 		return m.server.toolText(ctx, row)
 	}})
 }
@@ -209,7 +209,7 @@ func (s *server) toolText(ctx context.Context, name string) (body, error) {
 
 // actions are those of a tool, and those of the server whose tools are shown.
 func (toolsView) actions(of scope) []action {
-	all := tracesOfTool()
+	all := toolActions()
 	if of.server == "" {
 		return all
 	}
