@@ -3,7 +3,7 @@
 import { expect, test, type Page } from '@playwright/test'
 import { AxeBuilder } from '@axe-core/playwright'
 import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as HTTPServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -16,6 +16,9 @@ const npm = (name: string) => resolve('..', 'servers', 'node_modules', '.bin', n
 let front: Server
 let registry: HTTPServer
 
+/** An API with one operation. */
+const pets = { openapi: '3.0.0', info: { title: 'Pets', version: '1' }, paths: { '/pets': { get: { operationId: 'listPets', summary: 'Lists pets.', responses: { 200: { description: 'all', content: { 'application/json': { schema: { type: 'array', items: { type: 'object' } } } } } } } } } }
+
 /** A registry with a server at a URL, which is this one, and one that is a program. */
 function startRegistry(): Promise<string> {
   const listing = (name: string, rest: object) => ({ server: { name, description: `The server ${name}.`, version: '1.0.0', ...rest }, _meta: { 'io.modelcontextprotocol.registry/official': { status: 'active', isLatest: true } } })
@@ -25,6 +28,14 @@ function startRegistry(): Promise<string> {
   ]
   registry = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url!, 'http://x').pathname)
+    if (path === '/openapi.json') {
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(pets))
+      return
+    }
+    if (path === '/pets') {
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('[{"name":"Rex"}]')
+      return
+    }
     const one = all.find((l) => path.includes(l.server.name))
     response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(one ?? { servers: all, metadata: {} }))
   })
@@ -32,7 +43,8 @@ function startRegistry(): Promise<string> {
 }
 
 test.beforeAll(async () => {
-  front = new Server(`[upstreams.files]\ncommand = "${npm('mcp-server-filesystem')}"\nargs = ["."]\n\n[upstreams.kept]\ncommand = "${npm('mcp-server-memory')}"\n\n[approvals]\nkept = "writes"\n\n[registry]\nurl = "${await startRegistry()}"\n`)
+  const listed = await startRegistry()
+  front = new Server(() => `[upstreams.files]\ncommand = "${npm('mcp-server-filesystem')}"\nargs = [".", "${realpathSync(front.folder)}"]\n\n[upstreams.kept]\n# remembers\ncommand = "${npm('mcp-server-memory')}" # from npm\n\n[approvals]\nkept = "writes"\nfiles = "writes"\n\n[registry]\nurl = "${listed}"\n`)
   front.address = ownAddress()
   mkdirSync(join(front.folder, '.cursor'))
   writeFileSync(join(front.folder, '.cursor', 'mcp.json'), JSON.stringify({ mcpServers: { recall: { command: npm('mcp-server-memory'), env: { MEMORY_FILE_PATH: join(front.folder, 'recall.json') } } } }))
@@ -122,6 +134,68 @@ test('servers of other clients, pasted ones and those of the registry are added'
   expect(config()).not.toContain('s3cret')
 })
 
+test('a server of the configuration is edited in its file, with errors at their field and undo', async ({ page }) => {
+  await open(page, 'servers/kept')
+  const state = page.getByRole('region', { name: 'State' })
+  await expect(state).toContainText('not restarted')
+  await expect(page.getByRole('region', { name: 'Sandbox' })).toContainText('off')
+  await page.getByRole('button', { name: 'Edit' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Edit kept' })
+  await expect(dialog.getByLabel('Command')).toHaveValue(npm('mcp-server-memory'))
+  await expect(dialog.getByRole('button', { name: 'Save' })).toBeDisabled()
+  await dialog.getByLabel('Longest time of a call').fill('soon')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await expect(dialog.locator('.field').filter({ hasText: 'Longest time' }).getByRole('alert')).toContainText('"soon" is not valid')
+  await dialog.getByLabel('Longest time of a call').fill('20s')
+  await dialog.getByRole('button', { name: 'Add an environment variable' }).click()
+  await dialog.getByLabel('name of environment variable 1').fill('MEMORY_FILE_PATH')
+  await dialog.getByLabel('value of environment variable 1').fill(join(front.folder, 'kept.json'))
+  await page.screenshot({ path: `${shots}/server-edit.png` })
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await expect(dialog).toHaveCount(0)
+  expect(config()).toContain(`# remembers\ncommand = "${npm('mcp-server-memory')}" # from npm\n`)
+  expect(config()).toContain('timeout = "20s"')
+  expect(config()).toContain('kept.json')
+  await expect(state).toContainText('1 restart')
+
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await expect(dialog.getByLabel('value of environment variable 1')).toHaveValue('') // it is not shown
+  await dialog.getByLabel('Sandbox', { exact: true }).selectOption('open')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await expect(page.getByRole('region', { name: 'Sandbox' })).toContainText('open')
+  expect(config()).toContain('kept.json')
+  await expect(page.getByRole('region', { name: 'Network connections' })).toBeVisible()
+  await page.screenshot({ path: `${shots}/server-sandbox.png`, fullPage: true })
+  await page.getByText(/kept saved in/).last().getByRole('button', { name: 'Undo' }).click()
+  await expect(page.getByRole('region', { name: 'Sandbox' })).toContainText('off')
+  expect(config()).not.toContain('sandbox')
+})
+
+test('a pasted address of an API chooses the way, and its operations become tools', async ({ page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await open(page, 'servers?add=url')
+  const dialog = page.getByRole('dialog', { name: 'Connect a server' })
+  const source = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
+  await page.evaluate((text) => navigator.clipboard.writeText(text), `${source}/openapi.json`)
+  await dialog.getByRole('textbox', { name: 'URL' }).focus()
+  await page.keyboard.press('Control+v')
+  await expect(dialog.getByRole('tab', { name: 'API' })).toHaveAttribute('aria-selected', 'true')
+  await expect(dialog.getByLabel('URL or file of the document')).toHaveValue(`${source}/openapi.json`)
+  await dialog.getByLabel('Name', { exact: true }).fill('pets')
+  await dialog.getByLabel('URL of the API').fill(source)
+  await page.screenshot({ path: `${shots}/connect-api.png` })
+  await dialog.getByRole('button', { name: 'Connect' }).click()
+  await expect(row(page, 'pets').getByText('connected')).toBeVisible()
+  expect(config()).toContain(`openapi = '${source}/openapi.json'`)
+  const result = await front.call('call_tool', { name: 'pets.listPets', arguments: {} }).catch((e: Error) => e.message)
+  expect(JSON.stringify(result)).toContain('Rex')
+
+  await page.getByRole('button', { name: 'Connect a server' }).click()
+  await dialog.getByRole('textbox', { name: 'URL' }).fill('npx -y some-server')
+  await dialog.getByRole('button', { name: 'Add it as that' }).click()
+  await expect(dialog.getByLabel('Command, or JSON')).toHaveValue('npx -y some-server')
+})
+
 test('tools are grouped by server, and renamed, pinned and disabled with undo', async ({ page }) => {
   await open(page, 'tools?server=files')
   const group = page.getByRole('group', { name: 'tools of files' })
@@ -160,6 +234,10 @@ test('a tool takes its arguments as JSON, is copied as a command, and lists its 
   await expect(page.getByRole('heading', { level: 1, name: 'Traces' })).toBeVisible()
 
   await open(page, 'tools/files.read_text_file')
+  await expect(page.getByRole('link', { name: 'OpenAPI document of files' })).toHaveAttribute('href', '/openapi.json?namespace=files')
+  await page.getByRole('button', { name: 'Try it' }).click()
+  await expect(page.locator('.field').filter({ hasText: 'path' }).getByRole('alert')).toHaveText('This field is required.')
+  await expect(page.getByLabel(/^path/)).toBeFocused()
   await page.getByRole('button', { name: 'JSON' }).click()
   await page.getByLabel('Arguments as JSON').fill(JSON.stringify({ path: resolve('package.json'), head: 2 }))
   await page.getByRole('button', { name: 'Copy as command' }).click()
@@ -207,6 +285,22 @@ test('approvals are decided with keys, and the outcome stays', async ({ page }) 
   await expect(card).toContainText('denied')
   await page.keyboard.press('a') // it is decided already
   await expect(card).toContainText('denied')
+})
+
+test('a plan shows what a tool of a server changes in a file', async ({ page }) => {
+  const file = join(realpathSync(front.folder), 'plan.txt') // the server may use this folder
+  writeFileSync(file, 'one\ntwo\n')
+  const { hash } = await front.call('script_store', { content: `function describe() return {name = "rewrite", description = "Rewrites."} end function main() mcp.files.write_file{path = ${JSON.stringify(file)}, content = "one\\n2\\n"} mcp.files.write_file{path = "/etc/passwd", content = "x"} end` })
+  await front.call('lua_execute', { script_hash: hash })
+  await open(page, 'approvals')
+  const card = page.getByRole('article', { name: 'approval of files.write_file' })
+  await expect(card.locator('.diff')).toContainText('-two')
+  await expect(card.locator('.diff')).toContainText('+2')
+  await expect(card).toContainText(/What the file has now is not shown: files\.read_text_file: Access denied/)
+  await page.screenshot({ path: `${shots}/approval-file.png`, fullPage: true })
+  await page.keyboard.press('d')
+  await expect(card).toHaveCount(0)
+  expect(readFileSync(file, 'utf8')).toBe('one\ntwo\n')
 })
 
 test('pages of servers, tools and approvals have no accessibility findings', async ({ page }) => {

@@ -35,7 +35,7 @@ const pages: Record<string, (s: Stage) => string> = {
   people: () => 'people',
   settings: () => 'settings',
   unknown: () => 'nowhere',
-  artifacts: () => 'artifacts',
+  library: () => 'library',
   artifact: (s) => `artifacts/${s.artifact}`,
   scripts: () => 'scripts', // whose content their buttons delete
   script: (s) => `scripts/${s.script}`,

@@ -121,6 +121,7 @@ test('definitions await review by an administrator', async ({ page }) => {
   await waiting.getByRole('link', { name: /far\.job_stats/ }).click()
   const card = page.getByRole('article', { name: 'definition of far.job_stats' })
   await expect(card).toContainText('awaiting review')
+  await expect(page.getByRole('navigation').getByRole('link', { name: /Approvals \d+ to decide/ })).toBeVisible()
   await page.screenshot({ path: `${shots}/review.png`, fullPage: true })
   await card.getByRole('button', { name: 'Approve' }).click()
   await expect(waiting.getByRole('link', { name: /far\.job_stats/ })).toHaveCount(0)

@@ -186,7 +186,7 @@ test('upstreams are added, changed and removed', async ({ page }) => {
   await expect(row).toContainText('added')
 
   await row.getByRole('button', { name: 'Edit' }).click() // another address: another server
-  const change = page.getByRole('dialog', { name: 'Change again' })
+  const change = page.getByRole('dialog', { name: 'Edit again' })
   await expect(change.getByLabel('name of header 1')).toHaveValue('X-Word')
   await expect(change.getByLabel('value of header 1')).toHaveValue('') // the server does not return it
   await change.getByLabel('URL').fill(`${other.address}/mcp`)

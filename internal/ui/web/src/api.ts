@@ -103,14 +103,23 @@ export async function post<T>(path: string, body: unknown, method = 'POST', head
 /** Thrown when the server wants the code that it printed at its start. */
 export class CodeNeeded extends Error {}
 
+/** Thrown for a value that is not valid: it says which field it is of. */
+export class InvalidField extends Error {
+  constructor(message: string, readonly field: string) {
+    super(message)
+  }
+}
+
 /** The error of a response, with the server's message if it has one. */
 export async function errorOf(response: Response): Promise<Error> {
   const text = await response.text()
   try {
-    const body = JSON.parse(text) as { message?: string; hint?: string; error?: string | { message?: string; hint?: string } }
+    const body = JSON.parse(text) as { message?: string; hint?: string; details?: { field?: string }; error?: string | { message?: string; hint?: string } }
     const fault = typeof body.error === 'object' ? body.error : body
     const message = fault.hint ? `${fault.message} (${fault.hint})` : fault.message
-    if (message) return response.status === 428 ? new CodeNeeded(message) : new Error(message)
+    if (message && response.status === 428) return new CodeNeeded(message)
+    if (message && body.details?.field) return new InvalidField(message, body.details.field)
+    if (message) return new Error(message)
   } catch {
     // not JSON
   }

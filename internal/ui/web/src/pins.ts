@@ -31,6 +31,12 @@ export async function loadAwaiting(signal: AbortSignal): Promise<Pin[]> {
   return [...changed.pins, ...held.pins]
 }
 
+/** How many definitions await review. */
+export async function countAwaiting(signal: AbortSignal): Promise<number> {
+  const lists = await Promise.all(['changed', 'held'].map((state) => get<{ total: number }>(`/api/v1/pins?state=${state}&limit=0`, signal)))
+  return lists.reduce((n, l) => n + l.total, 0)
+}
+
 export async function loadDecided(signal: AbortSignal): Promise<Pin[]> {
   return (await get<{ pins: Pin[] }>('/api/v1/pins?recent=20', signal)).pins
 }

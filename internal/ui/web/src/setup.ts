@@ -57,10 +57,10 @@ const stored = 'luanette.code'
  * Sends a change that may start a program. A server without keys wants to know that it
  * comes from its user: the code is asked for once in each tab.
  */
-async function change<T>(path: string, body: unknown): Promise<T> {
+async function change<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
   for (;;) {
     try {
-      return await post<T>(path, body, 'POST', { 'Luanette-Code': sessionStorage.getItem(stored) ?? '' })
+      return await post<T>(path, body, method, { 'Luanette-Code': sessionStorage.getItem(stored) ?? '' })
     } catch (e) {
       if (!(e instanceof CodeNeeded)) throw e
       sessionStorage.setItem(stored, await askForCode(sessionStorage.getItem(stored) ? 'This is not the code.' : ''))
@@ -79,6 +79,56 @@ export const loadCandidates = async (signal: AbortSignal) => (await get<{ server
 export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => (await change<{ added: { namespace: string }[] }>('/api/v1/setup/import', body)).added.map((a) => a.namespace)
 
 export const addCommand = (namespace: string, command: string, env: Record<string, string>) => change<{ namespace: string }>('/api/v1/setup/servers', { namespace, command, env })
+
+/** The settings of a server, by their keys in the configuration file. In env and headers, null stands for a value that is not shown. */
+export type ServerSettings = Record<string, unknown>
+
+/** Adds a server by its settings. */
+export const addServer = (namespace: string, settings: ServerSettings) => change<{ namespace: string }>('/api/v1/setup/servers', { namespace, settings })
+
+/** A server as the configuration file has it. */
+export interface Definition {
+  namespace: string
+  file: string
+  place: string
+  command: string // as in a shell; empty if it is no program
+  settings: ServerSettings
+}
+
+const definitionPath = (name: string) => `/api/v1/setup/servers/${encodeURIComponent(name)}`
+
+export const loadDefinition = (name: string, signal?: AbortSignal) => get<Definition>(definitionPath(name), signal)
+
+/** Changes a server in the configuration file; null removes a setting. */
+export const changeDefinition = (name: string, body: { command?: string; settings?: ServerSettings }) => change<{ namespace: string }>(definitionPath(name), body, 'PATCH')
+
+/** The ways to add a server that a text can be meant for. */
+export type Kind = 'url' | 'command' | 'api'
+
+/** APIs that are no MCP servers, by the key of their address in the configuration. */
+export const apiKinds: Record<string, { title: string; label: string; placeholder: string; looksLike: RegExp }> = {
+  openapi: { title: 'OpenAPI or Swagger', label: 'URL or file of the document', placeholder: 'https://api.example.org/openapi.json', looksLike: /\.(json|ya?ml)([?#]|$)|openapi|swagger|api-docs/i },
+}
+
+/** What a pasted text is: a URL of an MCP server, the document of an API, or a command. */
+export function kindOf(text: string): Kind | undefined {
+  const t = text.trim()
+  if (t.startsWith('{') || /^(npx|uvx|docker|podman|node|python3?|bunx|deno|pnpm|yarn)\s/.test(t)) return 'command'
+  if (apiKindOf(t) && (/^https?:\/\//.test(t) || /^[~./]/.test(t))) return 'api'
+  if (/^(https?|zmq\+tcp):\/\//.test(t)) return 'url'
+  return undefined
+}
+
+/** Which kind of API an address looks like. */
+export const apiKindOf = (text: string) => Object.keys(apiKinds).find((key) => apiKinds[key].looksLike.test(text.trim()))
+
+/** A name for the server at a URL or in a file: the part of the host that says most, or the name of the file. */
+export function nameOfAddress(text: string): string {
+  const t = text.trim()
+  const host = /^[a-z+]+:\/\/([^/:?#]+)/i.exec(t)?.[1]
+  const parts = (host ?? t.split(/[/\\]/).pop()?.replace(/\.\w+$/, '') ?? '').split('.').filter((p) => !/^(www|api|mcp|com|org|net|io|dev|ai|app|co|\d+)$/.test(p))
+  return (parts[0] ?? '').replace(/[^A-Za-z0-9_-]/g, '-').replace(/^[^A-Za-z]+/, '').slice(0, 40)
+}
 
 /** A name for the server that a command starts: the last word that looks like a package or program. */
 export function nameOf(command: string): string {

@@ -49,6 +49,11 @@ export function loadTools(signal: AbortSignal, server = ''): Promise<ToolList> {
   return get<ToolList>(`/api/v1/tools${server ? `?server=${encodeURIComponent(server)}` : ''}`, signal)
 }
 
+/** One tool, as lists have it. */
+export function loadTool(name: string, signal: AbortSignal): Promise<ListedTool> {
+  return get<ListedTool>(`/api/v1/tools?name=${encodeURIComponent(name)}`, signal)
+}
+
 export interface ToolChange {
   disabled?: boolean
   alias?: string

@@ -32,7 +32,21 @@ export interface Upstream {
   by?: string
   changed?: string
   since?: string
+  restarts: number
+  first_connected?: string
+  sandbox?: Sandbox
   settings?: Settings
+}
+
+/** What a program may reach. */
+export interface Sandbox {
+  level: string
+  read?: string[]
+  write?: string[]
+  network?: string[]
+  exec?: boolean
+  sockets?: boolean
+  secrets?: string[]
 }
 
 export interface Settings {

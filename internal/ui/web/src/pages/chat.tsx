@@ -4,6 +4,7 @@ import { Composer } from '../chat/composer'
 import { changes, load, loadList, loadModel, newID, remove, send, stop, turnsOf, type Attachment, type Summary, type Turn } from '../chat/conversation'
 import { Exchange } from '../chat/turn'
 import { ago } from '../format'
+import { Ask } from '../parts/ask'
 import { notify } from '../parts/notices'
 import { useData } from '../resource'
 import { go } from '../route'
@@ -78,7 +79,6 @@ function Conversations({ current }: { current?: string }) {
   const [shown, setShown] = useState(false)
   const [find, setFind] = useState('')
   const forget = async (c: Summary) => {
-    if (!confirm(`Delete the conversation “${c.title}”? This cannot be undone.`)) return
     try {
       await remove(c.id)
       if (c.id === current) go('chat')
@@ -105,7 +105,7 @@ function Conversations({ current }: { current?: string }) {
                 <span class="oneline">{c.busy && <span class="spinner" />}{c.title || 'untitled'}</span>
                 <span class="soft small">{ago(c.updated_at)}</span>
               </a>
-              <button type="button" class="plain" aria-label={`Delete ${c.title}`} title="Delete" onClick={() => void forget(c)}>×</button>
+              <Ask label="×" name={`Delete ${c.title}`} question={`Delete the conversation “${c.title}”? This cannot be undone.`} yes="Delete" action={() => forget(c)} />
             </li>
           ))}
         </ul>

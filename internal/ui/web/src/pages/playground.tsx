@@ -2,7 +2,7 @@ import { lazy, Suspense } from 'preact/compat'
 import { useEffect, useState } from 'preact/hooks'
 import { firstLine } from '../format'
 import { call, newTrace } from '../mcp'
-import { Form, type Values } from '../parts/form'
+import { Form, useCheck, type Values } from '../parts/form'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import type { Language } from '../parts/editor'
@@ -30,28 +30,38 @@ function Script({ hash }: { hash: string }) {
     setDraft(next)
   }
   const load = () => {
-    if (!hash) return change(newDraft(draft.language))
+    if (!hash) {
+      dropDraft(hash)
+      setDraft(newDraft(draft.language))
+      return
+    }
     call<{ hash: string; content: string; tags: string[] }>('script_get', { script_hash: hash }).then((s) => {
       dropDraft(hash)
       setDraft({ code: s.content, saved: s.content, parent: s.hash, language: languageOf(s.tags) })
     }, (e: Error) => notify('bad', e.message))
   }
+  const discard = () => {
+    notify('good', 'draft discarded', () => change(draft))
+    load()
+  }
   useEffect(() => {
     if (hash && !loadDraft(hash)) load()
   }, [hash])
-  return <Bench draft={draft} change={change} restart={load} kept={loadDraft(hash) !== undefined} />
+  return <Bench draft={draft} change={change} discard={discard} kept={loadDraft(hash) !== undefined} />
 }
 
 /** The editor with its actions, what belongs to the script beside it, and the result below. */
-function Bench({ draft, change, restart, kept }: { draft: Draft; change: (d: Draft) => void; restart: () => void; kept: boolean }) {
+function Bench({ draft, change, discard, kept }: { draft: Draft; change: (d: Draft) => void; discard: () => void; kept: boolean }) {
   const session = useSession(draft.language)
   const [ran, setRan] = useState<Run>()
   const [busy, setBusy] = useState<AbortController>()
   const [values, setValues] = useState<Values>({})
   const [fault, setFault] = useState<Fault | undefined>(faultInAddress)
   const described = useDescription(draft)
+  const { problems, valid } = useCheck(described, values)
   const code = (): Code => ({ code: draft.code, language: draft.language, session_id: session.id, ...(hasMain(draft.code) && { params: values }) })
   const execute = async (kind: Run['kind'], action: (code: Code, signal: AbortSignal, trace: string) => Promise<Answer>) => {
+    if (!valid()) return
     const control = new AbortController()
     const began = Date.now()
     const trace = newTrace()
@@ -81,7 +91,7 @@ function Bench({ draft, change, restart, kept }: { draft: Draft; change: (d: Dra
               <option value="lua">Lua</option><option value="javascript">JavaScript</option><option value="typescript">TypeScript</option>
             </select>
             <label><input type="checkbox" checked={session.wanted} onChange={(e) => void session.keep(e.currentTarget.checked)} /> keep variables</label>
-            {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={restart}>Discard draft</button></>}
+            {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={discard}>Discard draft</button></>}
           </div>
           <Suspense fallback={<p class="soft">Loading the editor…</p>}>
             <Editor value={draft.code} language={draft.language} fault={fault} change={edit} run={run} />
@@ -90,11 +100,11 @@ function Bench({ draft, change, restart, kept }: { draft: Draft; change: (d: Dra
             <button class="main" type="button" disabled={waits} onClick={run}>Run</button>
             <button type="button" disabled={waits} onClick={() => void execute('preview', preview)}>Preview</button>
             {busy && <button type="button" onClick={() => busy.abort()}>Stop</button>}
-            <Actions draft={draft} params={hasMain(draft.code) ? values : undefined} change={change} />
+            <Actions draft={draft} params={hasMain(draft.code) ? values : undefined} valid={valid} change={change} />
           </div>
         </section>
         <div>
-          {described && <section class="panel" aria-label="Parameters"><h2>Parameters of main</h2><Form schema={described} values={values} change={setValues} /></section>}
+          {described && <section class="panel" aria-label="Parameters"><h2>Parameters of main</h2><Form schema={described} values={values} change={setValues} problems={problems} /></section>}
           {ran && <Planned ran={ran} />}
           {session.id && <Variables all={session.variables} />}
           <Versions draft={draft} load={edit} />

@@ -12,8 +12,10 @@ import { Since, Until } from '../parts/now'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { Connect, type Way } from '../parts/connect'
+import { DefinitionForm } from '../parts/definitionform'
+import { Connections, SandboxFacts } from '../parts/sandbox'
 import { UpstreamForm } from '../parts/upstreamform'
-import { UpstreamLogin } from '../parts/upstreamlogin'
+import { LoginState, UpstreamLogin } from '../parts/upstreamlogin'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
 import { ToolsOf } from './tools'
@@ -74,10 +76,10 @@ function Actions({ upstream: u, reload, brief = false }: { upstream: Upstream; r
     <>
       {u.state === 'connected' ? <button type="button" onClick={refresh}>Refresh</button> : <button type="button" onClick={() => then(retry(u))}>Retry</button>}
       {!brief && <button type="button" onClick={() => then(restart(u))}>Restart</button>}
-      {u.editable && <button type="button" onClick={() => setEditing(true)}>Edit</button>}
+      {(u.editable || (u.origin === 'config' && !brief)) && <button type="button" onClick={() => setEditing(true)}>Edit</button>}
       <button type="button" onClick={() => then(disable(u, reload))}>Disable</button>
       {(!brief || u.origin === 'added') && u.origin !== 'startup' && <button type="button" onClick={() => then(remove(u, reload))}>Remove</button>}
-      {editing && <UpstreamForm upstream={u} close={() => { setEditing(false); reload() }} />}
+      {editing && (u.editable ? <UpstreamForm upstream={u} close={() => { setEditing(false); reload() }} /> : <DefinitionForm upstream={u} close={() => { setEditing(false); reload() }} />)}
     </>
   )
 }
@@ -104,8 +106,10 @@ function OneServer({ name }: { name: string }) {
           <Numbers name={name} />
           <div class="columns">
             <section class="panel" aria-label="State"><h3>State</h3><Facts upstream={u} at={data.at} /></section>
+            {u.sandbox && <section class="panel" aria-label="Sandbox"><h3>Sandbox</h3><SandboxFacts sandbox={u.sandbox} /></section>}
             <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{written.length > 0 ? <pre class="tail" tabIndex={0}>{written.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing among the recent events.</Hint>}</section>
           </div>
+          {u.sandbox && u.sandbox.level !== 'off' && <section class="panel" aria-label="Network connections"><h3>Network connections</h3><Connections upstream={u} reload={reload} /></section>}
           <section class="panel" aria-label="Tools"><h3>Tools</h3><ToolsOf server={name} sum /></section>
           <section class="panel" aria-label="Events"><h3>Events</h3><Lines events={latestLines(mine.filter((e) => e.type !== 'upstream.stderr'), 30)} /></section>
         </>
@@ -151,7 +155,8 @@ function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
         <dt>Address</dt><dd class="mono">{u.endpoint}</dd>
         {u.transport && <><dt>Transport</dt><dd>{u.transport}{u.protocol && `, protocol ${u.protocol}`}</dd></>}
         <dt>From</dt><dd>{u.configured_at ? <code class="breaks">{u.configured_at}</code> : <From upstream={u} />}</dd>
-        {u.since && <><dt>Since</dt><dd>{ago(u.since)}</dd></>}
+        {u.since && <><dt>{u.state === 'connected' ? 'Connected' : 'Since'}</dt><dd>{ago(u.since)}{u.first_connected && <span class="soft">, {u.restarts === 0 ? 'not restarted' : `${count(u.restarts, 'restart')} in ${duration(Date.now() - Date.parse(u.first_connected))}`}</span>}</dd></>}
+        <LoginState upstream={u} />
         <dt>Tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
         <dt>Calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
         {u.p50_ms !== undefined && <><dt>p50, p99</dt><dd>{duration(u.p50_ms)}, {duration(u.p99_ms ?? u.p50_ms)}</dd></>}

@@ -6,19 +6,20 @@ interface Props {
   question: string
   yes: string // the button that acts
   action: () => void | Promise<void>
+  name?: string // of the button, if its label is a sign
 }
 
-export function Ask({ label, question, yes, action }: Props) {
+export function Ask({ label, question, yes, action, name }: Props) {
   const [asking, setAsking] = useState(false)
   return (
     <>
-      <button type="button" onClick={() => setAsking(true)}>{label}</button>
+      <button type="button" class={name ? 'plain' : ''} aria-label={name} title={name} onClick={() => setAsking(true)}>{label}</button>
       {asking && <Question question={question} yes={yes} close={() => setAsking(false)} action={action} />}
     </>
   )
 }
 
-function Question({ question, yes, action, close }: Omit<Props, 'label'> & { close: () => void }) {
+function Question({ question, yes, action, close }: Omit<Props, 'label' | 'name'> & { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])
   return (

@@ -72,13 +72,20 @@ function options(box: HTMLElement, lines: Line[], format: (v: number) => string)
     series: [
       { value: '{HH}:{mm}:{ss}' },
       ...lines.map((l): uPlot.Series => ({
-        label: l.label, stroke: colour(l.colour), width: l.kind === 'bars' ? 0 : 1.5, points: { show: false },
+        label: l.label, stroke: colour(l.colour), width: l.kind === 'bars' ? 0 : 1.5, points: { show: false, filter: l.kind === 'bars' ? () => null : isolated, size: 4, width: 0, fill: colour(l.colour) },
         fill: l.kind ? colour(l.colour, l.kind === 'bars' ? 1 : 0.14) : undefined,
         paths: l.kind === 'bars' ? uPlot.paths.bars?.({ size: [0.6, 8] }) : undefined,
         value: (_, v) => (v === null || v === undefined ? '–' : format(v)),
       })),
     ],
   }
+}
+
+/** The values without neighbours, which no line shows. */
+function isolated(plot: uPlot, series: number): number[] | null {
+  const values = Array.from(plot.data[series])
+  const alone = values.flatMap((v, i) => (v !== null && v !== undefined && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null ? [i] : []))
+  return alone.length > 0 ? alone : null
 }
 
 /** The colour that a variable has in this theme: a canvas does not know variables. */

@@ -1,14 +1,15 @@
-// Adding a server: by URL, by its command, from the registry, or from other clients.
+// Adding a server: by URL, by its command, an API, from the registry, or from other clients.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useData } from '../resource'
-import { addCommand, importServers, loadCandidates, loadSetup, nameOf, type Candidate } from '../setup'
+import { addCommand, importServers, loadCandidates, loadSetup, kindOf, nameOf, type Candidate, type Kind } from '../setup'
+import { APIForm } from './apiform'
 import { Command } from './command'
+import { useAttempt } from './fields'
 import { Hint } from './hint'
-import { notify } from './notices'
 import { RegistrySearch } from './registry'
 import { UpstreamFields } from './upstreamform'
 
-const ways = { url: 'URL', command: 'Command or JSON', registry: 'Registry', clients: 'From your clients' }
+const ways = { url: 'URL', command: 'Command or JSON', api: 'API', registry: 'Registry', clients: 'From your clients' }
 
 export type Way = keyof typeof ways
 
@@ -23,54 +24,52 @@ export function Connect({ way, close }: { way?: Way; close: () => void }) {
   )
 }
 
-/** The ways to add a server. `done` is called when one was added. */
-export function AddServer({ way = 'url', done, cancel }: { way?: Way; done: () => void; cancel?: () => void }) {
+/** The ways to add a server. `done` is called when one was added. A text that is pasted chooses the way that it is meant for. */
+export function AddServer({ way = 'url', given = '', done, cancel }: { way?: Way; given?: string; done: () => void; cancel?: () => void }) {
   const [chosen, setChosen] = useState<Way>(way in ways ? way : 'url')
+  const [text, setText] = useState(given)
   const setup = useData(loadSetup, [])
   const local = setup.data?.programs ?? true
+  const meant = kindOf(text)
+  const paste = (e: ClipboardEvent) => {
+    const given = e.clipboardData?.getData('text').trim() ?? ''
+    const kind = kindOf(given)
+    if (text || !kind || kind === chosen || !typed.has(chosen)) return
+    e.preventDefault()
+    setText(given)
+    setChosen(kind)
+  }
   return (
     <>
       <div class="segments" role="tablist" aria-label="Ways to add a server">
         {Object.entries(ways).map(([key, text]) => <button key={key} type="button" role="tab" aria-selected={key === chosen} onClick={() => setChosen(key as Way)}>{text}</button>)}
       </div>
-      <div role="tabpanel" aria-label={ways[chosen]}>
-        {chosen === 'url' && <UpstreamFields done={done} cancel={cancel} />}
+      <div role="tabpanel" aria-label={ways[chosen]} onPaste={paste}>
+        {meant && meant !== chosen && typed.has(chosen) && <p class="notice" role="status">This looks like {about[meant]}. <button type="button" onClick={() => setChosen(meant)}>Add it as that</button></p>}
+        {chosen === 'url' && <UpstreamFields address={{ text, change: setText }} done={done} cancel={cancel} />}
         {chosen === 'registry' && <RegistrySearch done={done} programs={local} />}
-        {chosen === 'command' && (local ? <CommandForm done={done} cancel={cancel} /> : <OnServer text="luanette upstream add NAME -- npx -y @modelcontextprotocol/server-filesystem ~" />)}
+        {chosen === 'command' && (local ? <CommandForm text={text} change={setText} done={done} cancel={cancel} /> : <OnServer text="luanette upstream add NAME -- npx -y @modelcontextprotocol/server-filesystem ~" />)}
+        {chosen === 'api' && (local ? <APIForm text={text} change={setText} done={done} cancel={cancel} /> : <OnServer text="luanette upstream add NAME --openapi https://api.example.org/openapi.json" />)}
         {chosen === 'clients' && (local ? <Import done={done} /> : <OnServer text="luanette import --all" />)}
       </div>
     </>
   )
 }
 
+/** The ways that begin with a text. */
+const typed = new Set<Way>(['url', 'command', 'api'])
+
+const about: Record<Kind, string> = { url: 'the URL of a server', command: 'a command', api: 'the document of an API' }
+
 /** Says that programs are added on the server itself. */
 function OnServer({ text }: { text: string }) {
   return <><Hint>This page does not decide what another machine runs. Run this on the machine of the server:</Hint><Command text={text} /></>
 }
 
-/** Shows what went wrong beside the form: a notice would be hidden behind the dialog. */
-export function useAttempt(done: () => void): { busy: boolean; failure: string; attempt: (action: () => Promise<string>) => void } {
-  const [busy, setBusy] = useState(false)
-  const [failure, setFailure] = useState('')
-  const attempt = async (action: () => Promise<string>) => {
-    setBusy(true)
-    setFailure('')
-    try {
-      notify('good', await action())
-      done()
-    } catch (e) {
-      setFailure((e as Error).message)
-    }
-    setBusy(false)
-  }
-  return { busy, failure, attempt: (action) => void attempt(action) }
-}
-
-function CommandForm({ done, cancel }: { done: () => void; cancel?: () => void }) {
-  const [text, setText] = useState('')
+function CommandForm({ text, change, done, cancel }: { text: string; change: (text: string) => void; done: () => void; cancel?: () => void }) {
   const [name, setName] = useState<string>()
   const [env, setEnv] = useState('')
-  const { busy, failure, attempt } = useAttempt(done)
+  const { busy, failure, problems, attempt } = useAttempt(done)
   const json = text.trim().startsWith('{')
   const add = async () => {
     if (json) return `${(await importServers({ text })).join(', ')} added, connecting`
@@ -80,7 +79,8 @@ function CommandForm({ done, cancel }: { done: () => void; cancel?: () => void }
   return (
     <form onSubmit={(e) => { e.preventDefault(); attempt(add) }}>
       <label for="command-text">Command, or JSON with mcpServers</label>
-      <textarea id="command-text" required rows={json ? 8 : 2} spellcheck={false} placeholder="npx -y @modelcontextprotocol/server-filesystem /home/me" value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      <textarea id="command-text" required rows={json ? 8 : 2} spellcheck={false} placeholder="npx -y @modelcontextprotocol/server-filesystem /home/me" value={text} onInput={(e) => change(e.currentTarget.value)} aria-invalid={problems.command ? 'true' : undefined} />
+      {problems.command && <p class="bad small problem" role="alert">{problems.command}</p>}
       {!json && (
         <>
           <label for="command-name">Name</label>
@@ -88,14 +88,14 @@ function CommandForm({ done, cancel }: { done: () => void; cancel?: () => void }
           <details><summary>Environment variables</summary><label for="command-env">One NAME=value a line</label><textarea id="command-env" rows={3} spellcheck={false} value={env} onInput={(e) => setEnv(e.currentTarget.value)} /></details>
         </>
       )}
-      {failure && <p class="bad" role="alert">{failure}</p>}
+      {(failure || problems.env) && <p class="bad" role="alert">{failure || problems.env}</p>}
       <Hint>It is added to `luanette.toml` and started on this machine, with your rights.</Hint>
       <div class="row actions"><button class="main" type="submit" disabled={busy}>Connect</button>{cancel && <button type="button" onClick={cancel}>Cancel</button>}</div>
     </form>
   )
 }
 
-const about: Record<string, (c: Candidate) => string> = {
+const states: Record<string, (c: Candidate) => string> = {
   known: (c) => `already here as ${c.name}`, twice: (c) => `the same as ${c.name}`, invalid: (c) => `invalid: ${c.problem ?? ''}`, disabled: () => 'disabled there',
 }
 
@@ -117,7 +117,7 @@ function Import({ done }: { done: () => void }) {
           <li key={i}>
             {c.state === 'new'
               ? <label><input type="checkbox" checked={!left.has(c.name)} onChange={(e) => toggle(c.name, e.currentTarget.checked)} /> <b>{c.name}</b> <span class="soft">from {c.client}</span></label>
-              : <span class="soft"><b>{c.server}</b> from {c.client}: {about[c.state]?.(c) ?? c.state}</span>}
+              : <span class="soft"><b>{c.server}</b> from {c.client}: {states[c.state]?.(c) ?? c.state}</span>}
             <div class="mono soft small breaks">{c.target}</div>
             {chosen.includes(c) && c.inputs?.map((n) => <label key={n.id}>{n.description ?? n.id}<input type={n.secret ? 'password' : 'text'} autocomplete="off" required value={inputs[n.id] ?? ''} onInput={(e) => setInputs({ ...inputs, [n.id]: e.currentTarget.value })} /></label>)}
           </li>

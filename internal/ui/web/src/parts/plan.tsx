@@ -9,6 +9,7 @@ export interface Planned {
   arguments?: Record<string, unknown>
   bytes?: number
   diff?: string // of the file it changes
+  unread?: string // why there is none, although a tool changes a file
   uncertain?: boolean
 }
 
@@ -23,6 +24,7 @@ export function Plan({ steps }: { steps: Planned[] }) {
             <dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl>
           )}
           {p.diff && <UnifiedDiff text={p.diff} />}
+          {p.unread && <p class="warn small">What the file has now is not shown: {p.unread}. The arguments have what it gets.</p>}
         </li>
       ))}
     </ol>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useData } from '../resource'
 import { addListed, searchRegistry, type Listing, type Need } from '../setup'
-import { useAttempt } from './connect'
+import { useAttempt } from './fields'
 import { Hint } from './hint'
 
 /** How long typing must pause before the registry is asked, in milliseconds. */

@@ -3,26 +3,29 @@ import { useState } from 'preact/hooks'
 import { call, type Schema } from '../mcp'
 import { useData } from '../resource'
 import { go } from '../route'
-import { Form, type Values } from './form'
+import { Form, useCheck, type Values } from './form'
 import { notify } from './notices'
 
-export function StartJob({ hash }: { hash: string }) {
+export function StartJob({ hash, started }: { hash: string; started?: () => void }) {
   const described = useData((s) => call<{ input_schema?: Schema }>('lua_describe', { script_hash: hash }, s), [hash])
   const [values, setValues] = useState<Values>({})
+  const schema = described.data?.input_schema
+  const { problems, valid } = useCheck(schema, values)
   const start = async () => {
+    if (!valid()) return
     try {
       const job = await call<{ job_id: string }>('lua_execute', { script_hash: hash, params: values })
+      started?.()
       go(`jobs/${job.job_id}`)
     } catch (e) {
       notify('bad', (e as Error).message)
     }
   }
-  const schema = described.data?.input_schema
   return (
     <form class="panel" aria-label="Start as a job" onSubmit={(e) => { e.preventDefault(); void start() }}>
       <h2>Start as a job</h2>
       {described.error && <p class="bad">{described.error.message}</p>}
-      {schema?.properties && Object.keys(schema.properties).length > 0 && <Form schema={schema} values={values} change={setValues} />}
+      {schema?.properties && Object.keys(schema.properties).length > 0 && <Form schema={schema} values={values} change={setValues} problems={problems} />}
       <div class="row actions"><button type="submit" class="main">Start</button></div>
     </form>
   )

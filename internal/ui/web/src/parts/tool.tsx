@@ -7,10 +7,10 @@ import { asCommand, asCurl, asJavaScript, asLua } from '../invocation'
 import { call, callRaw, newTrace, ToolError, type ToolResult } from '../mcp'
 import { useData } from '../resource'
 import { replace } from '../route'
-import { changeTool, loadTools, toolEvents, tokens, type Definition as Tool, type ListedTool } from '../tools'
+import { changeTool, loadTool, toolEvents, tokens, type Definition as Tool, type ListedTool } from '../tools'
 import { Copy } from './copy'
 import { Definition } from './definition'
-import { Form, type Values } from './form'
+import { Form, useCheck, type Problems, type Values } from './form'
 import { Hint } from './hint'
 import { Json } from './json'
 import { Rename } from './rename'
@@ -34,14 +34,15 @@ export function OneTool({ name }: { name: string }) {
 
 function Shown({ tool }: { tool: Tool }) {
   const [server] = tool.name.includes('.') ? tool.name.split('.') : ['luanette']
-  const listed = useData((s) => (may('read') ? loadTools(s, server) : Promise.resolve(undefined)), [tool.name], toolEvents)
-  const known = listed.data?.tools?.find((t) => t.name === tool.name)
+  const listed = useData((s) => (may('read') ? loadTool(tool.name, s) : Promise.resolve(undefined)), [tool.name], toolEvents)
+  const known = listed.data
   return (
     <>
       <div class="row title"><h2>{tool.title ?? tool.name}</h2>{known?.read_only && <span class="tag at soft">read-only</span>}{known?.exposed && <span class="tag at good">pinned</span>}{tool.stale && <span class="tag at warn">disconnected</span>}
         {known && tool.name.includes('.') && may('admin') && <span class="row"><Changes tool={known} reload={listed.reload} /></span>}
       </div>
       <p class="soft"><span class="mono">{tool.name}</span> of {server === 'luanette' ? 'Luanette' : <a href={`#/servers/${encodeURIComponent(server)}`}>{server}</a>}{known && `, ${tokens(known.tokens)}`}{known?.original && `, the server calls it ${known.original}`}</p>
+      {server !== 'luanette' && <p class="small"><a href={`/openapi.json?namespace=${encodeURIComponent(server)}`} target="_blank" rel="noopener">OpenAPI document of {server}</a> <span class="soft">for programs that call its tools over HTTP</span></p>}
       <div class="columns wide-first">
         <div><p class="prose">{tool.description}</p><Try tool={tool} /></div>
         <div><LastCalls name={tool.name} /></div>
@@ -79,13 +80,16 @@ interface Outcome {
   trace: string
 }
 
-function Try({ tool }: { tool: Tool }) {
+/** A form that calls a tool, and the result. */
+export function Try({ tool }: { tool: Tool }) {
   const [values, setValues] = useState<Values>({})
   const [raw, setRaw] = useState<string>()
   const [running, setRunning] = useState<AbortController>()
   const [outcome, setOutcome] = useState<Outcome>()
   useEffect(() => () => running?.abort(), [running])
+  const { problems, valid } = useCheck(tool.input_schema, values)
   const run = async () => {
+    if (!valid()) return
     const control = new AbortController()
     const began = performance.now(), trace = newTrace()
     setRunning(control)
@@ -104,7 +108,7 @@ function Try({ tool }: { tool: Tool }) {
           <button type="button" aria-pressed={raw === undefined} onClick={() => setRaw(undefined)}>Form</button>
           <button type="button" aria-pressed={raw !== undefined} onClick={() => setRaw(JSON.stringify(values, null, 2))}>JSON</button>
         </div>
-        {raw === undefined ? <Form schema={tool.input_schema} values={values} change={setValues} /> : <RawArguments text={raw} change={setRaw} values={setValues} />}
+        {raw === undefined ? <Form schema={tool.input_schema} values={values} change={setValues} problems={problems} /> : <RawArguments text={raw} change={setRaw} values={setValues} problems={problems} />}
         <div class="row actions">
           <button class="main" type="submit" disabled={running !== undefined}>Try it</button>
           {running && <button type="button" onClick={() => running.abort()}>Stop</button>}
@@ -125,11 +129,12 @@ function Try({ tool }: { tool: Tool }) {
 }
 
 /** All arguments as one JSON object. */
-function RawArguments({ text, change, values }: { text: string; change: (text: string) => void; values: (v: Values) => void }) {
+function RawArguments({ text, change, values, problems }: { text: string; change: (text: string) => void; values: (v: Values) => void; problems: Problems }) {
+  const wrong = Object.entries(problems)
   return (
     <>
       <label for="raw-arguments">Arguments as JSON</label>
-      <textarea id="raw-arguments" rows={8} spellcheck={false} value={text} onInput={(e) => {
+      <textarea id="raw-arguments" aria-invalid={wrong.length > 0 ? 'true' : undefined} aria-describedby="raw-problems" rows={8} spellcheck={false} value={text} onInput={(e) => {
         const field = e.currentTarget
         change(field.value)
         try {
@@ -141,6 +146,7 @@ function RawArguments({ text, change, values }: { text: string; change: (text: s
           field.setCustomValidity(`not JSON: ${(error as Error).message}`)
         }
       }} />
+      <div id="raw-problems">{wrong.map(([name, problem]) => <p key={name} class="bad small problem" role="alert"><code>{name}</code>: {problem}</p>)}</div>
     </>
   )
 }

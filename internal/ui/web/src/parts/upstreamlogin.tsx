@@ -1,8 +1,38 @@
 // The login to an upstream: a link for this browser, or a code to enter on another
 // device.
 import { useState } from 'preact/hooks'
-import { may, post } from '../api'
+import { get, may, post } from '../api'
+import { when } from '../format'
+import { useData } from '../resource'
+import { attempt, upstreamPath, type Upstream } from '../upstream'
+import { Ask } from './ask'
 import { notify } from './notices'
+
+interface Status {
+  logged_in: boolean
+  issuer?: string
+  scopes?: string[]
+  expires?: string
+  renews?: boolean
+}
+
+/** Whether somebody has logged in to a server over HTTP, and until when. Nothing is shown for one that needs no login. */
+export function LoginState({ upstream: u }: { upstream: Upstream }) {
+  const { data, reload } = useData((s) => get<Status>(upstreamPath(u.namespace, '/login'), s).catch(() => undefined), [u.namespace, u.state], ['upstream.'], (e) => e.data.upstream === u.namespace)
+  if (u.state === 'needs_auth') return <><dt>Login</dt><dd class="bad">needed</dd></>
+  if (!data?.logged_in) return null
+  const logOut = () => void attempt(() => post(upstreamPath(u.namespace, '/login'), undefined, 'DELETE'), `logged out of ${u.namespace}`).then(reload)
+  return (
+    <>
+      <dt>Login</dt>
+      <dd>
+        <span class="good">logged in</span> at {data.issuer}{data.scopes && data.scopes.length > 0 && `, scopes ${data.scopes.join(', ')}`}
+        <span class="soft">{data.renews ? ', renewed by itself' : data.expires && `, until ${when(data.expires)}`}</span>
+        {may('admin') && <Ask label="Log out" question={`Log out of ${u.namespace}? Somebody has to log in again before its tools can be used.`} yes="Log out" action={logOut} />}
+      </dd>
+    </>
+  )
+}
 
 interface StartedLogin {
   url: string

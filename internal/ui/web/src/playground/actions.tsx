@@ -8,10 +8,11 @@ import type { Draft } from './draft'
 interface Props {
   draft: Draft
   params?: Record<string, unknown>
+  valid: () => boolean // whether the parameters can be sent; it shows what is missing
   change: (draft: Draft) => void
 }
 
-export function Actions({ draft, params, change }: Props) {
+export function Actions({ draft, params, valid, change }: Props) {
   const [schedule, setSchedule] = useState<string>()
   /** Stores the draft unless it is stored already, and returns its hash. */
   const save = async (): Promise<{ hash: string; warnings?: string[] }> => {
@@ -47,11 +48,11 @@ export function Actions({ draft, params, change }: Props) {
     <>
       <button type="button" onClick={() => void withSaved((hash, warnings) => Promise.resolve(`saved as ${hash.slice(0, 12)}${warnings ? `; ${warnings.join('; ')}` : ''}`))}>Save</button>
       <button type="button" onClick={() => void publish()}>Publish</button>
-      <button type="button" onClick={() => void start()}>Run as job</button>
+      <button type="button" onClick={() => valid() && void start()}>Run as job</button>
       {schedule === undefined
         ? <button type="button" onClick={() => setSchedule('@daily')}>Schedule…</button>
         : (
-          <form class="row" onSubmit={(e) => { e.preventDefault(); void plan() }}>
+          <form class="row" onSubmit={(e) => { e.preventDefault(); if (valid()) void plan() }}>
             <label for="schedule">Schedule</label><input id="schedule" size={14} value={schedule} placeholder="0 7 * * 1-5" onInput={(e) => setSchedule(e.currentTarget.value)} />
             <button type="submit" class="main">Schedule</button><button type="button" onClick={() => setSchedule(undefined)}>Cancel</button>
           </form>

@@ -23,6 +23,7 @@ export interface Page {
   key: string // g and this key open it
   view: ComponentType<{ rest: string }>
   scope?: string // the scope that it needs, beside read
+  within?: string // the page whose entry of the side bar it belongs to
 }
 
 export interface Group {
@@ -44,9 +45,10 @@ export const groups: Group[] = [
     title: 'Build',
     pages: [
       { path: 'playground', title: 'Playground', key: 'p', view: Playground },
-      { path: 'scripts', title: 'Scripts', key: 'c', view: Scripts },
+      { path: 'library', title: 'Library', key: 'l', view: Artifacts },
+      { path: 'scripts', title: 'Scripts', key: 'c', view: Scripts, within: 'library' },
+      { path: 'artifacts', title: 'Artifacts', key: 'f', view: Artifacts, within: 'library' },
       { path: 'jobs', title: 'Jobs', key: 'j', view: Jobs },
-      { path: 'artifacts', title: 'Artifacts', key: 'f', view: Artifacts },
       { path: 'timeline', title: 'Timeline', key: 'm', view: Timeline },
     ],
   },

@@ -1,9 +1,15 @@
-// Ctrl K: go to a page, a server, a tool or a script, or begin something.
+// Ctrl K: go to a page or a server, run a tool or a script, connect a server.
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { may } from '../api'
 import { call } from '../mcp'
+import { AddServer, type Way } from '../parts/connect'
+import { StartJob } from '../parts/startjob'
+import { Try } from '../parts/tool'
 import { useData } from '../resource'
 import { go } from '../route'
+import { kindOf } from '../setup'
+import type { Definition } from '../tools'
 import { visiblePages } from './pages'
 import { densities, density, theme, themes } from './preferences'
 
@@ -11,24 +17,37 @@ interface Entry {
   kind: string
   text: string
   detail?: string
-  act: () => void
+  act?: () => void
+  step?: Step // what is done in the palette itself
+}
+
+/** What is done in the palette. */
+interface Step {
+  tool?: string
+  script?: { hash: string; name: string }
+  connect?: { way: Way; text?: string }
 }
 
 const next = <T,>(all: readonly T[], now: T): T => all[(all.indexOf(now) + 1) % all.length]
 
 /** What can be begun from everywhere. */
 function commands(): Entry[] {
+  const connect = (text: string, way: Way): Entry => ({ kind: 'connect', text, step: { connect: { way } } })
   return [
     ...(may('admin') ? [
-      { kind: 'do', text: 'Connect a server', act: () => go('servers?add=url') },
-      { kind: 'do', text: 'Connect a server by its command', act: () => go('servers?add=command') },
-      { kind: 'do', text: 'Connect a server of the registry', act: () => go('servers?add=registry') },
-      { kind: 'do', text: 'Connect the servers of your clients', act: () => go('servers?add=clients') },
+      connect('Connect a server', 'url'), connect('Connect a server by its command', 'command'), connect('Connect an API', 'api'),
+      connect('Connect a server of the registry', 'registry'), connect('Connect the servers of your clients', 'clients'),
     ] : []),
     { kind: 'do', text: 'Write a script', act: () => go('playground') },
     { kind: 'do', text: `Colours: ${next(themes, theme.value)}`, act: () => (theme.value = next(themes, theme.value)) },
     { kind: 'do', text: `Density: ${next(densities, density.value)}`, act: () => (density.value = next(densities, density.value)) },
   ]
+}
+
+/** A server that the text itself is the address or command of. */
+function pasted(text: string): Entry[] {
+  const way = may('admin') ? kindOf(text) : undefined
+  return way ? [{ kind: 'connect', text: text.trim(), detail: { url: 'server', command: 'command', api: 'API' }[way], step: { connect: { way, text: text.trim() } } }] : []
 }
 
 /** The tools and scripts that match. The server ranks them as it does for agents. */
@@ -39,8 +58,8 @@ async function search(query: string, signal: AbortSignal): Promise<Entry[]> {
     call<{ scripts: { name: string; hash: string; description?: string }[] }>('script_search', { vibe: query, limit: 5 }, signal),
   ])
   return [
-    ...(tools.status === 'fulfilled' ? tools.value.tools : []).map((t) => ({ kind: 'run tool', text: t.name, detail: t.description, act: () => go(`tools/${encodeURIComponent(t.name)}`) })),
-    ...(scripts.status === 'fulfilled' ? scripts.value.scripts ?? [] : []).map((s) => ({ kind: 'run script', text: s.name, detail: s.description, act: () => go(`scripts/${s.hash}`) })),
+    ...(tools.status === 'fulfilled' ? tools.value.tools : []).map((t) => ({ kind: 'run tool', text: t.name, detail: t.description, step: { tool: t.name } })),
+    ...(scripts.status === 'fulfilled' ? scripts.value.scripts ?? [] : []).map((s) => ({ kind: 'run script', text: s.name || s.hash.slice(0, 12), detail: s.description, step: { script: { hash: s.hash, name: s.name || s.hash.slice(0, 12) } } })),
   ]
 }
 
@@ -53,22 +72,33 @@ async function servers(signal: AbortSignal): Promise<Entry[]> {
 
 export function Palette({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
+  const [step, setStep] = useState<Step>()
+  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => (dialog.current?.querySelector<HTMLElement>('form :is(input, textarea, select), [role=tabpanel] input') ?? dialog.current?.querySelector<HTMLElement>('input, button'))?.focus(), [step])
+  return (
+    <dialog ref={dialog} class={step ? 'palette step' : 'palette'} aria-label="Search and commands" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
+      {step ? <Doing step={step} back={() => setStep(undefined)} close={close} /> : <Choices close={close} begin={setStep} />}
+    </dialog>
+  )
+}
+
+/** The list that is searched. */
+function Choices({ close, begin }: { close: () => void; begin: (step: Step) => void }) {
   const list = useRef<HTMLUListElement>(null)
   const [query, setQuery] = useState('')
   const [at, setAt] = useState(0)
   const found = useData((s) => search(query, s), [query])
   const known = useData(servers, [])
-  useEffect(() => dialog.current?.showModal(), [])
-  const pages = visiblePages().map((p): Entry => ({ kind: 'page', text: p.title, act: () => go(p.path) }))
+  const pages = visiblePages().filter((p) => !p.within).map((p): Entry => ({ kind: 'page', text: p.title, act: () => go(p.path) }))
   const words = query.toLowerCase()
   const fixed = [...pages, ...(known.data ?? []), ...commands()].filter((e) => e.text.toLowerCase().includes(words))
-  const entries = [...fixed.slice(0, words ? 6 : 20), ...(found.data ?? [])]
+  const entries = [...pasted(query), ...fixed.slice(0, words ? 6 : 20), ...(found.data ?? [])]
   const chosen = Math.min(at, entries.length - 1)
   useEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: 'nearest' }), [chosen])
   const act = (e?: Entry) => {
-    if (!e) return
-    close()
-    e.act()
+    if (e?.step) return begin(e.step)
+    if (e) close()
+    e?.act?.()
   }
   const press = (e: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[e.key]
@@ -78,16 +108,40 @@ export function Palette({ close }: { close: () => void }) {
     e.preventDefault()
   }
   return (
-    <dialog ref={dialog} class="palette" aria-label="Search and commands" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
-      <input type="text" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={entries.length > 0 ? `palette-${chosen}` : undefined} aria-label="Search and commands" placeholder="Search pages, servers, tools, scripts…" value={query} onInput={(e) => { setQuery(e.currentTarget.value); setAt(0) }} onKeyDown={press} />
+    <>
+      <input type="text" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={entries.length > 0 ? `palette-${chosen}` : undefined} aria-label="Search and commands" placeholder="Search pages, servers, tools, scripts; or paste a URL or command to connect" value={query} onInput={(e) => { setQuery(e.currentTarget.value); setAt(0) }} onKeyDown={press} />
       <ul id="palette-list" role="listbox" aria-label="Results" ref={list}>
         {entries.map((e, i) => (
           <li key={`${e.kind} ${e.text}`} id={`palette-${i}`} role="option" aria-selected={i === chosen} onClick={() => act(e)} onMouseMove={() => setAt(i)}>
-            <span class="kind">{e.kind}</span><span>{e.text}</span><span class="soft oneline">{e.detail}</span>
+            <span class="kind">{e.kind}</span><span class="oneline">{e.text}</span><span class="soft oneline">{e.detail}</span>
           </li>
         ))}
       </ul>
       {entries.length === 0 && <p class="soft">Nothing found.</p>}
-    </dialog>
+    </>
   )
+}
+
+/** The form of what was chosen. */
+function Doing({ step, back, close }: { step: Step; back: () => void; close: () => void }) {
+  if (step.tool) return <Frame title={step.tool} href={`#/tools/${encodeURIComponent(step.tool)}`} back={back} close={close}><RunTool name={step.tool} /></Frame>
+  if (step.script) return <Frame title={step.script.name} href={`#/scripts/${step.script.hash}`} back={back} close={close}><StartJob hash={step.script.hash} started={close} /></Frame>
+  return <Frame title="Connect a server" href="#/servers" back={back} close={close}><AddServer way={step.connect!.way} given={step.connect!.text} done={() => { close(); go('servers') }} cancel={close} /></Frame>
+}
+
+function Frame({ title, href, back, close, children }: { title: string; href: string; back: () => void; close: () => void; children: ComponentChildren }) {
+  return (
+    <section aria-label={title}>
+      <div class="row title"><h2>{title}</h2><span class="row"><button type="button" onClick={back}>Back</button><a class="button" href={href} onClick={close}>Open its page</a></span></div>
+      {children}
+    </section>
+  )
+}
+
+function RunTool({ name }: { name: string }) {
+  const { data, error } = useData((s) => call<{ tools: Definition[] }>('get_tool_definitions', { names: [name] }, s), [name])
+  const tool = data?.tools[0]
+  useEffect(() => document.querySelector<HTMLElement>('.palette form :is(textarea, input, select, button.main)')?.focus(), [tool === undefined])
+  if (error) return <p class="bad">{error.message}</p>
+  return tool ? <><p class="soft prose brief">{tool.description}</p><Try tool={tool} /></> : <p class="soft">…</p>
 }

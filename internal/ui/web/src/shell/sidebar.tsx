@@ -4,6 +4,7 @@ import { logout, may, me } from '../api'
 import { missed, online } from '../events'
 import { call } from '../mcp'
 import { notify } from '../parts/notices'
+import { countAwaiting } from '../pins'
 import { useData } from '../resource'
 import { route } from '../route'
 import { Icon, Mark } from './icon'
@@ -14,7 +15,8 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
   const [open, setOpen] = useState(false)
   useEffect(() => setOpen(false), [route.value])
   const pending = useData((s) => (may('mcp') ? call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s) : Promise.resolve({ approvals: [] })), [], ['approval.'])
-  const waiting = pending.data?.approvals.length ?? 0
+  const review = useData((s) => (may('admin') ? countAwaiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.removed'])
+  const waiting = (pending.data?.approvals.length ?? 0) + (review.data ?? 0)
   return (
     <header class="sidebar">
       <div class="top">
@@ -27,11 +29,11 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
           {groups.map((g) => (
             <ul key={g.title} aria-label={g.title}>
               {g.title && <li class="group" aria-hidden="true">{g.title}</li>}
-              {g.pages.filter(isVisible).map((p) => (
+              {g.pages.filter((p) => isVisible(p) && !p.within).map((p) => (
                 <li key={p.path}>
-                  <a href={`#/${p.path}`} aria-current={p === current ? 'page' : undefined}>
+                  <a href={`#/${p.path}`} aria-current={p.path === (current?.within ?? current?.path) ? 'page' : undefined}>
                     <Icon name={p.path} />{p.title}
-                    {p.path === 'approvals' && waiting > 0 && <b class="badge warn">{waiting}<span class="hidden"> pending</span></b>}
+                    {p.path === 'approvals' && waiting > 0 && <b class="badge warn">{waiting}<span class="hidden"> to decide</span></b>}
                   </a>
                 </li>
               ))}

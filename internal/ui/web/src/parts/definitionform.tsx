@@ -1,0 +1,67 @@
+// The form that changes a server where the configuration file has it.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useData } from '../resource'
+import { changeDefinition, loadDefinition, loadSetup, type Definition, type ServerSettings } from '../setup'
+import type { Upstream } from '../upstream'
+import { SettingField, settingsFor, useAttempt } from './fields'
+import { Hint } from './hint'
+import { notify } from './notices'
+
+export function DefinitionForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const setup = useData(loadSetup, [])
+  const { data, error } = useData((s) => loadDefinition(u.namespace, s), [u.namespace])
+  useEffect(() => dialog.current?.showModal(), [])
+  const elsewhere = error ? error.message : setup.data && !setup.data.programs ? 'This page does not decide what another machine runs.' : ''
+  return (
+    <dialog ref={dialog} class="wider" aria-labelledby="definition-title" onClose={close}>
+      <h2 id="definition-title">Edit {u.namespace}</h2>
+      {elsewhere && <><p>{elsewhere} Change it in <code class="breaks">{u.configured_at ?? 'the configuration'}</code>: the file is read again when it changes.</p><div class="row actions"><button type="button" onClick={close}>Close</button></div></>}
+      {data && setup.data && !elsewhere && <Fields definition={data} close={close} />}
+      {!data && !error && <p class="soft">…</p>}
+    </dialog>
+  )
+}
+
+/** The settings with the command line among them. */
+const allOf = (d: Definition): ServerSettings => ({ ...d.settings, ...(d.command && { command: d.command }) })
+
+/** What differs between two states of the settings; null removes one. */
+function difference(before: ServerSettings, after: ServerSettings, names: string[]): ServerSettings {
+  return Object.fromEntries(names.filter((n) => JSON.stringify(before[n]) !== JSON.stringify(after[n])).map((n) => [n, after[n] ?? null]))
+}
+
+/** The request for a difference: the command line is not among the settings. */
+function bodyOf({ command, ...settings }: ServerSettings) {
+  return { ...(command !== undefined && { command: String(command ?? '') }), ...(Object.keys(settings).length > 0 && { settings }) }
+}
+
+/** Values that stand for a secret cannot be written back. */
+const isMarked = (changed: ServerSettings) => 'env' in changed || 'headers' in changed || /\[redacted\]|\(hidden\)|\?…/.test(JSON.stringify(changed))
+
+function Fields({ definition: d, close }: { definition: Definition; close: () => void }) {
+  const before = allOf(d)
+  const names = settingsFor(before)
+  const [values, setValues] = useState(before)
+  const changed = difference(before, values, names)
+  const back = difference(values, before, names)
+  const undo = () => (isMarked(back) ? undefined : () => void changeDefinition(d.namespace, bodyOf(back)).then(() => notify('good', `${d.namespace}: taken back`), (e: Error) => notify('bad', e.message)))
+  const { busy, failure, problems, attempt } = useAttempt(close, undo)
+  const save = async () => {
+    if (changed.command === null) throw new Error('A command is needed.')
+    await changeDefinition(d.namespace, bodyOf(changed))
+    return `${d.namespace} saved in ${d.place}, connecting again`
+  }
+  return (
+    <form onSubmit={(e) => { e.preventDefault(); attempt(save) }}>
+      <p class="soft small">From <code class="breaks">{d.place}</code>. The rest of the file and its comments stay as they are.</p>
+      {names.map((n) => <SettingField key={n} name={n} value={values[n]} problem={problems[n]} change={(v) => setValues((all) => ({ ...all, [n]: v }))} />)}
+      {failure && <p class="bad" role="alert">{failure}</p>}
+      {Object.keys(d.settings).some((k) => !names.includes(k) && k !== 'args') && <Hint>{`Other settings, which the file keeps: ${Object.keys(d.settings).filter((k) => !names.includes(k) && k !== 'args').map((k) => `\`${k}\``).join(', ')}`}</Hint>}
+      <div class="row actions">
+        <button class="main" type="submit" disabled={busy || Object.keys(changed).length === 0}>Save</button>
+        <button type="button" onClick={close}>Cancel</button>
+      </div>
+    </form>
+  )
+}
