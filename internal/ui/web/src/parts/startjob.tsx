@@ -26,7 +26,7 @@ export function StartJob({ hash, started }: { hash: string; started?: () => void
       <h2>Start as a job</h2>
       {described.error && <p class="bad">{described.error.message}</p>}
       {schema?.properties && Object.keys(schema.properties).length > 0 && <Form schema={schema} values={values} change={setValues} problems={problems} />}
-      <div class="row actions"><button type="submit" class="main">Start</button></div>
+      <div class="row actions"><button type="submit" class="main" disabled={!described.data && !described.error}>Start</button></div>
     </form>
   )
 }
