@@ -103,7 +103,11 @@ func resolveName(ctx context.Context, host string) ([]netip.Addr, error) {
 // dialAddress connects to an address.
 func dialAddress(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
 	plain := net.Dialer{Timeout: dialTimeout}
-	return plain.DialContext(ctx, "tcp", address.String())
+	conn, err := plain.DialTCP(ctx, "tcp", netip.AddrPort{}, address)
+	if err != nil {
+		return nil, err // not conn, which is a nil pointer
+	}
+	return conn, nil
 }
 
 // isOwn reports whether an address is this machine's: then the kernel also chose it for

@@ -99,8 +99,9 @@ func (g *Gateway) explain(err error) string {
 // relay copies in both directions until both have ended.
 func relay(client *clientConn, remote net.Conn, t *track) {
 	var back sync.WaitGroup
-	back.Go(func() { pipe(client, remote, &t.received) })
-	pipe(remote, client, &t.sent)
+	var ended atomic.Bool // one direction
+	back.Go(func() { pipe(client, remote, &t.received, &ended) })
+	pipe(remote, client, &t.sent, &ended)
 	back.Wait()
 	_ = remote.Close()
 }
@@ -109,15 +110,16 @@ func relay(client *clientConn, remote net.Conn, t *track) {
 // us.
 const countEvery = 256 << 10
 
-// pipe copies one direction. When it ends well, the other side learns that nothing
-// follows, and may still answer for a while; otherwise both end.
-func pipe(to, from net.Conn, count *atomic.Int64) {
+// pipe copies one direction. When it ends well before the other, the other side learns
+// that nothing follows, and may still answer for a while; otherwise both end.
+func pipe(to, from net.Conn, count *atomic.Int64, ended *atomic.Bool) {
 	for {
 		n, err := copyChunk(to, from)
 		count.Add(n)
 		switch {
 		case err == nil:
 			continue
+		case errors.Is(err, io.EOF) && ended.Swap(true): // both are closed now
 		case errors.Is(err, io.EOF) && closeWrite(to) == nil:
 			_ = to.SetReadDeadline(time.Now().Add(halfClosed))
 		default:
