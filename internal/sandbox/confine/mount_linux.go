@@ -254,7 +254,7 @@ func cover(path string) (folder bool, err error) {
 	info, err := os.Stat(at)
 	switch {
 	case err != nil:
-		return false, nil // it is not visible
+		return false, nil //nolint:nilerr // it is not visible
 	case info.IsDir():
 		return true, unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755,size=64k")
 	}

@@ -42,6 +42,7 @@ type trial struct {
 	Bare   bool   // without namespaces
 	Folder string // for everything that the trial makes
 	Script string // a program of the shell in place of the hostile one
+	End    bool   // the script is ended when it writes something
 	Limits profile.Limits
 }
 

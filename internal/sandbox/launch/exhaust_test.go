@@ -33,6 +33,9 @@ func (t trial) runScript(r *result) error {
 	}
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
+	if t.End {
+		cmd.Stdout = endOnWrite{cmd}
+	}
 	err = cmd.Run()
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {
@@ -42,11 +45,20 @@ func (t trial) runScript(r *result) error {
 	return nil
 }
 
+// endOnWrite ends a program when it writes.
+type endOnWrite struct{ cmd *Command }
+
+func (e endOnWrite) Write(text []byte) (int, error) {
+	e.cmd.End()
+	return len(text), nil
+}
+
 // exhaustion is a program that uses up something of the computer, and waits then, or
 // leaves something behind.
 type exhaustion struct {
 	script  string
 	limits  profile.Limits
+	end     bool   // when it writes something
 	refused string // the refusal
 	output  string // part of what it writes and how it ends
 }
@@ -55,6 +67,7 @@ const megabyte = 1 << 20
 
 func exhaustions() map[string]exhaustion {
 	disk := profile.Limits{Disk: 16 * megabyte}
+	const survive = `setsid sh -c 'exec 9> $OWN/lock; flock 9; mkdir $OWN/locked; sleep 100000' > /dev/null 2>&1 & until [ -e $OWN/locked ]; do sleep 0.05; done; `
 	const overDisk, wait = "use of more than 16 MB of private files", "; sleep 100000"
 	return map[string]exhaustion{
 		"processes": {
@@ -67,12 +80,10 @@ func exhaustions() map[string]exhaustion {
 			limits:  profile.Limits{Memory: 100 * megabyte},
 			refused: "use of more than 100 MB of memory", output: "exit status 137",
 		},
-		"disk":          {script: `head -c 64000000 /dev/zero > $PRIVATE/x` + wait, limits: disk, refused: overDisk, output: "exit status 137"},
-		"removed files": {script: `exec 3> $PRIVATE/x; rm $PRIVATE/x; head -c 64000000 /dev/zero >&3` + wait, limits: disk, refused: overDisk, output: "exit status 137"},
-		"survival": {
-			script:  `setsid sh -c 'exec 9> $OWN/lock; flock 9; mkdir $OWN/locked; sleep 100000' > /dev/null 2>&1 & until [ -e $OWN/locked ]; do sleep 0.05; done; echo "end"`,
-			refused: "use of processes after its end", output: "end",
-		},
+		"disk":                    {script: `head -c 64000000 /dev/zero > $PRIVATE/x` + wait, limits: disk, refused: overDisk, output: "exit status 137"},
+		"removed files":           {script: `exec 3> $PRIVATE/x; rm $PRIVATE/x; head -c 64000000 /dev/zero >&3` + wait, limits: disk, refused: overDisk, output: "exit status 137"},
+		"survival":                {script: survive + `echo "end"`, refused: "use of processes after its end", output: "end"},
+		"survival of being ended": {script: survive + `echo "ready"` + wait, end: true, refused: "use of processes after its end", output: "exit status 137"},
 	}
 }
 
@@ -94,7 +105,7 @@ func TestExhaustion(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s/%s/namespaces=%v/ordinary=%v", name, level, !bare, ordinary), func(t *testing.T) {
 						t.Parallel()
-						exhausted(t, e, trial{Level: level, Bare: bare, Script: e.script, Limits: e.limits}, credential)
+						exhausted(t, e, trial{Level: level, Bare: bare, Script: e.script, End: e.end, Limits: e.limits}, credential)
 					})
 				}
 			}
