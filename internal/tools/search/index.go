@@ -232,3 +232,31 @@ func (b *builder) space(name string) {
 	})
 	b.close(fieldSpace)
 }
+
+func (x *Index) exact(word string) []int {
+	if i, ok := slices.BinarySearch(x.words, word); ok {
+		return []int{i}
+	}
+	return nil
+}
+
+// beginning matches the words that begin with prefix and are longer.
+func (x *Index) beginning(prefix string) []int {
+	var found []int
+	i, exact := slices.BinarySearch(x.words, prefix)
+	if exact {
+		i++
+	}
+	for ; i < len(x.words) && strings.HasPrefix(x.words[i], prefix) && len(found) < mostExpansions; i++ {
+		found = append(found, i)
+	}
+	return found
+}
+
+func (x *Index) holders(words []int) int {
+	n := 0
+	for _, word := range words {
+		n += len(x.postings[word])
+	}
+	return n
+}
