@@ -11,6 +11,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // Ref names one tool: its namespace and its name there. Our own tools have no
@@ -56,6 +58,16 @@ func (i *Info) Same(other *Info) bool {
 
 func (i *Info) sameJSON(other *Info) bool {
 	return bytes.Equal(i.Input, other.Input) && bytes.Equal(i.Output, other.Output) && bytes.Equal(i.Raw, other.Raw)
+}
+
+// Deprecated reports whether the definition says that the tool should no longer be used:
+// its description begins with that word, or has it in capitals, or its title has it.
+// MCP has no field for it.
+func (i *Info) Deprecated() bool {
+	const word = "deprecated"
+	text := strings.TrimLeftFunc(i.Description, func(r rune) bool { return !unicode.IsLetter(r) })
+	return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) ||
+		strings.Contains(i.Description, strings.ToUpper(word)) || strings.Contains(strings.ToLower(i.Title), "("+word)
 }
 
 // Fingerprint is a hash of what the tool does and takes, for what was learned about it: with

@@ -37,3 +37,18 @@ func TestRepeatable(t *testing.T) {
 		}
 	}
 }
+
+func TestDeprecated(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"Deprecated. Reads it.": true, "[deprecated] Reads it.": true, "Reads it. DEPRECATED: use read_text.": true,
+		"Lists deprecated tools.": false, "Dep": false, "": false,
+	} {
+		if info := (tool.Info{Description: text}); info.Deprecated() != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+	if info := (tool.Info{Title: "Read File (Deprecated)"}); !info.Deprecated() {
+		t.Error("the title is not read")
+	}
+}

@@ -47,6 +47,10 @@ type Index struct {
 	words    []string            // sorted
 	postings [][]posting         // of each word
 	joined   []string            // per tool: its name as one lower-case word
+	titles   []titleWord         // words of all titles, tool by tool
+	ends     []uint32            // per tool: where its words in titles end
+	likings  []float32           // per tool: a factor of its scores, whatever the query
+	readers  bool                // some of the tools say that they only read
 	related  map[string][]string // synonyms learned here
 	families []string            // what many of the tools are about
 }
@@ -72,12 +76,22 @@ func NewIndex(tools []tool.Info, known Context) *Index {
 	x := &Index{joined: make([]string, len(tools)), families: families(tools)}
 	for i := range tools {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
+		b.title(&tools[i])
+		x.ends = append(x.ends, uint32(len(b.titles)))
+		x.likings = append(x.likings, liking(&tools[i]))
+		x.readers = x.readers || tools[i].Hints.ReadOnly
 	}
 	x.related = b.related
 	x.words = slices.Sorted(maps.Keys(b.ids))
 	x.postings = make([][]posting, len(x.words))
+	places := make([]uint32, len(x.words))
 	for i, word := range x.words {
 		x.postings[i] = b.postings[b.ids[word]]
+		places[b.ids[word]] = uint32(i)
+	}
+	x.titles = b.titles
+	for i := range x.titles {
+		x.titles[i].word = places[x.titles[i].word]
 	}
 	return x
 }
@@ -97,6 +111,7 @@ type builder struct {
 	related  map[string][]string
 	mark     string   // before each word that is read
 	about    []uint32 // words of the server's text
+	titles   []titleWord
 	fields   func(tool.Ref) []string
 }
 

@@ -53,7 +53,8 @@ func (s *search) liking(at int) float32 {
 	for n+1 < len(s.parts) && s.offsets[n+1] == at { // empty parts have the same offset
 		n++
 	}
-	factor := preference(s.parts[n].Tools[at-s.offsets[n]].Priority)
+	i := at - s.offsets[n]
+	factor := preference(s.parts[n].Tools[i].Priority) * s.parts[n].Index.likings[i]
 	if s.parts[n].Special && !s.named[at] {
 		factor *= factorVague
 	}

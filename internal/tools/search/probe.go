@@ -20,6 +20,7 @@ type probe struct {
 	importance float32
 	noun       bool // it is no verb of tools
 	specific   bool // nor a word that says little
+	form       wordForm
 }
 
 // match is an indexed word that the term matches.
@@ -32,7 +33,7 @@ type match struct {
 // probe looks a term up: as it is, as a beginning if it may be one, by other words of the
 // same meaning, and if nothing matches, with typing mistakes.
 func (s *search) probe(t term, prefixed bool) probe {
-	p := probe{matches: make([][]match, len(s.parts))}
+	p := probe{matches: make([][]match, len(s.parts)), form: formOf(t.typed)}
 	p.noun = t.stem != "" && !vocabulary().verbs[t.stem]
 	p.specific = p.noun && t.weight == 1
 	holders := s.typed(&p, t, prefixed)

@@ -18,6 +18,7 @@ func (s *search) score(text string) []float32 {
 		return nil
 	}
 	s.share = s.shareOf(wanted)
+	s.intent = intentOf(text)
 	probes := make([]probe, len(wanted))
 	total, asked := float32(0), float32(0)
 	for i, t := range wanted {
@@ -42,6 +43,8 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 	for i := range probes {
 		p.Index.add(&probes[i], n, sum)
 	}
+	query := s.ask(n, probes)
+	defer s.answered(n, probes)
 	for i := range scores {
 		if scores[i] == 0 {
 			continue
@@ -49,6 +52,7 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 		m := &sum.matched[i]
 		covered = max(covered, m.covered)
 		scores[i] *= coverageMinimum + (1-coverageMinimum)*m.covered/total
+		scores[i] *= s.aptness(n, i, query, m.covered/total) * s.intent.suits(p.Index, &p.Tools[i])
 		if p.Index.joined[i] == whole {
 			scores[i] *= 2
 			m.specific, m.named = true, true
@@ -57,7 +61,7 @@ func (s *search) scorePart(n int, scores []float32, probes []probe, total float3
 			scores[i] *= factorVague
 		}
 		s.named[s.offsets[n]+i] = s.named[s.offsets[n]+i] || m.named
-		scores[i] *= preference(p.Tools[i].Priority)
+		scores[i] *= preference(p.Tools[i].Priority) * p.Index.likings[i]
 	}
 	return covered
 }

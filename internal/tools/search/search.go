@@ -84,6 +84,8 @@ type search struct {
 	used    map[string][][]used   // by word and part
 	named   []bool                // of each tool: a word matched that says what it is about
 	fit     float32               // how much of a text the best tool covers by words, from 0 to 1
+	intent  intent                // of the text under way
+	asked   []asked               // of the part under way, by word
 	share   map[[2]uint32]float32 // of the text under way that a tool was used after, by part and tool
 }
 

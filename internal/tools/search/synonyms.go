@@ -21,6 +21,7 @@ var thesaurus = []string{
 	"update change edit modify set alter patch adjust",
 	"list show display enumerate view see",
 	"get read fetch retrieve load",
+	"show view get retrieve",
 	"search find lookup query locate",
 	"send post deliver notify",
 	"stop end halt terminate kill cancel",

@@ -50,13 +50,14 @@ type knownWords struct {
 	phrases   map[string][]phrase      // by the stem of the first word, longest first
 	common    map[string]bool          // as they are typed
 	verbs     map[string]bool          // stems of what tools do
+	nouns     map[string]bool          // and of what they do it with
 }
 
 // vocabulary reads the data once.
 var vocabulary = sync.OnceValue(func() *knownWords {
 	v := &knownWords{
 		irregular: map[string]string{}, single: map[string][]alternative{}, phrases: map[string][]phrase{},
-		common: map[string]bool{}, verbs: map[string]bool{},
+		common: map[string]bool{}, verbs: map[string]bool{}, nouns: map[string]bool{},
 	}
 	for line := range dataLines(wordnetText) {
 		if form, word, ok := strings.Cut(line, " < "); ok {
@@ -67,7 +68,8 @@ var vocabulary = sync.OnceValue(func() *knownWords {
 		maps.Copy(v.common, wordSet(line))
 	}
 	for line := range dataLines(toolWordsText) {
-		v.addVerbs(line)
+		v.addWords(line, "verbs: ", v.verbs)
+		v.addWords(line, "nouns: ", v.nouns)
 	}
 	v.meanings(everydayText, factorEveryday)
 	for _, line := range thesaurus {
@@ -82,11 +84,11 @@ var vocabulary = sync.OnceValue(func() *knownWords {
 	return v
 })
 
-// addVerbs reads a line "verbs: word word".
-func (v *knownWords) addVerbs(line string) {
-	if list, ok := strings.CutPrefix(line, "verbs: "); ok {
+// addWords reads a line "verbs: word word".
+func (v *knownWords) addWords(line, kind string, to map[string]bool) {
+	if list, ok := strings.CutPrefix(line, kind); ok {
 		for word := range strings.FieldsSeq(list) {
-			v.verbs[v.stem(word)] = true
+			to[v.stem(word)] = true
 		}
 	}
 }

@@ -80,7 +80,7 @@ func regularStem(word string) string {
 func american(word string) string {
 	for _, e := range [...][2]string{
 		{"isation", "iz"}, {"ization", "iz"}, {"ise", "iz"}, {"ize", "iz"}, {"yse", "yz"}, {"our", "or"}, {"ogue", "og"}, {"tre", "ter"},
-		{"ence", "ens"}, {"ense", "ens"}, {"amme", "am"}, {"ll", "l"},
+		{"scribe", "script"}, {"scrib", "script"}, {"ence", "ens"}, {"ense", "ens"}, {"amme", "am"}, {"ll", "l"},
 	} {
 		if root, found := strings.CutSuffix(word, e[0]); found && len(root) >= 3 {
 			return root + e[1]

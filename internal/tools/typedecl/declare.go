@@ -20,12 +20,14 @@ type Tool struct {
 	Output      json.RawMessage // and of the result, or nil
 	Learned     int             // when Output was learned: from how many results
 	ReadOnly    bool
+	Deprecated  bool
 }
 
 // Of is a tool as its definition says.
 func Of(info *tool.Info) Tool {
 	return Tool{
 		Ref: info.Ref, Description: info.Description, Input: info.Input, Output: info.Output, ReadOnly: info.Hints.ReadOnly,
+		Deprecated: info.Deprecated(),
 	}
 }
 

@@ -24,10 +24,12 @@ type definition struct {
 }
 
 func (d *definition) tool() typedecl.Tool {
-	return typedecl.Tool{
+	declared := typedecl.Of(&tool.Info{
 		Ref: tool.Ref{Space: d.Space, Name: d.Name}, Description: d.Description,
-		Input: d.InputSchema, Output: d.OutputSchema, Learned: d.Learned, ReadOnly: d.Annotations.ReadOnlyHint,
-	}
+		Input: d.InputSchema, Output: d.OutputSchema, Hints: tool.Hints{ReadOnly: d.Annotations.ReadOnlyHint},
+	})
+	declared.Learned = d.Learned
+	return declared
 }
 
 // TestDeclarations reads testdata/*.txtar: tools.json and the declarations made of

@@ -41,6 +41,9 @@ func (p *annotator) tool(t *Tool) string {
 	var b strings.Builder
 	b.WriteString(p.classes.String())
 	remark(&b, append(lines(cutText(t.Description)), t.notes()...))
+	if t.Deprecated {
+		b.WriteString("---@deprecated\n")
+	}
 	fmt.Fprintf(&b, "---@param args%s %s\n---@return %s\n", mark, argsType, result)
 	path, plain := luaPath(t.path())
 	if plain {

@@ -64,7 +64,11 @@ func (p *typescript) tool(t *Tool, indent string) string {
 		result = p.print(p.schema(t.Output, prefix, "Result"), indent)
 	}
 	var b strings.Builder
-	comment(&b, indent, append(lines(cutText(t.Description)), t.notes()...))
+	text := append(lines(cutText(t.Description)), t.notes()...)
+	if t.Deprecated {
+		text = append(text, "@deprecated")
+	}
+	comment(&b, indent, text)
 	fmt.Fprintf(&b, "%s%s(args%s: %s): Promise<%s>;\n", indent, property(t.Name), mark, p.print(args, indent), result)
 	return b.String()
 }

@@ -46,6 +46,7 @@ type operation struct {
 	Summary     string              `json:"summary,omitempty"`
 	Description string              `json:"description,omitempty"`
 	Tags        []string            `json:"tags"`
+	Deprecated  bool                `json:"deprecated,omitempty"`
 	RequestBody requestBody         `json:"requestBody"`
 	Responses   map[string]response `json:"responses"`
 	Annotations tool.Annotations    `json:"x-mcp-annotations"`
@@ -125,7 +126,7 @@ func (d *document) add(info *tool.Info, id string) {
 		output = d.schema(id, "output", info.Output)
 	}
 	d.Paths[pathOf(info.Ref)] = pathItem{operation{
-		OperationID: id, Summary: info.Title, Description: info.Description, Tags: []string{group},
+		OperationID: id, Summary: info.Title, Description: info.Description, Tags: []string{group}, Deprecated: info.Deprecated(),
 		RequestBody: requestBody{Required: required, Content: map[string]mediaType{"application/json": {d.schema(id, "input", info.Input)}}},
 		Responses: map[string]response{
 			"200":     {Description: "the result", Content: map[string]mediaType{"application/json": {output}}},
