@@ -46,6 +46,7 @@ type Settings struct {
 	Scopes       []string // instead of those the server requires
 	Issuer       string   // the only authorization server to use
 	Grant        string   // GrantCode when empty
+	TokenURL     string   // where the server's own description says that client credentials get tokens
 }
 
 // Topic is where processes notify each other of logins.

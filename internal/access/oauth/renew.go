@@ -189,13 +189,7 @@ func (l *Logins) clientCredentials(ctx context.Context, s Server, have login, c 
 	if err != nil {
 		return "", err
 	}
-	var challenge Challenge
-	if c != nil {
-		challenge = *c
-	} else if _, challenge, err = f.probe(ctx, s); err != nil {
-		return "", err
-	}
-	where, at, err := f.discover(ctx, s, challenge)
+	where, at, challenge, err := f.tokenEndpoint(ctx, s, c)
 	if err != nil {
 		return "", err
 	}
@@ -221,6 +215,31 @@ func (l *Logins) clientCredentials(ctx context.Context, s Server, have login, c 
 			WithHint("check upstreams.%s.oauth in luanette.toml", s.Name)
 	}
 	return got.Access, l.saveTokens(ctx, p, got)
+}
+
+// tokenEndpoint finds where client credentials get a token: the endpoint that the server's
+// description names, unless an issuer is configured, else that of its authorization server.
+func (f *fetcher) tokenEndpoint(ctx context.Context, s Server, c *Challenge) (place, description, Challenge, error) {
+	var challenge Challenge
+	if c != nil {
+		challenge = *c
+	}
+	if s.Settings.TokenURL != "" && s.Settings.Issuer == "" {
+		endpoint, err := f.parse(s.Settings.TokenURL)
+		if err != nil {
+			return place{}, description{}, challenge, err
+		}
+		issuer := endpoint.Scheme + "://" + endpoint.Host
+		return place{resource: resourceOf(f.home), issuer: issuer, old: true}, description{Issuer: issuer, Token: s.Settings.TokenURL, old: true}, challenge, nil
+	}
+	if c == nil {
+		var err error
+		if _, challenge, err = f.probe(ctx, s); err != nil {
+			return place{}, description{}, challenge, err
+		}
+	}
+	where, at, err := f.discover(ctx, s, challenge)
+	return where, at, challenge, err
 }
 
 // claim acquires the lease for renewing a login, among all nodes.

@@ -85,6 +85,8 @@ type Login interface {
 	Token(ctx context.Context, base string) (string, error)
 	// Refused returns another token after the service has refused one.
 	Refused(ctx context.Context, base string, refusal Refusal) (string, error)
+	// At returns the same login for a service that names the endpoint of its tokens.
+	At(tokenURL string) Login
 }
 
 // Refusal is an answer of a service that requires other credentials.

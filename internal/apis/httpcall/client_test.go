@@ -236,6 +236,7 @@ func TestAnswersWithETagAreNotSentAgain(t *testing.T) {
 // login has the tokens t1, t2 and so on.
 type login struct{ refused []api.Refusal }
 
+func (l *login) At(string) api.Login                           { return l }
 func (l *login) Token(context.Context, string) (string, error) { return "t1", nil }
 func (l *login) Refused(_ context.Context, _ string, r api.Refusal) (string, error) {
 	l.refused = append(l.refused, r)

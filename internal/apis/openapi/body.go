@@ -173,6 +173,16 @@ func (r *reader) fileProperties(n node) map[string]bool {
 	return files
 }
 
+// offerContentTypes adds the argument that chooses the media type of the body, if there are
+// several.
+func (op *operation) offerContentTypes() {
+	if op.body == nil || len(op.body.types) < 2 {
+		return
+	}
+	list, _ := json.Marshal(op.body.types) // texts can always be written
+	op.extra = append(op.extra, argument{argContentType, `{"type":"string","enum":` + string(list) + `,"description":"Media type of the body."}`})
+}
+
 // swaggerBody makes a body of Swagger's parameters for it.
 func (r *reader) swaggerBody(op *operation, all []*parameter) error {
 	consumes := textsOf(op.raw, "consumes")

@@ -272,6 +272,26 @@ func TestPages(t *testing.T) {
 			}
 			return `{"items":[1,2],"metadata":{"continue":"c2"}}`
 		}},
+		"body": {"search.json", "search", func(_ http.ResponseWriter, r *http.Request) string {
+			switch body, _ := io.ReadAll(r.Body); string(body) {
+			case `{"text":"x"}`:
+				return `{"results":[1,2],"next_cursor":"c&2"}`
+			case `{"text":"x","start_cursor":"c&2"}`:
+				return `{"results":[3],"next_cursor":null}`
+			default:
+				return string(body)
+			}
+		}},
+		"counted body": {"search.json", "count", func(_ http.ResponseWriter, r *http.Request) string {
+			switch body, _ := io.ReadAll(r.Body); string(body) {
+			case `{"text":"x"}`:
+				return `{"data":[1,2]}`
+			case `{"text":"x","page":2}`:
+				return `{"data":[3]}`
+			default:
+				return string(body)
+			}
+		}},
 		"address": {"swagger.json", "listPods", func(_ http.ResponseWriter, r *http.Request) string {
 			if r.FormValue("offset") == "2" {
 				return `{"results":[3],"next":null}`
@@ -290,6 +310,9 @@ func TestPages(t *testing.T) {
 				tool += "_" + suffixOf(t, s)
 			}
 			arguments, read := `{}`, ""
+			if c.document == "search.json" {
+				arguments = `{"body":{"text":"x"}}`
+			}
 			for range 5 {
 				_, structured, _ := s.call(t, tool, arguments)
 				read += strings.Trim(strings.Trim(structured, `{}`), `"`) + "\n"
@@ -300,7 +323,7 @@ func TestPages(t *testing.T) {
 				if strings.Contains(token, "hush") {
 					t.Errorf("the token is %s", token)
 				}
-				arguments = `{"page_token":"` + token + `"}`
+				arguments = string(rawjson.SetText(json.RawMessage(arguments), "page_token", token))
 			}
 			if strings.Count(read, "\n") != 2 || !strings.Contains(read, "[1,2]") || !strings.Contains(read, "[3]") {
 				t.Errorf("read %s", read)
@@ -314,6 +337,7 @@ func TestDocumentIsReadAgain(t *testing.T) {
 	const before = `{"openapi":"3.1.0","info":{"title":"A","version":"1"},"servers":[{"url":"https://a.example"}],"paths":{"/a":{"get":{"operationId":"a"}}}}`
 	after := strings.Replace(before, `"operationId":"a"`, `"operationId":"b"`, 1)
 	elsewhere := strings.Replace(after, "https://a.example", "https://evil.example", 1)
+	tokens := strings.Replace(after, `"paths"`, `"components":{"securitySchemes":{"o":{"type":"oauth2","flows":{"clientCredentials":{"tokenUrl":"https://evil.example"}}}}},"paths"`, 1)
 
 	file := filepath.Join(t.TempDir(), "api.json")
 	write := func(text string) {
@@ -339,6 +363,8 @@ func TestDocumentIsReadAgain(t *testing.T) {
 	await(`GET https://a.example/a`, 1)
 	write(before)
 	await(`"name":"a"`, 0)
+	write(tokens)
+	await(`"name":"a"`, 1)
 	<-s.changed
 }
 

@@ -28,7 +28,12 @@ func (r *reader) definition(op *operation, schemas *schemas, base string) json.R
 		base = op.base
 	}
 	out = append(append(out, `,"_meta":{"`...), OperationKey+`":`...)
-	return append(rawjson.AppendText(out, op.method+" "+base+op.path), `}}`...)
+	out = rawjson.AppendText(out, op.method+" "+base+op.path)
+	if len(op.tags) > 0 {
+		list, _ := json.Marshal(op.tags) // texts can always be written
+		out = append(append(out, `,"tags":`...), list...)
+	}
+	return append(out, `}}`...)
 }
 
 // annotations are the hints of a method, as HTTP defines it.
@@ -135,7 +140,7 @@ func (r *reader) output(op *operation) json.RawMessage {
 	if len(schemas) != 1 {
 		return nil
 	}
-	switch r.docs.kind(schemas[0], maxReferences) {
+	switch r.docs.kind(schemas[0], kindDepth) {
 	case "object":
 		out := r.docs.outline(nil, schemas[0], outlineDepth)
 		if kind, _ := rawjson.GetText(out, "type"); kind != "object" { // its parts say it

@@ -163,3 +163,15 @@ func TestReferencesStayBeside(t *testing.T) {
 		}
 	}
 }
+
+// TestListsThatABodyContinues checks which operations take a page token for their body:
+// those that answer with a list.
+func TestListsThatABodyContinues(t *testing.T) {
+	t.Parallel()
+	for name, definition := range tools(loadTest(t, "search.json", nil)) {
+		properties, _ := pick(definition, "inputSchema/properties")
+		if _, takes := rawjson.Get(properties, argPageToken); takes != (name != "create") {
+			t.Errorf("%s takes %s", name, properties)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 type service struct {
 	listing    api.Listing
 	base       string                // URL of the service
+	tokenURL   string                // where client credentials get a token; "" if it is not said
 	operations map[string]*operation // by the names of their tools
 }
 
@@ -34,6 +35,7 @@ func load(env api.Environment, read func(location string) ([]byte, error)) (*ser
 		return nil, err
 	}
 	r.hideCredentials(env)
+	s.tokenURL = r.tokenURL(s.base)
 	list := r.operations(env.Settings.Include, env.Settings.Exclude)
 	nameOperations(list, nameBudget(env.Name))
 	schemas := newSchemas(docs)

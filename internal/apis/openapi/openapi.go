@@ -37,6 +37,9 @@ func Open(ctx context.Context, env api.Environment) (api.API, error) {
 	var client *httpcall.Client
 	loaded, err := load(env, source.reader(ctx))
 	if err == nil {
+		if env.Login != nil && loaded.tokenURL != "" {
+			env.Login = env.Login.At(loaded.tokenURL)
+		}
 		client, err = httpcall.New(env, loaded.base)
 	}
 	if err != nil {
@@ -60,6 +63,8 @@ func (a *API) reload(ctx context.Context) {
 		a.problem = "the changed document is not used: " + err.Error()
 	case fresh.base != a.service.base:
 		a.problem = "the changed document is not used: it names another server, " + fresh.base + "; set base_url, or add the upstream again"
+	case fresh.tokenURL != a.service.tokenURL:
+		a.problem = "the changed document is not used: it names another address for tokens, " + fresh.tokenURL + "; add the upstream again"
 	default:
 		a.service, a.problem = fresh, ""
 	}
@@ -106,7 +111,7 @@ func (a *API) Call(ctx context.Context, call api.Call) (json.RawMessage, error) 
 		request.Repeatable = true
 	}
 	request.Progress = func(message string) { call.Progress(0, 0, message) }
-	query := request.URL.Query()
+	query := builder.pageQuery(request.URL)
 	response, err := a.client.Do(ctx, request) //nolint:bodyclose // result closes it
 	if err != nil {
 		return nil, err

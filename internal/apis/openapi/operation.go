@@ -24,8 +24,10 @@ type operation struct {
 	raw  node
 	item node // the path item
 
-	pageNames []string // query parameters that may carry the next page
-	extra     []argument
+	pageParams []pageParameter
+	pageNames  []string // those that may carry the next page
+	pagesBody  bool     // they are members of the body, not of the query
+	extra      []argument
 }
 
 // methods are the fields of a path item that are operations.
@@ -121,6 +123,7 @@ func (r *reader) complete(op *operation) error {
 	}
 	op.base = r.serverOf(op)
 	nameArguments(op)
+	op.offerContentTypes()
 	op.findPaging(r)
 	return nil
 }

@@ -76,6 +76,10 @@ func (d *documents) outlineList(out []byte, key string, n node, depth int) []byt
 	return append(out, ']')
 }
 
+// kindDepth is how deep the parts of a schema are read for its type. Parts may refer to the
+// whole, and each level may take three times as long as the one before.
+const kindDepth = 6
+
 // kind is the type of a schema as far as it is certain: object, array, another type, or
 // empty.
 func (d *documents) kind(n node, depth int) string {
@@ -103,7 +107,7 @@ func (d *documents) commonKind(n node, depth int) (common string) {
 	items, _ := rawjson.Items(n.raw)
 	for i, item := range items {
 		kind := d.kind(node{n.doc, item}, depth-1)
-		if i > 0 && kind != common {
+		if kind == "" || i > 0 && kind != common {
 			return ""
 		}
 		common = kind

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// Query parameters by which services continue a list.
+// Parameters by which services continue a list.
 var (
 	cursorNames = []string{"page_token", "pageToken", "cursor", "next_token", "nextToken", "next_cursor", "starting_after", "after", "continue", "marker", "start_cursor"}
 	pageNames   = []string{"page", "_page", "page_number", "pageNumber", "p"}
@@ -19,26 +19,88 @@ var (
 	sizeNames   = []string{"per_page", "perPage", "page_size", "pageSize", "limit", "_limit", "_per_page", "max_results", "maxResults", "count", "size", "take"}
 )
 
+// pageParameter is a query parameter or a member of the body that says which part of a
+// list is wanted.
+type pageParameter struct {
+	name     string
+	fallback string // its value if it is not given
+	isNumber bool
+}
+
 // pageSchema describes the argument that continues a list.
 const pageSchema = `{"type":"string","description":"Continues a list: next_page_token of the result before, with the other arguments unchanged."}`
 
 // findPaging adds the argument that continues a list to operations that list.
 func (op *operation) findPaging(r *reader) {
-	if op.body != nil && len(op.body.types) > 1 {
-		list, _ := json.Marshal(op.body.types) // texts can always be written
-		op.extra = append(op.extra, argument{argContentType, `{"type":"string","enum":` + string(list) + `,"description":"Media type of the body."}`})
-	}
-	if op.method != http.MethodGet {
-		return
-	}
-	for _, p := range op.params {
-		if p.in == "query" && slices.Contains(slices.Concat(cursorNames, pageNames, offsetNames), p.name) {
-			op.pageNames = append(op.pageNames, p.name)
+	linked := false
+	switch {
+	case op.method == http.MethodGet:
+		for _, p := range op.params {
+			if p.in == "query" {
+				op.addPageParameter(pageParameter{name: p.name, fallback: p.fallback})
+			}
 		}
+		linked = r.declaresLink(op)
+	case op.body != nil && r.answersList(op):
+		op.pagesBody = true
+		r.eachProperty(op.body.schemas[0], map[*byte]bool{}, op.addBodyParameter)
 	}
 	taken := slices.ContainsFunc(op.params, func(p *parameter) bool { return p.argument == argPageToken })
-	if !taken && (len(op.pageNames) > 0 || r.declaresLink(op)) {
+	if !taken && (len(op.pageNames) > 0 || linked) {
 		op.extra = append(op.extra, argument{argPageToken, pageSchema})
+	}
+}
+
+// addPageParameter notes a parameter if it is about the part of a list.
+func (op *operation) addPageParameter(p pageParameter) {
+	switch {
+	case slices.Contains(slices.Concat(cursorNames, pageNames, offsetNames), p.name):
+		op.pageNames = append(op.pageNames, p.name)
+	case !slices.Contains(sizeNames, p.name):
+		return
+	}
+	op.pageParams = append(op.pageParams, p)
+}
+
+// addBodyParameter is addPageParameter for a property of the body.
+func (op *operation) addBodyParameter(name string, schema node) {
+	fallback, _ := rawjson.Get(schema.raw, "default")
+	kind, _ := rawjson.Get(schema.raw, "type")
+	isNumber := strings.Contains(string(kind), `"integer"`) || strings.Contains(string(kind), `"number"`)
+	op.addPageParameter(pageParameter{name: name, fallback: scalar(fallback), isNumber: isNumber})
+}
+
+// answersList reports whether the document says that the operation answers with a list, or
+// with an object that has one.
+func (r *reader) answersList(op *operation) (found bool) {
+	for _, n := range r.results(op) {
+		found = found || r.docs.kind(n, kindDepth) == "array"
+		r.eachProperty(n, map[*byte]bool{}, func(name string, schema node) {
+			found = found || slices.Contains(listNames, name) && r.docs.kind(schema, kindDepth) == "array"
+		})
+	}
+	return found
+}
+
+// eachProperty calls do with the properties of an object's schema and its parts. Seen are
+// the schemas that were read, since parts may refer to the whole.
+func (r *reader) eachProperty(n node, seen map[*byte]bool, do func(name string, schema node)) {
+	n, err := r.docs.follow(n)
+	if err != nil || len(n.raw) == 0 || seen[&n.raw[0]] {
+		return
+	}
+	seen[&n.raw[0]] = true
+	properties, _ := rawjson.Get(n.raw, "properties")
+	rawjson.Each(properties, func(name string, raw json.RawMessage) bool {
+		if property, err := r.docs.follow(node{n.doc, raw}); err == nil {
+			do(name, property)
+		}
+		return true
+	})
+	parts, _ := rawjson.Get(n.raw, "allOf")
+	items, _ := rawjson.Items(parts)
+	for _, item := range items {
+		r.eachProperty(node{n.doc, item}, seen, do)
 	}
 }
 
@@ -55,13 +117,10 @@ func (r *reader) declaresLink(op *operation) (found bool) {
 	return found
 }
 
-// nextPage is the query parameters of the next page of an answer, as a query; "" if there
-// is none. query is that of the request.
+// nextPage is the parameters of the next page of an answer, as a query; "" if there is
+// none. query is the parameters of the request.
 func (op *operation) nextPage(query url.Values, header http.Header, body json.RawMessage) string {
-	if op.method != http.MethodGet {
-		return ""
-	}
-	if links := header.Values("Link"); len(links) > 0 {
+	if links := header.Values("Link"); len(links) > 0 && op.method == http.MethodGet {
 		return linkedQuery(links)
 	}
 	if len(op.pageNames) == 0 {
@@ -171,11 +230,11 @@ func (op *operation) counted(query url.Values, items int) string {
 	return ""
 }
 
-// number is the value of the first of these query parameters that the operation has: that
-// of the request, else the default of the document, else 0.
+// number is the value of the first of these parameters that the operation has: that of the
+// request, else the default of the document, else 0.
 func (op *operation) number(query url.Values, names []string) int {
-	for _, p := range op.params {
-		if p.in != "query" || !slices.Contains(names, p.name) {
+	for _, p := range op.pageParams {
+		if !slices.Contains(names, p.name) {
 			continue
 		}
 		text := query.Get(p.name)

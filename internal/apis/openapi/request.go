@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/apis/httpcall"
@@ -104,7 +105,7 @@ func isUnsafe(text string) bool {
 	})
 }
 
-// continueList replaces the query parameters that the page token has.
+// continueList replaces the parameters that the page token has.
 func (b *requestBuilder) continueList() {
 	token, ok := rawjson.Text(b.args[argPageToken])
 	if !ok || token == "" || slices.ContainsFunc(b.op.params, func(p *parameter) bool { return p.argument == argPageToken }) {
@@ -114,6 +115,10 @@ func (b *requestBuilder) continueList() {
 	if err != nil {
 		return
 	}
+	if b.op.pagesBody {
+		b.continueBody(values)
+		return
+	}
 	b.query = slices.DeleteFunc(b.query, func(p pair) bool { return values.Has(p.name) })
 	for _, part := range strings.Split(token, "&") { // in its order
 		name, value, _ := strings.Cut(part, "=")
@@ -121,6 +126,35 @@ func (b *requestBuilder) continueList() {
 		value, _ = url.QueryUnescape(value)
 		b.query = append(b.query, pair{name: name, value: value})
 	}
+}
+
+// continueBody replaces the members of the body that the page token has, and that the
+// operation continues its list by: the service made the token, and sets nothing else.
+func (b *requestBuilder) continueBody(values url.Values) {
+	body := b.args[argBody]
+	for _, p := range b.op.pageParams {
+		text := values.Get(p.name)
+		if _, err := strconv.ParseFloat(text, 64); p.isNumber && err == nil {
+			body = rawjson.Set(body, p.name, json.RawMessage(text))
+		} else if text != "" {
+			body = rawjson.SetText(body, p.name, text)
+		}
+	}
+	b.args[argBody] = body
+}
+
+// pageQuery is the parameters of the request that say which part of a list is wanted.
+func (b *requestBuilder) pageQuery(u *url.URL) url.Values {
+	if !b.op.pagesBody {
+		return u.Query()
+	}
+	values := url.Values{}
+	for _, p := range b.op.pageParams {
+		if value, ok := rawjson.Get(b.args[argBody], p.name); ok {
+			values.Set(p.name, scalar(value))
+		}
+	}
+	return values
 }
 
 // idempotencyKey is a new value for a header that makes a request repeatable.

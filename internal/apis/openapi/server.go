@@ -107,33 +107,3 @@ func (r *reader) swaggerURL() string {
 	}
 	return strings.TrimSuffix(scheme+"://"+host+path, "/")
 }
-
-// hideCredentials makes the parameters hidden that carry credentials: those of the
-// document's security schemes and the configured ones.
-func (r *reader) hideCredentials(env api.Environment) {
-	r.hidden = map[string]bool{}
-	schemes, _ := r.docs.member(r.root, "securityDefinitions")
-	if components, ok := r.docs.member(r.root, "components"); ok {
-		schemes, _ = r.docs.member(components, "securitySchemes")
-	}
-	rawjson.Each(schemes.raw, func(_ string, raw json.RawMessage) bool {
-		scheme, err := r.docs.follow(node{schemes.doc, raw})
-		if kind, _ := rawjson.GetText(scheme.raw, "type"); err == nil && kind == "apiKey" {
-			in, _ := rawjson.GetText(scheme.raw, "in")
-			name, _ := rawjson.GetText(scheme.raw, "name")
-			r.hidden[in+" "+strings.ToLower(name)] = true
-		}
-		return true
-	})
-	for in, table := range map[string]map[string]string{"query": env.Settings.Query, "cookie": env.Settings.Cookies} {
-		for name := range table {
-			r.hidden[in+" "+strings.ToLower(name)] = true
-		}
-	}
-	for name := range env.Header {
-		r.hidden["header "+strings.ToLower(name)] = true
-	}
-	if name := env.Settings.IdempotencyHeader; name != "" {
-		r.hidden["header "+strings.ToLower(name)] = true
-	}
-}

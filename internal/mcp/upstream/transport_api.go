@@ -86,6 +86,12 @@ func (l apiLogin) Refused(ctx context.Context, base string, r api.Refusal) (stri
 	return l.login.Refused(ctx, l.spec, r.Status, r.Challenge, r.Token)
 }
 
+// At implements api.Login.
+func (l apiLogin) At(tokenURL string) api.Login {
+	l.spec.OAuth.TokenURL = tokenURL
+	return l
+}
+
 // Call implements Transport.
 func (t *apiTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 	if err := t.Err(); err != nil {

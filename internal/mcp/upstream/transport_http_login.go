@@ -21,6 +21,7 @@ type OAuth struct {
 	Issuer       string
 	Grant        string
 	RedirectPort int
+	TokenURL     string // where tokens are, if the description of an API says it; never configured
 }
 
 func (o OAuth) equal(other OAuth) bool {
