@@ -219,25 +219,3 @@ func TestResultIsAToolResult(t *testing.T) {
 		t.Errorf("%+v %v", view, err)
 	}
 }
-
-// BenchmarkCall compares a call with the bare program.
-func BenchmarkCall(b *testing.B) {
-	c, _, err := prepare(api.CommandTool{Args: line("true", "{{a}}"), Timeout: time.Hour, MaxBytes: 100})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("template", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := c.template.expand(json.RawMessage(`{"a":"b"}`)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("run", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := c.run(b.Context(), []string{"b"}, ""); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
