@@ -11,9 +11,13 @@ LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
 LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
 SOURCES  := $(shell find cmd internal lua -name node_modules -prune -o -path internal/ui/web/dist -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
 
-# Real MCP servers and clients from npm that tests use, pinned in test/servers.
+# Real servers and clients from npm that tests use, pinned in test/servers.
 SERVERS := $(CURDIR)/test/servers/node_modules
 export LUANETTE_TEST_SERVERS = $(SERVERS)
+
+# Stripe's mock server, and the document that it embeds.
+STRIPE_VERSION := v0.203.0
+STRIPE := $(CACHE)/stripe-mock
 
 .PHONY: help
 help: ## List the targets
@@ -117,10 +121,16 @@ race: servers ## Run the race detector on packages with concurrency
 	CGO_ENABLED=1 go test -race -short -timeout $(LONG) $(RACED)
 
 .PHONY: servers
-servers: $(SERVERS)/.installed ## Install the real MCP servers and clients that tests use
+servers: $(SERVERS)/.installed $(STRIPE)/.installed-$(STRIPE_VERSION) ## Install the real servers and clients that tests use
 
 $(SERVERS)/.installed: test/servers/package.json test/servers/package-lock.json
 	cd test/servers && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node
+	touch $@
+
+$(STRIPE)/.installed-$(STRIPE_VERSION):
+	@mkdir -p $(STRIPE)
+	GOBIN=$(STRIPE) go install github.com/stripe/stripe-mock@$(STRIPE_VERSION)
+	install -m 644 $$(go env GOMODCACHE)/github.com/stripe/stripe-mock@$(STRIPE_VERSION)/embedded/openapi/spec3.json $(STRIPE)/spec3.json
 	touch $@
 
 # Real MCP clients from npm that tests connect to Luanette, pinned in test/clients.
@@ -157,7 +167,7 @@ test-apis: ## Reads OpenAPI documents of large services and checks every tool: m
 bench-apis: ## Time and memory of large OpenAPI documents, search among their tools, CPU of a call: make bench-apis DOCS=DIR
 	@test -d "$(DOCS)" || { echo "DOCS must name a folder with github.json and stripe.json"; exit 2; }
 	go run ./bench/apis -docs $(abspath $(DOCS))
-	go test ./internal/apis/openapi -run xxx -bench Call -benchtime 20x
+	go test ./internal/apis/openapi ./internal/apis/command -run xxx -bench Call -benchtime 20x
 
 .PHONY: bench-lua
 bench-lua: ## Our Lua compared with lua5.4 and gopher-lua, in one run

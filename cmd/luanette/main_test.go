@@ -96,6 +96,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"new-database": func(ts *testscript.TestScript, _ bool, args []string) { ts.Setenv(args[0], dbtest.Postgres(t)) },
 			"newer-tables": newerTables,
 			"registry":     startRegistry,
+			"rest":         rest,
 		},
 	}
 }

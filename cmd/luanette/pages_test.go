@@ -22,7 +22,7 @@ func TestPages(t *testing.T) {
 		"README.md":         "readme",
 		"docs/upstreams.md": "upstream readme",
 		"docs/code_mode.md": "tokens",
-		"docs/apis.md":      "apis",
+		"docs/apis.md":      "apis apis_lists apis_server",
 		"docs/jobs.md":      "jobs undo",
 		"docs/backends.md":  "backend",
 		"docs/chat.md":      "chat",

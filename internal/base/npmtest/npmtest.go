@@ -1,5 +1,5 @@
-// Package npmtest finds the npm packages that tests use: real MCP servers and clients,
-// pinned in test/servers and installed by `make servers`.
+// Package npmtest finds the npm packages that tests use: real servers and clients, pinned
+// in test/servers and installed by `make servers`.
 package npmtest
 
 import (
@@ -35,6 +35,17 @@ func Program(t testing.TB, name string) string {
 	path := filepath.Join(Modules(t), ".bin", name)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("`make servers` installs %s: %v", name, err)
+	}
+	return path
+}
+
+// Cached returns the path of a file in .cache of this repository, where `make servers` puts
+// what is not from npm. It skips the test if it is not there.
+func Cached(t testing.TB, file string) string {
+	t.Helper()
+	path := filepath.Join(root(t), ".cache", file)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("`make servers` installs what this test needs: %v", err)
 	}
 	return path
 }
