@@ -92,6 +92,9 @@ func (l *Launcher) use(n confine.Note, private folders, p profile.Profile, base 
 	if sought := l.sought(n, private); sought != "" {
 		return profile.Use{Action: n.Action, Object: sought, Refused: true, Sought: true}, true
 	}
+	if n.Refused && n.Action == profile.Writing && isFolder(n.Object) {
+		return u, false // mkdir of what is there already, as in mkdir -p
+	}
 	given := slices.ContainsFunc(slices.Concat(p.Read, p.Write), func(folder string) bool { return confine.Below(n.Object, folder) })
 	u.Own = base.Owns(n.Object) && !given
 	u.Base = base.Allows(n.Action, n.Object) && !given
@@ -118,6 +121,11 @@ func (l *Launcher) sought(n confine.Note, private folders) string {
 // isGateway reports whether a note is about a connection to the gateway.
 func (c *Command) isGateway(n confine.Note) bool {
 	return n.Action == profile.Connecting && c.shared != nil && n.Object == c.shared.Addr().String()
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func isSocketFile(path string) bool {

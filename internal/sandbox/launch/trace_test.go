@@ -53,7 +53,7 @@ func TestTracedProgramWorksInTheSmallestProfile(t *testing.T) {
 		t.Errorf("the profile is %+v", smallest)
 	}
 	text := learned.TOML()
-	for _, part := range []string{"# It tried to read credentials. To allow it: read = [", "home/.ssh/key", "only yours has. To give it: read = [", "home/.settings"} {
+	for _, part := range []string{"# It tried to read credentials. To allow it: read = [", `"~/.ssh/key"`, "only yours has. To give it: read = [", `"~/.settings"`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}

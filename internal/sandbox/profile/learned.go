@@ -50,8 +50,8 @@ func (l Learned) Smallest() Profile {
 // written is what must be writable for a file: what was given for it, or its folder, since
 // programs replace files by renaming others.
 func (l Learned) written(file string) string {
-	if given := around(file, slices.Concat(l.Given.Write, l.Arguments)); given != file {
-		return given
+	if given := slices.Concat(l.Given.Write, l.Arguments); within(file, given) {
+		return around(file, given)
 	}
 	return filepath.Dir(file)
 }

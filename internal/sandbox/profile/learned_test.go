@@ -21,7 +21,7 @@ func TestSmallestProfile(t *testing.T) {
 			{Action: Reading, Object: "/home/ada/project/a.txt"},
 			{Action: Reading, Object: "/opt/data/x/y"},
 			{Action: Reading, Object: "/srv/d/1"}, {Action: Reading, Object: "/srv/d/2"}, {Action: Reading, Object: "/srv/d/3"}, {Action: Reading, Object: "/srv/d/4"},
-			{Action: Writing, Object: "/home/ada/notes/deep/a.md"},
+			{Action: Writing, Object: "/home/ada/notes/deep/a.md"}, {Action: Writing, Object: "/home/ada/notes"},
 			{Action: Writing, Object: "/var/lib/x/state.json", Refused: true}, {Action: Reading, Object: "/var/lib/x/state.json"},
 			{Action: Writing, Object: "/new.txt", Refused: true},
 			{Action: Executing, Object: "/private/cache/npx/server", Own: true},
@@ -32,12 +32,12 @@ func TestSmallestProfile(t *testing.T) {
 sandbox = "strict"
 read = [
     "/data",  # an argument or a variable names it
-    "/home/ada/project/a.txt",  # read
+    "~/project/a.txt",  # read
     "/opt/data",  # 1 file read
     "/srv/d",  # 4 files read
 ]
 write = [
-    "/home/ada/notes",  # 1 file written
+    "~/notes",  # 2 files written
     "/var/lib/x",  # 1 file written; refused in this trace
 ]
 network = [
@@ -46,8 +46,8 @@ network = [
 exec = true  # it executed /private/cache/npx/server
 sockets = true  # it connected to unix:/run/x.sock
 # Programs that were started: /private/cache/npx/server, /usr/bin/git
-# It tried to read credentials. To allow it: read = ["/home/ada/.ssh/id_ed25519"]
-# It looked in its home for a file that only yours has. To give it: read = ["/home/ada/.gitconfig"]
+# It tried to read credentials. To allow it: read = ["~/.ssh/id_ed25519"]
+# It looked in its home for a file that only yours has. To give it: read = ["~/.gitconfig"]
 # It tried to read a folder that holds too much. To allow it: read = ["/home/ada"]
 # It tried to write a folder that holds too much. To allow it: write = ["/"]
 # Without the proxy it connected to 192.0.2.1:443: strict allows hosts by name only, docs/network.md

@@ -14,9 +14,9 @@ func (l Learned) TOML() string {
 	p := l.Smallest()
 	var out strings.Builder
 	fmt.Fprintf(&out, "[upstreams.%s]\nsandbox = %q\n", tomlKey(l.Name), string(Strict))
-	writeList(&out, "read", p.Read, l.readReason)
-	writeList(&out, "write", p.Write, l.writeReason)
-	writeList(&out, "network", p.Network, func(string) string { return "it connected to this host" })
+	l.writeList(&out, "read", p.Read, l.readReason)
+	l.writeList(&out, "write", p.Write, l.writeReason)
+	l.writeList(&out, "network", p.Network, func(string) string { return "it connected to this host" })
 	if p.Exec {
 		fmt.Fprintf(&out, "exec = true  # it executed %s\n", l.first(func(u Use) bool { return u.Action == Executing && u.Own && !u.Base }, "code in memory"))
 	}
@@ -27,15 +27,23 @@ func (l Learned) TOML() string {
 	return out.String()
 }
 
-func writeList(out *strings.Builder, key string, values []string, reason func(string) string) {
+func (l Learned) writeList(out *strings.Builder, key string, values []string, reason func(string) string) {
 	if len(values) == 0 {
 		return
 	}
 	out.WriteString(key + " = [\n")
 	for _, value := range values {
-		fmt.Fprintf(out, "    %s,  # %s\n", quote(value), comment(reason(value)))
+		fmt.Fprintf(out, "    %s,  # %s\n", quote(l.short(value)), comment(reason(value)))
 	}
 	out.WriteString("]\n")
+}
+
+// short writes the home folder as ~, as the configuration reads it.
+func (l Learned) short(path string) string {
+	if rest, below := strings.CutPrefix(path, l.Home+"/"); below && l.Home != "" {
+		return "~/" + rest
+	}
+	return path
 }
 
 // readReason says why a path is to be read.
@@ -112,7 +120,7 @@ func (l Learned) writeRemarks(out *strings.Builder, p Profile) {
 
 // decision says what a person has to decide.
 func (l Learned) decision(u Use) string {
-	allow := NewRefusal(time.Time{}, Profile{Name: l.Name}, u.Action, u.Object).Allow
+	allow := NewRefusal(time.Time{}, Profile{Name: l.Name}, u.Action, l.short(u.Object)).Allow
 	switch {
 	case u.Sought:
 		return "It looked in its home for a file that only yours has. To give it: " + allow
