@@ -13,16 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/upstream"
-	"github.com/luanette/luanette/internal/sandbox/confine"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
-
-func TestMain(m *testing.M) {
-	if confine.Invoked(os.Args[1:]) { // this program is the first process of a sandbox
-		os.Exit(confine.Run())
-	}
-	os.Exit(m.Run())
-}
 
 // profilesFolder has the sandboxes of servers of npm, one file each.
 const profilesFolder = "../../examples/profiles"

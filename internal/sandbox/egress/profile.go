@@ -8,14 +8,12 @@ import (
 // Within makes the gateway of a program with a profile. What is not Strict has the
 // network of the machine: the gateway allows everything then.
 func (s *Service) Within(p profile.Profile) (*Gateway, error) {
-	program := Program{Name: p.Name, Rules: All()}
-	if p.Level == profile.Strict {
-		rules, err := ParseRules(p.Network)
-		if err != nil {
-			return nil, err
-		}
-		program.Rules = rules
+	rules, err := ParseRules(p.Network)
+	if err != nil {
+		return nil, err
 	}
+	rules.all = p.Level != profile.Strict // the list still says which ports are used
+	program := Program{Name: p.Name, Rules: rules}
 	for _, c := range p.Credentials {
 		value, err := s.options.Secret(c.Value.Reveal())
 		if err != nil {

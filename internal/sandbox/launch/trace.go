@@ -64,6 +64,9 @@ func (l *Launcher) traced(t Trace, p profile.Profile, program Program) (*Command
 	c := &Command{name: p.Name, policy: l.policy(p, program, private), groups: l.groups, Cmd: l.first()}
 	c.policy.Note = confine.NoteAll
 	c.Env, c.Dir = private.environment(program.Env, profile.Strict, c.tmp(private)), program.Dir
+	if c.policy.Namespaces && l.Gateway != nil {
+		c.policy.Network = confine.NoNetwork // but for the gateway, which knows hosts by their names
+	}
 	if c, err = l.withGateway(c, p); err != nil {
 		return nil, err
 	}
@@ -71,7 +74,9 @@ func (l *Launcher) traced(t Trace, p profile.Profile, program Program) (*Command
 	base := l.policy(profile.Profile{Name: p.Name, Level: profile.Strict}, program, private)
 	c.observe = func(n confine.Note) {
 		refused(n)
-		if use, worth := l.use(n, private, p, base); worth && !c.isGateway(n) && n != (confine.Note{Action: profile.Executing, Object: program.Path}) {
+		started := n.Action == profile.Executing && n.Object == program.Path
+		if use, worth := l.use(n, private, p, base); worth && !started && !c.isGateway(n) {
+			use.Object = c.named(confine.Note{Action: n.Action, Object: use.Object})
 			t.Noted(use)
 		}
 	}
@@ -118,9 +123,16 @@ func (l *Launcher) sought(n confine.Note, private folders) string {
 	return path
 }
 
-// isGateway reports whether a note is about a connection to the gateway.
+// isGateway reports whether a note is about a connection to the gateway, which knows more
+// about it.
 func (c *Command) isGateway(n confine.Note) bool {
-	return n.Action == profile.Connecting && c.shared != nil && n.Object == c.shared.Addr().String()
+	switch {
+	case n.Action != profile.Connecting || strings.HasPrefix(n.Object, "unix:"):
+		return false
+	case c.shared != nil:
+		return n.Object == c.shared.Addr().String()
+	}
+	return c.policy.Network == confine.GatewayNetwork && !n.Refused
 }
 
 func isFolder(path string) bool {

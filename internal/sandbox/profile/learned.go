@@ -19,7 +19,7 @@ type Learned struct {
 
 // Smallest is the smallest strict profile that allows what the program did.
 func (l Learned) Smallest() Profile {
-	p := Profile{Name: l.Name, Level: Strict, Network: unique(l.Hosts)}
+	p := Profile{Name: l.Name, Level: Strict, Network: slices.Clone(l.Hosts)}
 	for _, u := range l.Uses {
 		if u.Base || l.withheld(u) {
 			continue
@@ -33,8 +33,11 @@ func (l Learned) Smallest() Profile {
 			p.Exec = true
 		case isSocket(u):
 			p.Sockets = true
+		case u.Action == Connecting && u.Refused:
+			p.Network = append(p.Network, u.Object)
 		}
 	}
+	p.Network = unique(p.Network)
 	for _, folder := range l.Arguments {
 		if within(folder, l.Given.Write) {
 			p.Write = append(p.Write, folder)

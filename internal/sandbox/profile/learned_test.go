@@ -26,6 +26,7 @@ func TestSmallestProfile(t *testing.T) {
 			{Action: Writing, Object: "/new.txt", Refused: true},
 			{Action: Executing, Object: "/private/cache/npx/server", Own: true},
 			{Action: Connecting, Object: "unix:/run/x.sock"}, {Action: Connecting, Object: "192.0.2.1:443"},
+			{Action: Connecting, Object: "db.example:5432", Refused: true},
 		},
 	}
 	const want = `[upstreams.x]
@@ -42,6 +43,7 @@ write = [
 ]
 network = [
     "api.example:443",  # it connected to this host
+    "db.example:5432",  # it tried to connect; refused in this trace
 ]
 exec = true  # it executed /private/cache/npx/server
 sockets = true  # it connected to unix:/run/x.sock

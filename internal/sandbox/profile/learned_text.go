@@ -16,7 +16,7 @@ func (l Learned) TOML() string {
 	fmt.Fprintf(&out, "[upstreams.%s]\nsandbox = %q\n", tomlKey(l.Name), string(Strict))
 	l.writeList(&out, "read", p.Read, l.readReason)
 	l.writeList(&out, "write", p.Write, l.writeReason)
-	l.writeList(&out, "network", p.Network, func(string) string { return "it connected to this host" })
+	l.writeList(&out, "network", p.Network, l.hostReason)
 	if p.Exec {
 		fmt.Fprintf(&out, "exec = true  # it executed %s\n", l.first(func(u Use) bool { return u.Action == Executing && u.Own && !u.Base }, "code in memory"))
 	}
@@ -66,6 +66,13 @@ func (l Learned) writeReason(path string) string {
 	return text
 }
 
+func (l Learned) hostReason(host string) string {
+	if slices.Contains(l.Hosts, host) {
+		return "it connected to this host"
+	}
+	return "it tried to connect; refused in this trace"
+}
+
 // count says how many files of a folder were used.
 func (l Learned) count(path, done string, is func(Use) bool) string {
 	files := map[string]bool{}
@@ -107,7 +114,7 @@ func (l Learned) writeRemarks(out *strings.Builder, p Profile) {
 			out.WriteString("# " + comment(l.decision(u)) + "\n")
 		}
 	}
-	if direct := l.objects(func(u Use) bool { return u.Action == Connecting && !isSocket(u) }); len(direct) > 0 {
+	if direct := l.objects(func(u Use) bool { return u.Action == Connecting && !isSocket(u) && !u.Refused }); len(direct) > 0 {
 		fmt.Fprintf(out, "# Without the proxy it connected to %s: strict allows hosts by name only, docs/network.md\n", comment(strings.Join(direct, ", ")))
 	}
 	if unused := l.unused(p); len(unused) > 0 {
