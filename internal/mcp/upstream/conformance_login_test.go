@@ -128,7 +128,7 @@ func callsAll(ctx context.Context, m *upstream.Manager, logins *oauth.Logins, sp
 
 // agree acts as the user: it opens the URL, and the browser returns at once.
 func agree(ctx context.Context, logins *oauth.Logins, s oauth.Server) error {
-	begun, err := logins.Begin(ctx, s, "http://127.0.0.1:3000/callback")
+	begun, err := logins.Begin(ctx, s, oauth.Return{URL: "http://127.0.0.1:3000/callback"})
 	if err != nil {
 		return err
 	}
