@@ -23,7 +23,7 @@ type stdioTransport struct {
 	process *process
 	stdin   *stdioWriter
 	stderr  *stderrLines
-	refused *refusals
+	refused *refusals // nil without a sandbox
 	read    atomic.Int64 // bytes of its input that the process has read, once it has ended
 	limit   int
 	grace   time.Duration
@@ -36,7 +36,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	stderr, refused := newStderrLines(), &refusals{}
+	stderr, refused := newStderrLines(), newRefusals()
 	p, err := o.startProcess(spec, env, func(r profile.Refusal) {
 		refused.add(r)
 		line := "sandbox: " + r.String()
@@ -48,7 +48,10 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	}
 	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
 	t.process, t.grace = p, o.StopTimeout
-	t.stderr, t.refused = stderr, refused
+	t.stderr = stderr
+	if spec.Sandbox.Active() {
+		t.refused = refused
+	}
 	hide := hider(env)
 	t.wg.Go(func() {
 		defer t.stderr.close()
@@ -66,7 +69,7 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 }
 
 func newStdioTransport(hooks Hooks, stdin inputPipe, limit int) *stdioTransport {
-	t := &stdioTransport{dispatcher: newDispatcher(hooks), stdin: newStdioWriter(stdin), limit: limit, refused: &refusals{}}
+	t := &stdioTransport{dispatcher: newDispatcher(hooks), stdin: newStdioWriter(stdin), limit: limit}
 	t.read.Store(notWritten - 1)
 	return t
 }
@@ -87,7 +90,7 @@ func (t *stdioTransport) Call(ctx context.Context, out Outgoing) (wire.Message, 
 	// If the write failed for another reason, the process has ended or is about to.
 	select {
 	case r := <-answer:
-		r.message.Result = t.refused.explain(r.message.Result, began)
+		r.message.Result = t.refused.explain(ctx, r.message.Result, began)
 		return r.message, r.err
 	case <-ctx.Done():
 		return wire.Message{}, context.Cause(ctx)

@@ -1,8 +1,8 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,11 +14,15 @@ import (
 // maxRefusals is how many refusals of a process are remembered.
 const maxRefusals = 100
 
-// refusals are what the sandbox has refused a process. The sandbox reports each once.
+// refusals are what the sandbox has refused a process. The sandbox reports each once, on
+// a way of its own.
 type refusals struct {
 	mu   sync.Mutex
 	list []profile.Refusal
+	more chan struct{} // closed when there is another
 }
+
+func newRefusals() *refusals { return &refusals{more: make(chan struct{})} }
 
 func (r *refusals) add(one profile.Refusal) {
 	r.mu.Lock()
@@ -26,21 +30,41 @@ func (r *refusals) add(one profile.Refusal) {
 	if len(r.list) < maxRefusals {
 		r.list = append(r.list, one)
 	}
+	close(r.more)
+	r.more = make(chan struct{})
 }
 
-// explain adds to the result of a tool that failed what the sandbox has refused: since
-// the call began, or earlier if the result mentions it.
-func (r *refusals) explain(result json.RawMessage, since time.Time) json.RawMessage {
+// about lists the refusals since a time, and earlier ones that a text mentions.
+func (r *refusals) about(text string, since time.Time) (lines []string, more <-chan struct{}) {
 	r.mu.Lock()
-	list := slices.Clone(r.list)
-	r.mu.Unlock()
-	if len(list) == 0 || !rawjson.GetBool(result, "isError") {
+	defer r.mu.Unlock()
+	for _, one := range r.list {
+		if one.Time.After(since) || strings.Contains(text, one.Object) {
+			lines = append(lines, refusalLine(one))
+		}
+	}
+	return lines, r.more
+}
+
+// refusalDelay is how far behind the answer of a process a report of its sandbox may be.
+const refusalDelay = 5 * time.Millisecond
+
+// explain adds to the result of a tool that failed what the sandbox has refused: since
+// the call began, or earlier if the result mentions it. A process without a sandbox has
+// no refusals, not even an empty list.
+func (r *refusals) explain(ctx context.Context, result json.RawMessage, since time.Time) json.RawMessage {
+	if r == nil || !rawjson.GetBool(result, "isError") {
 		return result
 	}
-	var lines []string
-	for _, one := range list {
-		if one.Time.After(since) || strings.Contains(string(result), one.Object) {
-			lines = append(lines, refusalLine(one))
+	lines, more := r.about(string(result), since)
+	if len(lines) == 0 {
+		timer := time.NewTimer(refusalDelay)
+		defer timer.Stop()
+		select {
+		case <-more:
+			lines, _ = r.about(string(result), since)
+		case <-timer.C:
+		case <-ctx.Done():
 		}
 	}
 	content, _ := rawjson.Get(result, "content")

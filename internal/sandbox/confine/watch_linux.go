@@ -235,6 +235,10 @@ func (w *watcher) note(n Note) {
 		return
 	}
 	w.seen[n] = true
+	if n.Refused { // the report is on its way before the program can say that it failed
+		_ = send(ControlFile, Message{Kind: Noted, Notes: []Note{n}}, -1) // without the other side nobody reads it
+		return
+	}
 	w.unsent.Add(1)
 	w.outgoing <- n
 }

@@ -26,16 +26,17 @@ type Command struct {
 	// not block.
 	Refused func(profile.Refusal)
 
-	name    string
-	policy  *confine.Policy // nil: it runs as it is
-	observe func(confine.Note)
-	gateway Gateway
-	shared  net.Listener // where the program has no network of its own
-	control *net.UnixConn
-	served  sync.WaitGroup
-	sockets []io.Closer // of the gateway; closed with the program's end
-	groups  *cgroups    // nil: there are none
-	group   *cgroup     // of the program; nil: it is in ours
+	name     string
+	policy   *confine.Policy // nil: it runs as it is
+	observe  func(confine.Note)
+	gateway  Gateway
+	launcher *Launcher    // of the gateway
+	shared   net.Listener // where the program has no network of its own
+	control  *net.UnixConn
+	served   sync.WaitGroup
+	sockets  []io.Closer // of the gateway; closed with the program's end
+	groups   *cgroups    // nil: there are none
+	group    *cgroup     // of the program; nil: it is in ours
 }
 
 // Command prepares a program to be started inside a profile. At level Off, or without a
@@ -150,6 +151,9 @@ func (c *Command) tmp(private folders) string {
 
 // Start starts the program. When it returns nil, the program runs inside its limits.
 func (c *Command) Start() error {
+	if c.gateway != nil {
+		c.launcher.isRunning(c, true)
+	}
 	if c.policy == nil {
 		err := c.Cmd.Start()
 		if err != nil {

@@ -35,6 +35,9 @@ type Launcher struct {
 	support Support
 	groups  *cgroups // nil: there are none
 
+	runningLock sync.Mutex
+	running     map[*Command]bool // those with a gateway
+
 	tracing sync.Mutex
 	traces  map[string]Trace
 }

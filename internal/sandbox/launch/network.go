@@ -29,6 +29,7 @@ func (l *Launcher) withGateway(c *Command, p profile.Profile) (_ *Command, err e
 		c.gateway.Close()
 		return nil, err
 	}
+	c.launcher = l
 	return c, nil
 }
 
@@ -111,6 +112,7 @@ func (c *Command) closeGateway() {
 	}
 	if c.gateway != nil {
 		c.gateway.Close()
+		c.launcher.isRunning(c, false)
 	}
 	c.served.Wait()
 }

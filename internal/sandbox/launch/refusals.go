@@ -38,7 +38,40 @@ func (l *Launcher) Refusals(name string) ([]profile.Refusal, error) {
 }
 
 // Keep adds a refusal of another part of the sandbox to those of the program's run.
-func (l *Launcher) Keep(r profile.Refusal) { l.keep(r) }
+func (l *Launcher) Keep(r profile.Refusal) {
+	l.keep(r)
+	for _, c := range l.runningAs(r.Name) {
+		if c.Refused != nil {
+			c.Refused(r)
+		}
+	}
+}
+
+// runningAs are the programs of a name that run.
+func (l *Launcher) runningAs(name string) (found []*Command) {
+	l.runningLock.Lock()
+	defer l.runningLock.Unlock()
+	for c := range l.running {
+		if c.name == name {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// isRunning says whether refusals of other parts are also those of a program that runs.
+func (l *Launcher) isRunning(c *Command, runs bool) {
+	l.runningLock.Lock()
+	defer l.runningLock.Unlock()
+	if l.running == nil {
+		l.running = map[*Command]bool{}
+	}
+	if runs {
+		l.running[c] = true
+	} else {
+		delete(l.running, c)
+	}
+}
 
 // keep adds a refusal to the file. That nothing can be written is no reason to disturb
 // the program: the event says the same.
