@@ -23,7 +23,7 @@ type stdioTransport struct {
 	process *process
 	stdin   *stdioWriter
 	stderr  *stderrLines
-	refused *refusals // nil without a sandbox
+	refused *refusals    // nil without a sandbox
 	read    atomic.Int64 // bytes of its input that the process has read, once it has ended
 	limit   int
 	grace   time.Duration
