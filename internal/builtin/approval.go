@@ -20,6 +20,7 @@ type ApprovalStore interface {
 	Get(ctx context.Context, owner, id string) (approval.Approval, error)
 	Await(ctx context.Context, id string) error
 	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
+	Refusal(ctx context.Context, a *approval.Approval) error
 	Rules(ctx context.Context) ([]approval.Rule, error)
 	Forget(ctx context.Context, id string) error
 }
@@ -61,6 +62,21 @@ type ApprovalView struct {
 	ExpiresAt  time.Time  `json:"expires_at" jsonschema:"without a decision by then it is denied"`
 	DecidedAt  *time.Time `json:"decided_at,omitempty"`
 	DecidedBy  string     `json:"decided_by,omitempty"`
+	AskedBy    string     `json:"asked_by"`
+	Role       string     `json:"role,omitempty" jsonschema:"those who decide must have this role"`
+	Needed     int        `json:"needed" jsonschema:"how many people must agree"`
+	Agreed     int        `json:"agreed" jsonschema:"how many have"`
+	MayDecide  bool       `json:"may_decide" jsonschema:"true if you may allow it"`
+	WhyNot     string     `json:"why_not,omitempty" jsonschema:"why you may not"`
+
+	Decisions []DecisionView `json:"decisions" jsonschema:"what each person said, in order"`
+}
+
+// DecisionView is what one person said.
+type DecisionView struct {
+	By       string    `json:"by"`
+	Decision string    `json:"decision" enum:"allow,deny"`
+	At       time.Time `json:"at"`
 }
 
 // approvalData is a view with all fields.
@@ -71,10 +87,20 @@ type approvalData struct {
 	Outcome JSON           `json:"outcome,omitempty"`
 }
 
-func approvalView(a *approval.Approval) approvalData {
+func (t approvalTools) view(ctx context.Context, a *approval.Approval) approvalData {
 	v := ApprovalView{
 		ID: a.ID, Status: string(a.State), Subject: a.Subject, Script: a.Name, ScriptHash: a.Hash, JobID: a.Job(),
 		Certain: a.Certain, Complete: a.Complete, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
+		AskedBy: a.Asker.Title(), Role: a.Role, Needed: a.Needed, Agreed: a.Agreed(), Decisions: []DecisionView{},
+	}
+	for _, d := range a.Decisions {
+		v.Decisions = append(v.Decisions, DecisionView{d.By.Title(), decisionOf(d.Allow), d.At})
+	}
+	if a.State == approval.Pending {
+		why := t.store.Refusal(ctx, a)
+		if v.MayDecide = why == nil; why != nil {
+			v.WhyNot = why.Error()
+		}
 	}
 	if !a.Decided.IsZero() {
 		v.DecidedAt = &a.Decided
@@ -88,7 +114,11 @@ func (d approvalData) line() string {
 	if d.JobID != "" {
 		who = "job " + d.JobID
 	}
-	return fmt.Sprintf("%s  %s  %s, for %s (%d planned)", d.ID, d.Status, d.Subject, who, len(d.Plan))
+	line := fmt.Sprintf("%s  %s  %s, for %s (%d planned)", d.ID, d.Status, d.Subject, who, len(d.Plan))
+	if d.Role != "" {
+		line += fmt.Sprintf(", %d of %d with the role %s agreed", d.Agreed, d.Needed, d.Role)
+	}
+	return line
 }
 
 // text returns all of it for people.
@@ -154,7 +184,7 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 	}
 	all, remembered, lines := []approvalData{}, []RuleView{}, []string{}
 	for i := range found {
-		v := approvalView(&found[i])
+		v := t.view(ctx, &found[i])
 		all, lines = append(all, v), append(lines, v.line())
 	}
 	if len(all) == 0 {
@@ -195,7 +225,7 @@ func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalSt
 			return tool.Result{}, err
 		}
 	}
-	v := approvalView(&a)
+	v := t.view(ctx, &a)
 	return tool.Output(v.text(), v)
 }
 
@@ -217,7 +247,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if a.Resume != nil {
+	if a.Resume != nil && a.State != approval.Pending {
 		reportProgress(call.Caller, 0, "Resuming the script")
 		// The run continues even if the caller disconnects.
 		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Resume, script.Request{Caller: call.Caller})
@@ -225,7 +255,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 			return tool.Result{}, err
 		}
 	}
-	v := approvalView(&a)
+	v := t.view(ctx, &a)
 	return tool.Output(v.text(), v)
 }
 

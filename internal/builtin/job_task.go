@@ -25,6 +25,7 @@ type JobTasks struct {
 // JobApprovals are the approvals that jobs wait for.
 type JobApprovals interface {
 	PendingOf(ctx context.Context, run string) (a approval.Approval, ok bool, err error)
+	Refusal(ctx context.Context, a *approval.Approval) error
 	Answer(ctx context.Context, id string, answer host.Answer) error
 }
 
@@ -107,10 +108,10 @@ func (t JobTasks) AnswerTask(ctx context.Context, id string, answers map[string]
 func jobRun(id string) string { return "job:" + id }
 
 // question is the approval that a job waits for, as a question of its task; nil if it was
-// decided.
+// decided, or somebody else must.
 func (t JobTasks) question(ctx context.Context, j *job.Job) (map[string]json.RawMessage, error) {
 	a, ok, err := t.Approvals.PendingOf(ctx, jobRun(j.ID))
-	if err != nil || !ok {
+	if err != nil || !ok || t.Approvals.Refusal(ctx, &a) != nil {
 		return nil, err
 	}
 	params, err := script.ApprovalQuestion(&host.Paused{RunInfo: a.RunInfo, Plan: a.Plan, Complete: a.Complete})

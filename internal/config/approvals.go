@@ -11,7 +11,7 @@ import (
 
 // ApprovalPolicy returns which calls need approval.
 func (c *Config) ApprovalPolicy() approval.Policy {
-	p := approval.Policy{Default: approval.Mode(c.Approve), Rules: map[string]approval.Mode{}}
+	p := approval.Policy{Default: approval.Mode(c.Approve), Rules: map[string]approval.Mode{}, Own: c.ApproveOwn}
 	for name, u := range c.Upstreams {
 		if u.Approve != "" {
 			p.Rules[name] = approval.Mode(u.Approve)

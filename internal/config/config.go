@@ -49,6 +49,7 @@ type Config struct {
 
 	Sessions      Sessions          `toml:"sessions"`
 	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
+	ApproveOwn    bool              `toml:"approve_own" live:"yes" trust:"needed" help:"let people approve what they asked for themselves; never where a policy rule names a role"`
 	ApproveExpire Duration          `toml:"approve_expire" help:"how long a request for approval stays open before it is denied"`
 	Approvals     map[string]string `toml:"approvals" live:"yes"`
 

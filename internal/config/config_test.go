@@ -48,6 +48,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		flags map[string]string
 		wants []string
 	}{
+		"count without a role": {file: "[[policy]]\ntool = \"x.y\"\ndo = \"approve\"\ncount = 2\n", wants: []string{"policy 1: count needs by"}},
+		"role that denies":     {file: "[[policy]]\ntool = \"x.y\"\ndo = \"deny\"\nby = \"user\"\n", wants: []string{"are for do = \"approve\""}},
+		"role without people":  {file: "[[policy]]\ntool = \"x.y\"\ndo = \"approve\"\nby = \"user\"\n", wants: []string{"needs people who sign in", "docs/people.md"}},
+		"role that nobody has": {file: "public_url = \"https://hub.example\"\n[identity.x]\nissuer = \"https://x.example\"\nclient_id = \"a\"\nroles = [\"user\"]\n[[policy]]\ntool = \"x.y\"\ndo = \"approve\"\nby = \"finance\"\n", wants: []string{"no role \"finance\"", "operator"}},
 		"unknown key":          {file: "listen = \"x:1\"\nlisten_adress = \"y\"\n", wants: []string{":2:1: unknown key \"listen_adress\"", "docs/configuration.md"}},
 		"near key":             {file: "databse = \"x\"\n", wants: []string{":1:1: unknown key \"databse\"", `did you mean "database"`}},
 		"near key in section":  {file: "[log]\nlevle = \"info\"\n", wants: []string{":2:1: unknown key \"log.levle\"", `did you mean "log.level"`}},

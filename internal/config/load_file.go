@@ -111,7 +111,7 @@ func nearestKey(key string) string {
 		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], upstreamKeys()
 	}
 	if len(parts) == 2 && parts[0] == "policy" {
-		prefix, key, known = "policy.", parts[1], []string{"key", "tool", "do", "reason"}
+		prefix, key, known = "policy.", parts[1], []string{"key", "tool", "do", "by", "count", "reason"}
 	}
 	if near := suggest.Names(key, known, 1); len(near) > 0 {
 		return prefix + near[0]

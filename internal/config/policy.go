@@ -19,7 +19,17 @@ type PolicyRule struct {
 	Key    string `toml:"key,omitempty" help:"name of the keys it applies to, * matches any text; optional, matches everyone if omitted"`
 	Tool   string `toml:"tool" help:"what it applies to: namespace.tool, one of our tools, or a script function such as http.request; * matches any text"`
 	Do     string `toml:"do" help:"allow, deny, approve (requires approval) or read_only (allows what changes nothing)"`
+	By     string `toml:"by,omitempty" help:"with approve: the role of the people who decide, such as finance; if omitted, administrators decide"`
+	Count  int    `toml:"count,omitempty" help:"with by: how many different people must agree; 1 if omitted"`
 	Reason string `toml:"reason,omitempty" help:"included in the error of refused calls"`
+}
+
+// count is how many people must agree.
+func (r PolicyRule) count() int {
+	if r.By == "" {
+		return 0
+	}
+	return max(r.Count, 1)
 }
 
 // PolicySettings returns the configured policy.
@@ -29,7 +39,7 @@ func (c *Config) PolicySettings() policy.Settings {
 		s.Accepts = map[string][]string{}
 	}
 	for _, r := range c.Policy {
-		s.Rules = append(s.Rules, policy.Rule{Key: r.Key, Tool: r.Tool, Do: policy.Verdict(r.Do), Reason: r.Reason})
+		s.Rules = append(s.Rules, policy.Rule{Key: r.Key, Tool: r.Tool, Do: policy.Verdict(r.Do), By: r.By, Count: r.count(), Reason: r.Reason})
 	}
 	for name, u := range c.Upstreams {
 		if len(u.Labels) > 0 {
@@ -50,6 +60,9 @@ func (c *Config) checkPolicy() error {
 		case !slices.Contains(policy.Verdicts(), policy.Verdict(r.Do)):
 			return fault.New(fault.Config, "policy %d: do: unknown value %q", i+1, r.Do).WithHint("use allow, deny, approve or read_only")
 		}
+		if err := c.checkDeciders(i+1, r); err != nil {
+			return err
+		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(c.Accepts)) {
 		if _, known := c.Upstreams[place]; known || slices.Contains(policy.Sinks, place) {
@@ -60,6 +73,26 @@ func (c *Config) checkPolicy() error {
 			return f.WithHint("did you mean %s?", near[0])
 		}
 		return f.WithHint("an upstream's namespace, or one of %s", strings.Join(policy.Sinks, ", "))
+	}
+	return nil
+}
+
+// checkDeciders refuses a rule whose requests nobody could decide.
+func (c *Config) checkDeciders(number int, r PolicyRule) error {
+	roles := c.PeopleRoles()
+	switch _, known := roles[r.By]; {
+	case (r.By != "" || r.Count != 0) && policy.Verdict(r.Do) != policy.Approve:
+		return fault.New(fault.Config, "policy %d: by and count are for do = \"approve\"", number)
+	case r.By == "" && r.Count != 0:
+		return fault.New(fault.Config, "policy %d: count needs by, the role of those who decide", number)
+	case r.By == "":
+		return nil
+	case r.Count < 0:
+		return fault.New(fault.Config, "policy %d: count must not be negative", number)
+	case len(c.Identity) == 0:
+		return fault.New(fault.Config, "policy %d: by = %q needs people who sign in", number, r.By).WithHint("configure a provider: docs/people.md")
+	case !known:
+		return fault.New(fault.Config, "policy %d: by: no role %q", number, r.By).WithHint("there are: %s", strings.Join(roles.Names(), ", "))
 	}
 	return nil
 }

@@ -12,12 +12,18 @@ import (
 
 // openApprovals opens the store of approvals, where people decide what scripts may do.
 func (srv *Server) openApprovals(ctx context.Context) (err error) {
-	srv.approvals, err = approval.Open(ctx, srv.store, approval.Options{
+	o := approval.Options{
 		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
-		OnDecision: func(ctx context.Context, a approval.Approval) {
-			srv.auditAdmin(ctx, "approval."+string(a.State), a.Subject, []byte(a.ID))
+		Keys: srv.keys, Audit: srv.auditAdmin,
+		Alone: func(ctx context.Context) bool {
+			used, err := srv.keys.HasKeys(ctx)
+			return err == nil && !used && srv.tokens == nil
 		},
-	})
+	}
+	if srv.people != nil {
+		o.People = srv.people.Store
+	}
+	srv.approvals, err = approval.Open(ctx, srv.store, o)
 	return err
 }
 

@@ -34,5 +34,8 @@ func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
 // what scripts may do.
 var reserved = []string{"mcp_connect", "mcp_disconnect", "approval_decide", "approval_forget"}
 
-// isReserved tells which tools only administrators see.
-func isReserved(ref tool.Ref) bool { return ref.Space == "" && slices.Contains(reserved, ref.Name) }
+// isReserved tells which tools only administrators see. Where policy rules name roles,
+// others decide too, and the store of approvals checks who.
+func (srv *Server) isReserved(ref tool.Ref) bool {
+	return ref.Space == "" && slices.Contains(reserved, ref.Name) && (ref.Name != "approval_decide" || !srv.policy.Settings().NamesRoles())
+}

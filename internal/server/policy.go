@@ -41,14 +41,15 @@ func (srv *Server) approvalPolicy(c *config.Config) approval.Policy {
 	return p
 }
 
-func (srv *Server) needsApproval(ctx context.Context, e host.Effect) bool {
+func (srv *Server) needsApproval(ctx context.Context, e host.Effect) (approval.Demand, bool) {
 	ref, isTool := e.Tool()
 	if !isTool {
 		ref = tool.Ref{Name: e.DisplayName()}
 	}
 	info, _ := srv.catalog.Find(ctx, ref)
 	info.Ref = ref
-	return srv.policy.Decide(principal.Of(ctx).Name, &info).Verdict == policy.Approve
+	d := srv.policy.Decide(principal.Of(ctx).Name, &info)
+	return approval.Demand{Role: d.By, Count: d.Count}, d.Verdict == policy.Approve
 }
 
 // hides returns which tools a principal may never call; nil: none.

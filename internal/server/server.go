@@ -320,7 +320,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	srv.quota = quota.New(srv.keys.Spend)
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
-		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: isReserved, Special: isMusic,
+		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: srv.isReserved, Special: isMusic,
 		Known: srv.known(manager), Usage: srv.usage, Meaning: srv.meaning, History: srv.history,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})

@@ -44,6 +44,12 @@ type Approval struct {
 	Expires  time.Time
 	Decided  time.Time // zero while it is pending
 	By       string    // who decided
+
+	Asker     Party      // whose run it is
+	Org       string     // the asker's organisation
+	Role      string     // those who decide must have it; "" is whoever may see the request
+	Needed    int        // how many people must agree
+	Decisions []Decision // so far, in order
 }
 
 // Job returns the id of the job that waits, or "".

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,9 +22,15 @@ func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the decisions about the run")
 	}
-	j := &approver{store: o, who: who, policy: policy, allowed: map[string]int{}, denied: map[string]int{}}
-	for _, a := range decided {
-		j.add(a)
+	var all directory
+	if slices.ContainsFunc(decided, func(a Approval) bool { return a.Role != "" }) {
+		if all, err = o.directory(ctx); err != nil {
+			return nil, err
+		}
+	}
+	j := &approver{store: o, who: who, policy: policy, allowed: map[string]map[agreement]int{}, denied: map[string]int{}}
+	for i := range decided {
+		j.add(&decided[i], o.stillAgree(all, &decided[i]))
 	}
 	for _, step := range past {
 		j.spend(step)
@@ -36,17 +43,32 @@ type approver struct {
 	who    host.RunInfo
 	policy Policy
 
-	mu              sync.Mutex
-	allowed, denied map[string]int // how often, by digest
+	mu      sync.Mutex
+	allowed map[string]map[agreement]int // how often, by digest and by whom
+	denied  map[string]int               // how often, by digest
 }
 
-// add adds a decision about the run.
-func (j *approver) add(a Approval) {
+// agreement is by whom an effect was allowed: so many people with a role, who have it now.
+type agreement struct {
+	role   string
+	people int
+}
+
+// covers reports whether the right people have agreed. Those with a role decide only
+// about what needs that role.
+func (a agreement) covers(d Demand) bool { return a.role == d.Role && a.people >= d.Count }
+
+// add adds a decision about the run. people is how many agreed and have the role now.
+func (j *approver) add(a *Approval, people int) {
 	switch {
 	case a.State == Allowed: // the whole plan as it was shown
+		by := agreement{a.Role, people}
 		for _, p := range a.Plan {
 			for digest := range strings.FieldsSeq(p.Digest) {
-				j.allowed[digest]++
+				if j.allowed[digest] == nil {
+					j.allowed[digest] = map[agreement]int{}
+				}
+				j.allowed[digest][by]++
 			}
 		}
 	case a.State == Denied && len(a.Plan) > 0: // the effect that was asked about
@@ -60,40 +82,50 @@ func (j *approver) spend(step host.Step) {
 	digest := step.Digest()
 	if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
 		j.denied[digest]--
-	} else if j.allowed[digest] > 0 {
-		j.allowed[digest]--
+		return
+	}
+	most := map[string]agreement{} // by role: which of them allowed it is not recorded, so each is used up
+	for by, left := range j.allowed[digest] {
+		if before, ok := most[by.role]; left > 0 && (!ok || by.people > before.people) {
+			most[by.role] = by
+		}
+	}
+	for _, by := range most {
+		j.allowed[digest][by]--
 	}
 }
 
 // Decide decides one effect.
 func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
 	always := j.who.AskAlways && changes(e)
-	if !always && !j.policy.needsApproval(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
+	demand, needed := j.policy.demand(ctx, e)
+	if !always && !needed {
 		return host.Allow, nil
 	}
-	if verdict := j.takeDecision(e.Digest()); verdict != host.Ask {
+	if verdict := j.takeDecision(e.Digest(), demand); verdict != host.Ask {
 		return verdict, nil
 	}
 	subject, space := subjectOf(e)
 	verdict, err := j.store.remembered(ctx, subject, space, j.who.Hash)
-	if always && verdict == host.Allow {
+	if (always || demand.Role != "") && verdict == host.Allow {
 		verdict = host.Ask
 	}
 	return verdict, err
 }
 
 // takeDecision uses up a decision about such an effect of this run.
-func (j *approver) takeDecision(digest string) host.Decision {
+func (j *approver) takeDecision(digest string, d Demand) host.Decision {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	switch {
-	case j.denied[digest] > 0:
+	if j.denied[digest] > 0 {
 		j.denied[digest]--
 		return host.Deny
-	case j.allowed[digest] > 0:
-		j.allowed[digest]--
-		return host.Allow
-	default:
-		return host.Ask
 	}
+	for by, left := range j.allowed[digest] {
+		if left > 0 && by.covers(d) {
+			j.allowed[digest][by]--
+			return host.Allow
+		}
+	}
+	return host.Ask
 }

@@ -7,7 +7,9 @@ type Requested struct {
 	Name    string `json:"name,omitempty"`
 	Owner   string `json:"owner,omitempty"`
 	Subject string `json:"subject"`
-	Entries int    `json:"entries"` // of its plan
+	Entries int    `json:"entries"`          // of its plan
+	Role    string `json:"role,omitempty"`   // those who decide must have it
+	Needed  int    `json:"needed,omitempty"` // how many of them
 }
 
 // EventType is "approval.requested".
@@ -15,6 +17,22 @@ func (Requested) EventType() string { return "approval.requested" }
 
 // EventKey is the approval's id.
 func (e Requested) EventKey() string { return e.ID }
+
+// Agreed is published when somebody has agreed, and others must too.
+type Agreed struct {
+	ID      string `json:"approval_id"`
+	Run     string `json:"run"`
+	Subject string `json:"subject"`
+	By      string `json:"by"`
+	Agreed  int    `json:"agreed"` // how many have
+	Needed  int    `json:"needed"`
+}
+
+// EventType is "approval.agreed".
+func (Agreed) EventType() string { return "approval.agreed" }
+
+// EventKey is the approval's id.
+func (e Agreed) EventKey() string { return e.ID }
 
 // Settled is published when an approval is no longer pending.
 type Settled struct {

@@ -30,9 +30,20 @@ func (m Mode) Known() bool { return slices.Contains(Modes(), m) }
 type Policy struct {
 	Default Mode
 	Rules   map[string]Mode
-	// Also reports whether an effect needs approval in addition to the rules; may be
-	// nil.
-	Also func(ctx context.Context, e host.Effect) bool
+	// Also reports whether an effect needs approval in addition to the rules, and whose;
+	// may be nil.
+	Also func(ctx context.Context, e host.Effect) (Demand, bool)
+	// Own means that people may approve what they asked for themselves, except where a
+	// role is needed.
+	Own bool
+}
+
+// demand returns who must agree to an effect.
+func (p Policy) demand(ctx context.Context, e host.Effect) (d Demand, needed bool) {
+	if p.Also != nil {
+		d, needed = p.Also(ctx, e)
+	}
+	return d, needed || p.needsApproval(e)
 }
 
 // Empty reports whether no effect ever needs approval.

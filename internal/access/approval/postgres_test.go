@@ -12,5 +12,6 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestRequestsAreStoredUnchanged, TestInvalidDecisions, TestADecisionIsUsedUp, TestRememberedDecisions,
 		TestDenyTakesPrecedenceUntilForgotten, TestRequestsExpire, TestWithdrawnRequests, TestDecidedElsewhere, TestPolicies,
+		TestNobodyApprovesTheirOwnRequest, TestRememberedForOthers, TestTwoOfARole, TestOneDenialDenies, TestPlanOfSeveralRoles, TestDecisionsAtTheSameTime,
 	)
 }

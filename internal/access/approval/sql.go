@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -14,20 +15,23 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-const columns = `id, run, owner, name, hash, language, subject, space, state, plan, digests, certain, complete, output, kept, outcome, created, expires, decided, decided_by`
+const columns = `id, run, owner, name, hash, language, subject, space, state, plan, digests, certain, complete, output, kept, outcome, created, expires, decided, decided_by, asker, org, role, needed`
 
 func scan(row db.Scanner) (a Approval, err error) {
 	var plan, output, outcome []byte
-	var digests string
+	var digests, asker string
 	var created, expires, decided int64
 	err = row.Scan(&a.ID, &a.Key, &a.Owner, &a.Name, &a.Hash, &a.Language, &a.Subject, &a.Space, &a.State, &plan, &digests, &a.Certain, &a.Complete,
-		&output, &a.Resume, &outcome, &created, &expires, &decided, &a.By)
+		&output, &a.Resume, &outcome, &created, &expires, &decided, &a.By, &asker, &a.Org, &a.Role, &a.Needed)
 	if err != nil {
 		return a, err
 	}
 	a.Created, a.Expires, a.Outcome = time.UnixMicro(created).UTC(), time.UnixMicro(expires).UTC(), outcome
 	if decided != 0 {
 		a.Decided = time.UnixMicro(decided).UTC()
+	}
+	if a.Asker, err = readParty(asker, a.Owner); err != nil {
+		return a, err
 	}
 	if err := json.Unmarshal(plan, &a.Plan); err != nil {
 		return a, err
@@ -68,37 +72,77 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '')`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21)`,
 			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, strings.Join(digests, " "), a.Certain, a.Complete,
-			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro())
+			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro(), a.Asker.text(), a.Org, a.Role, a.Needed)
 		return err
 	})
 	return before, err
 }
 
-// settle stores a decision, and the rule that it creates, if any. It reports whether
-// the request was still pending. The run continues in the process that stored the
-// decision.
-func (o *Store) settle(ctx context.Context, a *Approval, r *Rule) (done bool, err error) {
-	err = o.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1 AND state = 'pending'`,
-			a.ID, a.State, a.Decided.UnixMicro(), a.By, o.process, a.Decided.Add(lease).UnixMicro())
+// close stores that an approval is decided.
+func (o *Store) close(ctx context.Context, tx *db.Tx, a *Approval) error {
+	_, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1`,
+		a.ID, a.State, a.Decided.UnixMicro(), a.By, o.process, a.Decided.Add(lease).UnixMicro())
+	if err != nil {
+		return err
+	}
+	return tx.Notify(Topic, a.ID)
+}
+
+func saveRule(ctx context.Context, tx *db.Tx, r *Rule, d Decision) error {
+	if r == nil {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO approval_rules (id, scope, subject, allow, created, made_by, maker) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (scope, subject) DO UPDATE SET allow = excluded.allow, created = excluded.created, made_by = excluded.made_by, maker = excluded.maker`,
+		r.ID, r.Scope, r.Subject, r.Allow, d.At.UnixMicro(), r.By, d.By.text())
+	return err
+}
+
+func insertDecision(ctx context.Context, tx *db.Tx, id string, d Decision) error {
+	_, err := tx.Exec(ctx, `INSERT INTO approval_decisions (approval, decider, party, person, allow, plan, decided) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		id, d.By.ID, d.By.text(), d.Person, d.Allow, d.plan, d.At.UnixMicro())
+	return err
+}
+
+func scanDecision(row db.Scanner) (d Decision, err error) {
+	var party string
+	var at int64
+	if err := row.Scan(&party, &d.Person, &d.Allow, &d.plan, &at); err != nil {
+		return d, err
+	}
+	d.At = time.UnixMicro(at).UTC()
+	d.By, err = readParty(party, "")
+	return d, err
+}
+
+// addDecisions reads what people have said about approvals so far.
+func addDecisions(ctx context.Context, tx *db.Tx, list []Approval) (err error) {
+	for i := range list {
+		list[i].Decisions, err = db.All(ctx, tx, scanDecision,
+			`SELECT party, person, allow, plan, decided FROM approval_decisions WHERE approval = $1 ORDER BY decided, decider`, list[i].ID)
 		if err != nil {
 			return err
 		}
-		n, err := result.RowsAffected()
-		if done = n > 0; err != nil || !done {
-			return err
-		}
-		if err := tx.Notify(Topic, a.ID); err != nil || r == nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `INSERT INTO approval_rules (id, scope, subject, allow, created, made_by) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (scope, subject) DO UPDATE SET allow = excluded.allow, created = excluded.created, made_by = excluded.made_by`,
-			r.ID, r.Scope, r.Subject, r.Allow, a.Decided.UnixMicro(), r.By)
-		return err
-	})
-	return done, err
+	}
+	return nil
+}
+
+// loadIn reads an approval with its decisions.
+func loadIn(ctx context.Context, tx *db.Tx, id string) (Approval, error) {
+	return first(ctx, tx, `SELECT `+columns+` FROM approvals WHERE id = $1`, id)
+}
+
+// first reads the first approval that a query finds, with its decisions.
+func first(ctx context.Context, tx *db.Tx, query string, args ...any) (Approval, error) {
+	a, err := scan(tx.QueryRow(ctx, query, args...))
+	if err != nil {
+		return a, err
+	}
+	list := []Approval{a}
+	err = addDecisions(ctx, tx, list)
+	return list[0], err
 }
 
 func (o *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
@@ -187,7 +231,7 @@ func without(all, some []string) (rest []string) {
 
 func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		a, err = scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE id = $1`, id))
+		a, err = loadIn(ctx, tx, id)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -204,17 +248,27 @@ func shown(ctx context.Context, owner string) (all, unowned bool) {
 	return who.Admin() && (owner == who.ID || isLocal && owner == ""), isLocal
 }
 
-// Get returns an approval that owner may see.
+// Get returns an approval that owner may see: their own, and those that they may decide.
 func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 	a, err := o.load(ctx, id)
-	if all, unowned := shown(ctx, owner); err == nil && !all && a.Owner != owner && (a.Owner != "" || !unowned) {
-		return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list lists the approvals")
+	if err != nil {
+		return a, err
 	}
-	return a, err
+	if all, unowned := shown(ctx, owner); all || a.Owner == owner || a.Owner == "" && unowned {
+		return a, nil
+	}
+	if a.Role != "" {
+		if _, err := o.holder(ctx, principal.Of(ctx), &a); err == nil {
+			return a, nil
+		}
+	}
+	return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list lists the approvals")
 }
 
-// List returns a user's approvals in a state, newest first. An empty state means any.
+// List returns the approvals in a state that a user may see, newest first. An empty state
+// means any.
 func (o *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
+	args := []any{owner, string(state), limit}
 	mine := "owner = $1"
 	switch all, unowned := shown(ctx, owner); {
 	case all:
@@ -222,10 +276,21 @@ func (o *Store) List(ctx context.Context, owner string, state State, limit int) 
 	case unowned:
 		mine = "(owner = '' OR owner = $1)"
 	}
+	posts, err := o.posts(ctx, principal.Of(ctx))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range posts {
+		mine += fmt.Sprintf(" OR org = $%d AND role = $%d", len(args)+1, len(args)+2)
+		args = append(args, p.org, p.role)
+	}
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals
-			WHERE `+mine+` AND ($2 = '' OR state = $2) ORDER BY created DESC, id LIMIT $3`, owner, string(state), limit)
-		return err
+			WHERE (`+mine+`) AND ($2 = '' OR state = $2) ORDER BY created DESC, id LIMIT $3`, args...)
+		if err != nil {
+			return err
+		}
+		return addDecisions(ctx, tx, list)
 	})
 	return list, err
 }
@@ -233,7 +298,7 @@ func (o *Store) List(ctx context.Context, owner string, state State, limit int) 
 // PendingOf returns the approval that a run waits for; ok is false if it waits for none.
 func (o *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		a, err = scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending' ORDER BY created LIMIT 1`, run))
+		a, err = first(ctx, tx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending' ORDER BY created LIMIT 1`, run)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -245,7 +310,10 @@ func (o *Store) PendingOf(ctx context.Context, run string) (a Approval, ok bool,
 func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state <> 'pending' ORDER BY created`, run)
-		return err
+		if err != nil {
+			return err
+		}
+		return addDecisions(ctx, tx, list)
 	})
 	return list, err
 }
@@ -278,22 +346,37 @@ func (o *Store) Forget(ctx context.Context, id string) error {
 	})
 }
 
-// remembered returns the remembered decision. Deny takes precedence over allow.
+// remembered returns the remembered decision. Deny takes precedence over allow. What
+// somebody allowed does not count for their own runs, unless they may decide about those.
 func (o *Store) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
-	var said, allowed int
-	err := o.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*), count(CASE WHEN allow THEN 1 END) FROM approval_rules
-			WHERE scope = 'tool' AND subject = $1 OR scope = 'namespace' AND subject = $2 OR scope = 'script' AND subject = $3`,
-			subject, space, hash).Scan(&said, &allowed)
-	})
-	switch {
-	case err != nil:
-		return host.Deny, fault.Wrap(fault.Internal, err, "read the remembered decisions")
-	case said == 0:
-		return host.Ask, nil
-	case allowed < said:
-		return host.Deny, nil
-	default:
-		return host.Allow, nil
+	type rule struct {
+		allow bool
+		maker Party
 	}
+	var rules []rule
+	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
+		rules, err = db.All(ctx, tx, func(row db.Scanner) (r rule, err error) {
+			var by, maker string
+			if err := row.Scan(&r.allow, &by, &maker); err != nil {
+				return r, err
+			}
+			r.maker, err = readParty(maker, by)
+			return r, err
+		}, `SELECT allow, made_by, maker FROM approval_rules
+			WHERE scope = 'tool' AND subject = $1 OR scope = 'namespace' AND subject = $2 OR scope = 'script' AND subject = $3`, subject, space, hash)
+		return err
+	})
+	if err != nil {
+		return host.Deny, fault.Wrap(fault.Internal, err, "read the remembered decisions")
+	}
+	who, verdict := principal.Of(ctx), host.Ask
+	for _, r := range rules {
+		switch {
+		case !r.allow:
+			return host.Deny, nil
+		case !r.maker.is(partyOf(who)) || o.mayDecideOwn(ctx, who):
+			verdict = host.Allow
+		}
+	}
+	return verdict, nil
 }

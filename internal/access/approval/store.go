@@ -27,11 +27,16 @@ type Options struct {
 	// Nodes means that other processes use the same tables and notify each other of
 	// decisions: waiting callers wake at once, and only the deciding process publishes
 	// the event.
-	Nodes      bool
-	Events     *event.Bus                            // may be nil
-	OnDecision func(ctx context.Context, a Approval) // called after a decision; may be nil
-	Clock      clock.Clock                           // nil is the machine's
-	Log        *slog.Logger                          // nil discards
+	Nodes  bool
+	People People // whose roles count; nil: nobody has any
+	Keys   Keys   // which keys are people's; nil: none
+	// Alone reports whether one person uses the server, who decides about their own
+	// requests; nil means yes.
+	Alone  func(ctx context.Context) bool
+	Events *event.Bus                                                       // may be nil
+	Audit  func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
+	Clock  clock.Clock                                                      // nil is the machine's
+	Log    *slog.Logger                                                     // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -93,13 +98,15 @@ func (o *Store) Policy() Policy {
 // same effect returns the first one.
 func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	subject, space := subjectOf(p.Effect)
-	now := o.now()
+	now, who := o.now(), principal.Of(ctx)
+	demand, _ := o.Policy().demand(ctx, p.Effect)
 	a := Approval{
 		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.ResumeState,
 		Created: now, Expires: now.Add(o.options.Expire),
+		Asker: partyOf(who), Org: who.Org, Role: demand.Role, Needed: max(demand.Count, 1),
 	}
-	if who := principal.Of(ctx); a.Owner == "" && who.ID != principal.LocalID {
+	if a.Owner == "" && who.ID != principal.LocalID {
 		a.Owner = who.ID
 	}
 	before, err := o.insert(ctx, a)
@@ -107,77 +114,24 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 		return host.Pending{}, fault.Wrap(fault.Internal, err, "store a run that waits for approval")
 	}
 	if before != nil {
-		return host.Pending{ID: before.ID, Expires: before.Expires}, nil
+		return o.pending(ctx, before), nil
 	}
-	o.options.Events.Publish(Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan)})
-	return host.Pending{ID: a.ID, Expires: a.Expires}, nil
+	o.options.Events.Publish(Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
+	return o.pending(ctx, &a), nil
+}
+
+func (o *Store) pending(ctx context.Context, a *Approval) host.Pending {
+	return host.Pending{ID: a.ID, Expires: a.Expires, Others: a.State == Pending && o.Refusal(ctx, a) != nil}
 }
 
 // Asked returns the request of a run that is not decided yet; ok is false if there is
 // none.
 func (o *Store) Asked(ctx context.Context, run string) (pending host.Pending, ok bool, err error) {
 	a, ok, err := o.PendingOf(ctx, run)
-	return host.Pending{ID: a.ID, Expires: a.Expires}, ok, err
-}
-
-// Decide decides an approval. If it is decided already, the error is fault.Conflict.
-func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
-	a, err := o.Get(ctx, owner, id)
-	if err != nil {
-		return a, err
+	if err != nil || !ok {
+		return host.Pending{}, false, err
 	}
-	rule, err := ruleFor(&a, answer)
-	if err != nil {
-		return a, err
-	}
-	a.State, a.Decided, a.By = Denied, o.now(), answer.By
-	if answer.Allow {
-		a.State = Allowed
-	}
-	done, err := o.settle(ctx, &a, rule)
-	if err != nil {
-		return a, fault.Wrap(fault.Internal, err, "store the decision")
-	}
-	if !done {
-		now, err := o.Get(ctx, owner, id)
-		if err != nil {
-			return a, err
-		}
-		return now, fault.New(fault.Conflict, "approval %s is %s already", id, now.State).WithHint("approval_list shows what is pending")
-	}
-	o.announce(a)
-	if o.options.OnDecision != nil {
-		o.options.OnDecision(ctx, a)
-	}
-	return a, nil
-}
-
-// Answer is Decide as the owner of the run.
-func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
-	a, err := o.load(ctx, id)
-	if err == nil {
-		_, err = o.Decide(ctx, a.Owner, id, answer)
-	}
-	return err
-}
-
-// ruleFor returns the rule that an answer asks to remember, or nil.
-func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
-	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
-	switch answer.Remember {
-	case "":
-		return nil, nil
-	case Tool:
-		r.Subject = a.Subject
-	case Namespace:
-		r.Subject = a.Space
-	case Script:
-		r.Subject = a.Hash
-	default:
-		return nil, fault.New(fault.InvalidParams, "a decision cannot be remembered for %q", answer.Remember).
-			WithHint("use %s, %s or %s, or omit it", Tool, Namespace, Script)
-	}
-	return r, nil
+	return o.pending(ctx, &a), true, nil
 }
 
 // Withdraw withdraws the pending approvals of a run that no longer waits.

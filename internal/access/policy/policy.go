@@ -44,6 +44,8 @@ type Rule struct {
 	Key    string // a pattern for the key's name; "" matches everyone
 	Tool   string // a pattern such as "git.push", "git.*" or "*"; a function of scripts such as "http.request" too
 	Do     Verdict
+	By     string // with Approve: the role of those who approve; "" is whoever may decide requests
+	Count  int    // with By: how many of them must agree
 	Reason string // part of the error when it refuses
 }
 
@@ -78,6 +80,11 @@ var Sinks = []string{"http", "files", "commands", "contents", "events", "upstrea
 
 // follows reports whether there are any labels.
 func (s *Settings) follows() bool { return len(s.Labels) > 0 }
+
+// NamesRoles reports whether a rule says which role approves.
+func (s *Settings) NamesRoles() bool {
+	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.By != "" })
+}
 
 // names are all labels.
 func (s *Settings) names() []string {
@@ -116,6 +123,8 @@ type Decision struct {
 	Verdict Verdict
 	Rule    string // the rule that decided, readable; "" when none did
 	Reason  string
+	By      string // with Approve: as in the rule
+	Count   int
 }
 
 // Decide says whether a key may use a tool.
@@ -152,7 +161,7 @@ func (s *Settings) decide(key string, subjects []string, ref tool.Ref, harmless 
 		if !r.fits(key, subjects) {
 			continue
 		}
-		d := Decision{Verdict: r.Do, Rule: fmt.Sprintf("policy %d (%s)", i+1, r.words()), Reason: r.Reason}
+		d := Decision{Verdict: r.Do, Rule: fmt.Sprintf("policy %d (%s)", i+1, r.words()), Reason: r.Reason, By: r.By, Count: r.Count}
 		if r.Do == ReadOnly {
 			d.Verdict = Allow
 			if !harmless {
@@ -165,7 +174,7 @@ func (s *Settings) decide(key string, subjects []string, ref tool.Ref, harmless 
 		break // read-only mode overrides what rules allow
 	}
 	if s.ReadOnly && !harmless {
-		return Decision{Deny, "read_only", "it may change something, and the server is read-only"}
+		return Decision{Verdict: Deny, Rule: "read_only", Reason: "it may change something, and the server is read-only"}
 	}
 	return Decision{Verdict: Allow}
 }
@@ -175,7 +184,11 @@ func (r Rule) words() string {
 	if r.Key != "" {
 		key = "key " + r.Key + ", "
 	}
-	return key + string(r.Do) + " " + r.Tool
+	by := ""
+	if r.By != "" {
+		by = fmt.Sprintf(", by %d with the role %s", r.Count, r.By)
+	}
+	return key + string(r.Do) + " " + r.Tool + by
 }
 
 // harmless reports whether a tool changes nothing: by Readers if they name its namespace,

@@ -7,7 +7,7 @@ import (
 
 // types are all types of events that the server publishes, in order.
 var types = []string{
-	"approval.requested", "approval.settled",
+	"approval.agreed", "approval.requested", "approval.settled",
 	"artifact.created",
 	"artifact.deleted",
 	"beat.tick",

@@ -82,6 +82,7 @@ var templates = map[string]Line{
 	"upstream.dropped":           {Bad, "{upstream}: {count} invalid tools ignored: {reasons}"},
 	"catalog.changed":            {Neutral, "tool list changed: {tools} tools"},
 	"approval.requested":         {Bad, "approval requested: {subject}"},
+	"approval.agreed":            {Neutral, "approval of {subject}: {agreed} of {needed} agreed"},
 	"approval.settled":           {Neutral, "approval of {subject}: {status}"},
 	"tool.held":                  {Bad, "{upstream}.{name}: new definition awaits review"},
 	"tool.changed":               {Bad, "{upstream}.{name}: changed definition awaits review"},

@@ -39,6 +39,7 @@ func NewPaused(who RunInfo, g *Approval, complete bool, said []OutputLine) Pause
 type Pending struct {
 	ID      string
 	Expires time.Time // when the request counts as denied
+	Others  bool      // the caller may not decide it: somebody else must
 }
 
 // Answer is a person's decision about a paused run.

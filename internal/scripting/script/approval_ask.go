@@ -18,9 +18,9 @@ func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, pause
 }
 
 // AskCaller asks the caller of a tool for the decision about a paused run, if its client
-// supports that. ok is false if the person dismisses the question or never answers.
+// supports that and may decide. ok is false if the person dismisses the question or never answers.
 func AskCaller(ctx context.Context, caller *tool.Caller, pending host.Pending, paused *host.Paused) (answer host.Answer, ok bool) {
-	if caller == nil || caller.Ask == nil {
+	if pending.Others || caller == nil || caller.Ask == nil {
 		return answer, false
 	}
 	if can, found := rawjson.Get(caller.Capabilities, "elicitation"); !found || rawjson.IsNull(can) {

@@ -1,0 +1,232 @@
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Decision is what one person said about a request.
+type Decision struct {
+	By     Party
+	Person string // whose role counts: the decider's own, or that of whoever named them
+	Allow  bool
+	At     time.Time
+
+	plan string // hash of the plan that it is about
+}
+
+// same reports whether two decisions are one person's, or stand for one person.
+func (d Decision) same(other Decision) bool {
+	return d.By.is(other.By) || d.Person != "" && d.Person == other.Person || d.By.User != "" && d.By.User == other.Person || d.Person != "" && d.Person == other.By.User
+}
+
+// Agreed returns how many people have agreed so far.
+func (a *Approval) Agreed() (n int) {
+	for _, d := range a.Decisions {
+		if d.Allow {
+			n++
+		}
+	}
+	return n
+}
+
+// planHash is the hash of everything that the plan would do, with the arguments.
+func (a *Approval) planHash() string {
+	var all strings.Builder
+	for _, p := range a.Plan {
+		all.WriteString(p.Digest + "\n")
+	}
+	sum := sha256.Sum256([]byte(all.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// Decide stores what the principal of ctx says about an approval. It stays pending until
+// as many people have agreed as it needs; one denial decides it. If it is decided
+// already, the error is fault.Conflict; if the principal may not decide it, fault.Denied.
+func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
+	a, err := o.Get(ctx, owner, id)
+	if err != nil {
+		return a, err
+	}
+	return o.decide(ctx, a, answer)
+}
+
+// Answer is Decide for a caller that was asked about its own run.
+func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
+	a, err := o.load(ctx, id)
+	if err == nil {
+		_, err = o.decide(ctx, a, answer)
+	}
+	return err
+}
+
+func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (Approval, error) {
+	rule, err := o.ruleFor(ctx, &a, answer)
+	if err != nil {
+		return a, err
+	}
+	if a.State != Pending {
+		return a, errDecided(&a)
+	}
+	d := Decision{By: partyOf(principal.Of(ctx)), Allow: answer.Allow, At: o.now(), plan: a.planHash()}
+	if d.Person, err = o.authorize(ctx, &a, answer.Allow); err != nil {
+		return a, err
+	}
+	now, done, err := o.settle(ctx, a.ID, d, answer.By, rule)
+	switch {
+	case err != nil && fault.CodeOf(err) == fault.Conflict:
+		return now, err
+	case err != nil:
+		return a, fault.Wrap(fault.Internal, err, "store the decision")
+	case !done && now.State != Pending:
+		return now, errDecided(&now)
+	case !done:
+		o.options.Events.Publish(Agreed{ID: now.ID, Run: now.Key, Subject: now.Subject, By: d.By.Title(), Agreed: now.Agreed(), Needed: now.Needed})
+		o.audit(ctx, "approval.agreed", &now)
+		return now, nil
+	}
+	o.announce(now)
+	o.audit(ctx, "approval."+string(now.State), &now)
+	return now, nil
+}
+
+func errDecided(a *Approval) error {
+	return fault.New(fault.Conflict, "approval %s is %s already", a.ID, a.State).WithHint("approval_list shows what is pending")
+}
+
+func (o *Store) audit(ctx context.Context, action string, a *Approval) {
+	if o.options.Audit != nil {
+		o.options.Audit(ctx, action, a.Subject, []byte(a.ID))
+	}
+}
+
+// Refusal returns why the principal of ctx may not allow a request, or nil.
+func (o *Store) Refusal(ctx context.Context, a *Approval) error {
+	person, err := o.authorize(ctx, a, true)
+	if err != nil {
+		return err
+	}
+	d := Decision{By: partyOf(principal.Of(ctx)), Person: person}
+	if slices.ContainsFunc(a.Decisions, d.same) {
+		return errAgreed(a)
+	}
+	return nil
+}
+
+func errAgreed(a *Approval) error {
+	return fault.New(fault.Conflict, "you have decided about approval %s already", a.ID).
+		WithHint("%d of %d have agreed; somebody else must agree too", a.Agreed(), a.Needed)
+}
+
+// authorize returns an error if the principal of ctx may not decide a request. Where a
+// role is needed, it returns the person whose role counts. Whoever asked may always
+// deny.
+func (o *Store) authorize(ctx context.Context, a *Approval, allow bool) (person string, err error) {
+	who := principal.Of(ctx)
+	switch own := a.Asker.is(partyOf(who)); {
+	case own && !allow:
+		return "", nil
+	case own && (a.Role != "" || !o.mayDecideOwn(ctx, who)):
+		return "", fault.New(fault.Denied, "nobody approves their own request: %s asked for approval %s", who.Title(), a.ID).
+			WithHint("%s", otherDeciders(a.Role))
+	case a.Role == "" && !own && !who.Admin():
+		return "", fault.New(fault.Denied, "approval %s is decided by an administrator", a.ID)
+	case a.Role == "":
+		return "", nil
+	}
+	return o.holder(ctx, who, a)
+}
+
+func otherDeciders(role string) string {
+	if role != "" {
+		return "somebody else with the role " + role + " decides"
+	}
+	return "an administrator decides, with another key or as another person; approve_own = true in luanette.toml permits it"
+}
+
+// mayDecideOwn reports whether a principal may allow what it asked for itself: by the
+// settings, and as the only person who uses the server.
+func (o *Store) mayDecideOwn(ctx context.Context, who principal.Principal) bool {
+	return o.Policy().Own || who.ID == principal.LocalID && (o.options.Alone == nil || o.options.Alone(ctx))
+}
+
+// settle stores what one person said and, if that decides the request, its new state and
+// the rule to remember. done is false if it stays pending, or was decided before. The run
+// continues in the process that stored the last decision.
+func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r *Rule) (a Approval, done bool, err error) {
+	err = o.db.Write(ctx, func(tx *db.Tx) error {
+		done = false
+		if a, err = loadIn(ctx, tx, id); err != nil || a.State != Pending {
+			return err
+		}
+		if a.planHash() != d.plan {
+			return fault.New(fault.Conflict, "the plan of approval %s has changed", id).WithHint("look at it again")
+		}
+		if slices.ContainsFunc(a.Decisions, d.same) {
+			return errAgreed(&a)
+		}
+		if err := insertDecision(ctx, tx, id, d); err != nil {
+			return err
+		}
+		a.Decisions = append(a.Decisions, d)
+		if d.Allow && a.Agreed() < a.Needed {
+			return nil
+		}
+		a.State, a.Decided, a.By, done = Denied, d.At, by, true
+		if d.Allow {
+			a.State = Allowed
+		}
+		if len(a.Decisions) > 1 || a.Role != "" {
+			a.By = a.deciders()
+		}
+		return errors.Join(o.close(ctx, tx, &a), saveRule(ctx, tx, r, d))
+	})
+	return a, done && err == nil, err
+}
+
+// deciders names those whose decision counted: all who agreed, or who denied.
+func (a *Approval) deciders() string {
+	var names []string
+	for _, d := range a.Decisions {
+		if d.Allow == (a.State == Allowed) {
+			names = append(names, d.By.Title())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// ruleFor returns the rule that an answer asks to remember, or nil.
+func (o *Store) ruleFor(ctx context.Context, a *Approval, answer host.Answer) (*Rule, error) {
+	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
+	switch answer.Remember {
+	case "":
+		return nil, nil
+	case Tool:
+		r.Subject = a.Subject
+	case Namespace:
+		r.Subject = a.Space
+	case Script:
+		r.Subject = a.Hash
+	default:
+		return nil, fault.New(fault.InvalidParams, "a decision cannot be remembered for %q", answer.Remember).
+			WithHint("use %s, %s or %s, or omit it", Tool, Namespace, Script)
+	}
+	who := principal.Of(ctx)
+	switch {
+	case a.Role != "":
+		return nil, fault.New(fault.InvalidParams, "decisions of the role %s are not remembered", a.Role).WithHint("each request is decided by itself")
+	case a.Asker.is(partyOf(who)) && !o.mayDecideOwn(ctx, who):
+		return nil, fault.New(fault.Denied, "a decision about your own request is not remembered").WithHint("deny it without that")
+	}
+	return r, nil
+}
