@@ -24,7 +24,7 @@ import (
 )
 
 // The questions. Weights were compared on those of the first file; those of the second
-// were written before anybody had seen an answer, and are not tuned on.
+// were written before anybody had seen an answer, and are hardly tuned on.
 var (
 	//go:embed questions.txt
 	questions string

@@ -122,7 +122,10 @@ func (h *Hook) verifySlack(r request) error {
 }
 
 func (h *Hook) verifyStandard(r request) error {
-	at := r.header.Get("Webhook-Timestamp")
+	id, at := r.header.Get("Webhook-Id"), r.header.Get("Webhook-Timestamp")
+	if id == "" {
+		return errUnsigned // it could not be recognised when it comes again
+	}
 	var sums [][]byte
 	for one := range strings.FieldsSeq(r.header.Get("Webhook-Signature")) {
 		if text, ok := strings.CutPrefix(one, "v1,"); ok {
@@ -131,7 +134,7 @@ func (h *Hook) verifyStandard(r request) error {
 			}
 		}
 	}
-	return h.verifyTimed(r, at, sums, StandardKey, r.header.Get("Webhook-Id")+"."+at+".")
+	return h.verifyTimed(r, at, sums, StandardKey, id+"."+at+".")
 }
 
 // verifyTimed checks the signatures of a prefix and the body, and the time that the

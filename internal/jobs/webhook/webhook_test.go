@@ -2,6 +2,9 @@ package webhook_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,6 +51,14 @@ const (
 	slackSum    = "v0=069384089fc2840239e64e492832a269ca89bc09bfd62a5b24cbc81b0df165ac"
 	standardSum = "v1,tHI/Z+T+V0DwJMQhCrSabYzXuPA7/c8FpAo0qxa4NSw="
 )
+
+// standardKey is the key of the hook standard.
+var standardKey = func() (key []byte) {
+	for i := range byte(32) {
+		key = append(key, i)
+	}
+	return key
+}()
 
 // hooks has one hook of each scheme.
 func hooks() map[string]webhook.Hook {
@@ -244,6 +255,11 @@ func TestRefusalsTellNothing(t *testing.T) {
 			refused(early, name, body, header)
 		}
 	}
+	mac := hmac.New(sha256.New, standardKey)
+	fmt.Fprintf(mac, ".%d.%s", signedAt, body)
+	refused(f, "standard", body, http.Header{ // signed, but no delivery
+		"Webhook-Timestamp": {fmt.Sprint(signedAt)}, "Webhook-Signature": {"v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+	})
 	for _, answer := range answers {
 		if answer != answers[0] {
 			t.Errorf("answers differ: %s and %s", answers[0], answer)
