@@ -57,7 +57,7 @@ func (c *chatCommand) Run(ctx context.Context, proc *process) error {
 
 func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, error) {
 	if c.Server != "" {
-		return client.ConnectChat(c.Server, c.User, c.access(proc, &c.settingFlags, c.Server))
+		return client.ConnectChat(c.Server, c.User, c.access(ctx, proc, &c.settingFlags, c.Server))
 	}
 	loaded, err := c.load(proc, nil)
 	if err != nil {

@@ -37,15 +37,30 @@ type tokenFlag struct {
 	CAFile string `name:"ca-file" type:"path" placeholder:"FILE" help:"PEM file with the certificate authority of the server (default: ca_file of the configuration)."`
 }
 
-// access returns the key, and the certificate authority for an https address.
-func (f tokenFlag) access(proc *process, settings *settingFlags, address string) client.Access {
-	file := cmp.Or(f.CAFile, proc.Env["LUANETTE_CA_FILE"])
+// access returns the key, or the token of the login at the server, and the certificate
+// authority for an https address.
+func (f tokenFlag) access(ctx context.Context, proc *process, settings *settingFlags, address string) client.Access {
+	access := client.Access{Key: f.token(proc), CAFile: authorityFile(proc, settings, f.CAFile, address)}
+	if access.Key.IsZero() {
+		token, err := signIns(proc).Token(ctx, address, access)
+		if err != nil { // the server may not need it
+			fmt.Fprintf(proc.Stderr, "warning: the login at %s is not used: %v\n", address, err)
+		}
+		access.Key = token
+	}
+	return access
+}
+
+// authorityFile is the file with the certificate authority of a server; empty: one of the
+// system.
+func authorityFile(proc *process, settings *settingFlags, given, address string) string {
+	file := cmp.Or(given, proc.Env["LUANETTE_CA_FILE"])
 	if file == "" && strings.HasPrefix(address, "https://") {
 		if loaded, err := settings.read(proc, nil); err == nil { // commands with --server need no configuration
 			file = loaded.CAFile
 		}
 	}
-	return client.Access{Key: f.token(proc), CAFile: file}
+	return file
 }
 
 // token returns the key of the flag or of the environment.
@@ -58,7 +73,7 @@ func (f tokenFlag) token(proc *process) secret.Text {
 func (f *clientFlags) open(ctx context.Context, proc *process) (client.Client, error) {
 	if f.Server != "" {
 		defer reportWaiting(proc, waitingForConnection(f.Server))()
-		access := f.access(proc, &f.settingFlags, f.Server)
+		access := f.access(ctx, proc, &f.settingFlags, f.Server)
 		return client.Connect(ctx, f.Server, client.Options{Version: version, Key: access.Key, CAFile: access.CAFile, Wait: f.Wait})
 	}
 	loaded, err := f.load(proc, nil)

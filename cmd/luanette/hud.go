@@ -38,7 +38,7 @@ func (c *hudCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	access := c.access(proc, &c.settingFlags, address)
+	access := c.access(ctx, proc, &c.settingFlags, address)
 	o := dashboard.Options{
 		Server: address, Key: access.Key, CAFile: access.CAFile, Version: version,
 		Input: proc.Stdin, Output: proc.Stdout,

@@ -47,7 +47,7 @@ type keyFlags struct {
 // open opens the keys of a running server, or of the configuration's database.
 func (f *keyFlags) open(ctx context.Context, proc *process) (client.Keys, error) {
 	if f.Server != "" {
-		return client.ConnectKeys(f.Server, f.access(proc, &f.settingFlags, f.Server))
+		return client.ConnectKeys(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
 	}
 	loaded, err := f.load(proc, nil)
 	if err != nil {

@@ -28,7 +28,7 @@ func (f *loginFlags) withLogins(ctx context.Context, proc *process, do func(clie
 
 func (f *loginFlags) open(ctx context.Context, proc *process) (client.Logins, error) {
 	if f.Server != "" {
-		return client.ConnectLogins(f.Server, f.access(proc, &f.settingFlags, f.Server))
+		return client.ConnectLogins(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
 	}
 	loaded, err := f.load(proc, nil)
 	if err != nil {

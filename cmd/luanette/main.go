@@ -65,6 +65,10 @@ type cli struct {
 	Replay  replayCommand  `cmd:"" group:"Write and run scripts:" help:"Run a job again from its journal, offline."`
 	Lua     luaCommand     `cmd:"" group:"Write and run scripts:" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 
+	Login    signInCommand   `cmd:"" group:"Decide who may do what:" help:"Sign in at a server, as a person."`
+	Logout   signOutCommand  `cmd:"" group:"Decide who may do what:" help:"End the login at a server."`
+	Who      whoCommand      `cmd:"" group:"Decide who may do what:" help:"Show as whom a server knows you."`
+	People   peopleCommand   `cmd:"" group:"Decide who may do what:" help:"List and block the people of a server."`
 	Key      keyCommand      `cmd:"" group:"Decide who may do what:" help:"Create, list and revoke the API keys of a server."`
 	Approval approvalCommand `cmd:"" group:"Decide who may do what:" help:"List and decide the requests of scripts for approval."`
 	Trust    trustCommand    `cmd:"" group:"Decide who may do what:" help:"Let the luanette.toml of a folder start what it names."`

@@ -46,7 +46,7 @@ func (c *supportCommand) Run(ctx context.Context, proc *process) error {
 		address = loaded.Address()
 	}
 	s := client.Support{
-		Config: loaded, Env: proc.Env, Version: version, Address: address, Access: c.access(proc, &c.settingFlags, address), CPU: c.Profile,
+		Config: loaded, Env: proc.Env, Version: version, Address: address, Access: c.access(ctx, proc, &c.settingFlags, address), CPU: c.Profile,
 		Files: map[string]string{"doctor.txt": c.findings(ctx, proc)},
 	}
 	var archive bytes.Buffer

@@ -47,7 +47,7 @@ func (c *traceCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	raw, err := client.Request(ctx, address, c.access(proc, &c.settingFlags, address), http.MethodGet, path, nil)
+	raw, err := client.Request(ctx, address, c.access(ctx, proc, &c.settingFlags, address), http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

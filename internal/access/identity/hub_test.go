@@ -34,6 +34,7 @@ import (
 // caller, and /stream goes on until the caller's right ends.
 type hub struct {
 	*identity.Service
+	server  *httptest.Server
 	url     string
 	keys    *apikey.Store
 	clock   *clock.Virtual
@@ -60,8 +61,26 @@ func at(p *oauthtest.Provider, name string) signin.Provider {
 func newHub(t *testing.T, change func(*identity.Options), providers ...signin.Provider) *hub {
 	t.Helper()
 	h := &hub{clock: clock.NewVirtual(time.Now()), streams: make(chan struct{}, 10)}
-	server := httptest.NewUnstartedServer(nil)
-	h.url = "http://" + server.Listener.Addr().String()
+	h.listen()
+	h.start(t, change, providers...)
+	return h
+}
+
+// newHubLater returns a hub whose address is known before its providers are.
+func newHubLater(t *testing.T) (h *hub, start func(...signin.Provider)) {
+	t.Helper()
+	h = &hub{clock: clock.NewVirtual(time.Now()), streams: make(chan struct{}, 10)}
+	h.listen()
+	return h, func(providers ...signin.Provider) { h.start(t, nil, providers...) }
+}
+
+func (h *hub) listen() {
+	h.server = httptest.NewUnstartedServer(nil)
+	h.url = "http://" + h.server.Listener.Addr().String()
+}
+
+func (h *hub) start(t *testing.T, change func(*identity.Options), providers ...signin.Provider) {
+	t.Helper()
 	o := identity.Options{
 		PublicURL: h.url, Providers: providers, Registration: true, Browsers: netguard.Browsers{PublicURL: h.url},
 		Key:    func() (secret.Text, error) { return secret.New("a key with more than 16 bytes"), nil },
@@ -85,13 +104,12 @@ func newHub(t *testing.T, change func(*identity.Options), providers ...signin.Pr
 	}
 	auth := httpauth.New(httpauth.Options{Keys: h.keys, People: h.Service, Browsers: o.Browsers})
 	t.Cleanup(auth.Close)
-	server.Config.Handler = auth.Mux(slices.Concat(auth.Routes(), h.Routes(), []principal.Route{
+	h.server.Config.Handler = auth.Mux(slices.Concat(auth.Routes(), h.Routes(), []principal.Route{
 		{Pattern: "/mcp", Scope: principal.MCP, Handler: http.HandlerFunc(describeCaller)},
 		{Pattern: "/stream", Scope: principal.MCP, Handler: http.HandlerFunc(h.stream)},
 	}))
-	server.Start()
-	t.Cleanup(server.Close)
-	return h
+	h.server.Start()
+	t.Cleanup(h.server.Close)
 }
 
 func describeCaller(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
+)
+
+// serverAPIFlags are the flags of commands that only a running server can answer.
+type serverAPIFlags struct {
+	settingFlags
+	serverFlag
+	tokenFlag
+	JSON bool `help:"Print JSON."`
+}
+
+// request sends a request to the server and decodes the response.
+func (f *serverAPIFlags) request(ctx context.Context, proc *process, method, path string, into any) error {
+	address, err := f.address(proc, &f.settingFlags)
+	if err != nil {
+		return err
+	}
+	raw, err := client.Request(ctx, address, f.access(ctx, proc, &f.settingFlags, address), method, path, nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the server's response")
+	}
+	return nil
+}
+
+// whoCommand is `luanette who`.
+type whoCommand struct{ serverAPIFlags }
+
+// Help is shown by `luanette who --help`.
+func (whoCommand) Help() string {
+	return `Shows as whom the server knows you: a person who is signed in (luanette login), a key
+(--key or LUANETTE_KEY), or the owner of a server without keys.`
+}
+
+// Run prints who the caller is.
+func (c *whoCommand) Run(ctx context.Context, proc *process) error {
+	var me httpauth.Me
+	if err := c.request(ctx, proc, http.MethodGet, "/api/v1/me", &me); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printValue(proc, me)
+	}
+	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", cmp.Or(me.Org, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
+	if me.Expires != nil {
+		rows[len(rows)-1][1] = me.Expires.UTC().Format(time.RFC3339)
+	}
+	return table(proc, []string{"WHAT", "VALUE"}, rows)
+}
+
+// peopleCommand is `luanette people`.
+type peopleCommand struct {
+	List    peopleListCommand    `cmd:"" help:"List the people who have signed in."`
+	Block   peopleBlockCommand   `cmd:"" help:"End everything that acts for a person, at once."`
+	Unblock peopleUnblockCommand `cmd:"" help:"Let a person sign in again."`
+}
+
+// Help is shown by `luanette people --help`.
+func (peopleCommand) Help() string {
+	return `People sign in at the identity providers of the configuration (docs/people.md). The
+commands need the scope admin at a running server.`
+}
+
+type peopleListCommand struct{ serverAPIFlags }
+
+// Run lists the people.
+func (c *peopleListCommand) Run(ctx context.Context, proc *process) error {
+	var list struct{ People []people.Person }
+	if err := c.request(ctx, proc, http.MethodGet, "/api/v1/people", &list); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printValue(proc, list.People)
+	}
+	var rows [][]string
+	for _, p := range list.People {
+		state := "active"
+		if !p.Blocked.IsZero() {
+			state = "blocked"
+		}
+		rows = append(rows, []string{p.ID, p.Name, cmp.Or(p.Email, "-"), state, rolesText(p.Memberships), p.Seen.Format(time.DateOnly)})
+	}
+	return table(proc, []string{"ID", "NAME", "EMAIL", "STATE", "ROLES", "SEEN"}, rows)
+}
+
+// rolesText is the roles of a person, with their organisations.
+func rolesText(list []people.Membership) string {
+	var all []string
+	for _, m := range list {
+		text := strings.Join(m.Roles, ",")
+		if m.Org != "" {
+			text = m.Org + ": " + text
+		}
+		all = append(all, text)
+	}
+	return cmp.Or(strings.Join(all, "; "), "-")
+}
+
+// personFlags name one person.
+type personFlags struct {
+	serverAPIFlags
+	ID string `arg:"" help:"The person's id, as list shows it."`
+}
+
+func (f *personFlags) change(ctx context.Context, proc *process, how, done string) error {
+	var answer map[string]string
+	if err := f.request(ctx, proc, http.MethodPost, "/api/v1/people/"+url.PathEscape(f.ID)+"/"+how, &answer); err != nil {
+		return err
+	}
+	if f.JSON {
+		return printValue(proc, answer)
+	}
+	_, err := fmt.Fprintf(proc.Stdout, "%s is %s\n", f.ID, done)
+	return err
+}
+
+type peopleBlockCommand struct{ personFlags }
+
+// Run blocks a person.
+func (c *peopleBlockCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "block", "blocked")
+}
+
+type peopleUnblockCommand struct{ personFlags }
+
+// Run unblocks a person.
+func (c *peopleUnblockCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, "unblock", "not blocked any more")
+}

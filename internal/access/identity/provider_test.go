@@ -1,0 +1,133 @@
+package identity_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/identity/identitytest"
+	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/signin"
+	"github.com/luanette/luanette/internal/base/npmtest"
+	"github.com/luanette/luanette/internal/base/secret"
+)
+
+// realProvider starts oidc-provider, with a client for the hub at an address.
+func realProvider(t *testing.T, hubURL string) (issuer string) {
+	t.Helper()
+	modules := npmtest.Modules(t)
+	if _, err := os.Stat(filepath.Join(modules, "oidc-provider")); err != nil {
+		t.Fatalf("`make servers` installs oidc-provider: %v", err)
+	}
+	provider := exec.CommandContext(t.Context(), npmtest.Program(t, "node"), "testdata/provider.mjs")
+	provider.Env = []string{"MODULES=" + modules, "HUB=" + hubURL, "CLIENT_ID=" + oauthtest.ClientID, "CLIENT_SECRET=" + oauthtest.ClientSecret}
+	var problems strings.Builder
+	provider.Stderr = &problems
+	in, err := provider.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := provider.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := provider.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = provider.Wait() // it ends with its input, or with the test
+		if t.Failed() {
+			t.Log(problems.String())
+		}
+	})
+	issuer, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("start oidc-provider: %v\n%s", err, problems.String())
+	}
+	return strings.TrimSpace(issuer)
+}
+
+// logIn types a name into the provider's page, and consents.
+func logIn(t *testing.T, b *identitytest.Browser, p identitytest.Page, name string) identitytest.Page {
+	t.Helper()
+	p = b.Submit(t, p, map[string]string{"login": name, "password": "any"})
+	if strings.Contains(p.Body, `value="consent"`) {
+		p = b.Submit(t, p, nil)
+	}
+	return p
+}
+
+// TestRealProvider signs in, connects a client and a device, is asked again about the
+// session, and signs out, with a real OpenID provider.
+func TestRealProvider(t *testing.T) {
+	t.Parallel()
+	h, start := newHubLater(t)
+	issuer := realProvider(t, h.url)
+	start(signin.Provider{
+		Name: "real", Issuer: issuer, ClientID: oauthtest.ClientID, Scopes: []string{"profile", "email", "groups", "offline_access"}, Groups: "groups",
+		Secret: func() (secret.Text, error) { return secret.New(oauthtest.ClientSecret), nil },
+		Roles:  map[string][]string{"hub-users": {"author"}},
+	})
+	b := identitytest.New(t)
+	if p := logIn(t, b, b.Open(t, h.url+"/signin"), "bea"); p.URL.String() != h.url+"/" {
+		t.Fatalf("after signing in: %d %s %s", p.Status, p.URL, p.Body)
+	}
+	m, status := h.me(t, b)
+	who := h.person(t)
+	if status != http.StatusOK || m.ID != "person:"+who.ID || who.Name != "Person bea" || who.Email != "bea@example.com" || fmt.Sprint(who.Memberships) != "[{ [author] real}]" {
+		t.Fatalf("%d %+v, %+v", status, m, who)
+	}
+	a := h.newApp(t, "https://app.example/back")
+	access, _ := a.tokens(t, b)
+	if got, status := h.call(t, access); status != http.StatusOK || got.User != who.ID {
+		t.Errorf("a client: %d %+v", status, got)
+	}
+	h.clock.Advance(20 * time.Minute)
+	if err := h.Recheck(t.Context()); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+	if _, status := h.me(t, b); status != http.StatusOK {
+		t.Errorf("after the provider was asked again: %d", status)
+	}
+	b.Stop = nil
+	second := identitytest.New(t)
+	if p := logIn(t, second, second.Open(t, h.url+"/signin"), "cleo"); p.URL.String() != h.url+"/" {
+		t.Fatalf("another person: %d %s %s", p.Status, p.URL, p.Body)
+	}
+	if other, _ := h.me(t, second); other.ID == m.ID {
+		t.Error("two people are one")
+	}
+	endAtProvider(t, h, second, issuer)
+	ask := b.Submit(t, b.Open(t, h.url+"/signout"), nil)
+	if !strings.HasPrefix(ask.URL.String(), issuer+"/session/end") || ask.Status != http.StatusOK {
+		t.Fatalf("signing out: %d %s %s", ask.Status, ask.URL, ask.Body)
+	}
+	if p := b.Submit(t, ask, map[string]string{"logout": "yes"}); p.URL.String() != h.url+"/" {
+		t.Errorf("after signing out at the provider: %d %s %s", p.Status, p.URL, p.Body)
+	}
+	if _, status := h.me(t, b); status != http.StatusUnauthorized {
+		t.Errorf("after signing out: %d", status)
+	}
+	if p := b.Open(t, h.url+"/signin"); !strings.Contains(p.URL.Path, "/interaction/") {
+		t.Errorf("the provider asks nobody: %d %s", p.Status, p.URL)
+	}
+}
+
+// endAtProvider ends a session at the provider, which tells the hub.
+func endAtProvider(t *testing.T, h *hub, b *identitytest.Browser, issuer string) {
+	t.Helper()
+	b.Stop = func(u *url.URL) bool { return !strings.HasPrefix(u.String(), issuer) }
+	b.Submit(t, b.Open(t, issuer+"/session/end"), map[string]string{"logout": "yes"})
+	b.Stop = nil
+	if _, status := h.me(t, b); status != http.StatusUnauthorized { // it has told the hub before it answered
+		t.Errorf("after the session ended at the provider: %d", status)
+	}
+}
