@@ -43,7 +43,7 @@ export function AllJobs() {
       </div>
       <div class="row filters">
         <label for="job-words" class="hidden">Find a job</label>
-        <input id="job-words" type="search" placeholder="Name, id, tag or creator" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <input id="job-words" type="search" size={24} placeholder="Name, id, tag or creator" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
         <Choice id="job-script" label="Script" value={script} all="all scripts" options={scripts} change={setScript} />
         <Choice id="job-tag" label="Tag" value={tag} all="all tags" options={tags} change={setTag} />
         <label for="job-time" class="hidden">Time</label>

@@ -66,7 +66,7 @@ export function Approvals({ rest }: { rest: string }) {
 }
 
 function ofApproval(a: Approval): Item {
-  return { path: a.approval_id, title: a.subject, state: a.status, detail: `${a.script || 'a script'}, ${count(a.plan.length, 'change')}, ${ago(a.created_at)}` }
+  return { path: a.approval_id, title: a.subject, state: a.status, detail: `${a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script || 'a script'}, ${count(a.plan.length, 'change')}, ${ago(a.created_at)}` }
 }
 
 function ofPin(p: Pin): Item {

@@ -43,10 +43,10 @@ export function Audit() {
   return (
     <>
       <div class="row filters">
-        <label for="audit-who">Who</label><input id="audit-who" value={who} onChange={(e) => setWho(e.currentTarget.value)} />
-        <label for="audit-tool">Tool</label><input id="audit-tool" type="search" value={tool} onChange={(e) => setTool(e.currentTarget.value)} />
-        <label for="audit-decision">Decision</label>
-        <select id="audit-decision" value={decision} onChange={(e) => setDecision(e.currentTarget.value)}><option value="">all</option><option value="allow">allowed</option><option value="deny">denied</option></select>
+        <label for="audit-who" class="hidden">Who</label><input id="audit-who" placeholder="Who" value={who} onChange={(e) => setWho(e.currentTarget.value)} />
+        <label for="audit-tool" class="hidden">Tool</label><input id="audit-tool" placeholder="Tool, such as git.*" type="search" value={tool} onChange={(e) => setTool(e.currentTarget.value)} />
+        <label for="audit-decision" class="hidden">Decision</label>
+        <select id="audit-decision" value={decision} onChange={(e) => setDecision(e.currentTarget.value)}><option value="">all decisions</option><option value="allow">allowed</option><option value="deny">denied</option></select>
         <button type="button" onClick={reload}>Reload</button>
         <Verify />
       </div>

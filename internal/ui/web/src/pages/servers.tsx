@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { get, may } from '../api'
 import { loadCalls, percent, timesOf } from '../calls'
 import { latestLines } from '../describe'
-import { recent } from '../events'
+import { recent, type ServerEvent } from '../events'
 import { ago, count, duration } from '../format'
 import { call } from '../mcp'
 import { Chart, LatencyChart } from '../parts/chart'
@@ -106,9 +106,10 @@ function OneServer({ name }: { name: string }) {
           <Numbers name={name} />
           <div class="columns">
             <section class="panel" aria-label="State"><h3>State</h3><Facts upstream={u} at={data.at} /></section>
-            {u.sandbox && <section class="panel" aria-label="Sandbox"><h3>Sandbox</h3><SandboxFacts sandbox={u.sandbox} /></section>}
-            <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{written.length > 0 ? <pre class="tail" tabIndex={0}>{written.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing among the recent events.</Hint>}</section>
+            {u.sandbox && <section class="panel" aria-label="Sandbox"><h3>Sandbox</h3><SandboxFacts upstream={u} sandbox={u.sandbox} /></section>}
+            {!u.sandbox && <Written events={written} />}
           </div>
+          {u.sandbox && <Written events={written} />}
           {u.sandbox && u.sandbox.level !== 'off' && <section class="panel" aria-label="Network connections"><h3>Network connections</h3><Connections upstream={u} reload={reload} /></section>}
           <section class="panel" aria-label="Tools"><h3>Tools</h3><ToolsOf server={name} sum /></section>
           <section class="panel" aria-label="Events"><h3>Events</h3><Lines events={latestLines(mine.filter((e) => e.type !== 'upstream.stderr'), 30)} /></section>
@@ -116,6 +117,11 @@ function OneServer({ name }: { name: string }) {
       )}
     </>
   )
+}
+
+/** What the program of a server wrote to standard error. */
+function Written({ events }: { events: ServerEvent[] }) {
+  return <section class="panel" aria-label="Standard error"><h3>Standard error</h3>{events.length > 0 ? <pre class="tail" tabIndex={0}>{events.map((e) => `${String(e.data.line ?? '')}\n`)}</pre> : <Hint>Nothing among the recent events.</Hint>}</section>
 }
 
 /** Whether a server is not there any more. */

@@ -17,11 +17,9 @@ interface Health {
 export function Settings() {
   return (
     <>
-      <h2>Health</h2>
-      <HealthStatus />
+      <section class="panel" aria-label="Health"><h2>Health</h2><HealthStatus /></section>
       <Nodes />
-      <h2>Effective configuration</h2>
-      <Config />
+      <section class="panel" aria-label="Effective configuration"><h2>Effective configuration</h2><Config /></section>
     </>
   )
 }

@@ -23,9 +23,9 @@ function AllTools() {
     <section aria-label="Search">
       <div class="row filters">
         <label for="search" class="hidden">Search by name or description</label>
-        <input id="search" type="search" class="grow" placeholder="What should the tool do? Ranked as agents get it" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
-        <label for="tool-server">Server</label>
-        <select id="tool-server" value={server} onChange={(e) => setServer(e.currentTarget.value)}><option value="">all</option>{list?.servers.map((g) => <option key={g.server}>{g.server}</option>)}</select>
+        <input id="search" type="search" class="grow" placeholder="What should the tool do?" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <label for="tool-server" class="hidden">Server</label>
+        <select id="tool-server" value={server} onChange={(e) => setServer(e.currentTarget.value)}><option value="">all servers</option>{list?.servers.map((g) => <option key={g.server}>{g.server}</option>)}</select>
       </div>
       {groups.error && <p class="bad">{groups.error.message}</p>}
       {find ? <Matches find={find} server={server} /> : list && <Groups groups={list.servers} server={server} total={list.total} sum={list.tokens} reload={groups.reload} />}

@@ -1,7 +1,8 @@
 // What a person should look at, each with the action that mends it.
-import { get, may } from '../api'
+import { may } from '../api'
 import { ago, count, firstLine } from '../format'
 import { call } from '../mcp'
+import { countAwaiting } from '../pins'
 import { useData } from '../resource'
 import { retry, type Upstream } from '../upstream'
 import { Hint } from './hint'
@@ -12,6 +13,7 @@ interface Waiting {
   approval_id: string
   subject: string
   script: string
+  job_id?: string
   plan: unknown[]
   created_at: string
 }
@@ -20,7 +22,7 @@ const troubled = new Set(['failed', 'needs_auth', 'untrusted', 'reconnecting'])
 
 export function Attention({ servers }: { servers: Upstream[] }) {
   const approvals = useData((s) => call<{ approvals: Waiting[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
-  const pins = useData((s) => (may('admin') ? awaitingReview(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
+  const pins = useData((s) => (may('admin') ? countAwaiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
   const bad = servers.filter((u) => u.wanted !== false && (troubled.has(u.state) || u.refusing_ms !== undefined))
   const waiting = approvals.data?.approvals ?? []
   const nothing = waiting.length === 0 && bad.length === 0 && !pins.data
@@ -30,8 +32,8 @@ export function Attention({ servers }: { servers: Upstream[] }) {
       {nothing && <Hint>Nothing.</Hint>}
       {waiting.slice(0, 5).map((a) => (
         <article key={a.approval_id} aria-label={`approval of ${a.script || a.subject}`}>
-          <div><State state="pending" /> <b>{a.script || a.subject}</b> wants {count(a.plan.length, 'change')} <span class="soft">{ago(a.created_at)}</span></div>
-          <a class="button" href="#/approvals">Review</a>
+          <div><State state="pending" /> <b>{a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script || 'a script'}</b> wants to call <code>{a.subject}</code>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`} <span class="soft">{ago(a.created_at)}</span></div>
+          <a class="button" href={`#/approvals/${a.approval_id}`}>Review</a>
         </article>
       ))}
       {waiting.length > 5 && <p><a href="#/approvals">{waiting.length - 5} more approvals</a></p>}
@@ -52,8 +54,3 @@ function Server({ upstream: u }: { upstream: Upstream }) {
   )
 }
 
-/** The number of definitions that await review. */
-async function awaitingReview(signal: AbortSignal): Promise<number> {
-  const [held, changed] = await Promise.all(['held', 'changed'].map((state) => get<{ total: number }>(`/api/v1/pins?state=${state}`, signal)))
-  return held.total + changed.total
-}

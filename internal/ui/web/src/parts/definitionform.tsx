@@ -39,6 +39,12 @@ function bodyOf({ command, ...settings }: ServerSettings) {
 /** Values that stand for a secret cannot be written back. */
 const isMarked = (changed: ServerSettings) => 'env' in changed || 'headers' in changed || /\[redacted\]|\(hidden\)|\?…/.test(JSON.stringify(changed))
 
+/** Folders and hosts are shown where there is a sandbox that heeds them, or if they are set. */
+function isUseful(name: string, values: ServerSettings): boolean {
+  const level = String(values.sandbox ?? '')
+  return values[name] !== undefined || !{ read: 1, write: 1, network: 1 }[name] || (name === 'network' ? level === 'strict' : level !== '' && level !== 'off')
+}
+
 function Fields({ definition: d, close }: { definition: Definition; close: () => void }) {
   const before = allOf(d)
   const names = settingsFor(before)
@@ -55,7 +61,7 @@ function Fields({ definition: d, close }: { definition: Definition; close: () =>
   return (
     <form onSubmit={(e) => { e.preventDefault(); attempt(save) }}>
       <p class="soft small">From <code class="breaks">{d.place}</code>. The rest of the file and its comments stay as they are.</p>
-      {names.map((n) => <SettingField key={n} name={n} value={values[n]} problem={problems[n]} change={(v) => setValues((all) => ({ ...all, [n]: v }))} />)}
+      {names.filter((n) => isUseful(n, values)).map((n) => <SettingField key={n} name={n} value={values[n]} problem={problems[n]} change={(v) => setValues((all) => ({ ...all, [n]: v }))} />)}
       {failure && <p class="bad" role="alert">{failure}</p>}
       {Object.keys(d.settings).some((k) => !names.includes(k) && k !== 'args') && <Hint>{`Other settings, which the file keeps: ${Object.keys(d.settings).filter((k) => !names.includes(k) && k !== 'args').map((k) => `\`${k}\``).join(', ')}`}</Hint>}
       <div class="row actions">

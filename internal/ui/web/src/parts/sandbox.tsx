@@ -4,6 +4,7 @@ import { ago, count, size } from '../format'
 import { useData } from '../resource'
 import { changeDefinition, loadDefinition } from '../setup'
 import { attempt, upstreamPath, type Sandbox, type Upstream } from '../upstream'
+import { Copy } from './copy'
 import { Hint } from './hint'
 import { State } from './state'
 import { Table, type Column } from './table'
@@ -14,7 +15,7 @@ const levels: Record<string, string> = {
   strict: 'It sees its own files only, and connects to the listed hosts only.',
 }
 
-export function SandboxFacts({ sandbox: s }: { sandbox: Sandbox }) {
+export function SandboxFacts({ upstream: u, sandbox: s }: { upstream: Upstream; sandbox: Sandbox }) {
   const extra = [s.exec && 'execute files that it wrote', s.sockets && 'use Unix sockets'].filter(Boolean)
   return (
     <>
@@ -26,6 +27,29 @@ export function SandboxFacts({ sandbox: s }: { sandbox: Sandbox }) {
         {extra.length > 0 && <><dt>May also</dt><dd>{extra.join(', ')}</dd></>}
         {s.secrets && <><dt>Uses without having them</dt><dd>{s.secrets.map((n) => <code key={n} class="at">{n}</code>)}</dd></>}
       </dl>
+      {s.level !== 'off' && <Refusals upstream={u} />}
+    </>
+  )
+}
+
+interface Refusal {
+  time: string
+  action: string
+  object: string
+  allow?: string // the line of the configuration that would allow it
+}
+
+/** What the program was refused in its last run, each thing once. */
+function Refusals({ upstream: u }: { upstream: Upstream }) {
+  const { data } = useData((s) => get<{ refusals: Refusal[] }>(upstreamPath(u.namespace, '/refusals'), s).catch(() => undefined), [u.namespace], ['sandbox.refused', 'upstream.'], (e) => [e.data.name, e.data.upstream].includes(u.namespace))
+  const each = new Map((data?.refusals ?? []).map((r) => [`${r.action} ${r.object}`, r]))
+  if (each.size === 0) return null
+  return (
+    <>
+      <h3>Refused in its last run</h3>
+      <ul class="list" aria-label="Refused">
+        {[...each.values()].slice(-20).map((r) => <li key={`${r.action} ${r.object}`} class="row"><span class="bad">{r.action}</span> <span class="mono breaks">{r.object}</span> {r.allow && <Copy text={r.allow}>Copy what allows it</Copy>}</li>)}
+      </ul>
     </>
   )
 }

@@ -37,7 +37,7 @@ export function Schedules() {
               <td><code>{s.schedule}</code> {s.timezone && <span class="soft">{s.timezone}</span>}</td>
               <td>{s.paused ? <State state="paused" /> : s.next_run && <Until time={s.next_run * 1000} />}</td>
               <td>{s.last_run && (s.last_job_id ? <a href={`#/jobs/${s.last_job_id}`}>{clock(s.last_run * 1000)}</a> : clock(s.last_run * 1000))}</td>
-              <td class="num">{s.started}{s.skipped ? `, ${s.skipped} skipped` : ''}</td>
+              <td class="num" data-label="Started">{s.started}{s.skipped ? `, ${s.skipped} skipped` : ''}</td>
               <td class="row">
                 {s.paused
                   ? <button type="button" onClick={() => act('schedule_resume', s, 'schedule resumed')}>Resume</button>

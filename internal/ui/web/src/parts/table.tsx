@@ -31,7 +31,7 @@ export function Table<T>({ label, rows, columns, id, sort = '' }: { label: strin
         <thead><tr>{columns.map((c) => <Head key={c.name} column={c} order={order} change={setOrder} />)}</tr></thead>
         <tbody>
           {sorted.slice(0, drawn).map((row) => (
-            <tr key={id(row)}>{columns.map((c) => <td key={c.name} class={[c.number && 'num', c.class].filter(Boolean).join(' ')}>{c.cell(row)}</td>)}</tr>
+            <tr key={id(row)}>{columns.map((c) => <td key={c.name} data-label={c.number ? c.name : undefined} class={[c.number && 'num', c.class].filter(Boolean).join(' ')}>{c.cell(row)}</td>)}</tr>
           ))}
         </tbody>
       </table>

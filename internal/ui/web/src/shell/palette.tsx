@@ -76,7 +76,7 @@ export function Palette({ close }: { close: () => void }) {
   useEffect(() => dialog.current?.showModal(), [])
   useEffect(() => (dialog.current?.querySelector<HTMLElement>('form :is(input, textarea, select), [role=tabpanel] input') ?? dialog.current?.querySelector<HTMLElement>('input, button'))?.focus(), [step])
   return (
-    <dialog ref={dialog} class={step ? 'palette step' : 'palette'} aria-label="Search and commands" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
+    <dialog ref={dialog} class={step ? 'palette doing' : 'palette'} aria-label="Search and commands" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
       {step ? <Doing step={step} back={() => setStep(undefined)} close={close} /> : <Choices close={close} begin={setStep} />}
     </dialog>
   )
