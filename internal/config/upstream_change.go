@@ -155,8 +155,8 @@ func (u *Upstream) withKept(key string, value json.RawMessage) (json.RawMessage,
 		return nil, err
 	}
 	known, isTable := field.Interface().(map[string]string)
-	var given map[string]*string
-	if !isTable || rawjson.IsNull(value) || json.Unmarshal(value, &given) != nil {
+	given, isObject := textsIn(value)
+	if !isTable || !isObject {
 		return value, nil // setKey says what is wrong
 	}
 	filled := map[string]string{}
@@ -175,6 +175,12 @@ func (u *Upstream) withKept(key string, value json.RawMessage) (json.RawMessage,
 		return json.RawMessage("null"), nil
 	}
 	return json.Marshal(filled)
+}
+
+// textsIn returns an object of texts and nulls.
+func textsIn(value json.RawMessage) (texts map[string]*string, ok bool) {
+	err := json.Unmarshal(value, &texts)
+	return texts, err == nil && texts != nil
 }
 
 // setUpstreamKey writes one setting of an upstream. A table with a header of its own keeps
