@@ -121,6 +121,7 @@ export const chooseMode = (mode: string) => post(`${person()}/modes`, { mode }, 
 export async function remove(id: string): Promise<void> {
   const response = await request(`${person()}/conversation?id=${encodeURIComponent(id)}`, { method: 'DELETE' })
   if (!response.ok) throw await errorOf(response)
+  await response.text() // a body that nobody reads keeps the request open
   open.delete(`${user()} ${id}`)
 }
 
