@@ -97,13 +97,19 @@ func (l *Launcher) use(n confine.Note, private folders, p profile.Profile, base 
 	if sought := l.sought(n, private); sought != "" {
 		return profile.Use{Action: n.Action, Object: sought, Refused: true, Sought: true}, true
 	}
-	if n.Refused && n.Action == profile.Writing && isFolder(n.Object) {
-		return u, false // mkdir of what is there already, as in mkdir -p
-	}
 	given := slices.ContainsFunc(slices.Concat(p.Read, p.Write), func(folder string) bool { return confine.Below(n.Object, folder) })
 	u.Own = base.Owns(n.Object) && !given
 	u.Base = base.Allows(n.Action, n.Object) && !given
-	return u, exists(n) || u.Own && confine.Below(n.Object, "/tmp") // which only the program sees
+	if u.Own && confine.Below(n.Object, "/tmp") { // which only the program sees
+		return u, true
+	}
+	return u, exists(n) && !isRepeatedMkdir(n)
+}
+
+// isRepeatedMkdir reports whether a note is about mkdir of a folder that is there already,
+// as mkdir -p does it.
+func isRepeatedMkdir(n confine.Note) bool {
+	return n.Refused && n.Action == profile.Writing && isFolder(n.Object)
 }
 
 // sought is the path of the user's home that a program looked for in its private one, if

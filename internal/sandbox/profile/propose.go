@@ -75,13 +75,15 @@ func (s Start) path(text string) string {
 	if path == "/" || !filepath.IsAbs(path) {
 		return ""
 	}
-	if _, err := os.Stat(path); err == nil {
-		return path
+	if _, err := os.Stat(path); err != nil && !isNewFile(text) {
+		return ""
 	}
-	if filepath.IsAbs(text) && filepath.Ext(text) != "" && isFolder(filepath.Dir(path)) {
-		return path // a file that the program will make
-	}
-	return ""
+	return path
+}
+
+// isNewFile reports whether a text is the path of a file that the program will make.
+func isNewFile(text string) bool {
+	return filepath.IsAbs(text) && filepath.Ext(text) != "" && isFolder(filepath.Dir(text))
 }
 
 // secret reports whether a path is hidden unless it is named.
