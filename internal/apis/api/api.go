@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+	"time"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -73,10 +74,17 @@ type Environment struct {
 	Tracer     trace.Tracer
 	Propagator propagation.TextMapPropagator
 	Log        *slog.Logger
-	MaxAnswer  int // bytes of an answer that is not stored as a file
+	MaxAnswer  int           // bytes of an answer that is not stored as a file
+	Timeout    time.Duration // of a call without progress; zero: none
+	MaxTime    time.Duration // of a call in total
 
 	// Changed requests a new List. It does not block.
 	Changed func()
+}
+
+// RefusedCredentials tells callers why the service does not accept a call.
+func (e Environment) RefusedCredentials() string {
+	return "The service does not accept the credentials of upstream " + e.Name + ", which its configuration has."
 }
 
 // Login has the tokens for a service that requires a login.

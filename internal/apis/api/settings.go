@@ -3,26 +3,37 @@ package api
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/netguard"
 )
 
 // Kinds of APIs.
 const (
 	OpenAPI = "openapi" // a document of OpenAPI 3 or Swagger 2
+	GraphQL = "graphql"
+	GRPC    = "grpc"
 	Command = "command" // programs of this machine
 )
 
 // IsKind reports whether a transport of that name is an API.
-func IsKind(name string) bool { return name == OpenAPI || name == Command }
+func IsKind(name string) bool {
+	return slices.Contains([]string{OpenAPI, GraphQL, GRPC, Command}, name)
+}
 
 // Settings are the configuration of an API. The zero value is no API.
 type Settings struct {
 	Kind   string // one of the kinds above
-	Source string // file or URL of its description
+	Source string // file or URL of its description; of GraphQL and gRPC the service itself
+
+	// SchemaFile has the description of a GraphQL or gRPC service that does not give it;
+	// empty: the service is asked.
+	SchemaFile string
 
 	Commands map[string]CommandTool // of the kind Command: its tools by name
 
@@ -91,7 +102,7 @@ func (s *Settings) Secrets(replace func(text string) (string, error)) (err error
 
 // Texts are the other texts in which variables are replaced.
 func (s *Settings) Texts() []*string {
-	return []*string{&s.Source, &s.BaseURL, &s.CertFile, &s.KeyFile}
+	return []*string{&s.Source, &s.SchemaFile, &s.BaseURL, &s.CertFile, &s.KeyFile}
 }
 
 // Target is the description's place without what may be a secret in it.
@@ -112,6 +123,33 @@ func (s Settings) Target() string {
 	return u.Redacted()
 }
 
+// withScheme adds a scheme to HOST:PORT.
+func withScheme(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	switch {
+	case err != nil || host == "" || IsURL(address):
+		return address
+	case host == "localhost" || netguard.IsLoopback(host):
+		return "http://" + address
+	}
+	return "https://" + address
+}
+
+// Endpoint is the URL of a gRPC service: https with TLS, http without. An address without
+// a scheme is used without TLS only on this machine.
+func (s Settings) Endpoint() (*url.URL, error) {
+	text := withScheme(s.Source)
+	u, err := url.Parse(text)
+	if err != nil || !IsURL(text) || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery != "" {
+		return nil, fmt.Errorf("grpc is not HOST:PORT, https://HOST:PORT or http://HOST:PORT")
+	}
+	if u.Port() == "" {
+		u.Host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	u.Path = ""
+	return u, nil
+}
+
 // IsURL reports whether a source is a URL and no file.
 func IsURL(source string) bool {
 	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
@@ -124,6 +162,14 @@ func (s Settings) Validate() error {
 		return s.commandsProblem()
 	case s.Source == "":
 		return fmt.Errorf("%s names no description", s.Kind)
+	case s.Kind == GraphQL && !IsURL(s.Source):
+		return fmt.Errorf("graphql is not an http or https url")
+	case s.Kind == OpenAPI && s.SchemaFile != "":
+		return fmt.Errorf("schema_file is for graphql and grpc: openapi names the document itself")
+	case s.Kind != OpenAPI && (s.BaseURL != "" || len(s.Variables) > 0):
+		return fmt.Errorf("base_url and variables are for openapi: %s is the address already", s.Kind)
+	case s.Kind == GRPC && len(s.Query)+len(s.Cookies)+len(s.Hosts)+len(s.IdempotencyHeader) > 0:
+		return fmt.Errorf("query, cookies, hosts and idempotency_header are for HTTP: gRPC has headers")
 	case (s.CertFile == "") != (s.KeyFile == ""):
 		return fmt.Errorf("cert_file and key_file belong together")
 	case s.Password != "" && s.User == "":
@@ -132,13 +178,12 @@ func (s Settings) Validate() error {
 	if err := checkBaseURL(s.BaseURL); err != nil {
 		return err
 	}
-	for _, pattern := range slices.Concat(s.Include, s.Exclude) {
-		kind, text, ok := strings.Cut(pattern, ":")
-		if !ok || text == "" || !slices.Contains([]string{"tag", "path", "method", "operation"}, kind) {
-			return fmt.Errorf("%q selects no operations: write tag:NAME, path:PATTERN, method:NAME or operation:PATTERN", pattern)
+	if s.Kind == GRPC {
+		if _, err := s.Endpoint(); err != nil {
+			return err
 		}
 	}
-	return nil
+	return s.checkSelectors()
 }
 
 func checkBaseURL(base string) error {

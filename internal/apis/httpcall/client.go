@@ -5,7 +5,6 @@ package httpcall
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/apis/api"
@@ -24,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/noanswer"
 )
 
 // Client sends requests to one service. It may be used concurrently.
@@ -35,8 +34,7 @@ type Client struct {
 	rate  rate
 	sleep func(ctx context.Context, d time.Duration) error
 
-	once   sync.Once
-	hidden [][]byte // credentials
+	credentials api.Credentials
 }
 
 // Request is one request.
@@ -61,32 +59,15 @@ func New(env api.Environment, base string) (*Client, error) {
 	if err != nil {
 		return nil, fault.New(fault.Config, "the url of the API is not valid")
 	}
-	config, err := withCertificate(env.TLS, env.Settings.CertFile, env.Settings.KeyFile)
+	config, err := certpool.WithPair(env.TLS, env.Settings.CertFile, env.Settings.KeyFile)
 	if err != nil {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Control: env.DialControl}
-	return &Client{env: env, base: u, cache: newCache(), sleep: clock.Real().Sleep, http: &http.Transport{
+	return &Client{env: env, base: u, cache: newCache(), sleep: clock.Real().Sleep, credentials: env.Credentials(), http: &http.Transport{
 		Proxy: env.Proxy, DialContext: dialer.DialContext, TLSClientConfig: config, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}}, nil
-}
-
-// withCertificate adds a client certificate.
-func withCertificate(config *tls.Config, certFile, keyFile string) (*tls.Config, error) {
-	if certFile == "" {
-		return config, nil
-	}
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "read client certificate").WithHint("cert_file and key_file must be PEM files that belong together")
-	}
-	if config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	config = config.Clone()
-	config.Certificates = []tls.Certificate{pair}
-	return config, nil
 }
 
 // Close closes idle connections.
@@ -258,18 +239,14 @@ func sendError(ctx context.Context, r Request, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	if hint := certpool.Hint(err); hint != "" {
-		return fault.Wrap(fault.Unavailable, err, "connect to %s", r.URL.Host).WithHint("%s", hint)
-	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return fault.Wrap(fault.Unavailable, fmt.Errorf("%w: %w", errNotSent, err), "connect to %s", r.URL.Host).
+	switch reason := noanswer.Of(err); {
+	case reason.Hint != "":
+		return fault.Wrap(fault.Unavailable, reason.Err, "connect to %s", r.URL.Host).WithHint("%s", reason.Hint)
+	case reason.NotSent:
+		return fault.Wrap(fault.Unavailable, fmt.Errorf("%w: %w", errNotSent, reason.Err), "connect to %s", r.URL.Host).
 			WithHint("the call had no effect and can be repeated")
+	default:
+		return fault.Wrap(fault.Unavailable, reason.Err, "%s %s: no answer came", r.Method, r.URL.Host).
+			WithHint("find out whether the call took effect before you repeat it")
 	}
-	return fault.Wrap(fault.Unavailable, err, "%s %s: no answer came", r.Method, r.URL.Host).
-		WithHint("find out whether the call took effect before you repeat it")
 }

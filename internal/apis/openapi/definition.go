@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
-
-// OperationKey is the key in a definition's _meta with the request that the tool makes. A
-// tool that is sent elsewhere has another definition, which pins notice.
-const OperationKey = "luanette/operation"
 
 // definition is the tool of an operation as in tools/list.
 func (r *reader) definition(op *operation, schemas *schemas, base string) json.RawMessage {
@@ -27,7 +24,7 @@ func (r *reader) definition(op *operation, schemas *schemas, base string) json.R
 	if op.base != "" {
 		base = op.base
 	}
-	out = append(append(out, `,"_meta":{"`...), OperationKey+`":`...)
+	out = append(append(out, `,"_meta":{"`...), api.OperationKey+`":`...)
 	out = rawjson.AppendText(out, op.method+" "+base+op.path)
 	if len(op.tags) > 0 {
 		list, _ := json.Marshal(op.tags) // texts can always be written
@@ -40,13 +37,13 @@ func (r *reader) definition(op *operation, schemas *schemas, base string) json.R
 func annotations(method string) string {
 	switch method {
 	case "GET", "HEAD", "OPTIONS", "TRACE", "QUERY":
-		return `{"readOnlyHint":true,"idempotentHint":true,"destructiveHint":false}`
+		return api.ReadOnly
 	case "PUT":
 		return `{"readOnlyHint":false,"idempotentHint":true}`
 	case "DELETE":
 		return `{"readOnlyHint":false,"idempotentHint":true,"destructiveHint":true}`
 	}
-	return `{"readOnlyHint":false}`
+	return api.Writes
 }
 
 // appendInput appends the schema of the arguments: parameters, and body as one argument.
@@ -113,7 +110,7 @@ func appendDescribed(out []byte, n node, text string, schemas *schemas, refs *[]
 	if _, ok := rawjson.Get(written, "description"); ok && !binary(n) {
 		return out
 	}
-	return append(out[:start], rawjson.SetText(append(json.RawMessage(nil), written...), "description", shorten(strings.TrimSpace(text)))...)
+	return append(out[:start], rawjson.SetText(append(json.RawMessage(nil), written...), "description", api.Shorten(strings.TrimSpace(text)))...)
 }
 
 func appendBody(out []byte, b *body, schemas *schemas, refs *[]string) []byte {

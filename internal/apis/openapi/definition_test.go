@@ -169,8 +169,8 @@ func TestReferencesStayBeside(t *testing.T) {
 func TestListsThatABodyContinues(t *testing.T) {
 	t.Parallel()
 	for name, definition := range tools(loadTest(t, "search.json", nil)) {
-		properties, _ := pick(definition, "inputSchema/properties")
-		if _, takes := rawjson.Get(properties, argPageToken); takes != (name != "create") {
+		properties, _ := rawjson.Path(definition, "inputSchema/properties")
+		if _, takes := rawjson.Get(properties, api.PageToken); takes != (name != "create") {
 			t.Errorf("%s takes %s", name, properties)
 		}
 	}

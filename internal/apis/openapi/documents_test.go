@@ -73,7 +73,7 @@ func checkDefinition(t *testing.T, definition json.RawMessage) {
 		t.Errorf("%s: %v", definition[:min(len(definition), 200)], err)
 		return
 	}
-	if len(tool.Name) > maxName-len("big__") || cleanName(tool.Name) != tool.Name || tool.Description == "" {
+	if len(tool.Name) > api.NameBudget("big") || cleanName(tool.Name) != tool.Name || tool.Description == "" {
 		t.Errorf("name %q, description %q", tool.Name, tool.Description)
 	}
 	for kind, raw := range map[string]json.RawMessage{"input": tool.InputSchema, "output": tool.OutputSchema} {

@@ -36,8 +36,8 @@ func load(env api.Environment, read func(location string) ([]byte, error)) (*ser
 	}
 	r.hideCredentials(env)
 	s.tokenURL = r.tokenURL(s.base)
-	list := r.operations(env.Settings.Include, env.Settings.Exclude)
-	nameOperations(list, nameBudget(env.Name))
+	list := r.operations(env.Settings)
+	nameOperations(list, api.NameBudget(env.Name))
 	schemas := newSchemas(docs)
 	for _, op := range list {
 		s.listing.Tools = append(s.listing.Tools, r.definition(op, schemas, s.base))
@@ -66,7 +66,7 @@ func (r *reader) about() (title, version, instructions string) {
 	title, _ = rawjson.GetText(info, "title")
 	raw, _ := rawjson.Get(info, "version")
 	text, _ := rawjson.GetText(info, "description")
-	return title, scalar(raw), shorten(strings.TrimSpace(text))
+	return title, scalar(raw), api.Shorten(strings.TrimSpace(text))
 }
 
 // forget lets go of the document, whose memory is needed no longer.

@@ -1,17 +1,10 @@
 package openapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
+
+	"github.com/luanette/luanette/internal/apis/api"
 )
-
-// maxName is the length of a tool's name with the namespace in front of it that clients
-// see; many of them take no longer ones.
-const maxName = 64
-
-// nameBudget is what the tools of an upstream may use of maxName.
-func nameBudget(upstream string) int { return max(maxName-len(upstream)-len("__"), 20) }
 
 // cleanName keeps letters, digits, dots and dashes of ASCII, and underscores for the rest.
 func cleanName(text string) string {
@@ -36,9 +29,7 @@ func nameOperations(list []*operation, budget int) {
 	}
 	for _, op := range list {
 		if len(op.name) > budget || count[op.name] > 1 {
-			sum := sha256.Sum256([]byte(op.method + " " + op.path))
-			head := op.name[:min(len(op.name), budget-9)]
-			op.name = strings.TrimRight(head, "_") + "_" + hex.EncodeToString(sum[:4])
+			op.name = api.HashedName(op.name, op.method+" "+op.path, budget)
 		}
 	}
 }

@@ -106,10 +106,7 @@ func (a *API) Call(ctx context.Context, call api.Call) (json.RawMessage, error) 
 	if err := builder.addBody(ctx, &request, a.env.Files); err != nil {
 		return nil, err
 	}
-	if name := a.env.Settings.IdempotencyHeader; name != "" && !request.Repeatable {
-		request.Header.Set(name, idempotencyKey())
-		request.Repeatable = true
-	}
+	a.client.Identify(&request)
 	request.Progress = func(message string) { call.Progress(0, 0, message) }
 	query := builder.pageQuery(request.URL)
 	response, err := a.client.Do(ctx, request) //nolint:bodyclose // result closes it

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
@@ -46,7 +47,7 @@ type reader struct {
 }
 
 // operations lists the operations of the document that are selected, in its order.
-func (r *reader) operations(include, exclude []string) (list []*operation) {
+func (r *reader) operations(settings api.Settings) (list []*operation) {
 	paths, _ := r.docs.member(r.root, "paths")
 	for m := rawjson.Walk(paths.raw); m.Next(); {
 		path := string(m.Name())
@@ -57,7 +58,7 @@ func (r *reader) operations(include, exclude []string) (list []*operation) {
 		}
 		for _, op := range r.ofItem(item) {
 			op.path = path
-			if !selected(op, include, exclude) {
+			if !settings.Selects(op.selectable()) {
 				continue
 			}
 			if err := r.complete(op); err != nil {
@@ -68,6 +69,11 @@ func (r *reader) operations(include, exclude []string) (list []*operation) {
 		}
 	}
 	return list
+}
+
+// selectable is what selectors see of the operation.
+func (op *operation) selectable() api.Operation {
+	return api.Operation{Names: []string{op.id, plainName(op)}, Method: op.method, Path: op.path, Tags: op.tags}
 }
 
 func (r *reader) leaveOut(what string, err error) {
@@ -158,22 +164,5 @@ func (op *operation) description() string {
 	if op.deprecated {
 		text = "Deprecated. " + text
 	}
-	return shorten(text)
-}
-
-// maxDescription bounds the description of a tool.
-const maxDescription = 1200
-
-// shorten cuts a text at the end of a paragraph or sentence, if there is one.
-func shorten(text string) string {
-	if len(text) <= maxDescription {
-		return text
-	}
-	text = strings.ToValidUTF8(text[:maxDescription], "")
-	for _, end := range []string{"\n\n", ". ", "\n", " "} {
-		if i := strings.LastIndex(text, end); i > maxDescription/2 {
-			return strings.TrimSpace(text[:i+1]) + " …"
-		}
-	}
-	return text + " …"
+	return api.Shorten(text)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
@@ -27,9 +28,6 @@ type pageParameter struct {
 	isNumber bool
 }
 
-// pageSchema describes the argument that continues a list.
-const pageSchema = `{"type":"string","description":"Continues a list: next_page_token of the result before, with the other arguments unchanged."}`
-
 // findPaging adds the argument that continues a list to operations that list.
 func (op *operation) findPaging(r *reader) {
 	linked := false
@@ -45,9 +43,9 @@ func (op *operation) findPaging(r *reader) {
 		op.pagesBody = true
 		r.eachProperty(op.body.schemas[0], map[*byte]bool{}, op.addBodyParameter)
 	}
-	taken := slices.ContainsFunc(op.params, func(p *parameter) bool { return p.argument == argPageToken })
+	taken := slices.ContainsFunc(op.params, func(p *parameter) bool { return p.argument == api.PageToken })
 	if !taken && (len(op.pageNames) > 0 || linked) {
-		op.extra = append(op.extra, argument{argPageToken, pageSchema})
+		op.extra = append(op.extra, argument{api.PageToken, api.PageSchema})
 	}
 }
 
@@ -166,7 +164,7 @@ func (op *operation) cursor(body json.RawMessage, items []json.RawMessage) (quer
 		return "", false
 	}
 	for _, path := range cursorPaths {
-		value, ok := pick(body, path)
+		value, ok := rawjson.Path(body, path)
 		if !ok || rawjson.IsObject(value) {
 			continue
 		}
@@ -271,15 +269,4 @@ func listOf(body json.RawMessage) ([]json.RawMessage, bool) {
 		return true
 	})
 	return only, count == 1
-}
-
-// pick is what a path of names leads to.
-func pick(value json.RawMessage, path string) (json.RawMessage, bool) {
-	for _, name := range strings.Split(path, "/") {
-		var ok bool
-		if value, ok = rawjson.Get(value, name); !ok {
-			return nil, false
-		}
-	}
-	return value, true
 }

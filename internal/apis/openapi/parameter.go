@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
@@ -145,17 +146,19 @@ type argument struct {
 	schema string
 }
 
+// maxArgument is the length of an argument's name; models take no longer ones.
+const maxArgument = 64
+
 // Arguments that stand for other things than parameters.
 const (
 	argBody        = "body"
 	argContentType = "content_type"
-	argPageToken   = "page_token"
 )
 
 // nameArguments names the arguments. Parameters of the same name in several places get
 // their place as a suffix, and so do those that would be taken for something else.
 func nameArguments(op *operation) {
-	count := map[string]int{argBody: 1, argContentType: 1, argPageToken: 1}
+	count := map[string]int{argBody: 1, argContentType: 1, api.PageToken: 1}
 	if op.body == nil {
 		delete(count, argBody)
 		delete(count, argContentType)
@@ -174,7 +177,7 @@ func nameArguments(op *operation) {
 // argumentName keeps what models accept in the name of an argument.
 func argumentName(name string) string {
 	if clean := cleanName(name); clean != "" {
-		return clean[:min(len(clean), maxName)]
+		return clean[:min(len(clean), maxArgument)]
 	}
 	return "value"
 }

@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/apis/httpcall"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -107,8 +107,8 @@ func isUnsafe(text string) bool {
 
 // continueList replaces the parameters that the page token has.
 func (b *requestBuilder) continueList() {
-	token, ok := rawjson.Text(b.args[argPageToken])
-	if !ok || token == "" || slices.ContainsFunc(b.op.params, func(p *parameter) bool { return p.argument == argPageToken }) {
+	token, ok := rawjson.Text(b.args[api.PageToken])
+	if !ok || token == "" || slices.ContainsFunc(b.op.params, func(p *parameter) bool { return p.argument == api.PageToken }) {
 		return
 	}
 	values, err := url.ParseQuery(token)
@@ -156,6 +156,3 @@ func (b *requestBuilder) pageQuery(u *url.URL) url.Values {
 	}
 	return values
 }
-
-// idempotencyKey is a new value for a header that makes a request repeatable.
-func idempotencyKey() string { return strings.ToLower(rand.Text()) }

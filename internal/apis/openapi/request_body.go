@@ -3,6 +3,7 @@ package openapi
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -114,7 +115,7 @@ func (b *requestBuilder) addMultipart(ctx context.Context, r *httpcall.Request, 
 	if err != nil {
 		return err
 	}
-	boundary := idempotencyKey()
+	boundary := strings.ToLower(rand.Text())
 	kind, _, _ := strings.Cut(b.header.Get("Content-Type"), ";")
 	b.header.Set("Content-Type", kind+"; boundary="+boundary)
 	r.Body = func() (io.ReadCloser, int64, error) {

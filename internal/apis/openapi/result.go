@@ -32,23 +32,17 @@ func (a answer) result(ctx context.Context) (json.RawMessage, error) {
 	if a.StatusCode < 300 && a.isFile() {
 		return a.fileResult(ctx)
 	}
-	limit := a.env.MaxAnswer
-	text, err := io.ReadAll(io.LimitReader(a.Body, int64(limit)+1))
+	text, err := a.client.Read(a.Response)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "read the answer of %s", a.Request.URL.Host).
-			WithHint("the call was made, but its answer is not complete")
+		return nil, err
 	}
-	if len(text) > limit {
-		return nil, fault.New(fault.Limit, "the answer has more than %d bytes", limit).WithHint("ask for less, for example for a page")
-	}
-	text = a.client.Hide(text)
 	switch {
 	case a.StatusCode >= 400:
-		return a.failure(text), nil
+		return a.client.Failure(a.Response, text), nil
 	case a.StatusCode >= 300:
 		return a.redirected(), nil
 	}
-	if body := compact(text); body != nil {
+	if body := httpcall.Compact(text); body != nil {
 		return a.jsonResult(body), nil
 	}
 	if !utf8.Valid(text) {
@@ -56,20 +50,6 @@ func (a answer) result(ctx context.Context) (json.RawMessage, error) {
 		return a.fileResult(ctx)
 	}
 	return a.textResult(string(text)), nil
-}
-
-// compact returns JSON without blanks; nil if a text is not JSON.
-func compact(text []byte) json.RawMessage {
-	switch rawjson.First(text) {
-	case '{', '[', '"', 't', 'f', 'n', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-	default:
-		return nil
-	}
-	var out bytes.Buffer
-	if json.Compact(&out, text) != nil {
-		return nil
-	}
-	return out.Bytes()
 }
 
 // isFile reports whether the answer is neither JSON nor text.
@@ -86,35 +66,20 @@ func (a answer) isFile() bool {
 	return media != ""
 }
 
-// textBlock is content with one text.
-func textBlock(text string) json.RawMessage {
-	return append(rawjson.AppendText([]byte(`[{"type":"text","text":`), text), `}]`...)
-}
-
 // jsonResult is the result of an answer in JSON. Structured content must be an object.
 func (a answer) jsonResult(body json.RawMessage) json.RawMessage {
 	next := a.op.nextPage(a.query, a.Header, body)
-	structured := body
-	switch body[0] {
-	case '{':
-	case '[':
-		structured = rawjson.Set(nil, "items", body)
-	default:
-		structured = rawjson.Set(nil, "result", body)
-	}
+	structured := api.Object(body)
 	text := string(body)
 	if next = a.withoutCredentials(next); next != "" {
-		structured = rawjson.SetText(structured, nextPageToken, next)
+		structured = rawjson.SetText(structured, api.NextPageToken, next)
 		text = string(structured)
 	}
 	if a.StatusCode == http.StatusAccepted {
 		text = "The service has accepted the request and works on it." + a.location() + "\n" + text
 	}
-	return rawjson.Set(rawjson.Set(nil, "content", textBlock(text)), "structuredContent", structured)
+	return api.Result(text, structured)
 }
-
-// nextPageToken is the member of results that continues a list.
-const nextPageToken = "next_page_token"
 
 // withoutCredentials removes the configured credentials from a query that the service
 // made.
@@ -143,7 +108,7 @@ func (a answer) textResult(text string) json.RawMessage {
 	if to := a.Header.Get("Location"); to != "" {
 		structured = rawjson.SetText(structured, "location", to)
 	}
-	return rawjson.Set(rawjson.Set(nil, "content", textBlock(text)), "structuredContent", structured)
+	return api.Result(text, structured)
 }
 
 func (a answer) location() string {
@@ -159,7 +124,7 @@ func (a answer) redirected() json.RawMessage {
 	to := a.Header.Get("Location")
 	structured := rawjson.Set(nil, "status", json.RawMessage(strconv.Itoa(a.StatusCode)))
 	structured = rawjson.SetText(structured, "location", to)
-	return rawjson.Set(rawjson.Set(nil, "content", textBlock("The answer is at "+to)), "structuredContent", structured)
+	return api.Result("The answer is at "+to, structured)
 }
 
 // maxFile is the largest file that is stored.
@@ -199,49 +164,4 @@ func fileName(header http.Header, op *operation) string {
 		return name
 	}
 	return op.name
-}
-
-// maxErrorText is how much of an error's body is shown.
-const maxErrorText = 4 << 10
-
-// failure is the result of an answer that reports an error.
-func (a answer) failure(text []byte) json.RawMessage {
-	structured := rawjson.Set(nil, "status", json.RawMessage(strconv.Itoa(a.StatusCode)))
-	said := strings.TrimSpace(strings.ToValidUTF8(string(text[:min(len(text), maxErrorText)]), ""))
-	body := compact(text)
-	if body != nil && len(body) <= maxErrorText {
-		structured = rawjson.Set(structured, "error", body)
-		said = explain(body)
-	} else if said != "" {
-		structured = rawjson.SetText(structured, "error", said)
-	}
-	message := "HTTP " + a.Status
-	if said != "" {
-		message += ": " + said
-	}
-	if after := a.Header.Get("Retry-After"); after != "" {
-		structured = rawjson.SetText(structured, "retry_after", after)
-		message += "\nThe service may be asked again after: " + after
-	}
-	if a.StatusCode == http.StatusUnauthorized {
-		message += "\nThe service does not accept the credentials of upstream " + a.env.Name + ", which its configuration has."
-	}
-	result := rawjson.Set(rawjson.Set(nil, "content", textBlock(message)), "structuredContent", structured)
-	return rawjson.Set(result, "isError", json.RawMessage("true"))
-}
-
-// explain is the message of an error in JSON: title and detail of RFC 9457, or what other
-// services call it, and then all of it.
-func explain(body json.RawMessage) string {
-	var said []string
-	for _, path := range []string{"title", "detail", "message", "error/message", "error_description", "error", "errors/0/message"} {
-		value, ok := pick(body, path)
-		if text, isText := rawjson.Text(value); ok && isText && text != "" {
-			said = append(said, text)
-		}
-	}
-	if len(said) == 0 {
-		return string(body)
-	}
-	return strings.Join(said, ": ") + "\n" + string(body)
 }

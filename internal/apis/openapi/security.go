@@ -28,7 +28,7 @@ func (r *reader) eachScheme(kind string, do func(scheme json.RawMessage)) {
 // address of several; "" if it does not say it. It may be relative to the service.
 func (r *reader) tokenURL(base string) (found string) {
 	r.eachScheme("oauth2", func(scheme json.RawMessage) {
-		text, _ := pick(scheme, "flows/clientCredentials/tokenUrl")
+		text, _ := rawjson.Path(scheme, "flows/clientCredentials/tokenUrl")
 		if flow, _ := rawjson.GetText(scheme, "flow"); flow == "application" { // Swagger
 			text, _ = rawjson.Get(scheme, "tokenUrl")
 		}

@@ -52,6 +52,24 @@ func Config(files ...string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
+// WithPair adds a client certificate to a configuration, which may be nil. Without a file it
+// changes nothing.
+func WithPair(config *tls.Config, certFile, keyFile string) (*tls.Config, error) {
+	if certFile == "" {
+		return config, nil
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "read client certificate").WithHint("cert_file and key_file must be PEM files that belong together")
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config = config.Clone()
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
 // Client returns an HTTP client with the authorities of Load and connections of its own.
 func Client(files ...string) (*http.Client, error) {
 	config, err := Config(files...)

@@ -3,8 +3,12 @@
 package npmtest
 
 import (
+	"bufio"
+	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +52,44 @@ func Cached(t testing.TB, file string) string {
 		t.Skipf("`make servers` installs what this test needs: %v", err)
 	}
 	return path
+}
+
+// Serve starts a script of testdata in a folder of its own, in which it finds the packages
+// and these further files of testdata, and returns the first line that it prints. It ends
+// with the test.
+func Serve(t testing.TB, script string, files ...string) string {
+	t.Helper()
+	modules, folder := Modules(t), t.TempDir()
+	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, script) {
+		text, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := exec.CommandContext(t.Context(), "node", script)
+	program.Dir = folder
+	var problems bytes.Buffer
+	program.Stderr = &problems
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Wait() }) // it was killed when the test's context ended
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = program.Wait()
+		t.Fatalf("%s ended (`make servers` installs the npm packages that it needs):\n%s", script, problems.String())
+	}
+	return strings.TrimSpace(line)
 }
 
 // root returns the folder of go.mod. Tests run in the folder of their package.

@@ -26,3 +26,14 @@ func Descend(value json.RawMessage, token string) (json.RawMessage, bool) {
 	}
 	return items[i], true
 }
+
+// Path is what the names of a path such as meta/next lead to.
+func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
+	for _, name := range strings.Split(path, "/") {
+		var ok bool
+		if value, ok = Get(value, name); !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}

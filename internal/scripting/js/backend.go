@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 
-	quickjs "github.com/aperturerobotics/go-quickjs-wasi-reactor"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 )
@@ -47,7 +46,11 @@ func newInterpreted(ctx context.Context) (*backend, rewritten, error) {
 
 // load reads the module for a runtime. After an error the backend is closed.
 func (b *backend) load(ctx context.Context, config wazero.RuntimeConfig) (rewritten, error) {
-	table, err := rewrite(quickjs.QuickJSWASM)
+	wasm, err := quickJS()
+	if err != nil {
+		return rewritten{}, errors.Join(err, b.close(ctx))
+	}
+	table, err := rewrite(wasm)
 	if err != nil {
 		return rewritten{}, errors.Join(err, b.close(ctx))
 	}

@@ -3,13 +3,10 @@ package js
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
-
-	quickjs "github.com/aperturerobotics/go-quickjs-wasi-reactor"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -200,7 +197,7 @@ func (e *Engine) Precompile() {
 // wrong on another processor: then the first script finds no code, and waits as it would
 // on the first start.
 func (e *Engine) marker() string {
-	return filepath.Join(e.options.CacheDir, fmt.Sprintf("engine-%08x", crc32.ChecksumIEEE(quickjs.QuickJSWASM)))
+	return filepath.Join(e.options.CacheDir, fmt.Sprintf("engine-%08x", checksum()))
 }
 
 func (e *Engine) cached() bool {

@@ -210,7 +210,7 @@
   }
 
   // The list in a result: it may have any name, if it is the only one.
-  const listNames = ['items', 'data', 'results', 'values', 'records', 'entries', 'rows', 'objects', 'list', 'value'];
+  const listNames = ['items', 'data', 'results', 'values', 'records', 'entries', 'rows', 'objects', 'list', 'value', 'nodes', 'edges'];
   function itemsOf(result) {
     if (isArray(result)) return result;
     if (typeof result !== 'object' || result === null) return [];

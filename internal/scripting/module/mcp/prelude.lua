@@ -6,7 +6,7 @@ mcp.__bind, mcp.__invoke = nil, nil
 local type, rawget, rawset, setmetatable, next, ipairs, error = type, rawget, rawset, setmetatable, next, ipairs, error
 
 -- The list in a result: it may have any name, if it is the only one.
-local list_names = { "items", "data", "results", "values", "records", "entries", "rows", "objects", "list", "value" }
+local list_names = { "items", "data", "results", "values", "records", "entries", "rows", "objects", "list", "value", "nodes", "edges" }
 local function items_of(result)
   if type(result) ~= "table" then return {} end
   for _, name in ipairs(list_names) do
