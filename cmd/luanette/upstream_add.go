@@ -16,7 +16,6 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
@@ -29,6 +28,9 @@ type upstreamAddCommand struct {
 	Header  map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
 	Env     map[string]string `short:"e" mapsep:"none" placeholder:"NAME=VALUE" help:"Environment variable for the command."`
 	OpenAPI string            `name:"openapi" placeholder:"FILE|URL" help:"It is an API: the file or URL of its OpenAPI or Swagger document."`
+	GraphQL string            `name:"graphql" placeholder:"URL" help:"It is a GraphQL service at this URL."`
+	GRPC    string            `name:"grpc" placeholder:"HOST:PORT" help:"It is a gRPC service. https:// or http:// in front chooses TLS or none; without, only this machine has none."`
+	Schema  string            `placeholder:"FILE" help:"Schema of a GraphQL service, or descriptor set of a gRPC service, that does not tell it."`
 	BaseURL string            `name:"base-url" placeholder:"URL" help:"Where the API is, if its document does not say it."`
 	Include []string          `placeholder:"SELECTOR" help:"Operations of the API that become tools: tag:NAME, path:PATTERN, method:NAME or operation:PATTERN."`
 	Expose  []string          `placeholder:"TOOL" help:"Tools that clients see directly; all means every tool."`
@@ -58,6 +60,8 @@ limits more, --sandbox off nothing.
   luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
   luanette upstream add docs https://example.org/mcp
   luanette upstream add pets --openapi https://pets.example.org/openapi.json -H 'X-Key=${env:PETS_KEY}'
+  luanette upstream add shop --graphql https://shop.example.org/graphql -H 'Authorization=Bearer ${env:SHOP_TOKEN}'
+  luanette upstream add orders --grpc orders.example.org:443
   luanette upstream add github -e 'GITHUB_TOKEN=${keyring:github/token}' -- npx @modelcontextprotocol/server-github`
 }
 
@@ -79,19 +83,34 @@ func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 	return c.addToFile(ctx, proc, c.entry(url, command))
 }
 
-// checkAPI checks that the upstream is either an API or a server, and finds the file of its
-// document.
+// api is the address of an API, and its kind; empty for a server.
+func (c *upstreamAddCommand) api() (kind, address string, count int) {
+	for _, given := range []struct{ kind, address string }{{api.OpenAPI, c.OpenAPI}, {api.GraphQL, c.GraphQL}, {api.GRPC, c.GRPC}} {
+		if given.address != "" {
+			kind, address = given.kind, given.address
+			count++
+		}
+	}
+	return kind, address, count
+}
+
+// checkAPI checks that the upstream is either an API or a server, and finds its files.
 func (c *upstreamAddCommand) checkAPI() (err error) {
+	kind, _, count := c.api()
 	switch {
-	case c.OpenAPI == "" && len(c.Target) == 0:
+	case count == 0 && len(c.Target) == 0:
 		return fault.New(fault.InvalidParams, "neither a URL nor a command").
-			WithHint("give the URL of a server, a command after --, or --openapi with an API's document")
-	case c.OpenAPI != "" && len(c.Target) > 0:
+			WithHint("give the URL of a server, a command after --, or an API with --openapi, --graphql or --grpc")
+	case count > 1:
+		return fault.New(fault.InvalidParams, "more than one API").WithHint("give one of --openapi, --graphql and --grpc")
+	case count > 0 && len(c.Target) > 0:
 		return fault.New(fault.InvalidParams, "both an API and a server").WithHint("omit %s", strings.Join(c.Target, " "))
-	case c.OpenAPI == "" && (c.BaseURL != "" || len(c.Include) > 0):
-		return fault.New(fault.InvalidParams, "--base-url and --include are for APIs").WithHint("add --openapi")
-	case c.OpenAPI != "" && !api.IsURL(c.OpenAPI):
+	case count == 0 && (c.BaseURL != "" || c.Schema != "" || len(c.Include) > 0):
+		return fault.New(fault.InvalidParams, "--base-url, --schema and --include are for APIs").WithHint("add --openapi, --graphql or --grpc")
+	case kind == api.OpenAPI && !api.IsURL(c.OpenAPI):
 		c.OpenAPI, err = filepath.Abs(c.OpenAPI)
+	case c.Schema != "":
+		c.Schema, err = filepath.Abs(c.Schema)
 	}
 	return err
 }
@@ -153,12 +172,17 @@ func (c *upstreamAddCommand) confirmURL(proc *process, typed, url string) (strin
 	return "", refused
 }
 
+// hasAPISettings reports whether there is more than the address of an API.
+func (c *upstreamAddCommand) hasAPISettings() bool {
+	return c.BaseURL != "" || c.Schema != "" || len(c.Include) > 0
+}
+
 // entry returns the upstream as the file has it.
 func (c *upstreamAddCommand) entry(url string, command []string) config.Upstream {
-	entry := config.Upstream{URL: url, OpenAPI: c.OpenAPI, Headers: c.Header, Env: c.Env, Trust: c.Trust, Sandbox: c.Sandbox, Network: c.Network}
+	entry := config.Upstream{URL: url, OpenAPI: c.OpenAPI, GraphQL: c.GraphQL, GRPC: c.GRPC, Headers: c.Header, Env: c.Env, Trust: c.Trust, Sandbox: c.Sandbox, Network: c.Network}
 	entry.Read, entry.Write = config.AbsoluteFolders(c.Read), config.AbsoluteFolders(c.Write)
-	if c.BaseURL != "" || len(c.Include) > 0 {
-		entry.API = &config.UpstreamAPI{BaseURL: c.BaseURL, Include: c.Include}
+	if c.hasAPISettings() {
+		entry.API = &config.UpstreamAPI{BaseURL: c.BaseURL, SchemaFile: c.Schema, Include: c.Include}
 	}
 	if len(command) > 0 {
 		entry.Command, entry.Args = command[0], command[1:]
@@ -233,6 +257,11 @@ func addHint(probe client.Probe) string {
 // addToServer adds the upstream to a running server, and removes it again if the server
 // cannot connect to it.
 func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url string, command []string) error {
+	kind, address, count := c.api()
+	isAPI := count > 0
+	if endpoint, err := (api.Settings{Source: address}).Endpoint(); err == nil && kind == api.GRPC {
+		address = endpoint.String()
+	}
 	switch {
 	case c.Trust != "":
 		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
@@ -240,13 +269,13 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 	case len(command) > 0:
 		return fault.New(fault.Denied, "an upstream with a command cannot be added to a running server").
 			WithHint("omit --server: the command goes into the configuration file, which the server watches")
-	case c.OpenAPI != "" && !api.IsURL(c.OpenAPI) || c.BaseURL != "" || len(c.Include) > 0:
-		return fault.New(fault.Denied, "a running server takes only the URL of an API's document").
-			WithHint("omit --server: the file and --base-url and --include go into the configuration file, which the server watches")
+	case isAPI && !api.IsURL(address) || c.hasAPISettings():
+		return fault.New(fault.Denied, "a running server takes only the URL of an API or its document").
+			WithHint("omit --server: files and --base-url, --schema and --include go into the configuration file, which the server watches")
 	}
 	arguments := map[string]any{"namespace": c.Name, "url": url, "headers": c.Header, "wait_ms": 0}
-	if c.OpenAPI != "" {
-		arguments["url"], arguments["transport"] = c.OpenAPI, upstream.OpenAPI
+	if isAPI {
+		arguments["url"], arguments["transport"] = address, kind
 	}
 	return c.withClient(ctx, proc, func(server client.Client) error {
 		if _, err := client.Status(ctx, server, c.Name); err == nil && !c.Replace {

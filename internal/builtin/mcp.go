@@ -70,7 +70,7 @@ const defaultWait = 2 * time.Second
 type connectIn struct {
 	Namespace string            `json:"namespace" jsonschema:"name for the server: a letter, then letters, digits, _ or -"`
 	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server, or zmq+tcp://HOST:PORT of a backend" min:"8" max:"2048"`
-	Transport string            `json:"transport,omitempty" jsonschema:"how to reach it; auto tries http, then sse; openapi: the url is that of an API's OpenAPI document" enum:"auto,http,sse,openapi"`
+	Transport string            `json:"transport,omitempty" jsonschema:"how to reach it; auto tries http, then sse; openapi: the url is that of an API's OpenAPI document; graphql: of a GraphQL service; grpc: of a gRPC service, https with TLS, http without" enum:"auto,http,sse,openapi,graphql,grpc"`
 	Protocol  string            `json:"protocol,omitempty" jsonschema:"protocol era; auto detects it" enum:"auto,legacy,modern"`
 	Headers   map[string]string `json:"headers,omitempty" jsonschema:"HTTP headers to send unchanged with every request"`
 	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (default 2000); connecting continues in the background" min:"0" max:"30000"`

@@ -10,6 +10,7 @@ import (
 
 // UpstreamAPI configures an upstream that is an API and no MCP server.
 type UpstreamAPI struct {
+	SchemaFile  string            `toml:"schema_file,omitempty" help:"file with the schema of a GraphQL service (SDL, or the answer to introspection) or the descriptor set of a gRPC service, instead of asking the service"`
 	BaseURL     string            `toml:"base_url,omitempty" help:"URL that the API's paths are added to, instead of the server that the document names"`
 	Variables   map[string]string `toml:"variables,omitempty" help:"values of the variables in the URLs of the document's servers"`
 	Hosts       []string          `toml:"hosts,omitempty" help:"further hosts of the API that may get its credentials"`
@@ -22,16 +23,24 @@ type UpstreamAPI struct {
 	CertFile    string            `toml:"cert_file,omitempty" help:"PEM file with a client certificate, for mutual TLS"`
 	KeyFile     string            `toml:"key_file,omitempty" help:"PEM file with its private key"`
 	Idempotency string            `toml:"idempotency_header,omitempty" help:"header with a new value per call, such as Idempotency-Key, with which the API recognizes repeated requests"`
-	Reload      Duration          `toml:"reload,omitempty" help:"how often a document at a URL is read again (1h); less than 0 never"`
+	Reload      Duration          `toml:"reload,omitempty" help:"how often a document at a URL is read again, and a service asked for its schema (1h); less than 0 never"`
 }
 
 // apiSettings are the settings of an upstream that is an API.
 func (u Upstream) apiSettings() api.Settings {
-	if u.OpenAPI == "" {
-		return api.Settings{}
+	var s api.Settings
+	switch {
+	case u.OpenAPI != "":
+		s = api.Settings{Kind: api.OpenAPI, Source: u.OpenAPI}
+	case u.GraphQL != "":
+		s = api.Settings{Kind: api.GraphQL, Source: u.GraphQL}
+	case u.GRPC != "":
+		s = api.Settings{Kind: api.GRPC, Source: u.GRPC}
+	default:
+		return s
 	}
-	s := api.Settings{Kind: api.OpenAPI, Source: u.OpenAPI}
 	if a := u.API; a != nil {
+		s.SchemaFile = a.SchemaFile
 		s.BaseURL, s.Variables, s.Hosts, s.Include, s.Exclude = a.BaseURL, a.Variables, a.Hosts, a.Include, a.Exclude
 		s.Query, s.Cookies, s.User, s.Password = a.Query, a.Cookies, a.User, a.Password
 		s.CertFile, s.KeyFile, s.IdempotencyHeader, s.Reload = a.CertFile, a.KeyFile, a.Idempotency, time.Duration(a.Reload)
@@ -47,7 +56,7 @@ func (l *Loaded) withAPIFiles(u Upstream) Upstream {
 	}
 	if u.API != nil {
 		moved := *u.API
-		for _, file := range []*string{&moved.CertFile, &moved.KeyFile} {
+		for _, file := range []*string{&moved.SchemaFile, &moved.CertFile, &moved.KeyFile} {
 			if *file != "" {
 				*file = l.beside(*file)
 			}
@@ -69,6 +78,6 @@ func (a *UpstreamAPI) hidden() *UpstreamAPI {
 
 // places counts in how many ways an upstream says what it is.
 func (u Upstream) places() int {
-	given := []bool{u.URL != "", u.Command != "", u.OpenAPI != ""}
+	given := []bool{u.URL != "", u.Command != "", u.OpenAPI != "", u.GraphQL != "", u.GRPC != ""}
 	return len(slices.DeleteFunc(given, func(is bool) bool { return !is }))
 }

@@ -141,6 +141,7 @@ func (s secretSet) addUpstream(u Upstream) {
 	s.addValues(u.Env)
 	s.addValues(u.Headers)
 	s.addURL(u.OpenAPI)
+	s.addURL(u.GraphQL)
 	if u.API != nil {
 		s.addValues(u.API.Query)
 		s.addValues(u.API.Cookies)

@@ -159,7 +159,7 @@ func (u Upstream) hidden() Upstream {
 	u.Env = hideValues(u.Env)
 	u.Headers = hideValues(u.Headers)
 	u.OAuth, u.Curve, u.API = u.OAuth.hidden(), u.Curve.hidden(), u.API.hidden()
-	u.OpenAPI = hideQuery(u.OpenAPI)
+	u.OpenAPI, u.GraphQL = hideQuery(u.OpenAPI), hideQuery(u.GraphQL)
 	return u
 }
 

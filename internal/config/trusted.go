@@ -190,8 +190,8 @@ func (l *Loaded) trustItem(name string) (item trust.Item, needed bool) {
 	u := l.Upstreams[name]
 	content := []any{u.URL, u.Command, u.Args, u.Env, u.EnvFile, u.Cwd, u.Headers, u.BearerEnv, u.OAuth}
 	content = append(content, l.usedSecrets(u.Env)...)
-	if u.OpenAPI != "" {
-		content = append(content, u.OpenAPI, u.API)
+	if settings := u.apiSettings(); !settings.IsZero() {
+		content = append(content, settings.Source, u.API)
 	}
 	content = append(content, u.sandboxItems()...)
 	if u.EnvFile != "" {

@@ -17,6 +17,8 @@ type Upstream struct {
 	URL          string            `toml:"url,omitempty" help:"URL of a running server; without a path it is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
 	Command      string            `toml:"command,omitempty" help:"program to start; it is used over its standard input and output"`
 	OpenAPI      string            `toml:"openapi,omitempty" help:"file or URL of the OpenAPI or Swagger document of an API, whose operations become tools; docs/apis.md"`
+	GraphQL      string            `toml:"graphql,omitempty" help:"URL of a GraphQL service, whose queries and mutations become tools; docs/graphql.md"`
+	GRPC         string            `toml:"grpc,omitempty" help:"HOST:PORT of a gRPC service, whose methods become tools; https:// or http:// in front chooses TLS or none; docs/grpc.md"`
 	Mock         string            `toml:"mock,omitempty" help:"file of luanette record that answers in place of the server, which is not connected; relative to this file; docs/testing.md"`
 	Record       string            `toml:"record,omitempty" help:"file to which the server's answers are added, without secrets, for mock"`
 	Args         []string          `toml:"args,omitempty" help:"the program's arguments"`
@@ -84,7 +86,7 @@ func (c *Config) checkUpstreams() error {
 	for name, u := range c.Upstreams {
 		if places := u.places(); places > 1 || places == 0 && u.Mock == "" {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
-				WithHint("url connects to a running server; command starts one; openapi is an API; mock answers from a recording")
+				WithHint("url connects to a running server; command starts one; openapi, graphql and grpc are APIs; mock answers from a recording")
 		}
 		if err := u.OAuth.check(name); err != nil {
 			return err

@@ -75,7 +75,8 @@ func (l *Loaded) withFiles(u Upstream) Upstream {
 		u.Record = l.beside(u.Record)
 	}
 	if u.Mock != "" {
-		u.Mock, u.URL, u.Command, u.Transport, u.OpenAPI = l.beside(u.Mock), "", "", "", ""
+		u.Mock, u.URL, u.Command, u.Transport = l.beside(u.Mock), "", "", ""
+		u.OpenAPI, u.GraphQL, u.GRPC = "", "", ""
 	}
 	return l.withAPIFiles(u)
 }

@@ -80,7 +80,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	t.Parallel()
 	_, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
 	other := map[string]any{
-		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
+		"url": "http://127.0.0.1:2/mcp", "graphql": "http://127.0.0.1:2/graphql", "grpc": "127.0.0.1:2", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
 		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
 		"curve": &config.UpstreamCurve{Server: "a key"}, "faults": &config.UpstreamFaults{Fail: .5},
 		"api": &config.UpstreamAPI{BaseURL: "http://127.0.0.1:1"}, "sandbox": "open", "network": []string{"a.example:443"}, "require": new(true),
@@ -98,6 +98,10 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 			one.URL = "zmq+tcp://127.0.0.1:1"
 		case "openapi", "api": // only of APIs
 			one.URL, one.OpenAPI = "", "document.json"
+		case "graphql":
+			one.URL, one.GraphQL = "", "http://127.0.0.1:1/graphql"
+		case "grpc":
+			one.URL, one.GRPC = "", "127.0.0.1:1"
 		case "sandbox", "read", "write", "network", "require", "exec", "sockets", "memory_mb", "processes", "open_files", "cpu_time": // only of programs
 			one.URL, one.Command, one.Sandbox = "", "true", "strict"
 		}

@@ -32,7 +32,9 @@ const (
 
 	Mock = "mock" // a recording, in place of the server; of specs with Spec.Mock
 
-	OpenAPI = api.OpenAPI // no MCP server: an API, of specs with Spec.API
+	OpenAPI = api.OpenAPI // no MCP servers: APIs, of specs with Spec.API
+	GraphQL = api.GraphQL
+	GRPC    = api.GRPC
 )
 
 // Protocol eras, for Spec.Protocol; Auto detects the era.
@@ -185,7 +187,7 @@ func (s Spec) problem() error {
 	case s.URL != "" && s.transport() == Stdio:
 		return fmt.Errorf("a url cannot be reached by transport stdio")
 	case api.IsKind(s.Transport) && !api.IsURL(s.URL):
-		return fmt.Errorf("the url of an API's document is not http or https")
+		return fmt.Errorf("the url of an API is not http or https")
 	case !slices.Contains([]string{"", Auto, ProtocolLegacy, ProtocolModern}, s.Protocol):
 		return fmt.Errorf("protocol %q", s.Protocol)
 	case !slices.Contains([]string{"", Eager, Lazy}, s.Start):

@@ -3,11 +3,11 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"sync"
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/apis/command"
+	"github.com/luanette/luanette/internal/apis/graphql"
+	"github.com/luanette/luanette/internal/apis/grpcapi"
 	"github.com/luanette/luanette/internal/apis/openapi"
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -18,16 +18,16 @@ import (
 // builtinAPIs are the kinds of APIs. A new kind is a line here.
 var builtinAPIs = map[string]api.Opener{
 	api.OpenAPI: openapi.Open,
+	api.GraphQL: graphql.Open,
+	api.GRPC:    grpcapi.Open,
 	api.Command: command.Open,
 }
 
 // apiTransport makes an MCP server of an API that runs in this process.
 type apiTransport struct {
 	*dispatcher
+	leftOut
 	api api.API
-
-	mu      sync.Mutex
-	leftOut []string // why operations of the last list are not tools
 }
 
 // dialAPI opens the API of a spec.
@@ -50,7 +50,7 @@ func (o *Options) dialAPI(ctx context.Context, spec Spec, open api.Opener, hooks
 func (o *Options) apiEnvironment(spec Spec, hooks Hooks) (env api.Environment, err error) {
 	env = api.Environment{
 		Name: spec.Name, Settings: spec.API.Clone(), Proxy: o.Proxy, Files: o.Files, Sandbox: o.Sandbox, Tracer: o.Tracer, Propagator: o.Propagator,
-		Log: o.Log.With("upstream", spec.Name), MaxAnswer: o.MaxMessage, Changed: hooks.Relist,
+		Log: o.Log.With("upstream", spec.Name), MaxAnswer: o.MaxMessage, Timeout: spec.timeout(), MaxTime: spec.maxTime(), Changed: hooks.Relist,
 	}
 	if !spec.Trusted {
 		env.AllowURL, env.DialControl = o.AllowURL, o.DialControl
@@ -97,25 +97,10 @@ func (t *apiTransport) Call(ctx context.Context, out Outgoing) (wire.Message, er
 	if err := t.Err(); err != nil {
 		return wire.Message{}, notSent(err)
 	}
-	m := out.Message
-	var result json.RawMessage
-	var err error
-	switch m.Method {
-	case wire.MethodInitialize:
-		result, err = t.initialize(ctx)
-	case wire.MethodPing:
-		result = json.RawMessage(`{}`)
-	case wire.MethodToolsList:
-		result, err = t.list(ctx)
-	case wire.MethodToolsCall:
-		result, err = t.call(ctx, m)
-	default:
-		err = wire.Errorf(wire.CodeMethodNotFound, "an API has no %s", m.Method)
-	}
-	var refused *wire.Error
+	answer, err := translate(ctx, t, out.Message)
 	switch {
-	case err == nil, errors.As(err, &refused):
-		return wire.Answer(m.ID, result, err), nil
+	case err == nil:
+		return answer, nil
 	case ctx.Err() != nil:
 		return wire.Message{}, context.Cause(ctx)
 	}
@@ -134,15 +119,14 @@ func (t *apiTransport) initialize(ctx context.Context) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
-	result := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
-	result = rawjson.Set(result, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
-	info := rawjson.SetText(rawjson.SetText(nil, "name", listing.Title), "version", listing.Version)
-	result = rawjson.Set(result, "serverInfo", info)
+	result := handshake(listing.Title, listing.Version)
 	if listing.Instructions != "" {
 		result = rawjson.SetText(result, "instructions", listing.Instructions)
 	}
 	return result, nil
 }
+
+func (t *apiTransport) ping(context.Context) error { return nil }
 
 // list lists the tools.
 func (t *apiTransport) list(ctx context.Context) (json.RawMessage, error) {
@@ -150,28 +134,8 @@ func (t *apiTransport) list(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	t.leftOut = listing.LeftOut
-	t.mu.Unlock()
-	size := 16
-	for _, definition := range listing.Tools {
-		size += len(definition) + 1
-	}
-	result := append(make([]byte, 0, size), `{"tools":[`...)
-	for i, definition := range listing.Tools {
-		if i > 0 {
-			result = append(result, ',')
-		}
-		result = append(result, definition...)
-	}
-	return append(result, `]}`...), nil
-}
-
-// LeftOut says why operations of the last list are not tools.
-func (t *apiTransport) LeftOut() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.leftOut
+	t.leftOut.set(listing.LeftOut)
+	return listed(listing.Tools), nil
 }
 
 // call calls a tool. Its progress goes the way of a server's notifications.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/noanswer"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -198,18 +199,14 @@ func sendError(ctx context.Context, request *http.Request, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
+	switch reason := noanswer.Of(err); {
+	case reason.Hint != "":
+		return notSent(fault.Wrap(fault.Unavailable, reason.Err, "connect to %s", request.URL.Host).WithHint("%s", reason.Hint))
+	case reason.NotSent:
+		return notSent(reason.Err)
+	default:
+		return fmt.Errorf("%s %s: %w", request.Method, request.URL.Host, reason.Err)
 	}
-	if hint := certpool.Hint(err); hint != "" {
-		return notSent(fault.Wrap(fault.Unavailable, err, "connect to %s", request.URL.Host).WithHint("%s", hint))
-	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return notSent(err)
-	}
-	return fmt.Errorf("%s %s: %w", request.Method, request.URL.Host, err)
 }
 
 // openStream sends a GET request for a stream of events.

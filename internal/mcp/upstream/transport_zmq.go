@@ -22,12 +22,12 @@ import (
 // they do not have.
 type zmqTransport struct {
 	*hootclient.Client
+	leftOut
 	hooks Hooks
 
 	mu         sync.Mutex
 	calls      map[hootproto.ID]wire.ID // calls in progress
 	broadcasts string                   // endpoint of the broadcasts that it listens to
-	leftOut    []string                 // why entries of the catalog are not listed
 }
 
 // heartbeatInterval is how long a backend may be silent before it gets a heartbeat.
@@ -73,30 +73,14 @@ func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transpor
 
 // Call implements Transport.
 func (t *zmqTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
-	m := out.Message
-	var result json.RawMessage
-	var err error
-	switch m.Method {
-	case wire.MethodInitialize:
-		result, err = t.initialize(ctx)
-	case wire.MethodPing:
-		result, err = json.RawMessage(`{}`), t.Heartbeat(ctx)
-	case wire.MethodToolsList:
-		result, err = t.list(ctx)
-	case wire.MethodToolsCall:
-		result, err = t.call(ctx, m)
-	default:
-		err = wire.Errorf(wire.CodeMethodNotFound, "a backend has no %s", m.Method)
-	}
-	var refused *wire.Error
-	switch {
-	case errors.As(err, &refused), err == nil:
-		return wire.Answer(m.ID, result, err), nil
-	case errors.Is(err, hootclient.ErrTooLarge):
+	answer, err := translate(ctx, t, out.Message)
+	if errors.Is(err, hootclient.ErrTooLarge) {
 		err = fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
 	}
-	return wire.Message{}, err
+	return answer, err
 }
+
+func (t *zmqTransport) ping(ctx context.Context) error { return t.Heartbeat(ctx) }
 
 // initialize asks for the tools of the backend, and listens to its broadcasts.
 func (t *zmqTransport) initialize(ctx context.Context) (json.RawMessage, error) {
@@ -108,9 +92,7 @@ func (t *zmqTransport) initialize(ctx context.Context) (json.RawMessage, error) 
 	if service == "" {
 		service = "backend"
 	}
-	result := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
-	result = rawjson.Set(result, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
-	return rawjson.Set(result, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", service), "version", t.Protocol())), nil
+	return handshake(service, t.Protocol()), nil
 }
 
 // listenToBroadcasts listens to the backend's broadcasts, unless it does already.
@@ -136,24 +118,12 @@ func (t *zmqTransport) list(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	t.listenToBroadcasts(ctx, catalog.Broadcasts)
-	t.mu.Lock()
-	t.leftOut = catalog.Invalid
-	t.mu.Unlock()
-	tools := []byte{'['}
-	for i, definition := range catalog.Tools {
-		if i > 0 {
-			tools = append(tools, ',')
-		}
-		tools = append(tools, definitionOf(definition)...)
+	t.leftOut.set(catalog.Invalid)
+	definitions := make([]json.RawMessage, len(catalog.Tools))
+	for i, entry := range catalog.Tools {
+		definitions[i] = definitionOf(entry)
 	}
-	return rawjson.Set(nil, "tools", append(tools, ']')), nil
-}
-
-// LeftOut says why entries of the last catalog are not listed.
-func (t *zmqTransport) LeftOut() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.leftOut
+	return listed(definitions), nil
 }
 
 // call calls a tool. Every call has a new request id, so that a late answer is

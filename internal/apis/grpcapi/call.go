@@ -1,0 +1,209 @@
+package grpcapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/luanette/luanette/internal/apis/api"
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+)
+
+// exchange is one call of a method.
+type exchange struct {
+	*API
+	service *service
+	method  *method
+	call    api.Call
+}
+
+// Limits of one call.
+const (
+	maxAttempts = 4
+	maxRenewals = 2
+)
+
+// unary calls a method that answers with one message.
+func (c *exchange) unary(ctx context.Context, in proto.Message) (json.RawMessage, error) {
+	if c.env.Timeout > 0 { // the service is told the deadline
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.env.Timeout, fault.New(fault.Timeout, "%s did not answer within %v", c.endpoint.Host, c.env.Timeout))
+		defer cancel()
+	}
+	var out *dynamicpb.Message
+	err := c.authorized(ctx, func(ctx context.Context) error {
+		for attempt := 1; ; attempt++ {
+			out = dynamicpb.NewMessage(c.method.desc.Output())
+			spanned, end := c.startSpan(ctx, attempt-1)
+			err := c.conn.Invoke(spanned, c.method.path, in, out)
+			end(err)
+			if status.Code(err) != codes.Unavailable || !c.method.repeatable() || attempt == maxAttempts {
+				return err
+			}
+			if err := c.clock.Sleep(ctx, backoff.Policy{}.Delay(attempt)); err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return c.failed(ctx, err, nil)
+	}
+	body, err := c.json(out)
+	if err != nil {
+		return nil, err
+	}
+	return api.Result(string(body), api.Object(body)), nil
+}
+
+// authorized makes a call with the configured metadata, and again with another token if the
+// service does not accept one.
+func (c *exchange) authorized(ctx context.Context, do func(context.Context) error) error {
+	if c.env.AllowURL != nil {
+		if err := c.env.AllowURL(c.endpoint); err != nil {
+			return err
+		}
+	}
+	token, err := c.token(ctx)
+	if err != nil {
+		return err
+	}
+	for renewals := 0; ; renewals++ {
+		err := do(c.outgoing(ctx, token))
+		if status.Code(err) != codes.Unauthenticated || renewals == maxRenewals || !c.usesLogin() {
+			return err
+		}
+		if token, err = c.env.Login.Refused(ctx, c.endpoint.String(), api.Refusal{Status: 401, Token: token}); err != nil {
+			return err
+		}
+	}
+}
+
+// json is a message in JSON, without the configured credentials.
+func (c *exchange) json(message proto.Message) (json.RawMessage, error) {
+	text, err := protojson.MarshalOptions{Resolver: c.service.types, EmitDefaultValues: true}.Marshal(message)
+	if err != nil {
+		return nil, fault.New(fault.Upstream, "the answer cannot be shown: %s", plain(err))
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil { // its blanks differ from run to run
+		return nil, fault.Wrap(fault.Internal, err, "write the answer")
+	}
+	return c.credentials.Hide(out.Bytes()), nil
+}
+
+// Limits of a stream.
+const (
+	defaultMessages = 100
+	maxMessages     = 1000
+	defaultSeconds  = 30.0
+)
+
+// collection is the messages of a stream.
+type collection struct {
+	items  []byte // a list in JSON that is not closed
+	count  int
+	reason string // why there may be more; empty: there are no more
+}
+
+// result is the collection as structured content.
+func (l *collection) result() json.RawMessage {
+	out := rawjson.Set(nil, "items", append(l.items, ']'))
+	out = rawjson.Set(out, "complete", json.RawMessage(strconv.FormatBool(l.reason == "")))
+	if l.reason != "" {
+		out = rawjson.SetText(out, "reason", l.reason)
+	}
+	return out
+}
+
+// collect calls a method that answers with a stream, and collects its messages. Endless
+// streams end after a time.
+func (c *exchange) collect(ctx context.Context, in proto.Message) (json.RawMessage, error) {
+	most, seconds := defaultMessages, defaultSeconds
+	for _, name := range c.method.own() {
+		raw, _ := rawjson.Get(c.call.Arguments, name)
+		switch n, ok := rawjson.Number(raw); {
+		case ok && name == argMessages:
+			most = min(max(int(n), 1), maxMessages)
+		case ok && n > 0:
+			seconds = n
+		}
+	}
+	limit := time.Duration(seconds * float64(time.Second))
+	if c.env.MaxTime > 0 {
+		limit = min(limit, c.env.MaxTime)
+	}
+	// A deadline would be told to the service, which would report it as an error.
+	collecting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer c.clock.AfterFunc(limit, cancel)()
+	found := &collection{items: []byte{'['}}
+	err := c.authorized(collecting, func(ctx context.Context) error {
+		spanned, end := c.startSpan(ctx, 0)
+		err := c.receive(spanned, in, most, found)
+		end(err)
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() == nil && collecting.Err() != nil:
+		found.reason = fmt.Sprintf("the stream was still open after %v", limit)
+	case err != nil:
+		return c.failed(ctx, err, found)
+	}
+	structured := found.result()
+	return api.Result(string(structured), structured), nil
+}
+
+// receive receives the messages of a stream. It returns nil when there are enough.
+func (c *exchange) receive(ctx context.Context, in proto.Message, most int, into *collection) error {
+	ctx, cancel := context.WithCancel(ctx) // ends a stream that goes on
+	defer cancel()
+	stream, err := c.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, c.method.path)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(in); err != nil && !errors.Is(err, io.EOF) { // after EOF the reason is received
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for {
+		message := dynamicpb.NewMessage(c.method.desc.Output())
+		switch err := stream.RecvMsg(message); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case into.count == most:
+			into.reason = fmt.Sprintf("there are more than %d messages", most)
+			return nil
+		}
+		body, err := c.json(message)
+		if err != nil {
+			return err
+		}
+		if len(into.items)+len(body) > c.env.MaxAnswer {
+			into.reason = fmt.Sprintf("the messages have more than %d bytes", c.env.MaxAnswer)
+			return nil
+		}
+		if into.count++; into.count > 1 {
+			into.items = append(into.items, ',')
+		}
+		into.items = append(into.items, body...)
+		c.call.Progress(float64(into.count), 0, fmt.Sprintf("message %d", into.count))
+	}
+}
