@@ -225,6 +225,8 @@ func TestMetadata(t *testing.T) {
 // logins gives out tokens.
 type logins struct{ count atomic.Int32 }
 
+func (l *logins) At(string) api.Login { return l }
+
 func (l *logins) Token(context.Context, string) (string, error) { return "old", nil }
 
 func (l *logins) Refused(_ context.Context, base string, r api.Refusal) (string, error) {
