@@ -160,7 +160,13 @@ func TestStripe(t *testing.T) {
 	t.Parallel()
 	program, document := npmtest.Cached(t, "stripe-mock/stripe-mock"), npmtest.Cached(t, "stripe-mock/spec3.json")
 	base := startServer(t, `Listening for HTTP at address: (\S+)`, program, "-http-addr", "127.0.0.1:0")
-	s := open(t, "", echo, at(document, base, "Authorization", "Bearer sk_test_123"))
+	some := func(change func(*api.Environment)) func(*api.Environment) { // all take seconds with the race detector
+		return func(env *api.Environment) {
+			change(env)
+			env.Settings.Include = []string{"path:/v1/customers", "path:/v1/customers/{customer}", "path:/v1/payment_intents", "path:/v1/balance"}
+		}
+	}
+	s := open(t, "", echo, some(at(document, base, "Authorization", "Bearer sk_test_123")))
 	s.exchange(t, []exchange{
 		{"GetCustomers", `{"limit":3,"created":{"gt":1}}`, false, []string{`"object":"list"`, `"data":[{`}},
 		{"PostCustomers", `{"body":{"email":"a@example.org","metadata":{"team":"x"},"address":{"city":"Ulm"}}}`, false, []string{`"object":"customer"`, `"email":"a@example.org"`}},
@@ -168,6 +174,6 @@ func TestStripe(t *testing.T) {
 		{"PostPaymentIntents", `{"body":{"amount":"much","currency":"eur"}}`, true, []string{`"status":400`, `amount`}},
 		{"DeleteCustomersCustomer", `{"customer":"cus_1"}`, false, []string{`"deleted":true`}},
 	})
-	stranger := open(t, "", echo, at(document, base, "", ""))
+	stranger := open(t, "", echo, some(at(document, base, "", "")))
 	stranger.exchange(t, []exchange{{"GetBalance", `{}`, true, []string{`"status":401`}}})
 }
