@@ -12,6 +12,8 @@ type approvalCommand struct {
 	Allow  approvalAllowCommand  `cmd:"" help:"Allow a script to do what its plan shows."`
 	Deny   approvalDenyCommand   `cmd:"" help:"Deny a script what it asks for; the script continues without it."`
 	Forget approvalForgetCommand `cmd:"" help:"Remove a remembered decision."`
+
+	Delegate approvalDelegateCommand `cmd:"" help:"Let a colleague decide in your place for some time."`
 }
 
 // Help is shown by `luanette approval --help`.
@@ -82,4 +84,16 @@ type approvalForgetCommand struct{ approvalArg }
 // Run removes a remembered decision.
 func (c *approvalForgetCommand) Run(ctx context.Context, proc *process) error {
 	return c.callAbout(ctx, proc, "approval_forget", map[string]any{}, subject{"id", c.ID, approvalID})
+}
+
+type approvalDelegateCommand struct {
+	clientFlags
+	Role  string `arg:"" help:"A role of yours that decides requests."`
+	To    string `required:"" placeholder:"WHO" help:"Name, email address or id of a person of your organisation."`
+	Until string `required:"" placeholder:"WHEN" help:"For how long: 3d, 12h, 2027-01-31; 90 days at most. now ends it."`
+}
+
+// Run names who decides in the caller's place.
+func (c *approvalDelegateCommand) Run(ctx context.Context, proc *process) error {
+	return c.callAndPrint(ctx, proc, "approval_delegate", map[string]any{"role": c.Role, "to": c.To, "until": c.Until})
 }

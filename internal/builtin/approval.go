@@ -21,6 +21,8 @@ type ApprovalStore interface {
 	Await(ctx context.Context, id string) error
 	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
 	Refusal(ctx context.Context, a *approval.Approval) error
+	Delegate(ctx context.Context, role, to string, until time.Time) (approval.Delegation, error)
+	NameOf(ctx context.Context, person string) string
 	Rules(ctx context.Context) ([]approval.Rule, error)
 	Forget(ctx context.Context, id string) error
 }
@@ -39,6 +41,7 @@ func Approvals(o ApprovalStore, r Resumer) []Tool {
 		runs[approvalStatusIn, ApprovalView]("approval_status", look, t.status),
 		runs[approvalDecideIn, ApprovalView]("approval_decide", tool.Hints{}, t.decide),
 		Define("approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget),
+		Define("approval_delegate", tool.Hints{Idempotent: true, ClosedWorld: true}, t.delegate),
 	}
 }
 
@@ -75,6 +78,7 @@ type ApprovalView struct {
 // DecisionView is what one person said.
 type DecisionView struct {
 	By       string    `json:"by"`
+	For      string    `json:"for,omitempty" jsonschema:"in whose place they decided"`
 	Decision string    `json:"decision" enum:"allow,deny"`
 	At       time.Time `json:"at"`
 }
@@ -94,7 +98,11 @@ func (t approvalTools) view(ctx context.Context, a *approval.Approval) approvalD
 		AskedBy: a.Asker.Title(), Role: a.Role, Needed: a.Needed, Agreed: a.Agreed(), Decisions: []DecisionView{},
 	}
 	for _, d := range a.Decisions {
-		v.Decisions = append(v.Decisions, DecisionView{d.By.Title(), decisionOf(d.Allow), d.At})
+		said := DecisionView{By: d.By.Title(), Decision: decisionOf(d.Allow), At: d.At}
+		if d.Person != "" && d.Person != d.By.User {
+			said.For = t.store.NameOf(ctx, d.Person)
+		}
+		v.Decisions = append(v.Decisions, said)
 	}
 	if a.State == approval.Pending {
 		why := t.store.Refusal(ctx, a)

@@ -12,6 +12,7 @@ import (
 // questions are what a user would ask for who does not know our tools: one per tool.
 var questions = map[string]string{
 	"approval_decide":      "allow a paused script to continue",
+	"approval_delegate":    "let a colleague decide approvals while I am away",
 	"approval_forget":      "delete a remembered approval decision",
 	"approval_list":        "which scripts wait for approval",
 	"approval_status":      "was my script approved yet",

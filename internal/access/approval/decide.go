@@ -134,6 +134,8 @@ func errAgreed(a *Approval) error {
 func (o *Store) authorize(ctx context.Context, a *Approval, allow bool) (person string, err error) {
 	who := principal.Of(ctx)
 	switch own := a.Asker.is(partyOf(who)); {
+	case slices.ContainsFunc(a.Decisions, func(d Decision) bool { return d.By.is(partyOf(who)) }):
+		return "", errAgreed(a)
 	case own && !allow:
 		return "", nil
 	case own && (a.Role != "" || !o.mayDecideOwn(ctx, who)):

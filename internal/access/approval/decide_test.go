@@ -351,3 +351,58 @@ func TestDecisionsAtTheSameTime(t *testing.T) {
 		}
 	}
 }
+
+// TestDelegation checks that somebody decides in the place of another, who then counts as
+// one person, for as long as the delegation lasts and its giver has the role.
+func TestDelegation(t *testing.T) {
+	t.Parallel()
+	of := newOffice(t)
+	of.signIn("eve", "", "user")
+	of.signIn("zoe", "acme", "finance")
+	tomorrow := of.time.Now().Add(24 * time.Hour)
+	delegate := func(from, role, to string, until time.Time) error {
+		_, err := of.store.Delegate(of.as(from), role, to, until)
+		return err
+	}
+	wantCode(t, delegate("dan", "finance", "eve", tomorrow), fault.Denied)        // does not have it
+	wantCode(t, delegate("ann", "finance", "zoe", tomorrow), fault.NotFound)      // of another organisation
+	wantCode(t, delegate("ann", "finance", "ann", tomorrow), fault.InvalidParams) // oneself
+	wantCode(t, delegate("ann", "finance", "eve", tomorrow.AddDate(1, 0, 0)), fault.InvalidParams)
+	if err := delegate("ann", "finance", "eve", tomorrow); err != nil {
+		t.Fatal(err)
+	}
+
+	anns := of.ask(of.as("ann"), "run:ann", "x") // the asker never counts, not by a delegate either
+	_, err := of.allow(of.as("eve"), anns)
+	wantCode(t, err, fault.Denied)
+
+	id := of.ask(of.as("dan"), "run:1", "x")
+	if a := of.mustAllow(of.as("eve"), id, approval.Pending); a.Decisions[0].By.Name != "eve" || a.Decisions[0].Person != of.ids["ann"] || of.store.NameOf(t.Context(), of.ids["ann"]) != "ann" {
+		t.Errorf("decided as %+v", a.Decisions)
+	}
+	for _, again := range []string{"eve", "ann"} {
+		_, err := of.allow(of.as(again), id)
+		wantCode(t, err, fault.Conflict)
+	}
+	of.mustAllow(of.as("bob"), id, approval.Allowed)
+	if v := of.verdictAs(of.as("dan"), "run:1", pay("x")); v != host.Allow {
+		t.Errorf("with a delegate: %v", v)
+	}
+	of.signIn("ann", "", "user")
+	if v := of.verdictAs(of.as("dan"), "run:1", pay("x")); v != host.Ask {
+		t.Errorf("after the giver lost the role: %v", v)
+	}
+	of.signIn("ann", "", "finance")
+
+	of.time.Advance(25 * time.Hour)
+	_, err = of.allow(of.as("eve"), of.ask(of.as("dan"), "run:2", "x"))
+	wantCode(t, err, fault.NotFound)
+	if err := delegate("ann", "finance", "eve", of.time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := delegate("ann", "finance", "eve", of.time.Now()); err != nil { // ended
+		t.Fatal(err)
+	}
+	_, err = of.allow(of.as("eve"), of.ask(of.as("dan"), "run:3", "x"))
+	wantCode(t, err, fault.NotFound)
+}

@@ -58,6 +58,9 @@ func (d directory) roles(person, org string) []string {
 	return nil
 }
 
+// active reports whether a person has any role in an organisation.
+func (d directory) active(person, org string) bool { return len(d.roles(person, org)) > 0 }
+
 func (d directory) has(person, org, role string) bool {
 	return slices.Contains(d.roles(person, org), role)
 }
@@ -85,7 +88,7 @@ func (o *Store) personOf(ctx context.Context, who principal.Principal) (string, 
 }
 
 // holder returns the person whose role counts when a principal decides a request: they
-// themselves.
+// themselves, or somebody who delegated the role to them.
 func (o *Store) holder(ctx context.Context, who principal.Principal, a *Approval) (string, error) {
 	person, err := o.personOf(ctx, who)
 	if err != nil {
@@ -95,8 +98,13 @@ func (o *Store) holder(ctx context.Context, who principal.Principal, a *Approval
 	if err != nil {
 		return "", err
 	}
-	if person != "" && who.Org == a.Org && all.has(person, a.Org, a.Role) {
-		return person, nil
+	if person != "" && who.Org == a.Org {
+		if all.has(person, a.Org, a.Role) {
+			return person, nil
+		}
+		if other, err := o.substitute(ctx, all, person, a); err != nil || other != "" {
+			return other, err
+		}
 	}
 	f := fault.New(fault.Denied, "approval %s is decided by people with the role %s, which %s does not have", a.ID, a.Role, who.Title())
 	if a.Org != "" {
@@ -121,6 +129,13 @@ func (o *Store) posts(ctx context.Context, who principal.Principal) (list []post
 	for _, role := range all.roles(person, who.Org) {
 		list = append(list, post{who.Org, role})
 	}
+	if err != nil {
+		return nil, err
+	}
+	delegated, err := o.delegatedTo(ctx, all, person, who.Org)
+	for _, d := range delegated {
+		list = append(list, post{d.Org, d.Role})
+	}
 	return list, err
 }
 
@@ -129,7 +144,7 @@ func (o *Store) posts(ctx context.Context, who principal.Principal) (list []post
 func (o *Store) stillAgree(all directory, a *Approval) (n int) {
 	plan := a.planHash()
 	for _, d := range a.Decisions {
-		if d.Allow && d.plan == plan && d.Person != "" && all.has(d.Person, a.Org, a.Role) {
+		if d.Allow && d.plan == plan && d.Person != "" && all.has(d.Person, a.Org, a.Role) && all.active(d.By.User, a.Org) {
 			n++
 		}
 	}

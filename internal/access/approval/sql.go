@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -258,8 +259,8 @@ func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 		return a, nil
 	}
 	if a.Role != "" {
-		if _, err := o.holder(ctx, principal.Of(ctx), &a); err == nil {
-			return a, nil
+		if posts, err := o.posts(ctx, principal.Of(ctx)); err != nil || slices.Contains(posts, post{a.Org, a.Role}) {
+			return a, err
 		}
 	}
 	return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list lists the approvals")
