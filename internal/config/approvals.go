@@ -2,11 +2,14 @@ package config
 
 import (
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
 )
 
 // ApprovalPolicy returns which calls need approval.
@@ -23,12 +26,28 @@ func (c *Config) ApprovalPolicy() approval.Policy {
 	return p
 }
 
+// ApprovalWebhook returns the address that is told of requests for approval; nil if none
+// is configured.
+func (c *Config) ApprovalWebhook(secrets secret.Finder, client *http.Client) (*approval.Webhook, error) {
+	if c.ApproveWebhook == "" {
+		return nil, nil
+	}
+	key, err := secrets.Find(c.ApproveSecret)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "approve_webhook_secret")
+	}
+	return &approval.Webhook{URL: c.ApproveWebhook, Secret: key, Client: client}, nil
+}
+
 func (c *Config) checkApprovals() error {
 	wrong := func(key, mode string) error {
 		return fault.New(fault.Config, "%s: unknown approval mode %q", key, mode).WithHint("use never, writes or all")
 	}
 	if !approval.Mode(c.Approve).Known() {
 		return wrong("approve", c.Approve)
+	}
+	if u, err := url.Parse(c.ApproveWebhook); c.ApproveWebhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || c.ApproveSecret == "") {
+		return fault.New(fault.Config, "approve_webhook: needs an address with https, and approve_webhook_secret").WithHint("docs/approvals.md")
 	}
 	if c.ApproveExpire <= 0 {
 		return fault.New(fault.Config, "approve_expire: must be greater than zero").WithHint("such as 168h")

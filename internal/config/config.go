@@ -47,11 +47,13 @@ type Config struct {
 	Tools         map[string]Tool     `toml:"tools" live:"yes"`
 	Sandbox       Sandbox             `toml:"sandbox"`
 
-	Sessions      Sessions          `toml:"sessions"`
-	Approve       string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
-	ApproveOwn    bool              `toml:"approve_own" live:"yes" trust:"needed" help:"let people approve what they asked for themselves; never where a policy rule names a role"`
-	ApproveExpire Duration          `toml:"approve_expire" help:"how long a request for approval stays open before it is denied"`
-	Approvals     map[string]string `toml:"approvals" live:"yes"`
+	Sessions       Sessions          `toml:"sessions"`
+	Approve        string            `toml:"approve" live:"yes" help:"which effects of scripts need approval: never, writes or all; docs/approvals.md"`
+	ApproveOwn     bool              `toml:"approve_own" live:"yes" trust:"needed" help:"let people approve what they asked for themselves; never where a policy rule names a role"`
+	ApproveWebhook string            `toml:"approve_webhook" trust:"needed" secret:"url" help:"URL that is told of each request for approval, signed by Standard Webhooks"`
+	ApproveSecret  string            `toml:"approve_webhook_secret" trust:"needed" secret:"all" help:"secret of these signatures, whsec_ and base64, as a reference such as ${env:NAME}"`
+	ApproveExpire  Duration          `toml:"approve_expire" help:"how long a request for approval stays open before it is denied"`
+	Approvals      map[string]string `toml:"approvals" live:"yes"`
 
 	ReadOnly bool                `toml:"read_only" live:"yes" help:"refuse all tools that may change something; docs/policy.md"`
 	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools that change nothing, as namespace.tool or namespace.*; for the namespaces named here, the readOnlyHint of tools is ignored"`

@@ -23,6 +23,9 @@ func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	if srv.people != nil {
 		o.People = srv.people.Store
 	}
+	if o.Webhook, err = srv.config.ApprovalWebhook(srv.secrets, srv.outbound().Client()); err != nil {
+		return err
+	}
 	srv.approvals, err = approval.Open(ctx, srv.store, o)
 	return err
 }

@@ -72,8 +72,8 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21)`,
+		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`, notice)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21, $16)`,
 			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, strings.Join(digests, " "), a.Certain, a.Complete,
 			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro(), a.Asker.text(), a.Org, a.Role, a.Needed)
 		return err

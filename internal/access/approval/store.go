@@ -32,11 +32,13 @@ type Options struct {
 	Keys   Keys   // which keys are people's; nil: none
 	// Alone reports whether one person uses the server, who decides about their own
 	// requests; nil means yes.
-	Alone  func(ctx context.Context) bool
-	Events *event.Bus                                                       // may be nil
-	Audit  func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
-	Clock  clock.Clock                                                      // nil is the machine's
-	Log    *slog.Logger                                                     // nil discards
+	Alone func(ctx context.Context) bool
+	// Webhook is told of requests, by the processes that Watch; nil: nobody is.
+	Webhook *Webhook
+	Events  *event.Bus                                                       // may be nil
+	Audit   func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
+	Clock   clock.Clock                                                      // nil is the machine's
+	Log     *slog.Logger                                                     // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -219,6 +221,9 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	for {
 		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
 			o.options.Log.WarnContext(ctx, "approvals not checked", "error", err)
+		}
+		if err := o.sendNotices(ctx, &carried); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "notices of approvals not sent", "error", err)
 		}
 		if goOn != nil {
 			orphans, err := o.orphans(ctx)
