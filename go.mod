@@ -2,6 +2,9 @@ module github.com/luanette/luanette
 
 go 1.26.0
 
+// Packages of npm may contain Go files.
+ignore node_modules
+
 require (
 	charm.land/bubbletea/v2 v2.0.9
 	charm.land/lipgloss/v2 v2.0.6

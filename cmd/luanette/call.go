@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/luanette/luanette/internal/base/commandline"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -101,10 +102,22 @@ func argumentTypes(ctx context.Context, proc *process, api client.Client, name s
 	types := map[string]string{}
 	for _, t := range answer.Tools {
 		for key, property := range t.Input.Properties {
-			if kind, ok := property.Type.(string); ok {
-				types[key] = kind
-			}
+			types[key] = onlyType(property.Type)
 		}
 	}
 	return types, nil
+}
+
+// onlyType is the type of a schema besides null; "" if there are several.
+func onlyType(declared any) string {
+	list, several := declared.([]any)
+	if !several {
+		list = []any{declared}
+	}
+	list = slices.DeleteFunc(list, func(kind any) bool { return kind == "null" })
+	if len(list) != 1 {
+		return ""
+	}
+	kind, _ := list[0].(string)
+	return kind
 }

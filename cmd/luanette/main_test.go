@@ -97,6 +97,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"newer-tables": newerTables,
 			"registry":     startRegistry,
 			"rest":         rest,
+			"service":      service,
 		},
 	}
 }

@@ -40,21 +40,15 @@ func (c *Config) ApprovalWebhook(secrets secret.Finder, client *http.Client) (*a
 }
 
 func (c *Config) checkApprovals() error {
-	wrong := func(key, mode string) error {
-		return fault.New(fault.Config, "%s: unknown approval mode %q", key, mode).WithHint("use never, writes or all")
-	}
 	if !approval.Mode(c.Approve).Known() {
-		return wrong("approve", c.Approve)
-	}
-	if u, err := url.Parse(c.ApproveWebhook); c.ApproveWebhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || c.ApproveSecret == "") {
-		return fault.New(fault.Config, "approve_webhook: needs an address with https, and approve_webhook_secret").WithHint("docs/approvals.md")
+		return unknownMode("approve", c.Approve)
 	}
 	if c.ApproveExpire <= 0 {
 		return fault.New(fault.Config, "approve_expire: must be greater than zero").WithHint("such as 168h")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		if mode := c.Upstreams[name].Approve; mode != "" && !approval.Mode(mode).Known() {
-			return wrong("upstreams."+name+".approve", mode)
+			return unknownMode("upstreams."+name+".approve", mode)
 		}
 	}
 	for _, subject := range slices.Sorted(maps.Keys(c.Approvals)) {
@@ -62,8 +56,23 @@ func (c *Config) checkApprovals() error {
 			return fault.New(fault.Config, "approvals.%q: names must be complete, without *", subject).WithHint("a namespace applies to all of its tools: %s", strings.TrimRight(subject, ".*"))
 		}
 		if mode := c.Approvals[subject]; !approval.Mode(mode).Known() {
-			return wrong("approvals."+subject, mode)
+			return unknownMode("approvals."+subject, mode)
 		}
+	}
+	return c.checkApprovalWebhook()
+}
+
+func unknownMode(key, mode string) error {
+	return fault.New(fault.Config, "%s: unknown approval mode %q", key, mode).WithHint("use never, writes or all")
+}
+
+func (c *Config) checkApprovalWebhook() error {
+	if c.ApproveWebhook == "" {
+		return nil
+	}
+	u, err := url.Parse(c.ApproveWebhook)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || c.ApproveSecret == "" {
+		return fault.New(fault.Config, "approve_webhook: needs an address with https, and approve_webhook_secret").WithHint("docs/approvals.md")
 	}
 	return nil
 }

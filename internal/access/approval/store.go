@@ -219,17 +219,11 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 		carried.Go(func() { o.listen(ctx) })
 	}
 	for {
-		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "approvals not checked", "error", err)
-		}
-		if err := o.sendNotices(ctx, &carried); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "notices of approvals not sent", "error", err)
-		}
+		o.warn(ctx, "approvals not checked", o.tidy(ctx))
+		o.warn(ctx, "notices of approvals not sent", o.sendNotices(ctx, &carried))
 		if goOn != nil {
 			orphans, err := o.orphans(ctx)
-			if err != nil && ctx.Err() == nil {
-				o.options.Log.WarnContext(ctx, "approved runs not found", "error", err)
-			}
+			o.warn(ctx, "approved runs not found", err)
 			for _, a := range orphans {
 				carried.Go(func() { goOn(ctx, a) })
 			}
@@ -240,12 +234,17 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	}
 }
 
+// warn logs an error, unless it is the end of ctx.
+func (o *Store) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		o.options.Log.WarnContext(ctx, what, "error", err)
+	}
+}
+
 // listen wakes callers that wait for a decision on another node.
 func (o *Store) listen(ctx context.Context) {
 	_ = o.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
-		if err := o.wakeDecided(ctx); err != nil && ctx.Err() == nil {
-			o.options.Log.WarnContext(ctx, "decisions of other processes not read", "error", err)
-		}
+		o.warn(ctx, "decisions of other processes not read", o.wakeDecided(ctx))
 	})
 }
 

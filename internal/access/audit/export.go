@@ -8,13 +8,13 @@ import (
 )
 
 // export passes stored entries to Options.Export, in the trace of what they are about.
-func (l *Log) export(entries []Entry) {
+func (l *Log) export(ctx context.Context, entries []Entry) {
 	if l.options.Export == nil {
 		return
 	}
 	for i := range entries {
 		e := &entries[i]
-		_ = l.options.Export.Handle(e.context(), e.record()) // the exporter reports what it cannot send
+		_ = l.options.Export.Handle(e.inTrace(ctx), e.record()) // the exporter reports what it cannot send
 	}
 }
 
@@ -38,12 +38,12 @@ func (e *Entry) record() slog.Record {
 	return r
 }
 
-// context has the span of what the entry is about.
-func (e *Entry) context() context.Context {
+// inTrace returns ctx in the span of what the entry is about.
+func (e *Entry) inTrace(ctx context.Context) context.Context {
 	id, err := trace.TraceIDFromHex(e.Trace)
 	span, invalid := trace.SpanIDFromHex(e.Request)
 	if err != nil || invalid != nil {
-		return context.Background()
+		return ctx
 	}
-	return trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}))
+	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}))
 }

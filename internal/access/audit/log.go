@@ -199,7 +199,7 @@ func (l *Log) persist(ctx context.Context, batch []Draft) {
 		entries, err := l.add(ctx, l.options.Node, batch)
 		l.setFailure(err)
 		if err == nil {
-			l.export(entries)
+			l.export(ctx, entries)
 			return
 		}
 		if try >= closeAttempts && l.isClosed() {

@@ -15,7 +15,7 @@ import (
 // shop opens the shop of testdata, which a real server serves, and asks it for its schema.
 func shop(t *testing.T, change func(*api.Environment)) *apitest.Service {
 	t.Helper()
-	url := npmtest.Serve(t, "shop.mjs", "shop.graphql")
+	url := npmtest.Serve(t, "testdata/shop.mjs", "testdata/shop.graphql")
 	return apitest.MustOpen(t, graphql.Open, api.Settings{Kind: api.GraphQL, Source: url}, change)
 }
 

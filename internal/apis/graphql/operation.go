@@ -21,10 +21,6 @@ type operation struct {
 // Arguments of tools that are no arguments of the field.
 const argFields = "fields"
 
-// defaultPage is how many items are asked for if the caller does not say it: many services
-// require a number.
-const defaultPage = 20
-
 // newOperation prepares a field of the query or mutation type.
 func (s *service) newOperation(kind ast.Operation, field *ast.FieldDefinition) *operation {
 	op := &operation{kind: kind, field: field}

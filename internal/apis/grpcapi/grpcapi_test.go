@@ -14,7 +14,7 @@ import (
 // shop opens the shop of testdata, which grpc-js serves, and asks it for its methods.
 func shop(t *testing.T) *apitest.Service {
 	t.Helper()
-	return apitest.MustOpen(t, grpcapi.Open, api.Settings{Kind: api.GRPC, Source: npmtest.Serve(t, "shop.mjs", "shop.proto")}, nil)
+	return apitest.MustOpen(t, grpcapi.Open, api.Settings{Kind: api.GRPC, Source: npmtest.Serve(t, "testdata/shop.mjs", "testdata/shop.proto")}, nil)
 }
 
 // TestShop calls a server of another implementation, with messages that have every hard

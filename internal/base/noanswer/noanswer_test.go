@@ -56,7 +56,7 @@ func TestReasons(t *testing.T) {
 	if r := get(t, silent.URL); r.NotSent || strings.Contains(r.Err.Error(), "secret") {
 		t.Errorf("a closed connection: %+v", r)
 	}
-	if plain := errors.New("other"); noanswer.Of(plain).Err != plain {
+	if plain := errors.New("other"); !errors.Is(noanswer.Of(plain).Err, plain) {
 		t.Error("another error is changed")
 	}
 }

@@ -5,6 +5,8 @@ package npmtest
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,42 +56,49 @@ func Cached(t testing.TB, file string) string {
 	return path
 }
 
-// Serve starts a script of testdata in a folder of its own, in which it finds the packages
-// and these further files of testdata, and returns the first line that it prints. It ends
-// with the test.
+// Serve starts a script and returns the first line that it prints. It ends with the test.
 func Serve(t testing.TB, script string, files ...string) string {
 	t.Helper()
-	modules, folder := Modules(t), t.TempDir()
-	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
+	line, wait, err := Start(t.Context(), Modules(t), t.TempDir(), script, files...)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(wait)
+	return line
+}
+
+// Start starts a script in a folder, in which it finds the packages of modules and these
+// further files, and returns the first line that it prints. It ends with ctx, and wait
+// returns then.
+func Start(ctx context.Context, modules, folder, script string, files ...string) (line string, wait func(), err error) {
+	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
+		return "", nil, err
+	}
 	for _, file := range append(files, script) {
-		text, err := os.ReadFile(filepath.Join("testdata", file))
+		text, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			return "", nil, err
 		}
-		if err := os.WriteFile(filepath.Join(folder, file), text, 0o600); err != nil {
-			t.Fatal(err)
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(file)), text, 0o600); err != nil {
+			return "", nil, err
 		}
 	}
-	program := exec.CommandContext(t.Context(), "node", script)
+	program := exec.CommandContext(ctx, "node", filepath.Base(script))
 	program.Dir = folder
 	var problems bytes.Buffer
 	program.Stderr = &problems
 	out, err := program.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return "", nil, err
 	}
 	if err := program.Start(); err != nil {
-		t.Fatal(err)
+		return "", nil, err
 	}
-	t.Cleanup(func() { _ = program.Wait() }) // it was killed when the test's context ended
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
+	if line, err = bufio.NewReader(out).ReadString('\n'); err != nil {
 		_ = program.Wait()
-		t.Fatalf("%s ended (`make servers` installs the npm packages that it needs):\n%s", script, problems.String())
+		return "", nil, fmt.Errorf("%s ended (`make servers` installs the npm packages that it needs):\n%s", script, problems.String())
 	}
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(line), func() { _ = program.Wait() }, nil // it is killed when ctx ends
 }
 
 // root returns the folder of go.mod. Tests run in the folder of their package.
