@@ -25,7 +25,24 @@ var publicRoutes = map[string]bool{
 	"/.well-known/": true, "/mcp/.well-known/": true,
 	"GET /oauth/callback": true, "GET /oauth/client.json": true, // used by browsers and authorization servers, which have no key
 	"POST /hooks/{hook}": true, // its requests are signed
+
+	// People come here before they have a session, and their clients before they have a token.
+	"GET /signin": true, "GET /signin/to/{provider}": true, "GET /signin/callback": true, "POST /signin/ended/{provider}": true,
+	"GET /signout": true, "POST /signout": true, "GET /device": true, "POST /device": true,
+	"GET /oauth/authorize": true, "GET /oauth/consent": true, "POST /oauth/consent": true, "POST /oauth/token": true,
+	"POST /oauth/revoke": true, "POST /oauth/register": true, "POST /oauth/device": true,
+	"GET /.well-known/oauth-authorization-server": true, "/.well-known/oauth-protected-resource": true, "/.well-known/oauth-protected-resource/mcp": true,
+	"GET /api/v1/me/grants": true, "DELETE /api/v1/me/grants/{id}": true, // they check the session themselves
 }
+
+// withPeople makes the server offer sign-in.
+const withPeople = `
+public_url = "http://localhost:8081"
+[identity.corp]
+issuer = "http://127.0.0.1:1"
+client_id = "hub"
+roles = ["user"]
+`
 
 // otherScope returns a scope that does not include the given one.
 func otherScope(scope principal.Scope) principal.Scope {
@@ -54,7 +71,7 @@ keys.mcp   = { env = "KEY_MCP",   scopes = ["mcp"] }
 keys.org   = { env = "KEY_ORG",   scopes = ["org"], org = "o" }
 keys.metrics = { env = "KEY_METRICS", scopes = ["metrics"] }
 keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
-`)
+`+withPeople)
 	url, srv := start(t, config.Sources{File: file, Env: env})
 	ask := func(method, path, token string) int {
 		name, value := httpjsontest.Bearer(token)

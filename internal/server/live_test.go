@@ -102,7 +102,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 			one.URL, one.GraphQL = "", "http://127.0.0.1:1/graphql"
 		case "grpc":
 			one.URL, one.GRPC = "", "127.0.0.1:1"
-		case "sandbox", "read", "write", "network", "require", "exec", "sockets", "memory_mb", "processes", "open_files", "cpu_time": // only of programs
+		case "sandbox", "read", "write", "network", "require", "exec", "sockets", "memory_mb", "processes", "open_files", "cpu_time", "cpus", "disk_mb": // only of programs
 			one.URL, one.Command, one.Sandbox = "", "true", "strict"
 		}
 		fresh.Upstreams = map[string]config.Upstream{"one": one}
