@@ -2,8 +2,9 @@
 // key. The servers are real ones from npm.
 import { expect, test, type Page } from '@playwright/test'
 import { AxeBuilder } from '@axe-core/playwright'
-import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as HTTPServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -169,6 +170,32 @@ test('a server of the configuration is edited in its file, with errors at their 
   await page.getByText(/kept saved in/).last().getByRole('button', { name: 'Undo' }).click()
   await expect(page.getByRole('region', { name: 'Sandbox' })).toContainText('off')
   expect(config()).not.toMatch(/\[upstreams\.kept\][^[]*sandbox/)
+})
+
+/** Starts the shop of Luanette's tests, with graphql-yoga, and returns its process and URL. */
+async function startShop() {
+  const folder = join(front.folder, 'shop')
+  mkdirSync(folder)
+  for (const file of ['shop.mjs', 'shop.graphql']) copyFileSync(resolve('..', '..', 'internal', 'apis', 'graphql', 'testdata', file), join(folder, file))
+  symlinkSync(resolve('..', 'servers', 'node_modules'), join(folder, 'node_modules'))
+  const shop = spawn('node', ['shop.mjs'], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  const [line] = await once(shop.stdout, 'data')
+  return { shop, url: String(line).trim() }
+}
+
+test('a GraphQL service is added by its address', async ({ page }) => {
+  const { shop, url } = await startShop()
+  await open(page, 'servers?add=api')
+  const dialog = page.getByRole('dialog', { name: 'Connect a server' })
+  await dialog.getByLabel('URL or file of the document').fill(url)
+  await expect(dialog.getByLabel('Kind')).toHaveValue('graphql')
+  await expect(dialog.getByLabel('URL of the API')).toHaveCount(0)
+  await dialog.getByLabel('Name', { exact: true }).fill('shop')
+  await dialog.getByRole('button', { name: 'Connect' }).click()
+  await expect(row(page, 'shop').getByText('connected')).toBeVisible()
+  const result = await front.call('call_tool', { name: 'shop.product', arguments: { id: 'p1', fields: 'name' } }).catch((e: Error) => e.message)
+  expect(JSON.stringify(result)).toContain('Thing 1')
+  shop.kill()
 })
 
 test('a pasted address of an API chooses the way, and its operations become tools', async ({ page, context }) => {

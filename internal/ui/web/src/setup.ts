@@ -108,13 +108,15 @@ export type Kind = 'url' | 'command' | 'api'
 /** APIs that are no MCP servers, by the key of their address in the configuration. */
 export const apiKinds: Record<string, { title: string; label: string; placeholder: string; looksLike: RegExp }> = {
   openapi: { title: 'OpenAPI or Swagger', label: 'URL or file of the document', placeholder: 'https://api.example.org/openapi.json', looksLike: /\.(json|ya?ml)([?#]|$)|openapi|swagger|api-docs/i },
+  graphql: { title: 'GraphQL', label: 'URL of the service', placeholder: 'https://shop.example.org/graphql', looksLike: /^https?:.*\/graphql\b/i },
+  grpc: { title: 'gRPC', label: 'Address of the service', placeholder: 'orders.example.org:443', looksLike: /^[\w.-]+:\d+$/ },
 }
 
-/** What a pasted text is: a URL of an MCP server, the document of an API, or a command. */
+/** What a pasted text is: a URL of an MCP server, the document or address of an API, or a command. */
 export function kindOf(text: string): Kind | undefined {
   const t = text.trim()
   if (t.startsWith('{') || /^(npx|uvx|docker|podman|node|python3?|bunx|deno|pnpm|yarn)\s/.test(t)) return 'command'
-  if (apiKindOf(t) && (/^https?:\/\//.test(t) || /^[~./]/.test(t))) return 'api'
+  if (apiKindOf(t) && (/^https?:\/\//.test(t) || /^[~./]/.test(t) || apiKindOf(t) === 'grpc')) return 'api'
   if (/^(https?|zmq\+tcp):\/\//.test(t)) return 'url'
   return undefined
 }

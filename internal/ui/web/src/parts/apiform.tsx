@@ -12,8 +12,8 @@ export function APIForm({ text, change, done, cancel }: { text: string; change: 
   const [settings, setSettings] = useState<Record<string, unknown>>({})
   const { busy, failure, problems, attempt } = useAttempt(done)
   const add = async () => {
-    const all = { [kind]: text.trim(), ...settings, ...(base && { api: { base_url: base } }) }
-    return `${(await addServer(name ?? nameOfAddress(text), all)).namespace} added, reading its document`
+    const all = { [kind]: text.trim(), ...settings, ...(base && kind === 'openapi' && { api: { base_url: base } }) }
+    return `${(await addServer(name ?? nameOfAddress(text), all)).namespace} added, reading what it offers`
   }
   const field = (key: string) => <SettingField name={key} value={settings[key]} problem={problems[key]} change={(v) => setSettings((s) => ({ ...s, [key]: v }))} />
   return (
@@ -24,8 +24,8 @@ export function APIForm({ text, change, done, cancel }: { text: string; change: 
       {problems[kind] && <p class="bad small problem" role="alert">{problems[kind]}</p>}
       <label for="api-name">Name</label>
       <input id="api-name" required pattern="[A-Za-z][A-Za-z0-9_\-]{0,63}" title="a letter, then letters, digits, _ or -" value={name ?? nameOfAddress(text)} onInput={(e) => setName(e.currentTarget.value)} />
-      <label for="api-base">URL of the API <span class="soft">if it is not the one that the document names</span></label>
-      <input id="api-base" placeholder="https://api.example.org/v1" value={base} onInput={(e) => setBase(e.currentTarget.value)} />
+      {kind === 'openapi' && <><label for="api-base">URL of the API <span class="soft">if it is not the one that the document names</span></label>
+      <input id="api-base" placeholder="https://api.example.org/v1" value={base} onInput={(e) => setBase(e.currentTarget.value)} /></>}
       {field('headers')}
       {field('read_only')}
       {(failure || problems.api) && <p class="bad" role="alert">{failure || problems.api}</p>}
