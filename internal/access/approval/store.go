@@ -234,10 +234,10 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	}
 }
 
-// warn logs an error, unless it is the end of ctx.
-func (o *Store) warn(ctx context.Context, what string, err error) {
+// warn logs what did not work, unless ctx has ended.
+func (o *Store) warn(ctx context.Context, problem string, err error) {
 	if err != nil && ctx.Err() == nil {
-		o.options.Log.WarnContext(ctx, what, "error", err)
+		o.options.Log.WarnContext(ctx, "approvals are incomplete for now", "problem", problem, "error", err)
 	}
 }
 

@@ -78,20 +78,7 @@ func statusOf(err error) int {
 	if errors.As(err, &no) {
 		return no.status
 	}
-	switch fault.CodeOf(err) {
-	case fault.InvalidParams:
-		return http.StatusBadRequest
-	case fault.NeedsAuth:
-		return http.StatusUnauthorized
-	case fault.Denied:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Limit:
-		return http.StatusTooManyRequests
-	default:
-		return http.StatusInternalServerError
-	}
+	return httpjson.StatusOf(err)
 }
 
 // writeJSON answers with JSON that is not cached.

@@ -42,7 +42,7 @@ func (a *Authenticator) handle(serve func(http.ResponseWriter, *http.Request) er
 			err = serve(w, r)
 		}
 		if err != nil {
-			refuse(w, statusOf(err), err)
+			refuse(w, httpjson.StatusOf(err), err)
 		}
 	})
 }

@@ -19,7 +19,7 @@ func (a *Authenticator) reject(w http.ResponseWriter, r *http.Request, route *pr
 		}
 		a.challenge(w, r, route.Scope, err)
 	}
-	status := statusOf(err)
+	status := httpjson.StatusOf(err)
 	if _, shown := bearer(r); status == http.StatusForbidden && shown && (isMCP(r) || route.Refuse != nil) && !isScopeError(err) {
 		status = http.StatusUnauthorized // as RFC 6750 requires; the other routes always answered 403 to a wrong key
 	}
@@ -56,27 +56,6 @@ func (a *Authenticator) challenge(w http.ResponseWriter, r *http.Request, scope 
 		}
 	}
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(parts, ", ")))
-}
-
-func statusOf(err error) int {
-	switch fault.CodeOf(err) {
-	case fault.NeedsAuth:
-		return http.StatusUnauthorized
-	case fault.Denied:
-		return http.StatusForbidden
-	case fault.InvalidParams:
-		return http.StatusBadRequest
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.Limit:
-		return http.StatusTooManyRequests
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
 }
 
 // names are the error names and codes of the chat API, by status.

@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -130,26 +131,9 @@ func (s *Service) handle(serve func(http.ResponseWriter, *http.Request) error) h
 		}
 		if err != nil {
 			s.options.Log.InfoContext(r.Context(), "not signed in", "path", r.URL.Path, "error", err)
-			page.Write(w, statusOf(err), problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
+			page.Write(w, httpjson.StatusOf(err), problemPage, map[string]string{"Problem": err.Error(), "Hint": fault.HintOf(err)})
 		}
 	})
-}
-
-func statusOf(err error) int {
-	switch fault.CodeOf(err) {
-	case fault.InvalidParams:
-		return http.StatusBadRequest
-	case fault.NeedsAuth:
-		return http.StatusUnauthorized
-	case fault.Denied:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Unavailable, fault.Upstream:
-		return http.StatusBadGateway
-	default:
-		return http.StatusInternalServerError
-	}
 }
 
 var problemPage = page.New("problem", `<h1>Not signed in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}<p><a href="/signin">Sign in</a></p>`)

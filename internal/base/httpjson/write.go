@@ -36,6 +36,7 @@ func Error(w http.ResponseWriter, status int, err error) {
 var statuses = map[fault.Code]int{
 	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
 	fault.Denied: http.StatusForbidden, fault.Config: http.StatusConflict, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Limit: http.StatusTooManyRequests, fault.Upstream: http.StatusBadGateway,
 }
 
 // StatusOf returns the HTTP status of an error.
