@@ -134,8 +134,10 @@ func (l *Launcher) policy(p profile.Profile, program Program, private folders) *
 		policy.Network = confine.NoNetwork
 		policy.Read = append(systemPaths(), policy.Read...)
 	}
-	if program.Dir != "" { // it may be in /tmp, of which a sandbox has its own
-		policy.Read = append(policy.Read, program.Dir)
+	// The working folder may be in /tmp, of which a sandbox has its own. Programs such as
+	// npx look for packages there.
+	if dir := program.dir(); program.Dir != "" || !strict && !l.tooWide(dir) {
+		policy.Read = append(policy.Read, dir)
 	}
 	return policy
 }
