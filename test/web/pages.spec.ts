@@ -139,7 +139,7 @@ test('a remembered decision applies until it is forgotten', async ({ page }) => 
   await card.getByLabel('and remember for').selectOption('tool')
   await card.getByRole('button', { name: 'Allow' }).click()
   await ended(first)
-  const rule = page.getByRole('listitem').filter({ hasText: 'far.script_store' })
+  const rule = page.getByRole('listitem').filter({ hasText: 'far.script_store' }).filter({ has: page.getByRole('button', { name: 'Forget' }) })
   await expect(rule).toContainText('allow')
   await ended(await run()) // without a new approval
   await rule.getByRole('button', { name: 'Forget' }).click()
