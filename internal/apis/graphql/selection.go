@@ -65,7 +65,9 @@ var typeName = &selection{field: &ast.FieldDefinition{Name: "__typename", Type: 
 // complete removes the fields of which nothing is selected.
 func complete(list []*selection) []*selection {
 	for _, s := range list {
-		s.sub = complete(s.sub)
+		if len(s.sub) > 0 { // typeName is shared, and stays as it is
+			s.sub = complete(s.sub)
+		}
 	}
 	return slices.DeleteFunc(list, func(s *selection) bool { return s.sub != nil && len(s.sub) == 0 })
 }
