@@ -18,8 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// office is people with roles, their keys, and a store that knows both.
-type office struct {
+// staff is people with roles, their keys, and a store that knows both.
+type staff struct {
 	*fixture
 	t      *testing.T
 	people *people.Store
@@ -29,11 +29,11 @@ type office struct {
 	ids    map[string]string
 }
 
-// newOffice opens a store in which payments need two people with the role finance, and
+// newStaff opens a store in which payments need two people with the role finance, and
 // other changes somebody.
-func newOffice(t *testing.T) *office {
+func newStaff(t *testing.T) *staff {
 	t.Helper()
-	of := &office{fixture: newFixture(t), t: t, ids: map[string]string{}}
+	of := &staff{fixture: newFixture(t), t: t, ids: map[string]string{}}
 	var err error
 	if of.people, err = people.Open(t.Context(), of.db, people.Options{Key: func() (secret.Text, error) { return secret.New("key"), nil }, Now: of.time.Now}); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func newOffice(t *testing.T) *office {
 }
 
 // node opens another store on the database.
-func (of *office) node() *approval.Store {
+func (of *staff) node() *approval.Store {
 	of.t.Helper()
 	o, err := approval.Open(of.t.Context(), of.db, approval.Options{
 		Policy: of.policy, Expire: time.Hour, Keep: 24 * time.Hour, Events: of.bus, Clock: of.time,
@@ -69,7 +69,7 @@ func (of *office) node() *approval.Store {
 }
 
 // signIn makes a person, or changes their roles.
-func (of *office) signIn(name, org string, roles ...string) {
+func (of *staff) signIn(name, org string, roles ...string) {
 	of.t.Helper()
 	p, err := of.people.SignIn(of.t.Context(), people.Arrival{Identity: people.Identity{Issuer: "x", Subject: name}, Name: name, Org: org, Roles: roles, Source: "x"})
 	if err != nil {
@@ -79,12 +79,12 @@ func (of *office) signIn(name, org string, roles ...string) {
 }
 
 // as is the context of a person who is signed in.
-func (of *office) as(name string) context.Context {
+func (of *staff) as(name string) context.Context {
 	return principal.With(of.t.Context(), principal.Principal{ID: principal.PersonPrefix + of.ids[name], Name: name, User: of.ids[name]})
 }
 
 // with is the context of a request with a key.
-func (of *office) with(token string) context.Context {
+func (of *staff) with(token string) context.Context {
 	of.t.Helper()
 	who, err := of.keys.Authenticate(of.t.Context(), token)
 	if err != nil {
@@ -93,7 +93,7 @@ func (of *office) with(token string) context.Context {
 	return principal.With(of.t.Context(), who)
 }
 
-func (of *office) key(name, person string) (token string) {
+func (of *staff) key(name, person string) (token string) {
 	of.t.Helper()
 	_, token, err := of.keys.Create(of.t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: []principal.Scope{principal.MCP}, Person: of.ids[person]}})
 	if err != nil {
@@ -103,7 +103,7 @@ func (of *office) key(name, person string) (token string) {
 }
 
 // ask asks for approval as somebody.
-func (of *office) ask(ctx context.Context, run, to string) string {
+func (of *staff) ask(ctx context.Context, run, to string) string {
 	of.t.Helper()
 	pending, err := of.store.Ask(ctx, paused(run, "", to))
 	if err != nil {
@@ -112,11 +112,11 @@ func (of *office) ask(ctx context.Context, run, to string) string {
 	return pending.ID
 }
 
-func (of *office) allow(ctx context.Context, id string) (approval.Approval, error) {
+func (of *staff) allow(ctx context.Context, id string) (approval.Approval, error) {
 	return of.store.Decide(ctx, principal.Of(ctx).ID, id, host.Answer{Allow: true, By: principal.Of(ctx).ID})
 }
 
-func (of *office) mustAllow(ctx context.Context, id string, want approval.State) approval.Approval {
+func (of *staff) mustAllow(ctx context.Context, id string, want approval.State) approval.Approval {
 	of.t.Helper()
 	a, err := of.allow(ctx, id)
 	if err != nil || a.State != want {
@@ -126,7 +126,7 @@ func (of *office) mustAllow(ctx context.Context, id string, want approval.State)
 }
 
 // verdictAs returns the decision about an effect of a run.
-func (of *office) verdictAs(ctx context.Context, run string, e host.Effect, past ...host.Step) host.Decision {
+func (of *staff) verdictAs(ctx context.Context, run string, e host.Effect, past ...host.Step) host.Decision {
 	of.t.Helper()
 	judge, err := of.store.Approver(ctx, host.RunInfo{Key: run, Hash: "hash-of-" + run}, past)
 	if err != nil {
@@ -196,7 +196,7 @@ func TestNobodyApprovesTheirOwnRequest(t *testing.T) {
 // their own runs.
 func TestRememberedForOthers(t *testing.T) {
 	t.Parallel()
-	of := newOffice(t)
+	of := newStaff(t)
 	lend := host.Effect{Name: "mcp.call", Kind: host.Write, Args: []host.Value{"bank", "lend", "x"}}
 	p := paused("run:1", "", "x")
 	p.Effect, p.Plan = lend, []host.Planned{{Digest: lend.Digest()}}
@@ -221,7 +221,7 @@ func TestRememberedForOthers(t *testing.T) {
 // TestTwoOfARole checks that a payment needs two different people with the role.
 func TestTwoOfARole(t *testing.T) {
 	t.Parallel()
-	of := newOffice(t)
+	of := newStaff(t)
 	events := of.bus.Subscribe(event.Options{Types: []string{"approval.agreed"}})
 	defer events.Close()
 	bobs := of.key("bobs", "bob")
@@ -284,7 +284,7 @@ func TestTwoOfARole(t *testing.T) {
 // TestOneDenialDenies checks that the others need not be asked after a denial.
 func TestOneDenialDenies(t *testing.T) {
 	t.Parallel()
-	of := newOffice(t)
+	of := newStaff(t)
 	id := of.ask(of.as("ann"), "run:1", "x")
 	of.mustAllow(of.as("bob"), id, approval.Pending)
 	a, err := of.store.Decide(of.as("cleo"), "person:"+of.ids["cleo"], id, host.Answer{})
@@ -296,7 +296,7 @@ func TestOneDenialDenies(t *testing.T) {
 // TestPlanOfSeveralRoles checks that an approval covers only what needs the same role.
 func TestPlanOfSeveralRoles(t *testing.T) {
 	t.Parallel()
-	of := newOffice(t)
+	of := newStaff(t)
 	lend := host.Effect{Name: "mcp.call", Kind: host.Write, Args: []host.Value{"bank", "lend", "x"}}
 	p := paused("run:1", "", "x")
 	p.Effect, p.Plan = lend, []host.Planned{{Digest: lend.Digest()}, {Digest: pay("x").Digest()}}
@@ -316,7 +316,7 @@ func TestPlanOfSeveralRoles(t *testing.T) {
 // exactly: the last one that is needed decides, and no other.
 func TestDecisionsAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	of := newOffice(t)
+	of := newStaff(t)
 	nodes := []*approval.Store{of.store, of.node(), of.node()}
 	for round := range 5 {
 		id := of.ask(of.as("dan"), "run:"+strings.Repeat("x", round+1), "x")
@@ -356,7 +356,7 @@ func TestDecisionsAtTheSameTime(t *testing.T) {
 // one person, for as long as the delegation lasts and its giver has the role.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
-	of := newOffice(t)
+	of := newStaff(t)
 	of.signIn("eve", "", "user")
 	of.signIn("zoe", "acme", "finance")
 	tomorrow := of.time.Now().Add(24 * time.Hour)

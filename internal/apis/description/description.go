@@ -8,15 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filewatch"
 )
-
-// defaultReload is how often a service is asked for its description.
-const defaultReload = time.Hour
 
 // MaxSize is the largest description in bytes.
 const MaxSize = 64 << 20
@@ -104,25 +100,7 @@ func (d *Description[S]) watchFile(ctx context.Context, file string) func(contex
 }
 
 // poll asks the service from time to time.
-func (d *Description[S]) poll(ctx context.Context) {
-	interval := d.env.Settings.Reload
-	if interval < 0 {
-		return
-	}
-	if interval == 0 {
-		interval = defaultReload
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			d.reload(ctx)
-		}
-	}
-}
+func (d *Description[S]) poll(ctx context.Context) { d.env.Settings.Poll(ctx, d.reload) }
 
 // reload reads the description again. One that cannot be used changes nothing.
 func (d *Description[S]) reload(ctx context.Context) {

@@ -8,16 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/apis/httpcall"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/filewatch"
 )
-
-// defaultReload is how often a document at a URL is asked for.
-const defaultReload = time.Hour
 
 // source is where the document is: a file or a URL, and those that it refers to.
 type source struct {
@@ -145,26 +141,11 @@ func (s *source) watch(ctx context.Context, changed func(context.Context)) {
 
 // poll asks for the document from time to time.
 func (s *source) poll(ctx context.Context, changed func(context.Context)) {
-	interval := s.env.Settings.Reload
-	if interval < 0 {
-		<-ctx.Done()
-		return
-	}
-	if interval == 0 {
-		interval = defaultReload
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if s.hasChanged(ctx) {
-				changed(ctx)
-			}
+	s.env.Settings.Poll(ctx, func(ctx context.Context) {
+		if s.hasChanged(ctx) {
+			changed(ctx)
 		}
-	}
+	})
 }
 
 // hasChanged asks whether the document is another one.
