@@ -1,6 +1,6 @@
 // Ctrl K: go to a page or a server, run a tool or a script, connect a server.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { may } from '../api'
 import { call } from '../mcp'
 import { AddServer, type Way } from '../parts/connect'
@@ -73,8 +73,9 @@ async function servers(signal: AbortSignal): Promise<Entry[]> {
 export function Palette({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [step, setStep] = useState<Step>()
-  useEffect(() => dialog.current?.showModal(), [])
-  useEffect(() => (dialog.current?.querySelector<HTMLElement>('form :is(input, textarea, select), [role=tabpanel] input') ?? dialog.current?.querySelector<HTMLElement>('input, button'))?.focus(), [step])
+  // Before the next key arrives: who types at once loses no letter.
+  useLayoutEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => (dialog.current?.querySelector<HTMLElement>('form :is(input, textarea, select), [role=tabpanel] input') ?? dialog.current?.querySelector<HTMLElement>('input, button'))?.focus(), [step])
   return (
     <dialog ref={dialog} class={step ? 'palette doing' : 'palette'} aria-label="Search and commands" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
       {step ? <Doing step={step} back={() => setStep(undefined)} close={close} /> : <Choices close={close} begin={setStep} />}
@@ -82,12 +83,23 @@ export function Palette({ close }: { close: () => void }) {
   )
 }
 
+/** A text once nobody has changed it for a moment: not every letter is worth a search. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text)
+  useEffect(() => {
+    const timer = setTimeout(setSettled, 120, text)
+    return () => clearTimeout(timer)
+  }, [text])
+  return settled
+}
+
 /** The list that is searched. */
 function Choices({ close, begin }: { close: () => void; begin: (step: Step) => void }) {
   const list = useRef<HTMLUListElement>(null)
   const [query, setQuery] = useState('')
   const [at, setAt] = useState(0)
-  const found = useData((s) => search(query, s), [query])
+  const asked = useSettled(query)
+  const found = useData((s) => search(asked, s), [asked])
   const known = useData(servers, [])
   const pages = visiblePages().filter((p) => !p.within).map((p): Entry => ({ kind: 'page', text: p.title, act: () => go(p.path) }))
   const words = query.toLowerCase()

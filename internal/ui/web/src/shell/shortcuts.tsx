@@ -1,5 +1,5 @@
 // Keys that work on every page, and the list of them.
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { go } from '../route'
 import { visiblePages } from './pages'
 
@@ -26,7 +26,7 @@ const pause = 1000
 
 /** Listens for the keys that work everywhere; not while somebody types or a dialog is open. */
 export function useShortcuts(actions: Actions): void {
-  useEffect(() => {
+  useLayoutEffect(() => { // with the first picture: a key that is pressed at once counts
     let goUntil = 0
     const press = (e: KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
