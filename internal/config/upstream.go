@@ -48,6 +48,8 @@ type Upstream struct {
 	Priority     int               `toml:"priority,omitempty" help:"priority of its tools: higher ones are listed and found first"`
 	Ranks        map[string]int    `toml:"priorities,omitempty" help:"priority of single tools, added to that of the server"`
 	OAuth        *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
+	Login        string            `toml:"login,omitempty" help:"whose account calls use: shared (one connection for everybody), each (everybody logs in, and has a connection or program of their own), exchange or id-jag (the same without a login, by the company's provider); docs/upstreams.md"`
+	People       int               `toml:"people,omitempty" help:"how many people may be connected at a time if login is not shared (50)"`
 	Approve      string            `toml:"approve,omitempty" help:"which of its tools need approval when scripts call them: never, writes or all"`
 	Trust        string            `toml:"trust,omitempty" help:"open uses its tools as they are, pin withholds each definition until it is approved"`
 	Labels       []string          `toml:"labels,omitempty" help:"labels of the data read from it; such data may only flow where they are accepted; docs/policy.md"`

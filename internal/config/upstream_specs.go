@@ -130,7 +130,7 @@ func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnin
 		StartTimeout: time.Duration(u.StartTimeout), Start: u.Start, Idle: time.Duration(u.Idle),
 		InheritEnv: u.InheritEnv, CleanEnv: u.CleanEnv,
 		Mock: u.Mock, Record: u.Record, Faults: u.Faults.settings(),
-		Trusted: true, OAuth: u.OAuth.settings(), Curve: u.Curve.settings(),
+		Trusted: true, OAuth: u.OAuth.settings(), Curve: u.Curve.settings(), Login: u.Login, People: u.People,
 		Expose: expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
 	}.Expand(env.Lookup)
 	if err := spec.Validate(); err != nil {

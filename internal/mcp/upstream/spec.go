@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -104,6 +105,17 @@ type Spec struct {
 	// Curve has the keys of a ZeroMQ backend that uses CURVE.
 	Curve Curve
 
+	// Login says whose account calls use; empty means LoginShared. Unless it is that, each
+	// principal has a connection of its own, and People is how many may be connected at a
+	// time; zero means DefaultPeople.
+	Login  string
+	People int
+	// Owner is the ID of the principal whose connection it is; empty for the connection
+	// that all share, which lists the tools. Person is who that is. Both are never
+	// configured.
+	Owner  string
+	Person Person
+
 	// Timeout bounds a call from its start or its last progress; zero means
 	// DefaultTimeout. The time in which the caller is asked does not count.
 	Timeout time.Duration
@@ -170,7 +182,7 @@ func (s Spec) Validate() error {
 }
 
 func (s Spec) problem() error {
-	if err := s.Faults.Validate(); err != nil {
+	if err := cmp.Or(s.Faults.Validate(), s.loginProblem()); err != nil {
 		return err
 	}
 	switch {
@@ -346,7 +358,7 @@ func (s Spec) sameConnection(other Spec) bool {
 // sameCredentials reports whether both specs authenticate the two ends alike.
 func (s Spec) sameCredentials(other Spec) bool {
 	return maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv && s.CAFile == other.CAFile &&
-		s.OAuth.equal(other.OAuth) && s.Curve == other.Curve
+		s.OAuth.equal(other.OAuth) && s.Curve == other.Curve && s.samePeople(other)
 }
 
 func (s Spec) sameEnvironment(other Spec) bool {
@@ -370,7 +382,7 @@ func protocolOf(s Spec) string {
 
 // Equal reports whether nothing differs.
 func (s Spec) Equal(other Spec) bool {
-	return s.sameConnection(other) && s.sameLists(other) && s.sameTimes(other) && s.ReadOnly == other.ReadOnly
+	return s.sameConnection(other) && s.sameLists(other) && s.sameTimes(other) && s.ReadOnly == other.ReadOnly && s.People == other.People
 }
 
 func (s Spec) sameLists(other Spec) bool {
