@@ -75,9 +75,17 @@ func (c *auditListCommand) query() url.Values {
 // auditRow returns the columns of an entry.
 func auditRow(e *audit.Entry) []string {
 	return []string{
-		e.At.Local().Format("2006-01-02 15:04:05.000"), e.Name, e.Action, e.Subject, e.Decision, e.Error,
+		e.At.Local().Format("2006-01-02 15:04:05.000"), auditWho(e), e.Action, e.Subject, e.Decision, e.Error,
 		strconv.FormatInt(e.Size, 10), time.Duration(e.Took * 1000).Round(10 * time.Microsecond).String(), e.Rule,
 	}
+}
+
+// auditWho says who did it, and by which client.
+func auditWho(e *audit.Entry) string {
+	if e.By == "" {
+		return e.Name
+	}
+	return e.By + " for " + e.Name
 }
 
 type auditVerifyCommand struct{ clientFlags }

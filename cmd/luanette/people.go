@@ -58,7 +58,7 @@ func (c *whoCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, me)
 	}
-	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", cmp.Or(me.Org, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
+	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", cmp.Or(me.Org, "-")}, {"client", cmp.Or(me.Client, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
 	if me.Expires != nil {
 		rows[len(rows)-1][1] = me.Expires.UTC().Format(time.RFC3339)
 	}

@@ -60,7 +60,7 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 
 // Hints for a server that cannot be used.
 const (
-	keyHint   = "give a key with --key or LUANETTE_KEY; `luanette key create` creates one"
+	keyHint   = "sign in with `luanette login URL`, or give a key with --key or LUANETTE_KEY; `luanette key create` creates one"
 	startHint = "start a server with `luanette serve`, or name a running one with --server URL"
 )
 

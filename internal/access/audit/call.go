@@ -111,7 +111,7 @@ func (l *Log) RecordDelivery(ctx context.Context, hook string, body []byte, refu
 // arguments, because their memory may be used again after the call.
 func newDraft(ctx context.Context, action, subject string, args []byte) Draft {
 	p := principal.Of(ctx)
-	d := Draft{Who: p.ID, Name: p.Name, Org: p.Org, For: cmp.Or(p.Person, p.User), Client: p.User, Action: action, Subject: subject, Args: Digest(args)}
+	d := Draft{Who: p.ID, Name: p.Name, Org: p.Org, For: cmp.Or(p.Person, p.User), By: p.Client, Grant: p.Grant, Client: p.User, Action: action, Subject: subject, Args: Digest(args)}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		d.Trace, d.Request = span.TraceID(), span.SpanID()
 	}

@@ -21,6 +21,8 @@ func (e *Entry) appendUnsigned(out []byte) []byte {
 	out = appendOptional(out, `,"name":`, e.Name)
 	out = appendOptional(out, `,"org":`, e.Org)
 	out = appendOptional(out, `,"for":`, e.For)
+	out = appendOptional(out, `,"by":`, e.By)
+	out = appendOptional(out, `,"grant":`, e.Grant)
 	out = appendOptional(out, `,"client":`, e.Client)
 	out = appendOptional(out, `,"agent":`, e.Agent)
 	out = appendOptional(out, `,"trace":`, e.Trace)

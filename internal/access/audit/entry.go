@@ -20,6 +20,8 @@ type Entry struct {
 	Name    string `json:"name,omitempty"`    // and name
 	Org     string `json:"org,omitempty"`     // the organisation it was done in
 	For     string `json:"for,omitempty"`     // the person on whose behalf
+	By      string `json:"by,omitempty"`      // the client that the person allowed to act for them
+	Grant   string `json:"grant,omitempty"`   // what they allowed it
 	Client  string `json:"client,omitempty"`  // the connection or user behind it
 	Agent   string `json:"agent,omitempty"`   // the program, as it calls itself: claude-code 2.1.0
 	Trace   string `json:"trace,omitempty"`   // trace id
@@ -45,6 +47,7 @@ type Draft struct {
 	At time.Time // zero is now
 
 	Who, Name, Org, For string
+	By, Grant           string
 	Client, Agent       string
 	Trace               [16]byte // zero is none
 	Request             [8]byte
@@ -76,7 +79,7 @@ func (s Sum) String() string {
 func (d *Draft) entry() Entry {
 	return Entry{
 		At: d.At.UTC().Truncate(time.Microsecond), Who: valid(d.Who), Name: valid(d.Name),
-		Org: valid(d.Org), For: valid(d.For), Client: valid(d.Client), Agent: valid(d.Agent),
+		Org: valid(d.Org), For: valid(d.For), By: valid(d.By), Grant: valid(d.Grant), Client: valid(d.Client), Agent: valid(d.Agent),
 		Trace: hexOf(d.Trace[:]), Request: hexOf(d.Request[:]), Args: hexOf(d.Args[:]),
 		Action: valid(d.Action), Subject: valid(d.Subject), Decision: valid(d.Decision), Rule: valid(d.Rule),
 		Size: d.Size, Error: valid(d.Error), Took: d.Took,

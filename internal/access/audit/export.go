@@ -27,7 +27,7 @@ func (e *Entry) record() slog.Record {
 	r := slog.NewRecord(e.At, level, "audit: "+e.Action+" "+e.Subject, 0)
 	r.AddAttrs(slog.String("audit.node", e.Node), slog.Int64("audit.seq", e.Seq), slog.Int64("audit.size", e.Size), slog.Int64("audit.took_us", e.Took))
 	for _, field := range [][2]string{
-		{"audit.who", e.Who}, {"audit.name", e.Name}, {"audit.org", e.Org}, {"audit.for", e.For}, {"audit.client", e.Client}, {"audit.agent", e.Agent},
+		{"audit.who", e.Who}, {"audit.name", e.Name}, {"audit.org", e.Org}, {"audit.for", e.For}, {"audit.by", e.By}, {"audit.grant", e.Grant}, {"audit.client", e.Client}, {"audit.agent", e.Agent},
 		{"audit.action", e.Action}, {"audit.subject", e.Subject}, {"audit.args", e.Args}, {"audit.decision", e.Decision}, {"audit.rule", e.Rule},
 		{"audit.error", e.Error}, {"audit.prev", e.Prev}, {"audit.hash", e.Hash},
 	} {

@@ -40,7 +40,7 @@ func TestExport(t *testing.T) {
 	c := &collector{}
 	l := opened(t, dbtest.Open(t, dbtest.SQLite(t)), audit.Options{Node: "a", Export: c})
 	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
-	ctx := principal.With(trace.ContextWithSpanContext(t.Context(), span), principal.Principal{ID: "key:web", Name: "web", Org: "acme", Person: "acme/ada"})
+	ctx := principal.With(trace.ContextWithSpanContext(t.Context(), span), principal.Principal{ID: "key:web", Name: "web", Org: "acme", Person: "acme/ada", Grant: "g-1", Client: "An app"})
 	l.RecordAction(ctx, "key.created", "ci", nil)
 	l.RecordLogin(t.Context(), "login", "127.0.0.1", false)
 	if err := l.Close(t.Context()); err != nil {
@@ -52,7 +52,7 @@ func TestExport(t *testing.T) {
 	}
 	first, second := c.records[0], c.records[1]
 	for key, want := range map[string]string{
-		"level": "INFO", "message": "audit: key.created ci", "audit.who": "key:web", "audit.org": "acme", "audit.for": "acme/ada",
+		"level": "INFO", "message": "audit: key.created ci", "audit.who": "key:web", "audit.org": "acme", "audit.for": "acme/ada", "audit.by": "An app", "audit.grant": "g-1",
 		"audit.node": "a", "audit.seq": "1", "audit.hash": stored[0].Hash, "audit.decision": "allow",
 	} {
 		if first[key] != want {

@@ -169,7 +169,7 @@ func (s *Server) Token(ctx context.Context, token string) (principal.Principal, 
 	if err != nil {
 		return who, err
 	}
-	who.Scopes, who.Grant, who.Expires = people.Limit(g.principalScopes(), who), g.id, expires
+	who.Scopes, who.Grant, who.Client, who.Expires = people.Limit(g.principalScopes(), who), g.id, g.name, expires
 	return who, nil
 }
 

@@ -53,6 +53,7 @@ type Me struct {
 	Name       string            `json:"name"`
 	Org        string            `json:"org,omitempty"`
 	User       string            `json:"user,omitempty"`
+	Client     string            `json:"client,omitempty"` // that acts for the person
 	Scopes     []principal.Scope `json:"scopes"`
 	Namespaces []string          `json:"namespaces,omitempty"`
 	Tools      []string          `json:"tools,omitempty"`
@@ -63,7 +64,7 @@ type Me struct {
 }
 
 func meOf(p principal.Principal, open bool) Me {
-	m := Me{ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Scopes: p.Scopes, Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
+	m := Me{ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Client: p.Client, Scopes: p.Scopes, Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
 	if p.Limits != (principal.Limits{}) {
 		m.Limits = &p.Limits
 	}

@@ -30,7 +30,7 @@ func TestClientActsForAPerson(t *testing.T) {
 	a := h.newApp(t, "https://app.example/back")
 	access, refresh := a.tokens(t, b)
 	who, status := h.call(t, access)
-	if status != http.StatusOK || who.ID != "person:"+h.person(t).ID || who.May(principal.Chat, "") || !who.May(principal.Read, "") || who.Grant == "" {
+	if status != http.StatusOK || who.ID != "person:"+h.person(t).ID || who.May(principal.Chat, "") || !who.May(principal.Read, "") || who.Grant == "" || who.Client != "An app" {
 		t.Errorf("%d %+v", status, who)
 	}
 	_, body := httpjsontest.Read(t, http.MethodGet, h.url+"/api/v1/me/keys", "", "Authorization", "Bearer "+access)

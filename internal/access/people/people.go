@@ -292,7 +292,7 @@ func (s *Store) Current(ctx context.Context, was principal.Principal) (principal
 	if err != nil {
 		return now, err
 	}
-	now.Scopes, now.Person, now.Grant = Limit(was.Scopes, now), was.Person, was.Grant
+	now.Scopes, now.Person, now.Grant, now.Client = Limit(was.Scopes, now), was.Person, was.Grant, was.Client
 	return now, nil
 }
 

@@ -23,6 +23,8 @@ type Principal struct {
 
 	// Grant is what a person allowed a client, which acts for them; empty if nobody else does.
 	Grant string `json:"grant,omitempty"`
+	// Client is the name of that client, as it calls itself.
+	Client string `json:"client,omitempty"`
 
 	Scopes     []Scope   `json:"scopes,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it can see, with * as wildcard; empty: all
