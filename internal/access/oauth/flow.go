@@ -31,7 +31,8 @@ type flow struct {
 	Scopes   []string    `json:"scopes,omitempty"`
 	Redirect string      `json:"redirect"`
 	Verifier string      `json:"verifier"`
-	Old      bool        `json:"old,omitempty"` // the server does not support resource indicators
+	Old      bool        `json:"old,omitempty"`  // the server does not support resource indicators
+	Next     string      `json:"next,omitempty"` // of Return
 }
 
 // Begun is a login that a person has to confirm.
@@ -55,10 +56,21 @@ type Return struct {
 	// URL checks BrowserProof. Otherwise somebody could send another person a link, and get
 	// a login with that person's account.
 	Bound bool
+	// Browser is the text by which the browser is recognized, for the login of a person:
+	// only the same person in the same browser finishes it.
+	Browser string
+	Next    string // where to go on after the login; may be empty
 }
 
-// boundPrefix marks the states of bound logins.
-const boundPrefix = "b."
+// Prefixes of states.
+const (
+	boundPrefix = "b." // of bound logins
+	ownedPrefix = "o." // of logins of a person
+)
+
+// IsOwned reports whether a state is that of a login of a person, for which FinishOwn has to
+// know who comes back.
+func IsOwned(state string) bool { return strings.HasPrefix(state, ownedPrefix) }
 
 // BrowserProof returns the text that the browser which began a login keeps, and returns
 // with; empty if any browser may finish the login.
@@ -72,6 +84,9 @@ func BrowserProof(state string) string {
 // Begin starts a login in a browser. The login may request more scopes than the server
 // requires.
 func (l *Logins) Begin(ctx context.Context, s Server, back Return) (Begun, error) {
+	if s.Owner == "" {
+		back.Browser = ""
+	}
 	f, err := l.fetcher(s)
 	if err != nil {
 		return Begun{}, err
@@ -88,13 +103,13 @@ func (l *Logins) Begin(ctx context.Context, s Server, back Return) (Begun, error
 		return Begun{}, fault.New(fault.Denied, "%s does not declare support for PKCE, without which a login could be stolen", p.At.Issuer).
 			WithHint("ask its operator; otherwise use headers or bearer_env")
 	}
-	p.Redirect, p.Verifier = back.URL, oauth2.GenerateVerifier()
-	state := rand.Text() + rand.Text()
-	if back.Bound {
-		state = boundPrefix + state
+	p.Redirect, p.Verifier, p.Next = back.URL, oauth2.GenerateVerifier(), back.Next
+	state, err := back.newState(s)
+	if err != nil {
+		return Begun{}, err
 	}
 	expires := l.options.Clock.Now().Add(flowTime)
-	if err := l.saveFlow(ctx, state, expires, p); err != nil {
+	if err := l.saveFlow(ctx, state, back.Browser, expires, p); err != nil {
 		return Begun{}, err
 	}
 	config := oauth2.Config{
@@ -112,6 +127,20 @@ func (l *Logins) Begin(ctx context.Context, s Server, back Return) (Begun, error
 		Upstream: s.Name, URL: config.AuthCodeURL(state, options...), Issuer: p.At.Issuer, Scopes: p.Scopes,
 		Expires: expires, State: state,
 	}, nil
+}
+
+// newState returns a new state parameter.
+func (back Return) newState(s Server) (string, error) {
+	state := rand.Text() + rand.Text()
+	switch {
+	case s.Owner != "" && back.Browser == "":
+		return "", fault.New(fault.Denied, "the login of a person to %s begins in their browser", s.Name)
+	case s.Owner != "":
+		return ownedPrefix + state, nil
+	case back.Bound:
+		return boundPrefix + state, nil
+	}
+	return state, nil
 }
 
 // offline is the scope of refresh tokens at OpenID providers, which require that the
@@ -166,38 +195,57 @@ func (l *Logins) scopesFor(ctx context.Context, s Server, c Challenge, where pla
 	return scopes, nil
 }
 
-// Finish completes a login with the parameters of the redirect. Each state can be used
-// once.
+// Visitor is who comes back from a login: the ID of the principal, and the text by which
+// their browser is recognized.
+type Visitor struct{ Owner, Browser string }
+
+// Finished is a login that was completed.
+type Finished struct{ Upstream, Owner, Next string }
+
+// Finish completes a shared login with the parameters of the redirect. Each state can be
+// used once.
 func (l *Logins) Finish(ctx context.Context, back url.Values) (upstream string, err error) {
-	p, err := l.takeFlow(ctx, back.Get("state"))
+	done, err := l.FinishOwn(ctx, back, Visitor{})
+	return done.Upstream, err
+}
+
+// FinishOwn is Finish for any login. The login of a person is neither completed nor used up
+// by somebody else or in another browser; the error is fault.Denied then.
+func (l *Logins) FinishOwn(ctx context.Context, back url.Values, by Visitor) (Finished, error) {
+	p, err := l.takeFlow(ctx, back.Get("state"), by)
 	if err != nil {
-		return "", err
+		return Finished{}, err
 	}
+	return Finished{p.Server.Name, p.Server.Owner, p.Next}, l.complete(ctx, p, back)
+}
+
+// complete gets and stores the tokens of a login.
+func (l *Logins) complete(ctx context.Context, p flow, back url.Values) error {
 	name := p.Server.Name
 	if err := p.checkIssuer(back); err != nil {
-		return name, err
+		return err
 	}
 	if code := back.Get("error"); code != "" {
-		return name, fault.Wrap(fault.Denied, &refused{p.At.Issuer, printable(code), printable(back.Get("error_description"))}, "log in to %s", name).
+		return fault.Wrap(fault.Denied, &refused{p.At.Issuer, printable(code), printable(back.Get("error_description"))}, "log in to %s", name).
 			WithHint("start again with `luanette upstream login %s`", name)
 	}
 	code := back.Get("code")
 	if code == "" {
-		return name, fault.New(fault.InvalidParams, "log in to %s: the redirect has no code", name)
+		return fault.New(fault.InvalidParams, "log in to %s: the redirect has no code", name)
 	}
 	f, err := l.fetcher(p.Server)
 	if err != nil {
-		return name, err
+		return err
 	}
 	got, err := l.grant(ctx, f, p.Server, p.At, p.Client, p.form(url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {p.Redirect}, "code_verifier": {p.Verifier},
 	}))
 	if err != nil {
 		l.forgetRegistration(ctx, p, err)
-		return name, fault.Wrap(fault.Upstream, err, "log in to %s", name).
+		return fault.Wrap(fault.Upstream, err, "log in to %s", name).
 			WithHint("start again with `luanette upstream login %s`", name)
 	}
-	return name, l.saveTokens(ctx, p, got)
+	return l.saveTokens(ctx, p, got)
 }
 
 // form adds the resource to a token request.
@@ -243,9 +291,17 @@ func hashed(state string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (l *Logins) saveFlow(ctx context.Context, state string, expires time.Time, p flow) error {
+// hashedBrowser is how a flow stores its browser; "" if any browser may finish it.
+func hashedBrowser(text string) string {
+	if text == "" {
+		return ""
+	}
+	return hashed(text)
+}
+
+func (l *Logins) saveFlow(ctx context.Context, state, browser string, expires time.Time, p flow) error {
 	id := hashed(state)
-	sealed, err := l.box.Seal(p, "flow", p.Server.Name, p.At.Issuer, id)
+	sealed, err := l.box.Seal(p, p.Server.subject("flow", p.At.Issuer, id)...)
 	if err != nil {
 		return err
 	}
@@ -253,22 +309,31 @@ func (l *Logins) saveFlow(ctx context.Context, state string, expires time.Time, 
 		if _, err := tx.Exec(ctx, `DELETE FROM oauth_flows WHERE expires < $1`, l.options.Clock.Now().UnixMicro()); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO oauth_flows (state, upstream, issuer, expires, sealed) VALUES ($1, $2, $3, $4, $5)`,
-			id, p.Server.Name, p.At.Issuer, expires.UnixMicro(), sealed)
+		_, err := tx.Exec(ctx, `INSERT INTO oauth_flows (state, upstream, owner, browser, issuer, expires, sealed) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			id, p.Server.Name, p.Server.Owner, hashedBrowser(browser), p.At.Issuer, expires.UnixMicro(), sealed)
 		return err
 	})
 }
 
 // takeFlow returns the login of a state and deletes it, so that it is used once.
-func (l *Logins) takeFlow(ctx context.Context, state string) (p flow, err error) {
-	var upstream, issuer string
+func (l *Logins) takeFlow(ctx context.Context, state string, by Visitor) (p flow, err error) {
+	owned := IsOwned(state)
+	if !owned {
+		by = Visitor{}
+	}
+	var of Server
+	var issuer string
 	var expires int64
 	var sealed []byte
 	id := hashed(state)
 	err = l.db.Write(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `DELETE FROM oauth_flows WHERE state = $1 RETURNING upstream, issuer, expires, sealed`, id).
-			Scan(&upstream, &issuer, &expires, &sealed)
+		return tx.QueryRow(ctx, `DELETE FROM oauth_flows WHERE state = $1 AND owner = $2 AND browser = $3 RETURNING upstream, owner, issuer, expires, sealed`,
+			id, by.Owner, hashedBrowser(by.Browser)).Scan(&of.Name, &of.Owner, &issuer, &expires, &sealed)
 	})
+	if owned && errors.Is(err, sql.ErrNoRows) {
+		return p, fault.New(fault.Denied, "you have not begun this login in this browser, or it has ended").
+			WithHint("begin it again yourself; do not finish logins that somebody sent you a link to")
+	}
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires < l.options.Clock.Now().UnixMicro() {
 		return p, fault.New(fault.NotFound, "no login with this state").
 			WithHint("it was already completed, has expired, or was started on another server; start the login again")
@@ -276,7 +341,7 @@ func (l *Logins) takeFlow(ctx context.Context, state string) (p flow, err error)
 	if err != nil {
 		return p, err
 	}
-	return p, l.box.Open(sealed, &p, "flow", upstream, issuer, id)
+	return p, l.box.Open(sealed, &p, of.subject("flow", issuer, id)...)
 }
 
 func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }

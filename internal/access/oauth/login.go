@@ -18,9 +18,16 @@ type login struct {
 	Old      bool   `json:"old,omitempty"`
 	Client   client `json:"client"`
 
-	version int64
-	at      description
-	updated time.Time
+	version  int64
+	at       description
+	updated  time.Time
+	failures int64     // renewals that failed since the last that did not
+	retryAt  time.Time // no renewal before
+}
+
+// ended reports whether the token has expired and no other can be obtained with it.
+func (have login) ended(now time.Time) bool {
+	return have.Refresh == "" && !have.Expires.IsZero() && !now.Before(have.Expires)
 }
 
 // saveTokens stores the tokens of a confirmed login. Tokens of other issuers, which the
@@ -34,24 +41,27 @@ func (l *Logins) saveTokens(ctx context.Context, p flow, got tokens) error {
 }
 
 func (l *Logins) save(ctx context.Context, s Server, have *login) error {
-	sealed, err := l.box.Seal(sealedLogin{*have, have.at}, "login", s.Name, have.Issuer, s.address())
+	sealed, err := l.box.Seal(sealedLogin{*have, have.at}, s.subject("login", have.Issuer, s.address())...)
 	if err != nil {
 		return err
 	}
 	now := l.options.Clock.Now().UnixMicro()
 	err = l.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND NOT (server = $2 AND issuer = $3)`, s.Name, s.address(), have.Issuer); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND owner = $2 AND NOT (server = $3 AND issuer = $4)`,
+			s.Name, s.Owner, s.address(), have.Issuer); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM oauth_challenges WHERE upstream = $1`, s.Name); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM oauth_challenges WHERE upstream = $1 AND owner = $2`, s.Name, s.Owner); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `INSERT INTO oauth_logins (upstream, server, issuer, scopes, expires, updated, version, claimed_until, sealed)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)
-			ON CONFLICT (upstream, server, issuer) DO UPDATE SET scopes = excluded.scopes, expires = excluded.expires, updated = excluded.updated,
-				version = oauth_logins.version + 1, claimed_until = 0, sealed = excluded.sealed
+		if err := tx.QueryRow(ctx, `INSERT INTO oauth_logins (upstream, owner, server, issuer, org, state, scopes, expires, updated, version, claimed_until, failures, retry_at, sealed)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 0, 0, $10)
+			ON CONFLICT (upstream, owner, server, issuer) DO UPDATE SET org = excluded.org, state = excluded.state, scopes = excluded.scopes,
+				expires = excluded.expires, updated = excluded.updated, version = oauth_logins.version + 1, claimed_until = 0, failures = 0,
+				retry_at = 0, sealed = excluded.sealed
 			RETURNING version`,
-			s.Name, s.address(), have.Issuer, strings.Join(have.Scopes, " "), micros(have.Expires), now, now, sealed).Scan(&have.version); err != nil {
+			s.Name, s.Owner, s.address(), have.Issuer, s.Org, StateActive, strings.Join(have.Scopes, " "), micros(have.Expires), now, sealed).
+			Scan(&have.version); err != nil {
 			return err
 		}
 		return tx.Notify(Topic, s.Name)
@@ -59,6 +69,7 @@ func (l *Logins) save(ctx context.Context, s Server, have *login) error {
 	if err != nil {
 		return err
 	}
+	have.failures, have.retryAt = 0, time.Time{}
 	l.remember(s, *have)
 	return nil
 }
@@ -75,14 +86,16 @@ func (l *Logins) remember(s Server, have login) {
 	l.known[s.key()] = have
 }
 
-// load reads the stored login, or the zero login if there is none.
+// load reads the stored login, or the zero login if there is none. One that has ended is
+// without its tokens.
 func (l *Logins) load(ctx context.Context, s Server) (login, error) {
-	var issuer string
-	var version, updated int64
+	var issuer, state string
+	var version, updated, failures, retryAt int64
 	var sealed []byte
 	err := l.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT issuer, version, updated, sealed FROM oauth_logins WHERE upstream = $1 AND server = $2 ORDER BY updated DESC LIMIT 1`,
-			s.Name, s.address()).Scan(&issuer, &version, &updated, &sealed)
+		return tx.QueryRow(ctx, `SELECT issuer, state, version, updated, failures, retry_at, sealed FROM oauth_logins
+			WHERE upstream = $1 AND owner = $2 AND server = $3 ORDER BY updated DESC LIMIT 1`,
+			s.Name, s.Owner, s.address()).Scan(&issuer, &state, &version, &updated, &failures, &retryAt, &sealed)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		l.remember(s, login{})
@@ -92,7 +105,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 		return login{}, err
 	}
 	var opened sealedLogin
-	if err := l.box.Open(sealed, &opened, "login", s.Name, issuer, s.address()); err != nil {
+	if err := l.box.Open(sealed, &opened, s.subject("login", issuer, s.address())...); err != nil {
 		return login{}, err
 	}
 	if want := s.Settings.Issuer; want != "" && want != issuer {
@@ -100,16 +113,25 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 	}
 	have := opened.login
 	have.at, have.version, have.updated = opened.At, version, time.UnixMicro(updated)
+	have.failures, have.retryAt = failures, time.UnixMicro(retryAt)
+	if state != StateActive {
+		have.Access, have.Refresh = "", ""
+	}
 	l.remember(s, have)
 	return have, nil
 }
 
-// forget deletes tokens that are no longer valid, unless newer ones are stored.
-func (l *Logins) forget(ctx context.Context, s Server, have login) error {
+// end marks a login that its issuer has ended, unless a newer one is stored. The row stays,
+// so that the person can be told.
+func (l *Logins) end(ctx context.Context, s Server, have login) error {
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4`,
-			s.Name, s.address(), have.Issuer, have.version)
-		return err
+		_, err := tx.Exec(ctx, `UPDATE oauth_logins SET state = $6, claimed_until = 0, version = version + 1, updated = $7
+			WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5`,
+			s.Name, s.Owner, s.address(), have.Issuer, have.version, StateNeedsLogin, l.options.Clock.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		return tx.Notify(Topic, s.Name)
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,9 +143,9 @@ func (l *Logins) forget(ctx context.Context, s Server, have login) error {
 // whichever node.
 func (l *Logins) storeChallenge(ctx context.Context, s Server, c Challenge) error {
 	return l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO oauth_challenges (upstream, server, metadata, scopes, error) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (upstream, server) DO UPDATE SET metadata = excluded.metadata, scopes = excluded.scopes, error = excluded.error`,
-			s.Name, s.address(), c.Metadata, strings.Join(c.Scopes, " "), c.Error)
+		_, err := tx.Exec(ctx, `INSERT INTO oauth_challenges (upstream, owner, server, metadata, scopes, error) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (upstream, owner, server) DO UPDATE SET metadata = excluded.metadata, scopes = excluded.scopes, error = excluded.error`,
+			s.Name, s.Owner, s.address(), c.Metadata, strings.Join(c.Scopes, " "), c.Error)
 		return err
 	})
 }
@@ -132,8 +154,8 @@ func (l *Logins) storeChallenge(ctx context.Context, s Server, c Challenge) erro
 func (l *Logins) lastChallenge(ctx context.Context, s Server) (c Challenge, ok bool, err error) {
 	var scopes string
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND server = $2`, s.Name, s.address()).
-			Scan(&c.Metadata, &scopes, &c.Error)
+		return tx.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND owner = $2 AND server = $3`,
+			s.Name, s.Owner, s.address()).Scan(&c.Metadata, &scopes, &c.Error)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return Challenge{}, false, nil

@@ -1,8 +1,8 @@
 // Package oauth logs in to tool servers that require it. It finds the server's
 // authorization server, gets a token there with a person's consent, stores it
 // encrypted, renews it, and sends it only to the server it is for.
-// || A token belongs to one upstream, one URL and one issuer. Nodes with the same
-// database share the stored tokens. Only one of them renews a token at a time, because
+// || A token belongs to one upstream, one URL, one issuer, and one owner or everybody.
+// Nodes with the same database share the stored tokens. Only one of them renews a token at a time, because
 // authorization servers treat the reuse of a refresh token as theft.
 package oauth
 
@@ -25,6 +25,8 @@ var migrations embed.FS
 // Server is a tool server that may require a login.
 type Server struct {
 	Name     string // the name of the upstream
+	Owner    string // the ID of the principal whose account is used; empty: one that all share
+	Org      string // the owner's organisation; may be empty
 	URL      string // the resource of its tokens
 	Trusted  bool   // configured by the owner, not by a model or a script
 	CAFile   string // a PEM file with more certificate authorities; may be empty
@@ -86,8 +88,8 @@ type Logins struct {
 	turns map[Key]chan struct{} // one caller renews, the others wait
 }
 
-// Key identifies a login: the upstream, and the URL of its tokens.
-type Key struct{ Upstream, Server string }
+// Key identifies a login: the upstream, whose account it is, and the URL of its tokens.
+type Key struct{ Upstream, Owner, Server string }
 
 // address returns the URL without its query, which may contain secrets.
 func (s Server) address() string {
@@ -95,7 +97,16 @@ func (s Server) address() string {
 	return address
 }
 
-func (s Server) key() Key { return Key{s.Name, s.address()} }
+func (s Server) key() Key { return Key{s.Name, s.Owner, s.address()} }
+
+// subject is what an encrypted value is bound to. That of shared logins is as it was before
+// logins had owners.
+func (s Server) subject(kind, issuer, rest string) []string {
+	if s.Owner == "" {
+		return []string{kind, s.Name, issuer, rest}
+	}
+	return []string{kind, s.Name, issuer, rest, s.Owner}
+}
 
 // Open opens the logins in a database and brings its tables up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
@@ -120,9 +131,17 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
 	}, nil
 }
 
+// The states of logins.
+const (
+	StateNone       = "none"
+	StateActive     = "active"
+	StateNeedsLogin = "needs_login" // it has ended: the person has to log in again
+)
+
 // Status is the state of the login to one server.
 type Status struct {
 	LoggedIn bool      `json:"logged_in"`
+	State    string    `json:"state"`
 	Issuer   string    `json:"issuer,omitempty"`
 	Scopes   []string  `json:"scopes,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"` // of the access token
@@ -134,39 +153,51 @@ type Status struct {
 // Status returns the state of the login to a server. It reads only the database.
 func (l *Logins) Status(ctx context.Context, s Server) (Status, error) {
 	have, err := l.load(ctx, s)
-	if err != nil || have.Access == "" {
-		return Status{}, err
+	if err != nil || have.Issuer == "" {
+		return Status{State: StateNone}, err
 	}
-	return Status{
-		LoggedIn: true, Issuer: have.Issuer, Scopes: have.Scopes, Expires: have.Expires,
+	status := Status{
+		State: StateNeedsLogin, Issuer: have.Issuer, Scopes: have.Scopes, Expires: have.Expires,
 		Renews: have.Refresh != "", Changed: have.updated, Version: have.version,
-	}, nil
+	}
+	if have.Access != "" && !(have.ended(l.options.Clock.Now()) && s.Settings.Grant != GrantCredentials) {
+		status.State, status.LoggedIn = StateActive, true
+	}
+	return status, nil
 }
 
-// Logout deletes the tokens and the registration of an upstream. It reports whether
-// there were any.
+// Logout deletes the shared tokens and the registration of an upstream. It reports whether
+// there were any tokens.
 func (l *Logins) Logout(ctx context.Context, upstream string) (bool, error) {
 	found := false
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1`, upstream)
+		result, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND owner = ''`, upstream)
 		if err != nil {
 			return err
 		}
 		n, err := result.RowsAffected()
 		found = n > 0
-		for _, table := range []string{"oauth_clients", "oauth_flows", "oauth_challenges"} {
+		for _, table := range []string{"oauth_flows", "oauth_challenges"} {
 			if err == nil {
-				_, err = tx.Exec(ctx, `DELETE FROM `+table+` WHERE upstream = $1`, upstream)
+				_, err = tx.Exec(ctx, `DELETE FROM `+table+` WHERE upstream = $1 AND owner = ''`, upstream)
 			}
+		}
+		if err == nil { // the logins of people need their registration
+			_, err = tx.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1 AND NOT EXISTS (SELECT 1 FROM oauth_logins WHERE upstream = $1)`, upstream)
 		}
 		return err
 	})
+	l.forgetKnown(func(key Key) bool { return key.Upstream == upstream && key.Owner == "" })
+	return found, err
+}
+
+// forgetKnown removes logins from the cache.
+func (l *Logins) forgetKnown(which func(Key) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key := range l.known {
-		if key.Upstream == upstream {
+		if which(key) {
 			delete(l.known, key)
 		}
 	}
-	return found, err
 }

@@ -16,6 +16,9 @@ const (
 	ahead     = time.Minute            // renew this long before the token expires
 	claimTime = time.Minute            // how long one node has to renew; longer than a request takes and than clocks differ
 	lookEvery = 100 * time.Millisecond // how often to check whether another node has renewed
+
+	firstPause = 5 * time.Second // after a renewal that failed, for all nodes; doubles
+	maxPause   = 5 * time.Minute
 )
 
 // Token returns the token for requests to the server, or "" without a login. It renews
@@ -34,11 +37,11 @@ func (l *Logins) Token(ctx context.Context, s Server) (string, error) {
 	if have.Access == "" || have.Expires.IsZero() || now.Before(have.Expires.Add(-ahead)) {
 		return have.Access, nil
 	}
-	if have.Refresh == "" && s.Settings.Grant != GrantCredentials {
-		if now.Before(have.Expires) {
-			return have.Access, nil
-		}
+	switch {
+	case have.ended(now) && s.Settings.Grant != GrantCredentials:
 		return "", nil
+	case now.Before(have.Expires) && (have.Refresh == "" && s.Settings.Grant != GrantCredentials || now.Before(have.retryAt)):
+		return have.Access, nil
 	}
 	fresh, err := l.renew(ctx, s, have.Access, nil)
 	if err != nil && now.Before(have.Expires) {
@@ -130,6 +133,10 @@ func (l *Logins) renew(ctx context.Context, s Server, used string, c *Challenge)
 		if have.Access == "" {
 			return "", l.loginNeeded(s, Challenge{})
 		}
+		if pause := have.retryAt.Sub(l.options.Clock.Now()); pause > 0 {
+			return "", fault.New(fault.Unavailable, "the login to %s could not be renewed", s.Name).
+				WithHint("it is tried again in %s", pause.Round(time.Second))
+		}
 		ours, err := l.claim(ctx, s, have)
 		if err != nil {
 			return "", err
@@ -161,15 +168,15 @@ func (l *Logins) refresh(ctx context.Context, s Server, have login) (string, err
 	}
 	got, err := l.grant(ctx, f, s, have.at, have.Client, form)
 	var no *refused
-	if errors.As(err, &no) {
-		if err := l.forget(ctx, s, have); err != nil {
+	if errors.As(err, &no) && no.ends(have.Client) {
+		l.options.Log.InfoContext(ctx, "login has ended", "upstream", s.Name, "owner", s.Owner, "issuer", have.Issuer, "error", no)
+		if err := l.end(ctx, s, have); err != nil {
 			return "", err
 		}
-		l.options.Log.InfoContext(ctx, "login has ended", "upstream", s.Name, "issuer", have.Issuer, "error", no)
 		return "", l.loginNeeded(s, Challenge{})
 	}
 	if err != nil {
-		l.unclaim(ctx, s, have)
+		l.release(ctx, s, have, min(firstPause<<min(have.failures, 10), maxPause))
 		return "", fault.Wrap(fault.Unavailable, err, "renew the login to %s", s.Name)
 	}
 	if got.Refresh == "" {
@@ -209,7 +216,7 @@ func (l *Logins) clientCredentials(ctx context.Context, s Server, have login, c 
 	got, err := l.grant(ctx, f, s, at, who, form)
 	if err != nil {
 		if have.Access != "" {
-			l.unclaim(ctx, s, have)
+			l.release(ctx, s, have, 0)
 		}
 		return "", fault.Wrap(fault.NeedsAuth, err, "log in to %s", s.Name).
 			WithHint("check upstreams.%s.oauth in luanette.toml", s.Name)
@@ -246,9 +253,9 @@ func (f *fetcher) tokenEndpoint(ctx context.Context, s Server, c *Challenge) (pl
 func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) {
 	now, n := l.options.Clock.Now(), int64(0)
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = $5
-			WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4 AND claimed_until < $6`,
-			s.Name, s.address(), have.Issuer, have.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
+		result, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = $6
+			WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5 AND claimed_until < $7 AND retry_at <= $7`,
+			s.Name, s.Owner, s.address(), have.Issuer, have.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -258,11 +265,14 @@ func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) 
 	return n == 1, err
 }
 
-// unclaim releases the lease after a failure, so that others can try.
-func (l *Logins) unclaim(ctx context.Context, s Server, have login) {
+// release gives up the lease after a failure that may pass, and lets nobody try again during
+// a pause: the response may be lost although the server has seen the refresh token, and a
+// server that is overloaded is not helped by all callers asking at once.
+func (l *Logins) release(ctx context.Context, s Server, have login, pause time.Duration) {
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = 0 WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4`,
-			s.Name, s.address(), have.Issuer, have.version)
+		_, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = 0, failures = failures + 1, retry_at = $6
+			WHERE upstream = $1 AND owner = $2 AND server = $3 AND issuer = $4 AND version = $5`,
+			s.Name, s.Owner, s.address(), have.Issuer, have.version, l.options.Clock.Now().Add(pause).UnixMicro())
 		return err
 	})
 	if err != nil {

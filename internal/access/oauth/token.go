@@ -37,6 +37,19 @@ func (r *refused) Error() string {
 	return text
 }
 
+// ends reports whether the refusal of a refresh token ends the login: the token is no longer
+// valid, or the client it was issued to is not. Others may pass, such as a limit of requests
+// or a wrong secret in the configuration.
+func (r *refused) ends(who client) bool {
+	switch r.code {
+	case "invalid_grant":
+		return true
+	case "invalid_client", "unauthorized_client":
+		return !who.Configured
+	}
+	return false
+}
+
 // refusal parses an error response (RFC 6749, 5.2). The text of the server is shown to
 // people, cleaned and shortened; it contains nothing that was sent.
 func refusal(host string, status int, body []byte) error {
