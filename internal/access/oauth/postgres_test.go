@@ -12,6 +12,6 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestLoginInABrowser, TestStateIsUsedOnce, TestResponsesOfOtherIssuersAreRefused, TestTokensAreRenewedAheadOfTime, TestOneRenewsForAll,
 		TestEndedLogin, TestMoreScopes, TestDeviceLogin, TestClientCredentials, TestARowIsBoundToItsUpstream,
-		TestOwnersAreSeparate, TestAttackLinkOfSomebodyElse, TestARowIsBoundToItsOwner,
+		TestLoginsWithoutOwner, TestOwnersAreSeparate, TestAttackLinkOfSomebodyElse, TestARowIsBoundToItsOwner,
 	)
 }

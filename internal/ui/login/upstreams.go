@@ -26,7 +26,7 @@ func OpenUpstreams(ctx context.Context, store *db.DB, options oauth.Options) (*U
 
 func oauthServer(spec upstream.Spec) oauth.Server {
 	o := spec.OAuth
-	return oauth.Server{Name: spec.Name, URL: spec.URL, Trusted: spec.Trusted, CAFile: spec.CAFile, Settings: oauth.Settings{
+	return oauth.Server{Name: spec.Name, Owner: spec.Owner, Org: spec.Person.Org, URL: spec.URL, Trusted: spec.Trusted, CAFile: spec.CAFile, Settings: oauth.Settings{
 		ClientID: o.ClientID, ClientSecret: o.ClientSecret, ClientKey: o.ClientKey, Scopes: o.Scopes, Issuer: o.Issuer, Grant: o.Grant,
 		TokenURL: o.TokenURL,
 	}}
