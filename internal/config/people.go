@@ -26,6 +26,8 @@ type Identity struct {
 	GroupsClaim  string              `toml:"groups_claim" help:"the claim that lists a person's groups; groups if omitted"`
 	Groups       map[string][]string `toml:"groups" help:"roles of the members of each group"`
 	Roles        []string            `toml:"roles" help:"roles of everybody who signs in here; empty lets in only members of the groups"`
+	IDJAG        bool                `toml:"id_jag" trust:"needed" help:"let the provider's clients act here for its people by the provider's word (ID-JAG), without their consent; needs clients"`
+	Clients      map[string]string   `toml:"clients" secret:"values" trust:"needed" help:"secrets of these clients by client id, as references such as ${env:NAME}"`
 }
 
 // Role is a set of rights that people get by name.
@@ -72,6 +74,12 @@ func (c *Config) SignInProviders(secrets secret.Finder) (list []signin.Provider)
 		if from.ClientSecret != "" {
 			p.Secret = func() (secret.Text, error) { return secrets.Find(from.ClientSecret) }
 		}
+		if from.IDJAG {
+			p.Clients = signin.ClientSecrets{}
+			for id, reference := range from.Clients {
+				p.Clients[id] = func() (secret.Text, error) { return secrets.Find(reference) }
+			}
+		}
 		list = append(list, p)
 	}
 	return list
@@ -111,6 +119,8 @@ func (c *Config) checkIdentity(name string, p Identity) error {
 		return fault.New(fault.Config, "identity.%s: it has no client_id", name).WithHint("register this server at the provider; docs/people.md")
 	case c.PublicURL == "":
 		return fault.New(fault.Config, "identity.%s needs public_url", name).WithHint("set it to the address at which browsers reach this server, such as https://hub.example")
+	case p.IDJAG != (len(p.Clients) > 0):
+		return fault.New(fault.Config, "identity.%s: id_jag and clients need each other", name).WithHint(`id_jag = true, and [identity.%s.clients] with "CLIENT_ID" = "${env:SECRET}"`, name)
 	}
 	known := c.PeopleRoles()
 	all := slices.Clone(p.Roles)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -31,6 +32,8 @@ type Options struct {
 	// Documents fetches the metadata documents of clients. Anybody can make it fetch any
 	// address, so it must connect to the public internet only.
 	Documents *http.Client
+	// SignIn verifies the identity assertion grants of providers.
+	SignIn *signin.Service
 	// Registration allows clients to register themselves (RFC 7591).
 	Registration bool
 	// OnGrant is called after people allowed or revoked something. It may be nil.
@@ -119,6 +122,11 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	}
 	if s.options.Registration {
 		document["registration_endpoint"] = at + registerPath
+	}
+	if s.options.SignIn.AcceptsAssertions() {
+		document["grant_types_supported"] = []string{grantCode, grantRefresh, grantDevice, grantAssertion}
+		document["token_endpoint_auth_methods_supported"] = []string{"none", "client_secret_basic", "client_secret_post"}
+		document["authorization_grant_profiles_supported"] = []string{"urn:ietf:params:oauth:grant-profile:id-jag"}
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Cache-Control", "max-age=300")

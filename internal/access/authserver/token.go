@@ -21,6 +21,8 @@ const (
 	grantCode    = "authorization_code"
 	grantRefresh = "refresh_token"
 	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
+
+	grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 )
 
 // How long tokens last.
@@ -56,16 +58,22 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) error {
 	if _, ours := s.resource(form["resource"]); !ours {
 		return refusal{http.StatusBadRequest, "invalid_target", "the resource is not of this server"}
 	}
-	exchange := map[string]func(context.Context, *db.Tx, url.Values, *tokens) error{
-		grantCode: s.byCode, grantRefresh: s.byRefresh, grantDevice: s.byDevice,
-	}[form.Get("grant_type")]
-	if exchange == nil {
+	if form.Get("grant_type") == grantAssertion && s.options.SignIn.AcceptsAssertions() {
+		return s.assertion(w, r, form)
+	}
+	found := map[string]exchange{grantCode: s.byCode, grantRefresh: s.byRefresh, grantDevice: s.byDevice}[form.Get("grant_type")]
+	if found == nil {
 		return refusal{http.StatusBadRequest, "unsupported_grant_type", "use " + grantCode + ", " + grantRefresh + " or " + grantDevice}
 	}
+	return s.carryOut(w, r, form, found)
+}
+
+// carryOut carries out an exchange in one transaction, and answers with its tokens.
+func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, form url.Values, exchange exchange) error {
 	ctx := r.Context()
 	var got tokens
 	var no error // a refusal that leaves its traces in the database
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		got, no = tokens{}, nil
 		err := exchange(ctx, tx, form, &got)
 		if kept := (ended{}); errors.As(err, &kept) {
@@ -83,6 +91,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) error {
 	writeJSON(w, http.StatusOK, got)
 	return nil
 }
+
+// exchange gives tokens for what is in a form.
+type exchange func(context.Context, *db.Tx, url.Values, *tokens) error
 
 // ended is a refusal whose transaction is kept: it revoked the grant, or counted.
 type ended struct{ refusal }

@@ -71,7 +71,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 		return nil, err
 	}
 	clients, err := authserver.Open(ctx, store, authserver.Options{
-		Issuer: o.PublicURL, People: all, Browsers: o.Browsers, Documents: o.Documents, Registration: o.Registration,
+		Issuer: o.PublicURL, People: all, SignIn: in, Browsers: o.Browsers, Documents: o.Documents, Registration: o.Registration,
 		OnGrant: o.Audit, Now: o.Clock.Now, Log: o.Log,
 	})
 	if err != nil {

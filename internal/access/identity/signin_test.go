@@ -27,7 +27,8 @@ import (
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t, TestSignIn, TestPeopleAreNotFoundByEmail, TestLeaver, TestSessionsFollowTheProvider, TestSignOut,
-		TestClientActsForAPerson, TestRefreshTokensRotate, TestRefreshAtTheSameTime, TestCodesAreUsedOnce, TestDeviceLogin, TestDeviceCodesAreNotGuessed)
+		TestClientActsForAPerson, TestRefreshTokensRotate, TestRefreshAtTheSameTime, TestCodesAreUsedOnce, TestDeviceLogin, TestDeviceCodesAreNotGuessed,
+		TestAssertion, TestAssertionOnce)
 }
 
 // TestSignIn checks that a person who signs in has the roles of their groups, and comes

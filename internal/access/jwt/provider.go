@@ -25,7 +25,12 @@ type Provider struct {
 // metadata is what is known about a provider.
 type metadata struct {
 	Endpoints
-	check *oidc.IDTokenVerifier
+	provider *oidc.Provider
+}
+
+// verifier checks tokens for an audience.
+func (m *metadata) verifier(audience string) *oidc.IDTokenVerifier {
+	return m.provider.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: algorithms, Now: now})
 }
 
 // Endpoints is the metadata of a provider.
@@ -72,7 +77,7 @@ func (p *Provider) load(ctx context.Context) (*metadata, error) {
 	if err := provider.Claims(&fresh.Endpoints); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "read the metadata of %s", p.issuer)
 	}
-	fresh.check = provider.Verifier(&oidc.Config{ClientID: p.client, SupportedSigningAlgs: algorithms, Now: now})
+	fresh.provider = provider
 	p.known = &fresh
 	return p.known, nil
 }
@@ -98,7 +103,7 @@ func (c Claims) True(name string) (is bool) {
 // VerifyID returns the claims of an ID token for our client with the nonce of the sign-in.
 // An empty nonce is for a token that came without one, from the token endpoint.
 func (p *Provider) VerifyID(ctx context.Context, raw, nonce string) (Claims, error) {
-	claims, token, err := p.verify(ctx, raw)
+	claims, token, err := p.verifyOwn(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +126,7 @@ const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 // VerifyLogout returns the claims of a token by which the provider says that a session, or
 // all of a person, has ended.
 func (p *Provider) VerifyLogout(ctx context.Context, raw string) (Claims, error) {
-	claims, _, err := p.verify(ctx, raw)
+	claims, _, err := p.verifyOwn(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +137,17 @@ func (p *Provider) VerifyLogout(ctx context.Context, raw string) (Claims, error)
 	return claims, nil
 }
 
-func (p *Provider) verify(ctx context.Context, raw string) (Claims, *oidc.IDToken, error) {
+// verifyOwn verifies a token for our client.
+func (p *Provider) verifyOwn(ctx context.Context, raw string) (Claims, *oidc.IDToken, error) {
 	known, err := p.load(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	token, err := known.check.Verify(oidc.ClientContext(ctx, p.http), raw)
+	return p.verify(ctx, known.verifier(p.client), raw)
+}
+
+func (p *Provider) verify(ctx context.Context, check *oidc.IDTokenVerifier, raw string) (Claims, *oidc.IDToken, error) {
+	token, err := check.Verify(oidc.ClientContext(ctx, p.http), raw)
 	if err != nil {
 		return nil, nil, p.refusal("is not good")
 	}

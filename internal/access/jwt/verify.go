@@ -77,16 +77,11 @@ func (i Issuer) info(good *oidc.IDToken) (*auth.TokenInfo, error) {
 // client who signed in, and every type but that of access tokens, such as an identity
 // assertion grant (RFC 9068, RFC 8725 section 3.11).
 func (i Issuer) checkKind(token string, good *oidc.IDToken) error {
-	head, _, _ := strings.Cut(token, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(head)
-	var header struct {
-		Type string `json:"typ"`
-	}
+	kind, err := typeOf(token)
 	var claims map[string]json.RawMessage
-	if err != nil || json.Unmarshal(raw, &header) != nil || good.Claims(&claims) != nil {
+	if err != nil || good.Claims(&claims) != nil {
 		return fault.New(fault.NeedsAuth, "the token's claims cannot be read")
 	}
-	kind := strings.TrimPrefix(strings.ToLower(header.Type), "application/")
 	_, nonce := claims["nonce"]
 	_, hash := claims["at_hash"]
 	if nonce || hash || kind != "" && kind != "jwt" && kind != "at+jwt" {
@@ -94,6 +89,25 @@ func (i Issuer) checkKind(token string, good *oidc.IDToken) error {
 			WithHint("get an access token from %s with the audience %s", i.URL, i.Audience)
 	}
 	return nil
+}
+
+// typeOf returns what kind of token the header of one says that it is.
+func typeOf(token string) (string, error) {
+	head, _, _ := strings.Cut(token, ".")
+	var header struct {
+		Type string `json:"typ"`
+	}
+	err := decode(head, &header)
+	return strings.TrimPrefix(strings.ToLower(header.Type), "application/"), err
+}
+
+// decode reads a part of a token.
+func decode(part string, v any) error {
+	raw, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, v)
 }
 
 // checkTimes refuses what the library accepts: times that are not numbers (RFC 7519), and
@@ -128,18 +142,8 @@ func (i Issuer) refusal(err error) error {
 
 // issuerOf returns the issuer that a token claims. The claim is not verified yet.
 func (s *Server) issuerOf(token string) (Issuer, bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return Issuer{}, false
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	if err != nil || json.Unmarshal(raw, &claims) != nil {
-		return Issuer{}, false
-	}
-	at := slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.URL == claims.Issuer })
+	claimed := IssuerOf(token)
+	at := slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.URL == claimed })
 	if at < 0 {
 		return Issuer{}, false
 	}

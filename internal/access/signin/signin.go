@@ -43,6 +43,7 @@ type Provider struct {
 	Groups    string
 	Roles     map[string][]string
 	Everybody []string
+	Clients   ClientSecrets // that may act here for its people by its word alone; none: nobody
 }
 
 // Options are the options of a Service.

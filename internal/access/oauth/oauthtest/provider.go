@@ -30,18 +30,23 @@ type Provider struct {
 	Redirect func(url.Values)
 	Answer   func(claims Claims) string // makes the ID token; nil: a valid one
 	Gone     bool                       // refresh tokens are refused
+	StepUp   bool                       // whoever is exchanged must sign in again
+	NoID     bool                       // refresh tokens get no ID token
+	Seconds  int                        // how long tokens last
 
 	t        testing.TB
 	mu       sync.Mutex
 	codes    map[string]url.Values
 	refresh  map[string]Claims
-	requests int // to the token endpoint
+	issued   map[string]string // the types of subject tokens
+	asked    []url.Values      // exchanges
+	requests int               // to the token endpoint
 }
 
 // NewProvider starts a provider that is closed with the test.
 func NewProvider(t testing.TB, person Claims) *Provider {
 	t.Helper()
-	p := &Provider{Issuer: &Issuer{key: newKey(t)}, Person: person, t: t, codes: map[string]url.Values{}, refresh: map[string]Claims{}}
+	p := &Provider{Issuer: &Issuer{key: newKey(t)}, Person: person, t: t, codes: map[string]url.Values{}, refresh: map[string]Claims{}, issued: map[string]string{}, Seconds: 3600}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	p.URL = server.URL
@@ -101,6 +106,9 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	nonce := ""
 	switch r.PostFormValue("grant_type") {
+	case grantExchange, grantAssertion:
+		p.exchange(w, r)
+		return
 	case "authorization_code":
 		asked, ok := p.codes[r.PostFormValue("code")]
 		delete(p.codes, r.PostFormValue("code"))
@@ -118,15 +126,19 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	refresh := rand.Text()
+	refresh, access := rand.Text(), rand.Text()
 	p.refresh[refresh] = p.Person
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have disconnected
-		"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "refresh_token": refresh, "id_token": p.idToken(nonce),
-	})
+	p.issued[refresh], p.issued[access] = typeRefresh, typeAccess
+	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": p.Seconds, "refresh_token": refresh}
+	if nonce != "" || !p.NoID {
+		id := p.idToken(nonce)
+		answer["id_token"], p.issued[id] = id, typeID
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 }
 
 func (p *Provider) idToken(nonce string) string {
-	claims := Claims{"iss": p.URL, "aud": ClientID, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "sid": "session of " + p.Person["sub"].(string)}
+	claims := Claims{"iss": p.URL, "aud": ClientID, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "jti": rand.Text(), "sid": "session of " + p.Person["sub"].(string)}
 	if nonce != "" {
 		claims["nonce"] = nonce
 	}
