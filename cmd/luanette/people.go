@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +27,16 @@ type serverAPIFlags struct {
 
 // request sends a request to the server and decodes the response.
 func (f *serverAPIFlags) request(ctx context.Context, proc *process, method, path string, into any) error {
+	return f.send(ctx, proc, method, path, nil, into)
+}
+
+// send is request with a body.
+func (f *serverAPIFlags) send(ctx context.Context, proc *process, method, path string, body, into any) error {
 	address, err := f.address(proc, &f.settingFlags)
 	if err != nil {
 		return err
 	}
-	raw, err := client.Request(ctx, address, f.access(ctx, proc, &f.settingFlags, address), method, path, nil)
+	raw, err := client.Request(ctx, address, f.access(ctx, proc, &f.settingFlags, address), method, path, body)
 	if err != nil {
 		return err
 	}
@@ -58,18 +64,32 @@ func (c *whoCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, me)
 	}
-	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", cmp.Or(me.Org, "-")}, {"client", cmp.Or(me.Client, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
+	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", orgsText(me)}, {"client", cmp.Or(me.Client, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
 	if me.Expires != nil {
 		rows[len(rows)-1][1] = me.Expires.UTC().Format(time.RFC3339)
 	}
 	return table(proc, []string{"WHAT", "VALUE"}, rows)
 }
 
+// orgsText is the organisation in which somebody acts, and their others.
+func orgsText(me httpauth.Me) string {
+	text, others := cmp.Or(me.Org, "-"), slices.DeleteFunc(slices.Clone(me.Orgs), func(org string) bool { return org == me.Org })
+	for i, org := range others {
+		others[i] = cmp.Or(org, "none")
+	}
+	if len(others) > 0 {
+		text += " (also in: " + strings.Join(others, ", ") + ")"
+	}
+	return text
+}
+
 // peopleCommand is `luanette people`.
 type peopleCommand struct {
-	List    peopleListCommand    `cmd:"" help:"List the people who have signed in."`
-	Block   peopleBlockCommand   `cmd:"" help:"End everything that acts for a person, at once."`
-	Unblock peopleUnblockCommand `cmd:"" help:"Let a person sign in again."`
+	List       peopleListCommand    `cmd:"" help:"List the people who have signed in."`
+	Block      peopleBlockCommand   `cmd:"" help:"End everything that acts for a person, at once."`
+	Unblock    peopleUnblockCommand `cmd:"" help:"Let a person sign in again."`
+	AddTo      peopleAddCommand     `cmd:"" help:"Give a person roles in an organisation."`
+	RemoveFrom peopleRemoveCommand  `cmd:"" help:"Remove a person from an organisation."`
 }
 
 // Help is shown by `luanette people --help`.
@@ -143,4 +163,40 @@ type peopleUnblockCommand struct{ personFlags }
 // Run unblocks a person.
 func (c *peopleUnblockCommand) Run(ctx context.Context, proc *process) error {
 	return c.change(ctx, proc, "unblock", "not blocked any more")
+}
+
+// membershipFlags name an organisation and a person.
+type membershipFlags struct {
+	serverAPIFlags
+	Org string `arg:"" help:"The organisation."`
+	ID  string `arg:"" help:"The person's id, as list shows it."`
+}
+
+func (f *membershipFlags) change(ctx context.Context, proc *process, method, more string, body any, done string) error {
+	var answer map[string]string
+	if err := f.send(ctx, proc, method, "/api/v1/people/"+url.PathEscape(f.ID)+"/orgs"+more, body, &answer); err != nil {
+		return err
+	}
+	if f.JSON {
+		return printValue(proc, answer)
+	}
+	_, err := fmt.Fprintf(proc.Stdout, "%s is %s %s\n", f.ID, done, f.Org)
+	return err
+}
+
+type peopleAddCommand struct {
+	membershipFlags
+	Role []string `default:"user" help:"A role there: admin, operator, author, user, viewer, or one of the configuration."`
+}
+
+// Run adds a person to an organisation.
+func (c *peopleAddCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, http.MethodPost, "", map[string]any{"org": c.Org, "roles": c.Role}, "in")
+}
+
+type peopleRemoveCommand struct{ membershipFlags }
+
+// Run removes a person from an organisation.
+func (c *peopleRemoveCommand) Run(ctx context.Context, proc *process) error {
+	return c.change(ctx, proc, http.MethodDelete, "/"+url.PathEscape(c.Org), nil, "not in")
 }

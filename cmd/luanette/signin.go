@@ -30,7 +30,10 @@ func (f *signInFlags) access(proc *process) client.Access {
 }
 
 // signInCommand is `luanette login`.
-type signInCommand struct{ signInFlags }
+type signInCommand struct {
+	signInFlags
+	Org string `placeholder:"ORG" help:"The organisation to act in, for people in several."`
+}
 
 // Help is shown by `luanette login --help`.
 func (signInCommand) Help() string {
@@ -44,7 +47,7 @@ renewed automatically. luanette logout URL ends the login.`
 
 // Run signs in.
 func (c *signInCommand) Run(ctx context.Context, proc *process) error {
-	err := signIns(proc).SignIn(ctx, c.URL, c.access(proc), func(d client.Device) {
+	err := signIns(proc).SignIn(ctx, c.URL, c.Org, c.access(proc), func(d client.Device) {
 		fmt.Fprintf(proc.Stdout, "open this link, and check that it shows the code %s\n\n  %s\n\n", d.Code, d.URL)
 	})
 	if err != nil {

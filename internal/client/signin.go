@@ -65,8 +65,9 @@ func (s SignIns) clock() clock.Clock {
 }
 
 // SignIn signs in at the server at address with a device code. It passes to show what the
-// person has to do, and waits until it is done.
-func (s SignIns) SignIn(ctx context.Context, address string, access Access, show func(Device)) error {
+// person has to do, and waits until it is done. If org is not empty, the login must be for
+// that organisation.
+func (s SignIns) SignIn(ctx context.Context, address, org string, access Access, show func(Device)) error {
 	api, err := connectHTTP(address, access)
 	if err != nil {
 		return err
@@ -86,8 +87,14 @@ func (s SignIns) SignIn(ctx context.Context, address string, access Access, show
 	if code, err := api.form(ctx, at.Device, url.Values{"client_id": {authserver.CommandLine}, "scope": {strings.Join(scopes, " ")}}, &device); err != nil || code != "" {
 		return errors.Join(err, refusedForm(api.base, code))
 	}
+	if org != "" {
+		device.URL += "&org=" + url.QueryEscape(org) // the page proposes it
+	}
 	show(device)
 	got, err := s.await(ctx, api, at, device)
+	if err == nil && org != "" {
+		err = api.checkOrg(ctx, got, org)
+	}
 	if err != nil {
 		return err
 	}
@@ -95,6 +102,23 @@ func (s SignIns) SignIn(ctx context.Context, address string, access Access, show
 		all[api.base] = got
 		return nil
 	})
+}
+
+// checkOrg refuses a login that the person allowed for another organisation, and revokes it.
+func (a httpAPI) checkOrg(ctx context.Context, got signedIn, org string) error {
+	a.key = secret.New(got.Access)
+	var me struct{ Org string }
+	err := a.sendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me)
+	if err == nil && me.Org == org {
+		return nil
+	}
+	var nothing json.RawMessage
+	_, revoking := a.form(ctx, got.Revoke, url.Values{"token": {got.Refresh}, "client_id": {authserver.CommandLine}}, &nothing)
+	if err == nil {
+		err = fault.New(fault.Denied, "the login was allowed for the organisation %q, not for %q", me.Org, org).
+			WithHint("choose it on the page; you are not in an organisation that it does not show")
+	}
+	return errors.Join(err, revoking)
 }
 
 // await asks until the person has decided.

@@ -81,10 +81,10 @@ func TestSignInWithADeviceCode(t *testing.T) {
 			}()
 		}
 	}
-	if err := s.SignIn(t.Context(), at, Access{}, decide("deny")); fault.CodeOf(err) != fault.Denied {
+	if err := s.SignIn(t.Context(), at, "", Access{}, decide("deny")); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("denied: %v", err)
 	}
-	if err := s.SignIn(t.Context(), at, Access{}, decide("allow")); err != nil {
+	if err := s.SignIn(t.Context(), at, "", Access{}, decide("allow")); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(s.Path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -133,11 +133,11 @@ func TestSignInAtAnotherAddress(t *testing.T) {
 	s := SignIns{Path: filepath.Join(t.TempDir(), "logins.json")}
 	show := func(Device) { t.Error("a login has begun") }
 	metadata.Store(`{"issuer":"https://hub.example"}`)
-	if err := s.SignIn(t.Context(), server.URL, Access{}, show); fault.CodeOf(err) != fault.Denied || !strings.Contains(fault.HintOf(err), "luanette login https://hub.example") {
+	if err := s.SignIn(t.Context(), server.URL, "", Access{}, show); fault.CodeOf(err) != fault.Denied || !strings.Contains(fault.HintOf(err), "luanette login https://hub.example") {
 		t.Errorf("%v (%s)", err, fault.HintOf(err))
 	}
 	metadata.Store(`{"issuer":"` + server.URL + `","device_authorization_endpoint":"https://evil.example/device"}`)
-	if err := s.SignIn(t.Context(), server.URL, Access{}, show); err == nil || !strings.Contains(err.Error(), "another server") {
+	if err := s.SignIn(t.Context(), server.URL, "", Access{}, show); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("%v", err)
 	}
 }

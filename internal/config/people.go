@@ -23,6 +23,7 @@ type Identity struct {
 	Scopes       []string            `toml:"scopes" help:"scopes to request besides openid; profile and email if omitted; offline_access lets roles follow groups while a session lasts"`
 	Domains      []string            `toml:"domains" help:"the only domains whose people may sign in, by verified address; empty allows everybody whom the provider knows"`
 	Org          string              `toml:"org" help:"the organisation of everybody who signs in here; empty means none in particular"`
+	Orgs         map[string]string   `toml:"orgs" help:"further organisations of the members of each group, such as acme, or acme/admin with a role there; if org is empty, only members of these groups get in, and an empty organisation is the server itself"`
 	GroupsClaim  string              `toml:"groups_claim" help:"the claim that lists a person's groups; groups if omitted"`
 	Groups       map[string][]string `toml:"groups" help:"roles of the members of each group"`
 	Roles        []string            `toml:"roles" help:"roles of everybody who signs in here; empty lets in only members of the groups"`
@@ -62,7 +63,7 @@ func (c *Config) SignInProviders(secrets secret.Finder) (list []signin.Provider)
 	for _, name := range slices.Sorted(maps.Keys(c.Identity)) {
 		from := c.Identity[name]
 		p := signin.Provider{
-			Name: name, Issuer: from.Issuer, ClientID: from.ClientID, Scopes: from.Scopes, Domains: from.Domains, Org: from.Org,
+			Name: name, Issuer: from.Issuer, ClientID: from.ClientID, Scopes: from.Scopes, Domains: from.Domains, Org: from.Org, Orgs: from.memberships(),
 			Groups: from.GroupsClaim, Roles: from.Groups, Everybody: from.Roles,
 		}
 		if p.Groups == "" {
@@ -83,6 +84,21 @@ func (c *Config) SignInProviders(secrets secret.Finder) (list []signin.Provider)
 		list = append(list, p)
 	}
 	return list
+}
+
+// memberships returns the organisations of each group. A group's text is that of an
+// organisation, and after a slash a role in it.
+func (p Identity) memberships() map[string][]signin.Membership {
+	all := map[string][]signin.Membership{}
+	for group, text := range p.Orgs {
+		org, role, more := strings.Cut(text, "/")
+		m := signin.Membership{Org: org}
+		if more {
+			m.Roles = []string{role}
+		}
+		all[group] = append(all[group], m)
+	}
+	return all
 }
 
 // checkPeople refuses providers and roles that cannot work.
@@ -126,6 +142,16 @@ func (c *Config) checkIdentity(name string, p Identity) error {
 	all := slices.Clone(p.Roles)
 	for _, roles := range p.Groups {
 		all = append(all, roles...)
+	}
+	for group, list := range p.memberships() {
+		for _, m := range list {
+			if all = append(all, m.Roles...); m.Org == "" {
+				continue
+			}
+			if err := principal.CheckOrg(m.Org); err != nil {
+				return fault.Wrap(fault.Config, err, "identity.%s.orgs.%s", name, group).WithHint("%s", fault.HintOf(err))
+			}
+		}
 	}
 	for _, role := range all {
 		if _, ok := known[role]; !ok {

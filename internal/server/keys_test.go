@@ -19,7 +19,7 @@ import (
 var publicRoutes = map[string]bool{
 	"GET /health": true, "GET /ready": true, "/": true,
 	"GET /{$}": true, "GET /icon.svg": true, "GET /assets/": true,
-	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true,
+	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true, "POST /api/v1/me/org": true,
 	"GET /api/v1/me/keys": true, "POST /api/v1/me/keys": true, "DELETE /api/v1/me/keys/{name}": true, // whoever signs in has some, whatever their role
 	"GET /api/v1/openapi.json": true, "/api/v1/": true, "/v1/": true,
 	"/.well-known/": true, "/mcp/.well-known/": true,

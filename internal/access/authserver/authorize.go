@@ -165,13 +165,14 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if given {
+	orgs := s.choices(who, who.Org)
+	if given && len(orgs) == 0 {
 		return s.allow(w, r, who, id, q)
 	}
 	where, local := place(q.Redirect)
 	page.WriteForm(w, http.StatusOK, consentPage, map[string]any{
 		"Person": who.Name, "Client": q.Name, "Host": q.Host, "Place": where, "Local": local, "Scopes": described(q.Scopes, who),
-		"Request": id, "CSRF": apikey.CSRF(session),
+		"Orgs": orgs, "Request": id, "CSRF": apikey.CSRF(session),
 	}, "'self' "+formTarget(q.Redirect))
 	return nil
 }
@@ -181,7 +182,7 @@ var consentPage = page.New("consent", `<h1>Allow {{or .Client "a client"}}?</h1>
 <ul>{{range .Scopes}}<li><b>{{.Name}}</b>: {{.Text}}</li>{{end}}</ul>
 <p>It gets access at <code>{{.Place}}</code>.{{if .Local}} Any program on your machine can be behind that: allow this only if you have just started it yourself.{{end}}</p>
 <form method="post"><input type="hidden" name="csrf" value="{{.CSRF}}"><input type="hidden" name="request" value="{{.Request}}">
-<button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Deny</button></form>`)
+`+orgFields+`<button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Deny</button></form>`)
 
 // described says what scopes allow, those that the person has.
 func described(names []string, who principal.Principal) (list []map[string]string) {
@@ -213,6 +214,9 @@ func (s *Server) decideConsent(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return s.answer(w, r, q, map[string]string{"error": "access_denied"})
+	}
+	if who, err = s.chosen(r, who); err != nil {
+		return err
 	}
 	return s.allow(w, r, who, id, q)
 }

@@ -149,7 +149,8 @@ func (s *Server) askAgain(ctx context.Context, tx *db.Tx, hash []byte, tooSoon b
 // showDevice asks the person for the code of a device, or whether to allow it.
 func (s *Server) showDevice(w http.ResponseWriter, r *http.Request) error {
 	typed := r.URL.Query().Get("user_code")
-	who, session, err := s.person(w, r, DevicePage+"?user_code="+url.QueryEscape(typed))
+	org := r.URL.Query().Get("org")
+	who, session, err := s.person(w, r, DevicePage+"?user_code="+url.QueryEscape(typed)+"&org="+url.QueryEscape(org))
 	if err != nil || session == "" {
 		return err
 	}
@@ -162,7 +163,7 @@ func (s *Server) showDevice(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page.Write(w, http.StatusOK, devicePageTemplate, map[string]any{
-		"Person": who.Name, "Client": d.name, "Code": shownCode(d.code), "Scopes": described(d.scopes, who), "CSRF": apikey.CSRF(session),
+		"Person": who.Name, "Client": d.name, "Code": shownCode(d.code), "Scopes": described(d.scopes, who), "Orgs": s.choices(who, org), "CSRF": apikey.CSRF(session),
 	})
 	return nil
 }
@@ -175,7 +176,7 @@ var devicePageTemplate = page.New("device", `<h1>Allow {{.Client}}?</h1>
 <p>If it does not, or if somebody sent you this link, deny it. Otherwise it may act for you:</p>
 <ul>{{range .Scopes}}<li><b>{{.Name}}</b>: {{.Text}}</li>{{end}}</ul>
 <form method="post"><input type="hidden" name="csrf" value="{{.CSRF}}"><input type="hidden" name="user_code" value="{{.Code}}">
-<button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Deny</button></form>`)
+`+orgFields+`<button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Deny</button></form>`)
 
 // waitingDevice is a device that waits for a person.
 type waitingDevice struct {
@@ -220,6 +221,9 @@ func (s *Server) decideDevice(w http.ResponseWriter, r *http.Request) error {
 	state := stateDenied
 	if r.PostFormValue("decision") == "allow" {
 		state = stateAllowed
+		if who, err = s.chosen(r, who); err != nil {
+			return err
+		}
 	}
 	g := grant{id: newGrantID(d.client), person: people.PersonOf(who), org: who.Org, client: d.client, name: d.name, resource: d.resource, scopes: d.scopes}
 	if err := s.settle(r.Context(), d.code, state, g); err != nil {

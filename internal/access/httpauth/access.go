@@ -63,6 +63,8 @@ func (a *Authenticator) begin(ctx context.Context, c *access) (_ context.Context
 
 var errExpired = fault.New(fault.Denied, "the key has expired").WithHint("create a new one: luanette key create")
 
+var errElsewhere = fault.New(fault.Denied, "the session continues in another organisation").WithHint("send the request again")
+
 // cancelRevoked cancels the running requests whose keys are no longer valid.
 func (a *Authenticator) cancelRevoked() {
 	a.mu.Lock()
@@ -84,7 +86,10 @@ func (a *Authenticator) recheck(c *access) (err error) {
 	case c.token != "":
 		_, err = a.options.People.Token(a.watching, c.token)
 	case people.IsSession(c.cookie):
-		_, err = a.sessions(c.cookie).Session(a.watching, c.cookie)
+		var now principal.Principal
+		if now, err = a.sessions(c.cookie).Session(a.watching, c.cookie); err == nil && now.ID != c.who.ID {
+			err = errElsewhere
+		}
 	default:
 		_, err = a.options.Keys.Current(a.watching, c.who)
 	}

@@ -43,6 +43,11 @@ type People interface {
 	sessions
 	// Token returns whom a client acts for; fault.Denied if its token is not good.
 	Token(ctx context.Context, token string) (principal.Principal, error)
+	// Orgs lists the organisations of a person.
+	Orgs(person string) []string
+	// ChooseOrg continues a session in another organisation; fault.NotFound if the person
+	// is not in it.
+	ChooseOrg(ctx context.Context, cookie, org string) (principal.Principal, error)
 	// Watch calls changed after something may have ended, until stop is called.
 	Watch(changed func()) (stop func())
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/cookie"
+	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -25,6 +27,7 @@ func (a *Authenticator) Routes() []principal.Route {
 		{Pattern: "POST /api/v1/login", Handler: a.handle(a.login)},
 		{Pattern: "POST /api/v1/logout", Handler: a.handle(a.logout)},
 		{Pattern: "GET /api/v1/me", Handler: a.handle(a.me)},
+		{Pattern: "POST /api/v1/me/org", Handler: a.handle(a.chooseOrg)},
 		{Pattern: "GET /api/v1/me/keys", Handler: a.handle(a.ownKeys)},
 		{Pattern: "POST /api/v1/me/keys", Handler: a.handle(a.createOwn)},
 		{Pattern: "DELETE /api/v1/me/keys/{name}", Handler: a.handle(a.revokeOwn)},
@@ -52,6 +55,7 @@ type Me struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	Org        string            `json:"org,omitempty"`
+	Orgs       []string          `json:"orgs,omitempty"` // of a person: one of them is chosen with POST /api/v1/me/org; an empty one is the server itself
 	User       string            `json:"user,omitempty"`
 	Client     string            `json:"client,omitempty"` // that acts for the person
 	Scopes     []principal.Scope `json:"scopes"`
@@ -134,11 +138,44 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
+	writeJSON(w, http.StatusOK, a.describe(v))
+	return nil
+}
+
+// describe returns what the caller is told about themselves. Clients that act for somebody
+// are not told in which other organisations the person is.
+func (a *Authenticator) describe(v *access) Me {
 	m := meOf(v.who, v.who.ID == principal.LocalID)
 	if v.cookie != "" {
 		m.CSRF = apikey.CSRF(v.cookie)
 	}
-	writeJSON(w, http.StatusOK, m)
+	if id := authserver.OwnPerson(v.who); id != "" && a.options.People != nil {
+		m.Orgs = a.options.People.Orgs(id)
+	}
+	return m
+}
+
+// chooseOrg continues a person's session in another of their organisations.
+func (a *Authenticator) chooseOrg(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Org string `json:"org"`
+	}
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if _, byToken := bearer(r); byToken || a.options.People == nil || !people.IsSession(cookie.In(r, a.options.Browsers).Get(cookie.Session)) {
+		return fault.New(fault.Denied, "only the session of a person has a choice of organisations").
+			WithHint("keys and clients have the organisation for which they were made")
+	}
+	v, err := a.identify(r)
+	if err != nil {
+		return err
+	}
+	if v.who, err = a.options.People.ChooseOrg(r.Context(), v.cookie, body.Org); err != nil {
+		return err
+	}
+	a.options.OnLogin(principal.With(r.Context(), v.who), "org", a.remote(r), true)
+	writeJSON(w, http.StatusOK, a.describe(v))
 	return nil
 }
 

@@ -440,7 +440,7 @@ func TestKeysOfPeople(t *testing.T) {
 		t.Errorf("somebody else's key: %d %s", status, text)
 	}
 	p.Change(func() { p.Person["groups"] = []string{"hub-viewers"} })
-	if _, err := h.SignIn(t.Context(), people.Arrival{Identity: people.Identity{Issuer: p.URL, Subject: "ada-1"}, Name: "Ada", Roles: []string{"viewer"}, Source: "corp"}); err != nil {
+	if _, err := h.SignIn(t.Context(), people.Arrival{Identity: people.Identity{Issuer: p.URL, Subject: "ada-1"}, Name: "Ada", Roles: map[string][]string{"": {"viewer"}}, Source: "corp"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, status := h.call(t, key); status != http.StatusForbidden {

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -30,6 +31,8 @@ func (a API) Routes() []principal.Route {
 		}),
 		route("POST /api/v1/people/{id}/block", a.change("person.block", a.People.Block)),
 		route("POST /api/v1/people/{id}/unblock", a.change("person.unblock", a.People.Unblock)),
+		route("POST /api/v1/people/{id}/orgs", a.join),
+		route("DELETE /api/v1/people/{id}/orgs/{name}", a.leave),
 	}
 }
 
@@ -45,6 +48,32 @@ func (a API) change(action string, do func(context.Context, string) error) func(
 	}
 }
 
+// join gives a person roles in an organisation.
+func (a API) join(r *http.Request) (any, error) {
+	var body struct {
+		Org   string   `json:"org"`
+		Roles []string `json:"roles"`
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	if err == nil {
+		err = httpjson.Decode(raw, &body)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "read body")
+	}
+	id := r.PathValue("id")
+	if err := a.People.Join(r.Context(), id, body.Org, body.Roles); err != nil {
+		return nil, err
+	}
+	a.Audit(r.Context(), "person.join", id, raw)
+	return map[string]string{"id": id}, nil
+}
+
+// leave removes a person from an organisation.
+func (a API) leave(r *http.Request) (any, error) {
+	return a.change("person.leave", func(ctx context.Context, id string) error { return a.People.Leave(ctx, id, r.PathValue("name")) })(r)
+}
+
 func (a API) handle(serve func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body any
@@ -53,15 +82,8 @@ func (a API) handle(serve func(*http.Request) (any, error)) http.Handler {
 			body, err = serve(r)
 		}
 		status := http.StatusOK
-		switch {
-		case fault.CodeOf(err) == fault.NotFound:
-			status = http.StatusNotFound
-		case fault.CodeOf(err) == fault.Denied:
-			status = http.StatusForbidden
-		case err != nil:
-			status = http.StatusInternalServerError
-		}
 		if err != nil {
+			status = httpjson.StatusOf(err)
 			body = map[string]any{"error": fault.From(err)}
 		}
 		w.Header().Set("Cache-Control", "no-store")

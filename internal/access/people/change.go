@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -18,9 +18,8 @@ type Arrival struct {
 	Identity
 	Name   string
 	Email  string
-	Org    string
-	Roles  []string
-	Source string // the provider's name
+	Roles  map[string][]string // by organisation; an empty one is the server itself
+	Source string              // the provider's name
 }
 
 // SignIn returns the person of an identity, who gets the name and roles that the provider
@@ -30,6 +29,8 @@ func (s *Store) SignIn(ctx context.Context, a Arrival) (p Person, err error) {
 	if a.Issuer == "" || a.Subject == "" {
 		return p, fault.New(fault.Denied, "the provider does not say who signs in")
 	}
+	a.Roles = maps.Clone(a.Roles)
+	maps.DeleteFunc(a.Roles, func(_ string, roles []string) bool { return len(roles) == 0 })
 	if len(a.Roles) == 0 {
 		return p, fault.New(fault.Denied, "%s has no role on this server", a.Name).
 			WithHint("ask an administrator for one: roles come from groups at the provider")
@@ -71,12 +72,7 @@ func (s *Store) create(ctx context.Context, tx *db.Tx, a Arrival, now time.Time)
 
 // arrive stores what a provider tells about a person.
 func (s *Store) arrive(ctx context.Context, tx *db.Tx, id string, a Arrival, now time.Time) (Person, error) {
-	roles, err := json.Marshal(a.Roles)
-	if err != nil {
-		return Person{}, err
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO people_members (org, person, roles, source) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (org, person) DO UPDATE SET roles = excluded.roles, source = excluded.source`, a.Org, id, string(roles), a.Source); err != nil {
+	if err := a.join(ctx, tx, id); err != nil {
 		return Person{}, err
 	}
 	if _, err := tx.Exec(ctx, "UPDATE people SET name = $2, email = $3, seen = $4, version = version + 1 WHERE id = $1", id, a.Name, a.Email, now.UnixMicro()); err != nil {
@@ -91,15 +87,6 @@ func (s *Store) arrive(ctx context.Context, tx *db.Tx, id string, a Arrival, now
 		err = tx.Notify(Topic, id)
 	}
 	return p, err
-}
-
-// Leave removes the roles that a provider gave a person in an organisation, because it
-// gives none any more.
-func (s *Store) Leave(ctx context.Context, person, org string) error {
-	return s.change(ctx, person, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM people_members WHERE person = $1 AND org = $2", person, org)
-		return err
-	})
 }
 
 // Block ends everything that acts for a person: sessions, and in the same transaction

@@ -43,7 +43,7 @@ type Person struct {
 type Membership struct {
 	Org    string   `json:"org"`
 	Roles  []string `json:"roles"`
-	Source string   `json:"source"` // the provider that gave them
+	Source string   `json:"source"` // the provider that gave them, or "admin"
 }
 
 // Identity is how a provider identifies a person.
@@ -221,10 +221,8 @@ func (s *Store) List(ctx context.Context) (list []Person, err error) {
 
 // PersonOf returns the person that a principal is; empty for keys and others.
 func PersonOf(p principal.Principal) string {
-	if id, ok := strings.CutPrefix(p.ID, principal.PersonPrefix); ok {
-		return id
-	}
-	return ""
+	person, _, _ := principal.SplitPersonID(p.ID)
+	return person
 }
 
 // errBlocked refuses a person who may not use the server any more.
@@ -247,7 +245,7 @@ func (s *Store) principal(p Person, org string) (principal.Principal, error) {
 	}
 	rights := s.options.Roles.rights(p.Memberships[at].Roles)
 	return principal.Principal{
-		ID: principal.PersonPrefix + p.ID, Name: p.Name, Org: org, User: p.ID,
+		ID: principal.PersonID(p.ID, org), Name: p.Name, Org: org, User: p.ID,
 		Scopes: rights.Scopes, Tools: rights.Tools, Limits: rights.Limits,
 	}, nil
 }
@@ -322,13 +320,14 @@ func (s *Store) Restrict(key principal.Principal, person string) (principal.Prin
 // Check returns an error if the person with a principal's ID was blocked or has no role
 // any more. It uses the people as they were last read, because it runs before every call.
 func (s *Store) Check(id string) error {
-	p, ok := s.now.Load().people[strings.TrimPrefix(id, principal.PersonPrefix)]
+	person, org, _ := principal.SplitPersonID(id)
+	p, ok := s.now.Load().people[person]
 	switch {
 	case !ok:
 		return errUnknown(id)
 	case !p.Blocked.IsZero():
 		return errBlocked(p.Name)
-	case len(p.Memberships) == 0:
+	case !p.in(org):
 		return errNoRole(p.Name)
 	}
 	return nil

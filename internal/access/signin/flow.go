@@ -178,7 +178,7 @@ func (s *Service) admit(ctx context.Context, p *provider, at endpoints, got toke
 	}
 	person, err := s.options.People.SignIn(ctx, arrival)
 	return people.Begun{
-		Person: person.ID, Org: p.Org, Provider: p.Name, Remote: claims.Text("sid"), Tokens: people.Tokens{ID: got.ID, Refresh: got.Refresh},
+		Person: person.ID, Org: p.first(person), Provider: p.Name, Remote: claims.Text("sid"), Tokens: people.Tokens{ID: got.ID, Refresh: got.Refresh},
 	}, err
 }
 

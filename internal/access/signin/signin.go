@@ -37,13 +37,21 @@ type Provider struct {
 	Secret   func() (secret.Text, error) // nil: a public client
 	Scopes   []string                    // to request besides openid
 	Domains  []string                    // the only domains of verified addresses; empty: all
-	Org      string
+	Org      string                      // of everybody who signs in; empty: the server itself, or only those of Orgs
+	Orgs     map[string][]Membership     // further organisations of each group
 	// Groups is the claim with a person's groups. Roles are the roles of each group, and
 	// Everybody those of all who sign in.
 	Groups    string
 	Roles     map[string][]string
 	Everybody []string
 	Clients   ClientSecrets // that may act here for its people by its word alone; none: nobody
+}
+
+// Membership is what a group means for an organisation: its members are in it, with these
+// roles besides those that they have everywhere.
+type Membership struct {
+	Org   string
+	Roles []string
 }
 
 // Options are the options of a Service.

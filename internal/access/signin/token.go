@@ -136,7 +136,7 @@ func (p *provider) arrival(id, about jwt.Claims) (people.Arrival, error) {
 	text := func(name string) string { return cmp.Or(id.Text(name), about.Text(name)) }
 	email := text("email")
 	a := people.Arrival{
-		Identity: p.identity(id), Org: p.Org, Source: p.Name, Email: email,
+		Identity: p.identity(id), Source: p.Name, Email: email,
 		Name: cmp.Or(text("name"), text("preferred_username"), email, id.Text("sub")),
 	}
 	_, domain, _ := strings.Cut(email, "@")
@@ -146,7 +146,11 @@ func (p *provider) arrival(id, about jwt.Claims) (people.Arrival, error) {
 			WithHint("sign in with an account of your organisation")
 	}
 	groups := slices.Concat(id.List(p.Groups), about.List(p.Groups))
-	a.Roles = p.roles(groups)
+	a.Roles = p.memberships(groups)
+	if len(a.Roles) == 0 {
+		return a, fault.New(fault.Denied, "%s is in no organisation on this server", a.Name).
+			WithHint("ask an administrator: organisations come from groups at the provider")
+	}
 	return a, nil
 }
 
@@ -154,14 +158,38 @@ func (p *provider) isDomain(domain string) bool {
 	return domain != "" && slices.ContainsFunc(p.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
 }
 
-// roles returns the roles of groups, without repetition.
-func (p *provider) roles(groups []string) []string {
+// memberships returns the roles of groups in each organisation of the person, without
+// repetition.
+func (p *provider) memberships(groups []string) map[string][]string {
 	all := slices.Clone(p.Everybody)
 	for _, group := range groups {
 		all = append(all, p.Roles[group]...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	roles := map[string][]string{}
+	if p.Org != "" || len(p.Orgs) == 0 {
+		roles[p.Org] = all
+	}
+	for _, group := range groups {
+		for _, m := range p.Orgs[group] {
+			if _, there := roles[m.Org]; !there {
+				roles[m.Org] = all
+			}
+			roles[m.Org] = slices.Concat(roles[m.Org], m.Roles)
+		}
+	}
+	for org := range roles {
+		roles[org] = slices.Compact(slices.Sorted(slices.Values(roles[org])))
+	}
+	return roles
+}
+
+// first returns the organisation in which a person's session begins.
+func (p *provider) first(of people.Person) string {
+	orgs := of.Orgs()
+	if slices.Contains(orgs, p.Org) || len(orgs) == 0 {
+		return p.Org
+	}
+	return orgs[0]
 }
 
 // recheck is how often a provider is asked whether a session may go on.
@@ -231,5 +259,5 @@ func (s *Service) leave(ctx context.Context, stored people.Stored, refusal error
 	if refusal == nil {
 		return nil
 	}
-	return s.options.People.Leave(ctx, stored.Person, stored.Org)
+	return s.options.People.LeaveSource(ctx, stored.Person, stored.Provider)
 }

@@ -68,6 +68,26 @@ func Of(ctx context.Context) Principal {
 // PersonPrefix is the prefix of the IDs of people who sign in.
 const PersonPrefix = "person:"
 
+// PersonID returns the ID of a person in an organisation: "person:p1/acme". What is stored
+// by owner is therefore separate in each organisation. Outside of them it is "person:p1".
+func PersonID(person, org string) string {
+	if org == "" {
+		return PersonPrefix + person
+	}
+	return PersonPrefix + person + "/" + org
+}
+
+// SplitPersonID returns the person and the organisation of an ID; ok is false if it is not
+// that of a person.
+func SplitPersonID(id string) (person, org string, ok bool) {
+	id, ok = strings.CutPrefix(id, PersonPrefix)
+	if !ok {
+		return "", "", false
+	}
+	person, org, _ = strings.Cut(id, "/")
+	return person, org, true
+}
+
 // Anonymous returns a caller without a key or token where one is needed. It may use
 // only what needs no scope.
 func Anonymous() Principal { return Principal{ID: "nobody", Name: "nobody"} }
