@@ -143,16 +143,11 @@ func (c *Config) checkIdentity(name string, p Identity) error {
 	for _, roles := range p.Groups {
 		all = append(all, roles...)
 	}
-	for group, list := range p.memberships() {
-		for _, m := range list {
-			if all = append(all, m.Roles...); m.Org == "" {
-				continue
-			}
-			if err := principal.CheckOrg(m.Org); err != nil {
-				return fault.Wrap(fault.Config, err, "identity.%s.orgs.%s", name, group).WithHint("%s", fault.HintOf(err))
-			}
-		}
+	given, err := p.checkOrgs(name)
+	if err != nil {
+		return err
 	}
+	all = append(all, given...)
 	for _, role := range all {
 		if _, ok := known[role]; !ok {
 			return fault.New(fault.Config, "identity.%s: no role %q", name, role).WithHint("there are: %s", strings.Join(known.Names(), ", "))
@@ -162,6 +157,22 @@ func (c *Config) checkIdentity(name string, p Identity) error {
 		return fault.New(fault.Config, "identity.%s: nobody would have a role", name).WithHint(`give everybody one, roles = ["user"], or groups: [identity.%s.groups]`, name)
 	}
 	return nil
+}
+
+// checkOrgs refuses names that organisations cannot have, and returns the roles that
+// groups have in organisations.
+func (p Identity) checkOrgs(name string) (roles []string, err error) {
+	for group, list := range p.memberships() {
+		for _, m := range list {
+			if roles = append(roles, m.Roles...); m.Org == "" {
+				continue
+			}
+			if err := principal.CheckOrg(m.Org); err != nil {
+				return nil, fault.Wrap(fault.Config, err, "identity.%s.orgs.%s", name, group).WithHint("%s", fault.HintOf(err))
+			}
+		}
+	}
+	return roles, nil
 }
 
 // checkPublicURL refuses an address that cookies and logins would not be safe at.
