@@ -205,6 +205,7 @@ test('a pasted address of an API chooses the way, and its operations become tool
   const source = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
   await page.evaluate((text) => navigator.clipboard.writeText(text), `${source}/openapi.json`)
   await dialog.getByRole('textbox', { name: 'URL' }).focus()
+  await expect(dialog.getByRole('textbox', { name: 'URL' })).toBeFocused()
   await page.keyboard.press('Control+v')
   await expect(dialog.getByRole('tab', { name: 'API' })).toHaveAttribute('aria-selected', 'true')
   await expect(dialog.getByLabel('URL or file of the document')).toHaveValue(`${source}/openapi.json`)

@@ -25,6 +25,7 @@ export async function open(page: Page, front: Server, path: string): Promise<voi
 /** Replaces the text of the code editor. */
 export async function write(page: Page, code: string): Promise<void> {
   await page.getByRole('textbox', { name: 'script' }).click()
+  await expect(page.getByRole('textbox', { name: 'script' })).toBeFocused()
   await page.keyboard.press('Control+a')
   await page.keyboard.press('Delete')
   if (code) await page.keyboard.insertText(code)

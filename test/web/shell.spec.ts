@@ -1,5 +1,5 @@
 // What every page has: the side bar, the palette, keys, the banner, filters in the address.
-import { expect, test, type Page } from '@playwright/test'
+import { expect, test, type Locator, type Page } from '@playwright/test'
 import { failOnPageErrors, open as openAt, shots } from './page'
 import { Server, ownAddress } from './server'
 
@@ -23,10 +23,17 @@ failOnPageErrors(() => shown ?? front)
 
 const open = (page: Page, path: string) => openAt(page, front, path)
 
-test('the palette leads to pages, servers and tools', async ({ page }) => {
-  await open(page, 'overview')
+/** Opens the palette, which takes what is typed from then on. */
+async function openPalette(page: Page): Promise<Locator> {
   await page.keyboard.press('Control+k')
   const palette = page.getByRole('dialog', { name: 'Search and commands' })
+  await expect(palette.getByRole('combobox')).toBeFocused()
+  return palette
+}
+
+test('the palette leads to pages, servers and tools', async ({ page }) => {
+  await open(page, 'overview')
+  const palette = await openPalette(page)
   await page.keyboard.type('evaluate lua')
   await expect(palette.getByRole('option', { name: /far\.lua_eval/ })).toBeVisible()
   await page.screenshot({ path: `${shots}/palette.png` })
@@ -39,17 +46,19 @@ test('the palette leads to pages, servers and tools', async ({ page }) => {
   await page.screenshot({ path: `${shots}/palette-tool.png` })
   await palette.getByRole('link', { name: 'Open its page' }).click()
   await expect(page.getByRole('region', { name: 'Tool', exact: true })).toContainText('far.lua_eval')
-  await page.keyboard.press('Control+k')
+  await openPalette(page)
   await page.keyboard.type('serv')
   await expect(palette.getByRole('option').first()).toHaveText(/Servers/)
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Servers' })).toBeVisible()
   await expect(palette).toHaveCount(0)
-  await page.keyboard.press('Control+k')
+  await openPalette(page)
   await page.keyboard.type('by its command')
+  await expect(palette.getByRole('option').first()).toContainText('Connect a server by its command')
   await page.keyboard.press('Enter')
   await expect(palette.getByLabel('Command, or JSON')).toBeFocused()
   await palette.getByRole('button', { name: 'Back' }).click()
+  await expect(palette.getByRole('combobox')).toBeFocused()
   await page.keyboard.type(`${behind.address}/mcp`)
   await palette.getByRole('option', { name: /127\.0\.0\.1/ }).click()
   await expect(palette.getByRole('textbox', { name: 'URL' })).toHaveValue(`${behind.address}/mcp`)
@@ -61,8 +70,7 @@ test('the palette leads to pages, servers and tools', async ({ page }) => {
 test('the palette starts a stored script, and checks its parameters', async ({ page }) => {
   await front.call('script_store', { content: 'function describe() return {name = "palette_greeter", description = "Greets somebody from the palette.", params = {who = {type = "string", required = true}}} end function main(p) return "hello " .. p.who end' })
   await open(page, 'overview')
-  await page.keyboard.press('Control+k')
-  const palette = page.getByRole('dialog', { name: 'Search and commands' })
+  const palette = await openPalette(page)
   await page.keyboard.type('palette_greeter')
   await palette.getByRole('option', { name: /run script/ }).click()
   await palette.getByRole('button', { name: 'Start' }).click()
@@ -87,16 +95,20 @@ test('scripts and artifacts are one entry of the side bar', async ({ page }) => 
 
 test('keys open pages, the search and their list', async ({ page }) => {
   await open(page, 'overview')
-  await page.keyboard.press('g')
-  await page.keyboard.press('j')
-  await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible()
+  await expect(async () => { // the second key counts for a second only
+    await page.keyboard.press('g')
+    await page.keyboard.press('j')
+    await expect(page.getByRole('heading', { level: 1, name: 'Jobs' })).toBeVisible({ timeout: 3000 })
+  }).toPass()
   await page.keyboard.press('?')
   const help = page.getByRole('dialog', { name: 'Keys' })
   await expect(help).toContainText('Playground')
   await page.keyboard.press('Escape')
   await expect(help).toHaveCount(0)
   await open(page, 'servers')
+  await expect(page.getByLabel('Find a server')).toBeVisible()
   await page.keyboard.press('/')
+  await expect(page.getByLabel('Find a server')).toBeFocused()
   await page.keyboard.type('gj') // typed, not obeyed
   await expect(page.getByLabel('Find a server')).toHaveValue('gj')
 })

@@ -110,14 +110,3 @@ func (p *page) asset(name string) (*asset, error) {
 	p.known.Store(name, file)
 	return file, nil
 }
-
-// acceptsGzip reports whether the client accepts gzip.
-func acceptsGzip(r *http.Request) bool {
-	for name := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, quality, _ := strings.Cut(strings.TrimSpace(name), ";")
-		if name == "gzip" && strings.ReplaceAll(quality, " ", "") != "q=0" {
-			return true
-		}
-	}
-	return false
-}

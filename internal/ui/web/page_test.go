@@ -76,14 +76,15 @@ func TestPageIsBuilt(t *testing.T) {
 	}
 }
 
-// TestPageIsSmall keeps what a browser loads without the code editor below 150 KB, compressed.
-// The highlighter has the grammars of the editor.
+// TestPageIsSmall keeps what a browser loads before it shows something below 45 KB,
+// compressed, and all pages together below 150 KB. The editor, the highlighter, which has
+// the grammars of the editor, and the renderer of Markdown are loaded where they are used.
 func TestPageIsSmall(t *testing.T) {
 	t.Parallel()
-	const most = 150_000
-	total := 0
+	const mostFirst, mostTotal = 45_000, 150_000
+	first, total := 0, 0
 	err := fs.WalkDir(built, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || slices.ContainsFunc([]string{"editor", "codemirror", "highlight"}, func(part string) bool { return strings.Contains(path, part) }) {
+		if err != nil || d.IsDir() || slices.ContainsFunc([]string{"editor", "codemirror", "highlight", "markdown_render"}, func(part string) bool { return strings.Contains(path, part) }) {
 			return err
 		}
 		content, err := fs.ReadFile(built, path)
@@ -97,9 +98,15 @@ func TestPageIsSmall(t *testing.T) {
 		}
 		err = w.Close()
 		total += packed.Len()
+		if strings.Contains(path, "/index.") {
+			first += packed.Len()
+		}
 		return err
 	})
-	if err != nil || total < most/10 || total > most {
-		t.Errorf("the page has %d bytes compressed, at most %d are allowed (%v)", total, most, err)
+	if err != nil || first < mostFirst/10 || first > mostFirst {
+		t.Errorf("the first page has %d bytes compressed, at most %d are allowed (%v)", first, mostFirst, err)
+	}
+	if total < first || total > mostTotal {
+		t.Errorf("all pages have %d bytes compressed, at most %d are allowed", total, mostTotal)
 	}
 }

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite'
 
-// esbuild does JSX by itself; the editor is a chunk of its own, loaded by the
-// playground only. The built files are committed, so that `go install` has them: their
+// esbuild does JSX by itself. Every page but the overview is a chunk of its own, and so is
+// the editor, which the playground loads. The built files are committed, so that `go install` has them: their
 // names are constant, and the same sources give the same bytes.
 function chunk(id: string): string | undefined {
   if (id.includes('legacy-modes') && !id.includes('/lua.')) return undefined // with the highlighter, which the editor does not need
@@ -18,6 +18,7 @@ export default defineConfig({
     rollupOptions: {
       output: {
         manualChunks: chunk,
+        experimentalMinChunkSize: 6000, // what several pages share is not a file for each part
         entryFileNames: 'assets/[name].js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/[name][extname]',

@@ -62,10 +62,10 @@ func (s *Server) Routes() []principal.Route {
 	}
 	return []principal.Route{
 		route("GET /api/v1/events", s.events),
-		route("GET /api/v1/calls", s.calls),
-		route("GET /api/v1/traces", s.traces),
-		route("GET /api/v1/traces/{id}", s.trace),
-		route("GET /api/v1/config", s.config),
+		route("GET /api/v1/calls", compressed(s.calls)),
+		route("GET /api/v1/traces", compressed(s.traces)),
+		route("GET /api/v1/traces/{id}", compressed(s.trace)),
+		route("GET /api/v1/config", compressed(s.config)),
 	}
 }
 

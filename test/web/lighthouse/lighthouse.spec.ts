@@ -19,14 +19,30 @@ async function busy(address: string): Promise<Server> {
   return front
 }
 
+/** What an audit found, row by row. */
+interface Row {
+  score?: number
+  duration?: number
+  startTime?: number
+  url?: string
+  node?: { selector?: string; boundingRect?: object }
+}
+
+function rows(audit?: { details?: unknown }): Row[] {
+  return (audit?.details as { items?: Row[] } | undefined)?.items ?? []
+}
+
 /** Grades a page with the browser that listens at a port. */
 async function grade(url: string, port: number, profile: 'phone' | 'desktop'): Promise<Record<string, number>> {
   const found = await lighthouse(url, { port, onlyCategories: ['performance', 'accessibility'], output: 'html' }, profile === 'desktop' ? desktopConfig : undefined)
   if (!found) throw new Error('lighthouse has no result')
   const metrics = ['first-contentful-paint', 'largest-contentful-paint', 'total-blocking-time', 'cumulative-layout-shift', 'speed-index']
   console.log(`${profile}: ${metrics.map((m) => `${m} ${found.lhr.audits[m]?.displayValue ?? found.lhr.audits[m]?.errorMessage}`).join(', ')}; machine ${found.lhr.environment.benchmarkIndex}`)
+  for (const shift of rows(found.lhr.audits['layout-shifts'])) console.log(`  moved by ${shift.score}: ${shift.node?.selector} ${shift.node?.boundingRect ? JSON.stringify(shift.node.boundingRect) : ''}`)
+  for (const task of rows(found.lhr.audits['long-tasks'])) console.log(`  busy for ${Math.round(task.duration ?? 0)} ms from ${Math.round(task.startTime ?? 0)} ms: ${task.url}`)
   mkdirSync(reports, { recursive: true })
   writeFileSync(`${reports}/${profile}.html`, String(found.report))
+  writeFileSync(`${reports}/${profile}.json`, JSON.stringify(found.lhr))
   return Object.fromEntries(Object.entries(found.lhr.categories).map(([name, c]) => [name, Math.round((c.score ?? 0) * 100)]))
 }
 

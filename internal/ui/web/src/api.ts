@@ -16,6 +16,9 @@ export interface Me {
 /** Undefined until loaded, null if a login is required. */
 export const me = signal<Me | null | undefined>(undefined)
 
+/** The server's time when the page was opened: what is newer than the data that was loaded then. */
+export let opened = Date.now()
+
 /** Thrown when the server requires a login. */
 export class Unauthorized extends Error {
   constructor() {
@@ -27,6 +30,7 @@ export class Unauthorized extends Error {
 export async function loadMe(): Promise<Me | null | undefined> {
   try {
     const response = await fetch('/api/v1/me', { credentials: 'same-origin' })
+    if (me.value === undefined) opened = Date.parse(response.headers.get('Date') ?? '') || opened
     if (response.ok) me.value = (await response.json()) as Me
     else if (response.status === 401) me.value = null
   } catch {
@@ -86,9 +90,24 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   return response
 }
 
+/** Requests that were sent before anything was drawn. */
+const early = new Map<string, Promise<Response>>()
+
+/** Sends requests that the first page is going to make, all at once. */
+export function begin(paths: string[]): void {
+  for (const path of paths) {
+    const response = request(path)
+    response.catch(() => undefined) // whoever gets it is told
+    early.set(path, response)
+    setTimeout(() => early.delete(path), 5000) // nobody wanted it: it is old
+  }
+}
+
 /** Gets JSON; throws the server's error message if the response is an error. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const response = await request(path, { signal })
+  const begun = early.get(path)
+  early.delete(path)
+  const response = await (begun ?? request(path, { signal }))
   if (!response.ok) throw await errorOf(response)
   return (await response.json()) as T
 }

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { me } from './api'
 import { Login } from './pages/login'
 import { CodeQuestion } from './parts/code'
@@ -13,9 +13,19 @@ import { Sidebar } from './shell/sidebar'
 
 /** The login page, or the side bar with the page of the address beside it. */
 export function App() {
-  if (me.value === undefined) return <main class="alone"><p class="soft" role="status">Connecting…</p></main>
+  if (me.value === undefined) return <Connecting />
   if (me.value === null) return <LoginPage />
   return <Signed />
+}
+
+/** Nothing at first: the server answers sooner than anybody reads. */
+function Connecting() {
+  const [slow, setSlow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(setSlow, 500, true)
+    return () => clearTimeout(timer)
+  }, [])
+  return <main class="alone">{slow && <p class="soft" role="status">Connecting…</p>}</main>
 }
 
 function LoginPage() {

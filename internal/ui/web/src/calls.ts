@@ -22,8 +22,10 @@ export interface Report extends Series {
   tools: { name: string; calls: number; errors: number; bytes: number }[]
 }
 
+export const callsPath = (span: string) => `/api/v1/calls?span=${span}`
+
 export function loadCalls(span: string, signal: AbortSignal): Promise<Report> {
-  return get<Report>(`/api/v1/calls?span=${span}`, signal)
+  return get<Report>(callsPath(span), signal)
 }
 
 /** The times of the points, in seconds since 1970. */

@@ -1,6 +1,6 @@
 // The stream of the server's events, and the most recent ones.
 import { signal } from '@preact/signals'
-import { loadMe, may } from './api'
+import { loadMe, may, opened } from './api'
 import { Batcher } from './batch'
 
 export interface ServerEvent {
@@ -14,7 +14,7 @@ export interface ServerEvent {
 
 const maxRecent = 2000
 /** How many earlier events a new page asks for. */
-const enough = 500
+const enough = 200
 /** Milliseconds between two updates: often enough for reading, and leaves time for input. */
 const batchInterval = 100
 
@@ -23,6 +23,14 @@ export const recent = signal<ServerEvent[]>([])
 /** How many events the server dropped because this page was too slow. */
 export const missed = signal(0)
 export const online = signal(false)
+
+/** Whether the events that are delivered are the first ones, most of which happened before the page was opened. */
+let first = true
+
+/** Whether an event happened before the page loaded its data. The time of that is exact to a second. */
+export function isOld(e: ServerEvent): boolean {
+  return first && Date.parse(e.time) < opened - 1000
+}
 
 type Listener = (e: ServerEvent) => void
 const listeners = new Set<Listener>()
@@ -64,6 +72,7 @@ export function disconnect(): void {
   source?.close()
   source = undefined
   last = 'all'
+  first = true
   recent.value = []
   online.value = false
 }
@@ -74,4 +83,5 @@ function deliver(batch: ServerEvent[], dropped: ServerEvent[]): void {
     for (const e of dropped) f(e)
     for (const e of batch) f(e)
   }
+  first = false
 }

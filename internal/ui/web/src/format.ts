@@ -8,8 +8,10 @@ export function duration(ms: number): string {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
+const hours = new Intl.DateTimeFormat([], { timeStyle: 'medium', hour12: false }) // one for all: to make it is slow
+
 export function clock(time: string | number | Date): string {
-  return new Date(time).toLocaleTimeString([], { hour12: false })
+  return hours.format(new Date(time))
 }
 
 /** The time of day, after the date if it is not today. */

@@ -1,6 +1,6 @@
 // Data of the server that a component shows and reloads.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { listen, online, type ServerEvent } from './events'
+import { isOld, listen, online, type ServerEvent } from './events'
 
 export interface Loaded<T> {
   data?: T
@@ -30,7 +30,7 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
   useEffect(() => {
     if (on.length === 0) return
     const stop = listen((e) => {
-      if (timer.current !== undefined || !on.some((prefix) => e.type.startsWith(prefix)) || !matches(e)) return
+      if (timer.current !== undefined || isOld(e) || !on.some((prefix) => e.type.startsWith(prefix)) || !matches(e)) return
       timer.current = window.setTimeout(() => {
         timer.current = undefined
         reload()

@@ -104,7 +104,7 @@ const trouble = ['failed', 'needs_auth', 'untrusted', 'reconnecting', 'starting'
 
 /** Servers with trouble first, then by name. */
 export function byTrouble(list: Upstream[]): Upstream[] {
-  return [...list].sort((a, b) => rank(a) - rank(b) || a.namespace.localeCompare(b.namespace))
+  return [...list].sort((a, b) => rank(a) - rank(b) || (a.namespace < b.namespace ? -1 : 1))
 }
 
 function rank(u: Upstream): number {

@@ -1,4 +1,5 @@
-import { get } from '../api'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { get, may } from '../api'
 import { loadCalls, percent, rate, timesOf, type Report } from '../calls'
 import { latestLines } from '../describe'
 import { recent } from '../events'
@@ -6,16 +7,17 @@ import { count, duration, size } from '../format'
 import { call } from '../mcp'
 import { Attention } from '../parts/attention'
 import { Chart, LatencyChart } from '../parts/chart'
-import { FirstSteps } from '../parts/firststeps'
+import { FirstSteps, useProgress } from '../parts/firststeps'
 import { Hint } from '../parts/hint'
 import { Lines } from '../parts/lines'
-import { Nodes } from '../parts/nodes'
+import { Nodes, useNodes } from '../parts/nodes'
 import { Sparkline } from '../parts/sparkline'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { byTrouble, type Upstream } from '../upstream'
+import { waiting } from '../waiting'
 
 const spans = { '1h': '1 h', '6h': '6 h', '24h': '24 h' }
 
@@ -26,37 +28,63 @@ export function Overview() {
   const [span, setSpan] = useFilter('span', '1h')
   const calls = useData((s) => loadCalls(span in spans ? span : '1h', s), [span], ['tool.call_ended'], (e) => e.data.namespace !== '', refresh)
   const servers = useData((s) => get<{ upstreams: Upstream[] }>('/api/v1/upstreams', s), [], ['upstream.', 'config.', 'tool.call_ended'], (e) => e.data.namespace !== '')
-  const list = servers.data?.upstreams
-  if (!servers.error && !calls.error && !(list && calls.data)) return <p class="soft">…</p> // all at once, so that nothing moves
+  const nodes = useNodes()
+  const jobs = useData(async (s) => (may('mcp') ? (await call<{ total: number }>('job_list', { status: 'running', limit: 1 }, s)).total : 0), [], ['job.'], (e) => e.type !== 'job.progress')
+  const list = useMemo(() => servers.data && byTrouble(servers.data.upstreams), [servers.data])
+  const progress = useProgress(list?.length)
+  const complete = list && calls.data && progress && waiting.value && (nodes.data ?? nodes.error) && (jobs.data ?? jobs.error) !== undefined
+  const stage = useStages(3, Boolean(complete))
+  const error = calls.error ?? servers.error
+  const traffic = useMemo(() => list && list.length > 0 && calls.data && <Traffic report={calls.data} servers={list} jobs={jobs.data} stage={stage} />, [list, calls.data, jobs.data, stage])
+  if (!error && !complete) return <p class="soft">…</p> // all at once, so that nothing moves
   return (
     <>
-      {(calls.error ?? servers.error) && <p class="bad">{(calls.error ?? servers.error)!.message}</p>}
-      {list && calls.data && <FirstSteps servers={list.length} calls={calls.data.total.calls} added={servers.reload} />}
-      {list && list.length > 0 && calls.data && (
-        <>
-          <div class="segments" role="group" aria-label="Span">
-            {Object.entries(spans).map(([key, text]) => <button key={key} type="button" aria-pressed={key === span} onClick={() => setSpan(key)}>{text}</button>)}
-          </div>
-          <Numbers report={calls.data} servers={list} />
-          <div class="columns wide-first">
-            <section class="panel" aria-label="Calls"><h2>Calls and errors per second</h2><CallsChart report={calls.data} /></section>
-            <Attention servers={byTrouble(list)} />
-          </div>
-          <div class="columns">
-            <section class="panel" aria-label="Latency"><h2>Latency</h2><LatencyChart times={timesOf(calls.data)} points={calls.data.points} /></section>
-            <section class="panel" aria-label="Tools by calls"><h2>Tools by calls, last hour</h2><TopTools report={calls.data} /></section>
-          </div>
-          <section class="panel" aria-label="Servers"><h2>Servers, most troubled first</h2><Table label="Servers" rows={byTrouble(list)} columns={serverColumns(calls.data)} id={(u) => u.namespace} /></section>
-        </>
+      {error && <p class="bad">{error.message}</p>}
+      {list && calls.data && progress && <FirstSteps servers={list.length} calls={calls.data.total.calls} progress={progress} added={servers.reload} />}
+      {traffic && (
+        <div class="segments" role="group" aria-label="Span">
+          {Object.entries(spans).map(([key, text]) => <button key={key} type="button" aria-pressed={key === span} onClick={() => setSpan(key)}>{text}</button>)}
+        </div>
       )}
-      <Nodes />
-      <section class="panel" aria-label="Events"><h2>Events</h2><Feed /></section>
+      {traffic}
+      {stage > 2 && <Nodes cluster={nodes.data} />}
+      {stage > 2 && <section class="panel" aria-label="Events"><h2>Events</h2><Feed /></section>}
     </>
   )
 }
 
-function Numbers({ report: r, servers }: { report: Report; servers: Upstream[] }) {
-  const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running', limit: 1 }, s), [], ['job.'], (e) => e.type !== 'job.progress')
+/** What the servers do; `stage` says how much of it is drawn already. */
+function Traffic({ report, servers, jobs, stage }: { report: Report; servers: Upstream[]; jobs?: number; stage: number }) {
+  return (
+    <>
+      <Numbers report={report} servers={servers} jobs={jobs} />
+      <div class="columns wide-first">
+        <section class="panel" aria-label="Calls"><h2>Calls and errors per second</h2><CallsChart report={report} /></section>
+        <Attention servers={servers} />
+      </div>
+      {stage > 0 && (
+        <div class="columns">
+          <section class="panel" aria-label="Latency"><h2>Latency</h2><LatencyChart times={timesOf(report)} points={report.points} /></section>
+          <section class="panel" aria-label="Tools by calls"><h2>Tools by calls, last hour</h2><TopTools report={report} /></section>
+        </div>
+      )}
+      {stage > 1 && <section class="panel" aria-label="Servers"><h2>Servers, most troubled first</h2><Table label="Servers" rows={servers} columns={serverColumns(report)} id={(u) => u.namespace} first={10} /></section>}
+    </>
+  )
+}
+
+/** Counts up to `last` once `begun`, a step for each picture: what is further down is drawn later, so that no step takes long. */
+function useStages(last: number, begun: boolean): number {
+  const [stage, setStage] = useState(0)
+  useEffect(() => {
+    if (!begun || stage === last) return
+    const timer = setTimeout(setStage, 0, stage + 1)
+    return () => clearTimeout(timer)
+  }, [begun, stage])
+  return stage
+}
+
+function Numbers({ report: r, servers, jobs }: { report: Report; servers: Upstream[]; jobs?: number }) {
   const perSecond = r.points.map((p) => p.calls / r.step_secs)
   const last = perSecond.slice(-7, -1) // without the step that has just begun
   const now = last.reduce((a, b) => a + b, 0) / Math.max(last.length, 1)
@@ -68,7 +96,7 @@ function Numbers({ report: r, servers }: { report: Report; servers: Upstream[] }
       <li><a href="#/audit"><span>Errors</span><b class={r.total.errors > 0 ? 'bad' : ''}>{percent(r.total.calls ? r.total.errors / r.total.calls : 0)}</b><small>{r.total.errors} of {r.total.calls}</small><Sparkline values={r.points.map((p) => p.errors)} label="errors" /></a></li>
       <li><a href="#/traces"><span>Latency p50 / p95</span><b>{r.total.p50_ms === undefined ? '–' : `${duration(r.total.p50_ms)} / ${duration(r.total.p95_ms ?? 0)}`}</b><small>p99 {r.total.p99_ms === undefined ? '–' : duration(r.total.p99_ms)}</small><Sparkline values={r.points.map((p) => p.p95_ms ?? 0)} label="p95" /></a></li>
       <li><a href="#/servers"><span>Servers</span><b class={up + asleep < servers.length ? 'warn' : ''}>{up} of {servers.length}</b><small>connected{asleep > 0 && `, ${asleep} asleep`}</small></a></li>
-      <li><a href="#/jobs?state=running"><span>Jobs</span><b>{jobs.data?.total ?? '…'}</b><small>running</small></a></li>
+      <li><a href="#/jobs?state=running"><span>Jobs</span><b>{jobs ?? '–'}</b><small>running</small></a></li>
     </ul>
   )
 }

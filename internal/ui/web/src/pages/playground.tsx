@@ -1,4 +1,3 @@
-import { lazy, Suspense } from 'preact/compat'
 import { useEffect, useState } from 'preact/hooks'
 import { firstLine } from '../format'
 import { call, newTrace } from '../mcp'
@@ -15,8 +14,9 @@ import { evaluate, failed, globals, preview, ranAs, type Answer, type Code, type
 import { Versions } from '../playground/versions'
 import { useData } from '../resource'
 import { route } from '../route'
+import { lazy } from '../shell/lazy'
 
-const Editor = lazy(() => import('../parts/editor'))
+const Editor = lazy(() => import('../parts/editor').then((m) => m.default))
 
 /** Writes and runs scripts; the address may name a stored one. */
 export function Playground({ rest }: { rest: string }) {
@@ -93,9 +93,7 @@ function Bench({ draft, change, discard, kept }: { draft: Draft; change: (d: Dra
             <label><input type="checkbox" checked={session.wanted} onChange={(e) => void session.keep(e.currentTarget.checked)} /> keep variables</label>
             {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={discard}>Discard draft</button></>}
           </div>
-          <Suspense fallback={<p class="soft">Loading the editor…</p>}>
-            <Editor value={draft.code} language={draft.language} fault={fault} change={edit} run={run} />
-          </Suspense>
+          <Editor value={draft.code} language={draft.language} fault={fault} change={edit} run={run} />
           <div class="row actions">
             <button class="main" type="button" disabled={waits} onClick={run}>Run</button>
             <button type="button" disabled={waits} onClick={() => void execute('preview', preview)}>Preview</button>

@@ -2,7 +2,7 @@ import { get } from '../api'
 import { count, duration } from '../format'
 import { useData } from '../resource'
 import { Config } from '../parts/config'
-import { Nodes } from '../parts/nodes'
+import { Nodes, useNodes } from '../parts/nodes'
 import { State } from '../parts/state'
 
 interface Health {
@@ -15,10 +15,11 @@ interface Health {
 }
 
 export function Settings() {
+  const nodes = useNodes()
   return (
     <>
       <section class="panel" aria-label="Health"><h2>Health</h2><HealthStatus /></section>
-      <Nodes />
+      <Nodes cluster={nodes.data} />
       <section class="panel" aria-label="Effective configuration"><h2>Effective configuration</h2><Config /></section>
     </>
   )

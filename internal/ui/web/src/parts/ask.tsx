@@ -1,5 +1,5 @@
 // A button for what cannot be undone: it asks before it acts.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface Props {
   label: string
@@ -21,7 +21,7 @@ export function Ask({ label, question, yes, action, name }: Props) {
 
 function Question({ question, yes, action, close }: Omit<Props, 'label' | 'name'> & { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} aria-label={question} onClose={close}>
       <p>{question}</p>

@@ -1,44 +1,31 @@
 // What a person should look at, each with the action that mends it.
 import { may } from '../api'
 import { ago, count, firstLine } from '../format'
-import { call } from '../mcp'
-import { countAwaiting } from '../pins'
-import { useData } from '../resource'
 import { retry, type Upstream } from '../upstream'
+import { waiting } from '../waiting'
 import { Hint } from './hint'
 import { State } from './state'
 import { UpstreamLogin } from './upstreamlogin'
 
-interface Waiting {
-  approval_id: string
-  subject: string
-  script: string
-  job_id?: string
-  plan: unknown[]
-  created_at: string
-}
-
 const troubled = new Set(['failed', 'needs_auth', 'untrusted', 'reconnecting'])
 
 export function Attention({ servers }: { servers: Upstream[] }) {
-  const approvals = useData((s) => call<{ approvals: Waiting[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
-  const pins = useData((s) => (may('admin') ? countAwaiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
   const bad = servers.filter((u) => u.wanted !== false && (troubled.has(u.state) || u.refusing_ms !== undefined))
-  const waiting = approvals.data?.approvals ?? []
-  const nothing = waiting.length === 0 && bad.length === 0 && !pins.data
+  const { approvals, definitions } = waiting.value ?? { approvals: [], definitions: 0 }
+  const nothing = approvals.length === 0 && bad.length === 0 && definitions === 0
   return (
     <section class="panel attention" aria-label="Needs attention">
       <h2>Needs attention</h2>
       {nothing && <Hint>Nothing.</Hint>}
-      {waiting.slice(0, 5).map((a) => (
+      {approvals.slice(0, 5).map((a) => (
         <article key={a.approval_id} aria-label={`approval of ${a.script || a.subject}`}>
           <div><State state="pending" /> <b>{a.job_id ? `job ${a.job_id.slice(0, 8)}` : a.script || 'a script'}</b> wants to call <code>{a.subject}</code>{a.plan.length > 1 && ` and ${count(a.plan.length - 1, 'more change')}`} <span class="soft">{ago(a.created_at)}</span></div>
           <a class="button" href={`#/approvals/${a.approval_id}`}>Review</a>
         </article>
       ))}
-      {waiting.length > 5 && <p><a href="#/approvals">{waiting.length - 5} more approvals</a></p>}
+      {approvals.length > 5 && <p><a href="#/approvals">{approvals.length - 5} more approvals</a></p>}
       {bad.map((u) => <Server key={u.namespace} upstream={u} />)}
-      {(pins.data ?? 0) > 0 && <article aria-label="definitions"><div><State state="changed" /> {count(pins.data!, 'definition')} of tools await review</div><a class="button" href="#/approvals">Compare</a></article>}
+      {definitions > 0 && <article aria-label="definitions"><div><State state="changed" /> {count(definitions, 'definition')} of tools await review</div><a class="button" href="#/approvals">Compare</a></article>}
     </section>
   )
 }

@@ -1,6 +1,6 @@
 // The question for the code that a server without keys printed when it started.
 import { signal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface Question {
   problem: string // of the last answer; may be empty
@@ -22,7 +22,7 @@ export const CodeQuestion = () => question.value ? <Dialog {...question.value} /
 function Dialog({ problem, answer, cancel }: Question) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [code, setCode] = useState('')
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} aria-label="Code of the server" onClose={cancel}>
       <form onSubmit={(e) => { e.preventDefault(); answer(code.trim()) }}>

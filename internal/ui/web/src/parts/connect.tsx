@@ -1,5 +1,5 @@
 // Adding a server: by URL, by its command, an API, from the registry, or from other clients.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useData } from '../resource'
 import { addCommand, importServers, loadCandidates, loadSetup, kindOf, nameOf, type Candidate, type Kind } from '../setup'
 import { APIForm } from './apiform'
@@ -15,7 +15,7 @@ export type Way = keyof typeof ways
 
 export function Connect({ way, close }: { way?: Way; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} class="wider" aria-labelledby="connect-title" onClose={close}>
       <h2 id="connect-title">Connect a server</h2>

@@ -1,5 +1,5 @@
 // The form that changes a server where the configuration file has it.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useData } from '../resource'
 import { changeDefinition, loadDefinition, loadSetup, type Definition, type ServerSettings } from '../setup'
 import type { Upstream } from '../upstream'
@@ -11,7 +11,7 @@ export function DefinitionForm({ upstream: u, close }: { upstream: Upstream; clo
   const dialog = useRef<HTMLDialogElement>(null)
   const setup = useData(loadSetup, [])
   const { data, error } = useData((s) => loadDefinition(u.namespace, s), [u.namespace])
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   const elsewhere = error ? error.message : setup.data && !setup.data.programs ? 'This page does not decide what another machine runs.' : ''
   return (
     <dialog ref={dialog} class="wider" aria-labelledby="definition-title" onClose={close}>

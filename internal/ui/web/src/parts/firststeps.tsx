@@ -4,9 +4,11 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { get, may } from '../api'
 import { useData } from '../resource'
-import { loadSetup, type ClientHelp } from '../setup'
+import { loadSetup, type ClientHelp, type Setup } from '../setup'
+import { lazy } from '../shell/lazy'
 import { Command } from './command'
-import { AddServer } from './connect'
+
+const AddServer = lazy(() => import('./connect').then((m) => m.AddServer))
 
 const hidden = signal(localStorage.getItem('luanette.steps') === 'hidden')
 
@@ -23,15 +25,29 @@ interface Connected {
 /** Clients that are no agents: this page, and our own commands. */
 const own = new Set(['luanette-hud', 'luanette'])
 
+/** What the steps show; undefined until it is loaded. */
+export interface Progress {
+  clients: Connected[] // agents that are connected
+  setup?: Setup
+}
+
+/** Loads what the steps show; `servers` is undefined until it is known. */
+export function useProgress(servers?: number): Progress | undefined {
+  const shown = !hidden.value || servers === 0
+  const health = useData(async (s): Promise<{ clients?: Connected[] }> => (shown ? get('/health', s) : {}), [shown], ['upstream.', 'tool.', 'session.'], undefined, shown ? 3000 : 0)
+  const setup = useData(async (s) => (shown ? loadSetup(s) : undefined), [shown])
+  if (!(health.data ?? health.error) || (shown && !(setup.data ?? setup.error))) return undefined
+  return { clients: (health.data?.clients ?? []).filter((c) => !own.has(c.name)), setup: setup.data }
+}
+
 /** The steps, until all are done or somebody hides them. */
-export function FirstSteps({ servers, calls, added }: { servers: number; calls: number; added: () => void }) {
-  const health = useData((s) => get<{ clients?: Connected[] }>('/health', s), [], ['upstream.', 'tool.', 'session.'], undefined, 3000)
-  const clients = (health.data?.clients ?? []).filter((c) => !own.has(c.name))
+export function FirstSteps({ servers, calls, progress, added }: { servers: number; calls: number; progress: Progress; added: () => void }) {
+  const { clients, setup } = progress
   const done = servers > 0 && calls > 0 && clients.length > 0
   useEffect(() => {
     if (done) hide()
   }, [done])
-  if (!health.data || (servers > 0 && (hidden.value || done))) return null
+  if (servers > 0 && (hidden.value || done)) return null
   return (
     <section class="panel steps" aria-label="First steps">
       <div class="row spread"><h2>Three steps</h2>{servers > 0 && <button type="button" onClick={hide}>Hide</button>}</div>
@@ -39,7 +55,7 @@ export function FirstSteps({ servers, calls, added }: { servers: number; calls: 
         {servers === 0 && (may('admin') ? <AddServer way="clients" done={added} /> : <p>An administrator adds servers.</p>)}
       </Step>
       <Step number={2} done={clients.length > 0} title="Connect your agent">
-        {clients.length === 0 && <Clients />}
+        {clients.length === 0 && <Clients all={setup?.clients ?? []} />}
         <p class={clients.length > 0 ? 'good' : 'soft'} role="status">{clients.length > 0 ? `connected: ${clients.map((c) => `${c.name} ${c.version ?? ''}`.trim()).join(', ')}` : 'waiting for it to connect…'}</p>
       </Step>
       <Step number={3} done={calls > 0} title="Try a tool">
@@ -62,17 +78,15 @@ function Step({ number, done, title, children }: { number: number; done: boolean
 const common = ['claude-code', 'claude-desktop', 'cursor', 'vscode', 'codex', 'gemini']
 
 /** How each client connects. */
-function Clients() {
-  const { data, error } = useData(loadSetup, [])
+function Clients({ all }: { all: ClientHelp[] }) {
   const [name, setName] = useState('claude-code')
-  const client = data?.clients.find((c) => c.name === name)
-  const others = data?.clients.filter((c) => !common.includes(c.name)) ?? []
+  const client = all.find((c) => c.name === name)
+  const others = all.filter((c) => !common.includes(c.name))
   return (
     <>
-      {error && <p class="bad">{error.message}</p>}
       <div class="row">
         <div class="segments" role="tablist" aria-label="Clients">
-          {data?.clients.filter((c) => common.includes(c.name)).map((c) => <button key={c.name} type="button" role="tab" aria-selected={c === client} onClick={() => setName(c.name)}>{c.title}</button>)}
+          {all.filter((c) => common.includes(c.name)).map((c) => <button key={c.name} type="button" role="tab" aria-selected={c === client} onClick={() => setName(c.name)}>{c.title}</button>)}
         </div>
         <select class="others" aria-label="Other clients" value={others.some((c) => c.name === name) ? name : ''} onChange={(e) => e.currentTarget.value && setName(e.currentTarget.value)}>
           <option value="">other…</option>{others.map((c) => <option key={c.name} value={c.name}>{c.title}</option>)}

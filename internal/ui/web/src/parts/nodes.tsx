@@ -15,9 +15,17 @@ export interface Node {
   load?: { calls_per_minute: number; in_flight: number; jobs: number; sessions: number; streams: number; cpu_percent: number; memory_mb: number }
 }
 
+export interface Cluster {
+  node: string // this one
+  nodes: Node[]
+}
+
+export function useNodes() {
+  return useData((s) => get<Cluster>('/api/v1/nodes', s), [], ['node.'], undefined, 10_000)
+}
+
 /** The list of nodes, if there are several. */
-export function Nodes() {
-  const { data } = useData((s) => get<{ node: string; nodes: Node[] }>('/api/v1/nodes', s), [], ['node.'], undefined, 10_000)
+export function Nodes({ cluster: data }: { cluster?: Cluster }) {
   if (!data || data.nodes.length < 2) return null
   const loaded = data.nodes.some((n) => n.load !== undefined)
   return (

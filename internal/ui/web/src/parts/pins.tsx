@@ -1,6 +1,6 @@
 // A tool definition that awaits review, or about which was decided.
 import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { ago } from '../format'
 import { loadPin, pinEvents, type Pin, type PinDetail } from '../pins'
 import { useData } from '../resource'
@@ -13,7 +13,7 @@ export const shownPin = signal<Pin | undefined>(undefined)
 
 export function PinCard({ id, decide }: { id: string; decide: (p: Pin, decision: 'approve' | 'refuse') => void }) {
   const { data: p, error } = useData((s) => loadPin(id, s), [id], pinEvents)
-  useEffect(() => {
+  useLayoutEffect(() => {
     shownPin.value = p
     return () => (shownPin.value = undefined)
   }, [p])

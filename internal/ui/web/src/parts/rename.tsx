@@ -1,5 +1,5 @@
 // The form that gives a tool another name.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { changeTool, type ListedTool } from '../tools'
 
 export function Rename({ tool: t, close, moved }: { tool: ListedTool; close: () => void; moved: (name: string) => void }) {
@@ -7,7 +7,7 @@ export function Rename({ tool: t, close, moved }: { tool: ListedTool; close: () 
   const [server, ...rest] = t.name.split('.')
   const now = rest.join('.')
   const [name, setName] = useState(now)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   const rename = async () => {
     close()
     await changeTool(t.name, { alias: name }, { alias: t.original ? now : '' }, `${t.name} is ${server}.${name || t.original} now; its own name works as well`, moved)

@@ -15,9 +15,9 @@ export interface Column<T> {
 /** How many rows are drawn first, and added each time the end comes into view. */
 const chunk = 100
 
-export function Table<T>({ label, rows, columns, id, sort = '' }: { label: string; rows: T[]; columns: Column<T>[]; id: (row: T) => string | number; sort?: string }) {
+export function Table<T>({ label, rows, columns, id, sort = '', first = chunk }: { label: string; rows: T[]; columns: Column<T>[]; id: (row: T) => string | number; sort?: string; first?: number }) {
   const [order, setOrder] = useFilter('sort', sort)
-  const [drawn, setDrawn] = useState(chunk)
+  const [drawn, setDrawn] = useState(first)
   const end = useRef<HTMLDivElement>(null)
   const sorted = sortRows(rows, columns, order)
   useEffect(() => {

@@ -1,5 +1,5 @@
 // The form to add or change a server that is reached at a URL.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { post } from '../api'
 import { nameOfAddress } from '../setup'
 import { upstreamPath, type Upstream } from '../upstream'
@@ -8,7 +8,7 @@ import { Names, useAttempt } from './fields'
 /** The dialog that changes a server. */
 export function UpstreamForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} aria-labelledby="upstream-title" onClose={close}>
       <h2 id="upstream-title">Edit {u.namespace}</h2>

@@ -1,27 +1,19 @@
 // Every page, in the groups of the side bar.
 import type { ComponentType } from 'preact'
 import { may } from '../api'
-import { Approvals } from '../pages/approvals'
-import { Artifacts } from '../pages/artifacts'
-import { Audit } from '../pages/audit'
-import { Chat } from '../pages/chat'
-import { Jobs } from '../pages/jobs'
 import { Overview } from '../pages/overview'
-import { People } from '../pages/people'
-import { Playground } from '../pages/playground'
-import { Scripts } from '../pages/scripts'
-import { Servers } from '../pages/servers'
-import { Settings } from '../pages/settings'
-import { Timeline } from '../pages/timeline'
-import { Tools } from '../pages/tools'
-import { Traces } from '../pages/traces'
-import { Usage } from '../pages/usage'
+import { lazy, whenIdle, type Lazy } from './lazy'
+
+/** What a page gets: the rest of its address. */
+interface Address {
+  rest: string
+}
 
 export interface Page {
   path: string
   title: string
   key: string // g and this key open it
-  view: ComponentType<{ rest: string }>
+  view: ComponentType<Address>
   scope?: string // the scope that it needs, beside read
   within?: string // the page whose entry of the side bar it belongs to
 }
@@ -31,41 +23,59 @@ export interface Group {
   pages: Page[]
 }
 
+/** The pages that are loaded when they are opened, or when there is time. The overview is there from the start. */
+const later = {
+  servers: lazy<Address>(() => import('../pages/servers').then((m) => m.Servers)),
+  tools: lazy<Address>(() => import('../pages/tools').then((m) => m.Tools)),
+  approvals: lazy<Address>(() => import('../pages/approvals').then((m) => m.Approvals)),
+  playground: lazy<Address>(() => import('../pages/playground').then((m) => m.Playground)),
+  artifacts: lazy<Address>(() => import('../pages/artifacts').then((m) => m.Artifacts)),
+  scripts: lazy<Address>(() => import('../pages/scripts').then((m) => m.Scripts)),
+  jobs: lazy<Address>(() => import('../pages/jobs').then((m) => m.Jobs)),
+  timeline: lazy<Address>(() => import('../pages/timeline').then((m) => m.Timeline)),
+  chat: lazy<Address>(() => import('../pages/chat').then((m) => m.Chat)),
+  traces: lazy<Address>(() => import('../pages/traces').then((m) => m.Traces)),
+  audit: lazy<Address>(() => import('../pages/audit').then((m) => m.Audit)),
+  people: lazy<Address>(() => import('../pages/people').then((m) => m.People)),
+  usage: lazy<Address>(() => import('../pages/usage').then((m) => m.Usage)),
+  settings: lazy<Address>(() => import('../pages/settings').then((m) => m.Settings)),
+}
+
 export const groups: Group[] = [
   { pages: [{ path: 'overview', title: 'Overview', key: 'o', view: Overview }] },
   {
     title: 'Connect',
     pages: [
-      { path: 'servers', title: 'Servers', key: 's', view: Servers },
-      { path: 'tools', title: 'Tools', key: 't', view: Tools },
-      { path: 'approvals', title: 'Approvals', key: 'a', view: Approvals },
+      { path: 'servers', title: 'Servers', key: 's', view: later.servers },
+      { path: 'tools', title: 'Tools', key: 't', view: later.tools },
+      { path: 'approvals', title: 'Approvals', key: 'a', view: later.approvals },
     ],
   },
   {
     title: 'Build',
     pages: [
-      { path: 'playground', title: 'Playground', key: 'p', view: Playground },
-      { path: 'library', title: 'Library', key: 'l', view: Artifacts },
-      { path: 'scripts', title: 'Scripts', key: 'c', view: Scripts, within: 'library' },
-      { path: 'artifacts', title: 'Artifacts', key: 'f', view: Artifacts, within: 'library' },
-      { path: 'jobs', title: 'Jobs', key: 'j', view: Jobs },
-      { path: 'timeline', title: 'Timeline', key: 'm', view: Timeline },
+      { path: 'playground', title: 'Playground', key: 'p', view: later.playground },
+      { path: 'library', title: 'Library', key: 'l', view: later.artifacts },
+      { path: 'scripts', title: 'Scripts', key: 'c', view: later.scripts, within: 'library' },
+      { path: 'artifacts', title: 'Artifacts', key: 'f', view: later.artifacts, within: 'library' },
+      { path: 'jobs', title: 'Jobs', key: 'j', view: later.jobs },
+      { path: 'timeline', title: 'Timeline', key: 'm', view: later.timeline },
     ],
   },
-  { title: 'Talk', pages: [{ path: 'chat', title: 'Chat', key: 'h', view: Chat }] },
+  { title: 'Talk', pages: [{ path: 'chat', title: 'Chat', key: 'h', view: later.chat }] },
   {
     title: 'Watch',
     pages: [
-      { path: 'traces', title: 'Traces', key: 'r', view: Traces },
-      { path: 'audit', title: 'Audit', key: 'u', view: Audit, scope: 'admin' },
+      { path: 'traces', title: 'Traces', key: 'r', view: later.traces },
+      { path: 'audit', title: 'Audit', key: 'u', view: later.audit, scope: 'admin' },
     ],
   },
   {
     title: 'Manage',
     pages: [
-      { path: 'people', title: 'People and keys', key: 'k', view: People, scope: 'admin' },
-      { path: 'usage', title: 'Usage', key: 'y', view: Usage, scope: 'chat' },
-      { path: 'settings', title: 'Settings', key: ',', view: Settings },
+      { path: 'people', title: 'People and keys', key: 'k', view: later.people, scope: 'admin' },
+      { path: 'usage', title: 'Usage', key: 'y', view: later.usage, scope: 'chat' },
+      { path: 'settings', title: 'Settings', key: ',', view: later.settings },
     ],
   },
 ]
@@ -77,4 +87,16 @@ export function visiblePages(): Page[] {
 
 export function isVisible(page: Page): boolean {
   return page.scope === undefined || may(page.scope)
+}
+
+/** Begins to load the page that an address names. */
+export function loadPage(path: string): void {
+  const page = groups.flatMap((g) => g.pages).find((p) => p.path === path)
+  if (page && page.view !== Overview) void (page.view as Lazy<Address>).load()
+}
+
+/** Loads the other pages one after the other when there is nothing else to do, so that each opens at once. */
+export function loadAhead(rest: Lazy<Address>[] = Object.values(later)): void {
+  const [first, ...others] = rest
+  if (first) whenIdle(() => void first.load().then(() => loadAhead(others)))
 }

@@ -1,15 +1,12 @@
 // Ctrl K: go to a page or a server, run a tool or a script, connect a server.
-import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { may } from '../api'
 import { call } from '../mcp'
-import { AddServer, type Way } from '../parts/connect'
-import { StartJob } from '../parts/startjob'
-import { Try } from '../parts/tool'
+import type { Way } from '../parts/connect'
 import { useData } from '../resource'
 import { go } from '../route'
 import { kindOf } from '../setup'
-import type { Definition } from '../tools'
+import { lazy } from './lazy'
 import { visiblePages } from './pages'
 import { densities, density, theme, themes } from './preferences'
 
@@ -22,11 +19,13 @@ interface Entry {
 }
 
 /** What is done in the palette. */
-interface Step {
+export interface Step {
   tool?: string
   script?: { hash: string; name: string }
   connect?: { way: Way; text?: string }
 }
+
+const Doing = lazy(() => import('./doing').then((m) => m.Doing))
 
 const next = <T,>(all: readonly T[], now: T): T => all[(all.indexOf(now) + 1) % all.length]
 
@@ -132,28 +131,4 @@ function Choices({ close, begin }: { close: () => void; begin: (step: Step) => v
       {entries.length === 0 && <p class="soft">Nothing found.</p>}
     </>
   )
-}
-
-/** The form of what was chosen. */
-function Doing({ step, back, close }: { step: Step; back: () => void; close: () => void }) {
-  if (step.tool) return <Frame title={step.tool} href={`#/tools/${encodeURIComponent(step.tool)}`} back={back} close={close}><RunTool name={step.tool} /></Frame>
-  if (step.script) return <Frame title={step.script.name} href={`#/scripts/${step.script.hash}`} back={back} close={close}><StartJob hash={step.script.hash} started={close} /></Frame>
-  return <Frame title="Connect a server" href="#/servers" back={back} close={close}><AddServer way={step.connect!.way} given={step.connect!.text} done={() => { close(); go('servers') }} cancel={close} /></Frame>
-}
-
-function Frame({ title, href, back, close, children }: { title: string; href: string; back: () => void; close: () => void; children: ComponentChildren }) {
-  return (
-    <section aria-label={title}>
-      <div class="row title"><h2>{title}</h2><span class="row"><button type="button" onClick={back}>Back</button><a class="button" href={href} onClick={close}>Open its page</a></span></div>
-      {children}
-    </section>
-  )
-}
-
-function RunTool({ name }: { name: string }) {
-  const { data, error } = useData((s) => call<{ tools: Definition[] }>('get_tool_definitions', { names: [name] }, s), [name])
-  const tool = data?.tools[0]
-  useEffect(() => document.querySelector<HTMLElement>('.palette form :is(textarea, input, select, button.main)')?.focus(), [tool === undefined])
-  if (error) return <p class="bad">{error.message}</p>
-  return tool ? <><p class="soft prose brief">{tool.description}</p><Try tool={tool} /></> : <p class="soft">…</p>
 }

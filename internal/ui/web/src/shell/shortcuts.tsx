@@ -1,5 +1,5 @@
 // Keys that work on every page, and the list of them.
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { go } from '../route'
 import { visiblePages } from './pages'
 
@@ -13,7 +13,7 @@ let pageKeys: Record<string, () => void> = {}
 
 /** Keys that work while the component is shown, unless somebody types. A key that is held acts once. */
 export function usePageKeys(keys: Record<string, () => void>): void {
-  useEffect(() => {
+  useLayoutEffect(() => { // with the picture: what is seen can be decided
     pageKeys = keys
     return () => {
       if (pageKeys === keys) pageKeys = {}
@@ -62,7 +62,7 @@ function focusSearch(): boolean {
 
 export function Help({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   const rows: [string, string][] = [
     ['Ctrl K', 'search and commands'], ['/', 'search on this page'], ['?', 'this list'], ['Esc', 'close'],
     ['j, k', 'next, previous (approvals)'], ['a, d', 'allow, deny (approvals)'], ['Ctrl Enter', 'run (playground)'],

@@ -2,11 +2,9 @@
 import { useEffect, useState } from 'preact/hooks'
 import { logout, may, me } from '../api'
 import { missed, online } from '../events'
-import { call } from '../mcp'
 import { notify } from '../parts/notices'
-import { countAwaiting } from '../pins'
-import { useData } from '../resource'
 import { route } from '../route'
+import { useWaiting, waiting } from '../waiting'
 import { Icon, Mark } from './icon'
 import { groups, isVisible, type Page } from './pages'
 import { density, densities, theme, themes } from './preferences'
@@ -14,9 +12,8 @@ import { density, densities, theme, themes } from './preferences'
 export function Sidebar({ current, search }: { current?: Page; search: () => void }) {
   const [open, setOpen] = useState(false)
   useEffect(() => setOpen(false), [route.value])
-  const pending = useData((s) => (may('mcp') ? call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s) : Promise.resolve({ approvals: [] })), [], ['approval.'])
-  const review = useData((s) => (may('admin') ? countAwaiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.removed'])
-  const waiting = (pending.data?.approvals.length ?? 0) + (review.data ?? 0)
+  useWaiting()
+  const decisions = (waiting.value?.approvals.length ?? 0) + (waiting.value?.definitions ?? 0)
   return (
     <header class="sidebar">
       <div class="top">
@@ -33,7 +30,7 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
                 <li key={p.path}>
                   <a href={`#/${p.path}`} aria-current={p.path === (current?.within ?? current?.path) ? 'page' : undefined}>
                     <Icon name={p.path} />{p.title}
-                    {p.path === 'approvals' && waiting > 0 && <b class="badge warn">{waiting}<span class="hidden"> to decide</span></b>}
+                    {p.path === 'approvals' && decisions > 0 && <b class="badge warn">{decisions}<span class="hidden"> to decide</span></b>}
                   </a>
                 </li>
               ))}

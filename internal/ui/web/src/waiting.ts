@@ -1,0 +1,35 @@
+// What waits for a decision: the side bar counts it, the overview lists it.
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { may } from './api'
+import { call } from './mcp'
+import { countAwaiting } from './pins'
+import { useData } from './resource'
+
+export interface Waiting {
+  approvals: Asked[]
+  definitions: number
+}
+
+/** A request for approval. */
+export interface Asked {
+  approval_id: string
+  subject: string
+  script: string
+  job_id?: string
+  plan: unknown[]
+  created_at: string
+}
+
+/** Undefined until it is loaded. */
+export const waiting = signal<Waiting | undefined>(undefined)
+
+/** Keeps `waiting` up to date while the component is shown. */
+export function useWaiting(): void {
+  const asked = useData(async (s) => (may('mcp') ? (await call<{ approvals: Asked[] }>('approval_list', { status: 'pending' }, s)).approvals : []), [], ['approval.'])
+  const pins = useData((s) => (may('admin') ? countAwaiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
+  const known = (asked.data ?? asked.error) && (pins.data ?? pins.error) !== undefined
+  useEffect(() => {
+    if (known) waiting.value = { approvals: asked.data ?? [], definitions: pins.data ?? 0 }
+  }, [known, asked.data, pins.data])
+}
