@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/access/exchange"
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -31,7 +32,9 @@ type UpstreamOAuth struct {
 	ClientKey    string   `toml:"client_key,omitempty" secret:"all" help:"private key that signs client assertions, instead of a secret (PEM, PKCS #8), as a reference"`
 	Scopes       []string `toml:"scopes,omitempty" help:"scopes to request, instead of those that the upstream asks for"`
 	Issuer       string   `toml:"issuer,omitempty" help:"the only authorization server that may be used"`
-	Grant        string   `toml:"grant,omitempty" help:"code (a person consents in a browser), device, or credentials (no person is needed: client_id and its secret or key suffice)"`
+	Grant        string   `toml:"grant,omitempty" help:"code (a person consents in a browser), device, or credentials (no person is needed: client_id and its secret or key suffice); on-behalf-of for login = \"exchange\" at Microsoft Entra"`
+	Audience     string   `toml:"audience,omitempty" help:"for login = \"exchange\": the audience of the token, instead of the upstream's address as resource"`
+	Subject      string   `toml:"subject,omitempty" help:"for login = \"exchange\" and \"id-jag\": which token of the person's sign-in is exchanged: access_token, id_token or refresh_token"`
 	RedirectPort int      `toml:"redirect_port,omitempty" help:"port that luanette upstream login listens on for the browser; 0 means any"`
 }
 
@@ -42,6 +45,7 @@ func (u *UpstreamOAuth) settings() upstream.OAuth {
 	return upstream.OAuth{
 		ClientID: u.ClientID, ClientSecret: u.ClientSecret, ClientKey: u.ClientKey,
 		Scopes: u.Scopes, Issuer: u.Issuer, Grant: u.Grant, RedirectPort: u.RedirectPort,
+		Audience: u.Audience, Subject: u.Subject,
 	}
 }
 
@@ -55,16 +59,37 @@ func (u *UpstreamOAuth) hidden() *UpstreamOAuth {
 	return &shown
 }
 
-func (u *UpstreamOAuth) check(name string) error {
+func (u *UpstreamOAuth) check(name, login string) error {
 	if u == nil {
-		return nil
+		u = &UpstreamOAuth{}
 	}
-	grants := []string{"", oauth.GrantCode, oauth.GrantDevice, oauth.GrantCredentials}
+	if err := u.checkExchange(name, login); err != nil {
+		return err
+	}
+	grants := []string{"", oauth.GrantCode, oauth.GrantDevice, oauth.GrantCredentials, exchange.GrantBehalf}
 	switch {
 	case !slices.Contains(grants, u.Grant):
 		return fault.New(fault.Config, "upstreams.%s.oauth.grant: %q is unknown", name, u.Grant).WithHint("use code, device or credentials")
 	case u.Grant == oauth.GrantCredentials && (u.ClientID == "" || u.ClientSecret == "" && u.ClientKey == ""):
 		return fault.New(fault.Config, "upstreams.%s.oauth: credentials needs client_id, and client_secret or client_key", name)
+	}
+	return nil
+}
+
+// checkExchange refuses exchanges that cannot work, or could give tokens of people to a
+// server that the upstream chooses.
+func (u *UpstreamOAuth) checkExchange(name, login string) error {
+	exchanges := login == upstream.LoginExchange || login == upstream.LoginIDJAG
+	switch {
+	case !exchanges && (u.Audience != "" || u.Subject != "" || u.Grant == exchange.GrantBehalf):
+		return fault.New(fault.Config, "upstreams.%s.oauth: audience, subject and on-behalf-of are for tokens that are exchanged", name).WithHint(`set login = "exchange"`)
+	case u.Subject != "" && !slices.Contains(exchange.Subjects, u.Subject):
+		return fault.New(fault.Config, "upstreams.%s.oauth.subject: %q is unknown", name, u.Subject).WithHint("use %s", strings.Join(exchange.Subjects, ", "))
+	case exchanges && u.ClientID != "" && u.Issuer == "":
+		return fault.New(fault.Config, "upstreams.%s.oauth: client_id needs issuer", name).WithHint("the client's secret and the tokens of people are for that authorization server only")
+	case login == upstream.LoginIDJAG && u.ClientID == "":
+		return fault.New(fault.Config, "upstreams.%s: login = \"id-jag\" needs oauth.issuer and oauth.client_id", name).
+			WithHint("those of this server at the upstream's authorization server; docs/people.md")
 	}
 	return nil
 }

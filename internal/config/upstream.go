@@ -90,7 +90,7 @@ func (c *Config) checkUpstreams() error {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
 				WithHint("url connects to a running server; command starts one; openapi, graphql and grpc are APIs; mock answers from a recording")
 		}
-		if err := u.OAuth.check(name); err != nil {
+		if err := u.OAuth.check(name, u.Login); err != nil {
 			return err
 		}
 		if err := u.checkReverts(name); err != nil {

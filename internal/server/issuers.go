@@ -5,9 +5,11 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/exchange"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
+	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -41,6 +43,13 @@ func (srv *Server) openPeople(ctx context.Context, keys *apikey.Options, auth *h
 		keys.People, auth.People = srv.people, srv.people
 	}
 	return err
+}
+
+// exchangeTokens lets upstreams use the sign-ins of people.
+func (srv *Server) exchangeTokens() {
+	if srv.people != nil {
+		srv.logins.WithExchange(exchange.Options{Providers: srv.people.Providers(), Check: srv.keys.Check, SignIn: srv.config.PublicURL + signin.Path})
+	}
 }
 
 // oauthRoutes publish which issuers' tokens are accepted.

@@ -277,6 +277,7 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if srv.logins, err = login.OpenUpstreams(ctx, store, srv.config.OAuthOptions(srv.secrets, srv.log)); err != nil {
 		return err
 	}
+	srv.exchangeTokens()
 	if err := srv.openPolicy(ctx); err != nil {
 		return err
 	}

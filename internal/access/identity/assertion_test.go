@@ -53,7 +53,7 @@ func TestAssertion(t *testing.T) {
 	}
 	token, person := got["access_token"].(string), h.person(t)
 	who, status := h.call(t, token)
-	if status != http.StatusOK || who.ID != "person:"+person.ID || who.Org != "acme" || !who.May(principal.MCP, "acme") || who.May(principal.Read, "acme") || who.Grant == "" {
+	if status != http.StatusOK || who.ID != principal.PersonID(person.ID, "acme") || who.Org != "acme" || !who.May(principal.MCP, "acme") || who.May(principal.Read, "acme") || who.Grant == "" {
 		t.Errorf("%d %+v", status, who)
 	}
 	b := h.signIn(t, "/signin") // more roles, by groups

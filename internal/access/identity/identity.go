@@ -46,7 +46,6 @@ type Service struct {
 	*authserver.Server // and through it the people
 	signin             *signin.Service
 	api                people.API
-	clock              clock.Clock
 }
 
 // Open opens everything on one database.
@@ -58,14 +57,14 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 		o.Documents = netguard.Outbound{}.Client()
 	}
 	all, err := people.Open(ctx, store, people.Options{
-		Roles: o.Roles, Key: o.Key, OnBlock: authserver.EndGrants, Now: o.Clock.Now, Log: o.Log, Interval: o.Interval,
+		Roles: o.Roles, Key: o.Key, OnBlock: endAll, Now: o.Clock.Now, Log: o.Log, Interval: o.Interval,
 	})
 	if err != nil {
 		return nil, err
 	}
 	in, err := signin.Open(ctx, store, signin.Options{
 		Providers: o.Providers, PublicURL: o.PublicURL, People: all, Browsers: o.Browsers, Client: o.Client, Key: o.Key,
-		OnSignIn: o.OnLogin, Now: o.Clock.Now, Log: o.Log,
+		OnSignIn: o.OnLogin, Clock: o.Clock, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +76,15 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{clients, in, people.API{People: all, Browsers: o.Browsers, Audit: o.Audit}, o.Clock}, nil
+	return &Service{clients, in, people.API{People: all, Browsers: o.Browsers, Audit: o.Audit}}, nil
+}
+
+// endAll ends what acts for a person besides sessions and keys.
+func endAll(ctx context.Context, tx *db.Tx, person string) error {
+	if err := authserver.EndGrants(ctx, tx, person); err != nil {
+		return err
+	}
+	return signin.EndTokens(ctx, tx, person)
 }
 
 // Routes are the routes of all parts; none without a service.
@@ -87,6 +94,9 @@ func (s *Service) Routes() []principal.Route {
 	}
 	return slices.Concat(s.signin.Routes(), s.Server.Routes(), s.api.Routes())
 }
+
+// Providers are the providers at which people sign in, and what they gave for them.
+func (s *Service) Providers() *signin.Service { return s.signin }
 
 // Recheck asks the providers about sessions whose time it is.
 func (s *Service) Recheck(ctx context.Context) error { return s.signin.Recheck(ctx) }
@@ -98,6 +108,6 @@ func (s *Service) Run(ctx context.Context) {
 	}
 	var both sync.WaitGroup
 	both.Go(func() { s.Store.Run(ctx) })
-	both.Go(func() { s.signin.Run(ctx, s.clock) })
+	both.Go(func() { s.signin.Run(ctx) })
 	both.Wait()
 }

@@ -65,13 +65,28 @@ func checkAssertionTimes(p *Provider, token *oidc.IDToken) error {
 // IssuerOf returns the issuer that a token claims, which is not verified; empty if it
 // cannot be read.
 func IssuerOf(token string) string {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return ""
-	}
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	_ = decode(parts[1], &claims) // a token that cannot be read has no issuer
+	decodeClaims(token, &claims)
 	return claims.Issuer
+}
+
+// ExpiryOf returns when a token that was verified before expires; zero if it cannot be
+// read.
+func ExpiryOf(token string) time.Time {
+	var claims struct {
+		Expires float64 `json:"exp"`
+	}
+	if decodeClaims(token, &claims); claims.Expires <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(claims.Expires), 0)
+}
+
+// decodeClaims reads the claims of a token; a token that cannot be read has none.
+func decodeClaims(token string, claims any) {
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		_ = decode(parts[1], claims)
+	}
 }

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"slices"
 
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -18,4 +19,15 @@ func (s *Store) Find(ctx context.Context, i Identity) (p Person, err error) {
 		return err
 	})
 	return p, err
+}
+
+// Source returns the provider that says that a person is in an organisation; empty if they
+// are not. It uses the people as they were last read.
+func (s *Store) Source(person, org string) string {
+	list := s.now.Load().people[person].Memberships
+	at := slices.IndexFunc(list, func(m Membership) bool { return m.Org == org })
+	if at < 0 {
+		return ""
+	}
+	return list[at].Source
 }

@@ -35,8 +35,8 @@ type Begun struct {
 
 // Tokens are those that a provider gave with a session. They are stored encrypted.
 type Tokens struct {
-	ID      string `json:"id,omitempty"`      // names the session when the person signs out at the provider
-	Refresh string `json:"refresh,omitempty"` // asks the provider whether the person may still sign in
+	ID   string `json:"id,omitempty"`   // names the session when the person signs out at the provider
+	Kept string `json:"kept,omitempty"` // names the tokens that ask the provider whether the person may still sign in
 }
 
 func hashOf(text string) []byte {
@@ -173,18 +173,6 @@ func (s *Store) Claim(ctx context.Context, f Stored) (mine bool, err error) {
 		return err
 	})
 	return mine, err
-}
-
-// Confirm stores the tokens of a session that its provider confirmed.
-func (s *Store) Confirm(ctx context.Context, f Stored, tokens Tokens) error {
-	sealed, err := s.box.Seal(tokens, "session", hex.EncodeToString(f.hash))
-	if err != nil {
-		return err
-	}
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE people_sessions SET sealed = $2 WHERE hash = $1", f.hash, sealed)
-		return err
-	})
 }
 
 // End ends a stored session.

@@ -59,7 +59,23 @@ func (s *Service) Assertion(ctx context.Context, raw, audience string, c Client)
 		return Assertion{}, fault.New(fault.Denied, "the grant is for another client")
 	}
 	person, err := s.personOf(ctx, p, verified.Claims)
-	return Assertion{verified, p.Issuer, person.ID, p.Org}, err
+	org, _ := p.orgOf(person)
+	return Assertion{verified, p.Issuer, person.ID, org}, err
+}
+
+// orgOf returns the organisation in which a person acts by the provider's word: its own, or
+// the first that it put them in.
+func (p *provider) orgOf(person people.Person) (string, bool) {
+	var orgs []string
+	for _, m := range person.Memberships {
+		if m.Source == p.Name {
+			orgs = append(orgs, m.Org)
+		}
+	}
+	if slices.Contains(orgs, p.Org) || len(orgs) == 0 {
+		return p.Org, len(orgs) > 0
+	}
+	return orgs[0], true
 }
 
 // providersOf returns the providers whose grants a client may bring, if it proves who it is.
@@ -97,7 +113,7 @@ func (s *Service) personOf(ctx context.Context, p *provider, claims jwt.Claims) 
 	if err != nil {
 		return known, err
 	}
-	if known.Blocked.IsZero() && slices.ContainsFunc(known.Memberships, func(m people.Membership) bool { return m.Org == p.Org }) {
+	if _, member := p.orgOf(known); member && known.Blocked.IsZero() {
 		return known, nil
 	}
 	arrival, err := p.arrival(claims, nil)

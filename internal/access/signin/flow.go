@@ -43,7 +43,7 @@ func (s *Service) begin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	browser := Browser(w, r, s.options.Browsers, s.options.Now())
+	browser := Browser(w, r, s.options.Browsers, s.options.Clock.Now())
 	f := flow{Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), Next: local(r.URL.Query().Get("next"))}
 	state := rand.Text() + rand.Text()
 	if err := s.save(r.Context(), p.Name, state, browser, f); err != nil {
@@ -73,7 +73,7 @@ func (s *Service) begin(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Service) save(ctx context.Context, provider, state, browser string, f flow) error {
-	now := s.options.Now()
+	now := s.options.Clock.Now()
 	sealed, err := s.box.Seal(f, "signin", provider)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Service) take(ctx context.Context, state, browser string) (f flow, err 
 		return tx.QueryRow(ctx, "DELETE FROM signin_flows WHERE state = $1 AND browser = $2 RETURNING provider, expires, sealed", hashOf(state), hashOf(browser)).
 			Scan(&f.provider, &expires, &sealed)
 	})
-	if errors.Is(err, sql.ErrNoRows) || err == nil && expires < s.options.Now().UnixMicro() {
+	if errors.Is(err, sql.ErrNoRows) || err == nil && expires < s.options.Clock.Now().UnixMicro() {
 		return f, fault.New(fault.Denied, "this browser has not begun this sign-in, or it has ended").
 			WithHint("sign in again; do not finish a sign-in that somebody sent you a link to")
 	}
@@ -158,7 +158,15 @@ func (s *Service) finish(ctx context.Context, p *provider, f flow, back url.Valu
 	if err != nil {
 		return people.Begun{}, err
 	}
-	return s.admit(ctx, p, at, got, f.Nonce)
+	begun, err := s.admit(ctx, p, at, got, f.Nonce)
+	if err != nil {
+		return begun, err
+	}
+	id, err := s.keep(ctx, p, begun, got)
+	if got.Refresh != "" {
+		begun.Tokens.Kept = id
+	}
+	return begun, err
 }
 
 // admit returns the session of the person whom tokens identify, with the roles that their
@@ -178,7 +186,7 @@ func (s *Service) admit(ctx context.Context, p *provider, at endpoints, got toke
 	}
 	person, err := s.options.People.SignIn(ctx, arrival)
 	return people.Begun{
-		Person: person.ID, Org: p.first(person), Provider: p.Name, Remote: claims.Text("sid"), Tokens: people.Tokens{ID: got.ID, Refresh: got.Refresh},
+		Person: person.ID, Org: p.first(person), Provider: p.Name, Remote: claims.Text("sid"), Tokens: people.Tokens{ID: got.ID},
 	}, err
 }
 

@@ -18,9 +18,11 @@ import (
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -66,7 +68,7 @@ type Options struct {
 	Key func() (secret.Text, error)
 	// OnSignIn is called when people sign in, allowed or not, or sign out. It may be nil.
 	OnSignIn func(ctx context.Context, action, from string, allowed bool)
-	Now      func() time.Time
+	Clock    clock.Clock // nil: the machine's
 	Log      *slog.Logger
 }
 
@@ -76,6 +78,7 @@ type Service struct {
 	options   Options
 	box       secret.Box
 	providers map[string]*provider
+	renewals  *queue.Lanes // of kept tokens
 }
 
 // provider is a provider with its metadata.
@@ -89,8 +92,8 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 	if err := store.Migrate(ctx, "signin", migrations); err != nil {
 		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Clock == nil {
+		o.Clock = clock.Real()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -99,7 +102,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 		o.OnSignIn = func(context.Context, string, string, bool) {}
 	}
 	s := &Service{
-		db: store, options: o, providers: map[string]*provider{},
+		db: store, options: o, providers: map[string]*provider{}, renewals: queue.NewLanes(queue.LaneOptions{Depth: 1000}),
 		box: secret.Box{Key: sync.OnceValues(o.Key), RecoveryHint: "sign in again"},
 	}
 	for _, p := range o.Providers {
@@ -258,6 +261,9 @@ func (s *Service) ended(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.InvalidParams, "%s", err.Error())
 	}
 	n, err := s.options.People.EndRemote(r.Context(), p.Name, claims.Text("sid"), p.identity(claims))
+	if err == nil && claims.Text("sid") == "" { // everywhere
+		err = s.endTokensAt(r.Context(), p, p.identity(claims))
+	}
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/people"
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
@@ -23,9 +22,20 @@ type endpoints = jwt.Endpoints
 
 // tokens is what a provider's token endpoint gives.
 type tokens struct {
-	Access  string `json:"access_token"`
-	ID      string `json:"id_token"`
-	Refresh string `json:"refresh_token"`
+	Access  string      `json:"access_token"`
+	ID      string      `json:"id_token,omitempty"`
+	Refresh string      `json:"refresh_token,omitempty"`
+	Seconds json.Number `json:"expires_in,omitempty"`
+	Expires time.Time   `json:"expires,omitzero"` // of the access token, by our clock
+}
+
+// endOf is when an access token that was just given expires.
+func (s *Service) endOf(got tokens) time.Time {
+	seconds, err := got.Seconds.Float64()
+	if err != nil || seconds <= 0 {
+		return s.options.Clock.Now().Add(unknownTime)
+	}
+	return s.options.Clock.Now().Add(time.Duration(min(seconds, 365*24*3600) * float64(time.Second)))
 }
 
 // Limits of a provider's answers.
@@ -37,14 +47,52 @@ const (
 // errGone is the refusal of a refresh token that is not good any more.
 var errGone = errors.New("the provider does not know the session any more")
 
-// exchange requests tokens.
+// exchange requests tokens for a code or a refresh token.
 func (s *Service) exchange(ctx context.Context, p *provider, at endpoints, form url.Values) (got tokens, err error) {
+	err = s.ask(ctx, p, at, form, &got)
+	var no *refused
+	if errors.As(err, &no) && no.code == "invalid_grant" {
+		return got, fault.Wrap(fault.Denied, errGone, "sign in at %s", p.Issuer).WithHint("sign in again")
+	}
+	if errors.As(err, &no) {
+		return got, fault.Wrap(fault.Upstream, err, "sign in at %s", p.Issuer).WithHint("check client_id and client_secret in [identity.%s]", p.Name)
+	}
+	got.Expires = s.endOf(got)
+	return got, err
+}
+
+// refused is the error response of a provider (RFC 6749, 5.2).
+type refused struct {
+	issuer, code string
+	status       int
+}
+
+func (r *refused) Error() string {
+	return fmt.Sprintf("%s gives no token: status %d %s", r.issuer, r.status, printable(r.code))
+}
+
+// needsPerson are the refusals that end when the person signs in again.
+var needsPerson = []string{"insufficient_user_authentication", "invalid_grant", "invalid_request", "login_required", "interaction_required"}
+
+// fault says who can do something about a refusal.
+func (r *refused) fault() error {
+	switch {
+	case r.status >= http.StatusInternalServerError || r.code == "":
+		return fault.Wrap(fault.Unavailable, r, "ask the provider")
+	case slices.Contains(needsPerson, r.code):
+		return fault.Wrap(fault.NeedsAuth, r, "ask the provider").WithHint("sign in again")
+	}
+	return fault.Wrap(fault.Denied, r, "ask the provider").WithHint("ask an administrator whether the provider lets this server exchange tokens")
+}
+
+// ask sends a form to a provider's token endpoint, as our client there.
+func (s *Service) ask(ctx context.Context, p *provider, at endpoints, form url.Values, into any) error {
 	form.Set("client_id", p.ClientID)
 	secret := ""
 	if p.Secret != nil {
 		text, err := p.Secret()
 		if err != nil {
-			return got, err
+			return err
 		}
 		secret = text.Reveal()
 	}
@@ -54,7 +102,7 @@ func (s *Service) exchange(ctx context.Context, p *provider, at endpoints, form 
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Token, strings.NewReader(form.Encode()))
 	if err != nil {
-		return got, err
+		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if secret != "" && !inBody {
@@ -62,19 +110,16 @@ func (s *Service) exchange(ctx context.Context, p *provider, at endpoints, form 
 	}
 	status, body, err := s.send(request)
 	if err != nil {
-		return got, err
+		return err
 	}
-	var refusal struct {
+	if status == http.StatusOK && json.Unmarshal(body, into) == nil {
+		return nil
+	}
+	var said struct {
 		Error string `json:"error"`
 	}
-	switch {
-	case status == http.StatusOK && json.Unmarshal(body, &got) == nil:
-		return got, nil
-	case status < http.StatusInternalServerError && json.Unmarshal(body, &refusal) == nil && refusal.Error == "invalid_grant":
-		return got, fault.Wrap(fault.Denied, errGone, "sign in at %s", p.Issuer).WithHint("sign in again")
-	}
-	return got, fault.New(fault.Upstream, "%s gives no tokens: status %d %s", p.Issuer, status, printable(refusal.Error)).
-		WithHint("check client_id and client_secret in [identity.%s]", p.Name)
+	_ = json.Unmarshal(body, &said) // the status says enough
+	return (&refused{p.Issuer, said.Error, status}).fault()
 }
 
 // userInfo returns what the provider tells about a person besides the ID token. Many
@@ -197,8 +242,8 @@ const recheck = 15 * time.Minute
 
 // Run asks providers again about sessions that have a refresh token, until ctx ends: the
 // roles follow the groups, and a session ends when the provider ended it.
-func (s *Service) Run(ctx context.Context, c clock.Clock) {
-	for c.Sleep(ctx, time.Minute) == nil {
+func (s *Service) Run(ctx context.Context) {
+	for s.options.Clock.Sleep(ctx, time.Minute) == nil {
 		if err := s.Recheck(ctx); err != nil && ctx.Err() == nil {
 			s.options.Log.WarnContext(ctx, "sessions not checked", "error", err)
 		}
@@ -207,17 +252,16 @@ func (s *Service) Run(ctx context.Context, c clock.Clock) {
 
 // Recheck asks about the sessions whose time it is.
 func (s *Service) Recheck(ctx context.Context) error {
-	due, err := s.options.People.Due(ctx, s.options.Now().Add(-recheck))
+	due, err := s.options.People.Due(ctx, s.options.Clock.Now().Add(-recheck))
 	for _, stored := range due {
-		p, known := s.providers[stored.Provider]
-		if !known || stored.Tokens.Refresh == "" {
+		if _, known := s.providers[stored.Provider]; !known || stored.Tokens.Kept == "" {
 			continue
 		}
 		if mine, claimErr := s.options.People.Claim(ctx, stored); claimErr != nil || !mine {
 			err = errors.Join(err, claimErr)
 			continue
 		}
-		if oneErr := s.recheckOne(ctx, p, stored); oneErr != nil {
+		if oneErr := s.recheckOne(ctx, stored); oneErr != nil {
 			err = errors.Join(err, fmt.Errorf("check a session of %s: %w", stored.Provider, oneErr))
 		}
 	}
@@ -225,39 +269,13 @@ func (s *Service) Recheck(ctx context.Context) error {
 }
 
 // recheckOne asks about one session. An error that may pass leaves the session as it is.
-func (s *Service) recheckOne(ctx context.Context, p *provider, stored people.Stored) error {
-	at, err := p.remote.Endpoints(ctx)
-	if err != nil {
-		return err
+func (s *Service) recheckOne(ctx context.Context, stored people.Stored) error {
+	k, err := s.load(ctx, "id = $1", stored.Tokens.Kept)
+	if err == nil {
+		_, err = s.renew(ctx, k)
 	}
-	got, err := s.exchange(ctx, p, at, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {stored.Tokens.Refresh}})
-	if errors.Is(err, errGone) {
+	if code := fault.CodeOf(err); code == fault.Denied || code == fault.NeedsAuth {
 		return s.options.People.End(ctx, stored)
 	}
-	if err != nil {
-		return err
-	}
-	fresh := people.Tokens{ID: cmp.Or(got.ID, stored.Tokens.ID), Refresh: cmp.Or(got.Refresh, stored.Tokens.Refresh)}
-	if err := s.options.People.Confirm(ctx, stored, fresh); err != nil { // first: the old refresh token may be used up
-		return err
-	}
-	if got.ID == "" {
-		return nil
-	}
-	begun, err := s.admit(ctx, p, at, got, "")
-	switch {
-	case err == nil && begun.Person == stored.Person:
-		return nil
-	case err == nil || fault.CodeOf(err) == fault.Denied: // somebody else, or without a role now
-		return errors.Join(s.options.People.End(ctx, stored), s.leave(ctx, stored, err))
-	}
 	return err
-}
-
-// leave removes the roles of somebody whom the provider gives none any more.
-func (s *Service) leave(ctx context.Context, stored people.Stored, refusal error) error {
-	if refusal == nil {
-		return nil
-	}
-	return s.options.People.LeaveSource(ctx, stored.Person, stored.Provider)
 }

@@ -21,12 +21,15 @@ type OAuth struct {
 	Issuer       string
 	Grant        string
 	RedirectPort int
+	Audience     string // of tokens that are exchanged, instead of the server's address
+	Subject      string // which token of a sign-in is exchanged
 	TokenURL     string // where tokens are, if the description of an API says it; never configured
 }
 
 func (o OAuth) equal(other OAuth) bool {
 	return slices.Equal(o.Scopes, other.Scopes) && o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret &&
-		o.ClientKey == other.ClientKey && o.Issuer == other.Issuer && o.Grant == other.Grant && o.RedirectPort == other.RedirectPort
+		o.ClientKey == other.ClientKey && o.Issuer == other.Issuer && o.Grant == other.Grant && o.RedirectPort == other.RedirectPort &&
+		o.Audience == other.Audience && o.Subject == other.Subject
 }
 
 // Login has the tokens for servers that require a login. Callers see its faults

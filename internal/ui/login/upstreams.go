@@ -3,8 +3,10 @@ package login
 import (
 	"context"
 
+	"github.com/luanette/luanette/internal/access/exchange"
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -12,7 +14,8 @@ import (
 // Upstreams logs in to upstreams. It implements upstream.Login.
 type Upstreams struct {
 	*oauth.Logins
-	options oauth.Options
+	options  oauth.Options
+	exchange *exchange.Exchanger
 }
 
 // OpenUpstreams opens the stored logins of a database.
@@ -21,7 +24,27 @@ func OpenUpstreams(ctx context.Context, store *db.DB, options oauth.Options) (*U
 	if err != nil {
 		return nil, err
 	}
-	return &Upstreams{logins, options}, nil
+	u := &Upstreams{Logins: logins, options: options}
+	u.WithExchange(exchange.Options{})
+	return u, nil
+}
+
+// WithExchange sets how tokens of people's sign-ins are exchanged for those of upstreams.
+func (u *Upstreams) WithExchange(o exchange.Options) {
+	o.Logins = u.Logins
+	u.exchange = exchange.New(o)
+}
+
+// exchanged reports whether tokens for a spec are exchanged for those of its owner. The
+// connection that all share, which lists the tools, has a login like others.
+func exchanged(spec upstream.Spec) bool {
+	return spec.Owner != "" && (spec.Login == upstream.LoginExchange || spec.Login == upstream.LoginIDJAG)
+}
+
+func exchangeServer(spec upstream.Spec) exchange.Server {
+	s := exchange.Server{Server: oauthServer(spec), Method: spec.Login, Audience: spec.OAuth.Audience, Subject: spec.OAuth.Subject}
+	s.Person, s.Org, _ = principal.SplitPersonID(spec.Owner)
+	return s
 }
 
 func oauthServer(spec upstream.Spec) oauth.Server {
@@ -34,12 +57,19 @@ func oauthServer(spec upstream.Spec) oauth.Server {
 
 // Token implements upstream.Login.
 func (u *Upstreams) Token(ctx context.Context, spec upstream.Spec) (string, error) {
+	if exchanged(spec) {
+		return u.exchange.Token(ctx, exchangeServer(spec))
+	}
 	return u.Logins.Token(ctx, oauthServer(spec))
 }
 
 // Refused implements upstream.Login.
 func (u *Upstreams) Refused(ctx context.Context, spec upstream.Spec, status int, challenge, token string) (string, error) {
-	return u.Logins.Refused(ctx, oauthServer(spec), oauth.Refusal{Status: status, Challenge: oauth.ParseChallenge(challenge), Token: token})
+	refusal := oauth.Refusal{Status: status, Challenge: oauth.ParseChallenge(challenge), Token: token}
+	if exchanged(spec) {
+		return u.exchange.Refused(ctx, exchangeServer(spec), refusal)
+	}
+	return u.Logins.Refused(ctx, oauthServer(spec), refusal)
 }
 
 // Start starts a login. For a login with a device code it also returns the function

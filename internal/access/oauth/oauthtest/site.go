@@ -34,6 +34,8 @@ type Site struct {
 	// Secret, if set, is the required client secret; clients cannot be registered
 	// then.
 	Secret string
+	// Trusts accepts the grants of others: token exchange and assertions. nil: none.
+	Trusts func(form url.Values) error
 
 	mu        sync.Mutex
 	mistakes  []string
@@ -290,6 +292,12 @@ func (s *Site) token(w http.ResponseWriter, r *http.Request) {
 			s.give(w, grant{client, "", rand.Text()})
 		}
 	case form.Get("grant_type") == "client_credentials" && s.Secret != "":
+		s.give(w, grant{client, form.Get("scope"), ""})
+	case s.Trusts != nil && (form.Get("grant_type") == grantExchange || form.Get("grant_type") == grantAssertion):
+		if err := s.Trusts(form); err != nil {
+			s.mistake(w, "invalid_grant", "%s: %v", form.Get("grant_type"), err)
+			return
+		}
 		s.give(w, grant{client, form.Get("scope"), ""})
 	default:
 		s.mistake(w, "unsupported_grant_type", "grant_type %q", form.Get("grant_type"))
