@@ -13,7 +13,7 @@ import (
 // TraceStore has the recent traces as JSON objects.
 type TraceStore interface {
 	// JSON returns a trace with its spans. It returns fault.NotFound if it is not stored.
-	JSON(id string) (json.RawMessage, error)
+	JSON(ctx context.Context, id string) (json.RawMessage, error)
 }
 
 // Traces makes the tool that reads traces.
@@ -62,12 +62,12 @@ type TraceSpan struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// read returns a trace to those who may read traces: it shows what others did, too.
+// read returns what the caller sees of a trace.
 func (t traceTools) read(ctx context.Context, id string) (json.RawMessage, error) {
 	if who := principal.Of(ctx); !who.May(principal.Read, "") {
 		return nil, fault.New(fault.Denied, "%s may not read traces", who.Title()).WithHint("traces need a key with the scope read")
 	}
-	return t.store.JSON(strings.ToLower(strings.TrimSpace(id)))
+	return t.store.JSON(ctx, strings.ToLower(strings.TrimSpace(id)))
 }
 
 func (t traceTools) get(ctx context.Context, _ tool.Call, in traceIn) (tool.Result, error) {

@@ -41,7 +41,7 @@ func TestRelayedCallsAreObserved(t *testing.T) {
 		t.Errorf("a tool that the policy denies: %d %s", status, text)
 	}
 	var names []string
-	for _, trace := range srv.telemetry.Traces().List(10) {
+	for _, trace := range srv.telemetry.Traces().List(t.Context(), 10) {
 		names = append(names, trace.Name+" > "+strings.Join(trace.Tools, " "))
 	}
 	for _, want := range []string{"tools/call echo > far.echo", "tools/call call_tool > far.echo", "tools/call secret > far.secret"} {

@@ -70,7 +70,7 @@ func requireOutcome(t *testing.T, srv *Server, status string) {
 	if id == nil {
 		t.Fatalf("no trace in %s", status)
 	}
-	found, _ := srv.telemetry.Traces().Get(id[1])
+	found, _ := srv.telemetry.Traces().Get(t.Context(), id[1])
 	for _, span := range found.Spans {
 		if span.Attributes["job.status"] == "failed" && span.Failed {
 			return

@@ -33,7 +33,7 @@ func (e Revoked) EventKey() string { return e.Name }
 // publish publishes the event of a change and calls OnChange.
 func (r *Store) publish(ctx context.Context, p event.Payload, name string) {
 	if r.options.Bus != nil {
-		r.options.Bus.Publish(p)
+		r.options.Bus.PublishFor(principal.OwnerOf(ctx), p)
 	}
 	if r.options.OnChange != nil {
 		r.options.OnChange(ctx, p.EventType(), name)

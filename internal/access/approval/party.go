@@ -16,6 +16,11 @@ type Party struct {
 	Org    string `json:"org,omitempty"`
 }
 
+// owner returns whose run waits for the approval.
+func (a *Approval) owner() principal.Owner {
+	return principal.Owner{ID: a.Asker.ID, Person: a.Asker.Person, Org: a.Org}
+}
+
 func partyOf(who principal.Principal) Party {
 	return Party{ID: who.ID, Name: who.Name, User: who.User, Person: who.Person, Org: who.Org}
 }

@@ -118,7 +118,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	if before != nil {
 		return o.pending(ctx, before), nil
 	}
-	o.options.Events.Publish(Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
+	o.options.Events.PublishFor(who.Owner(), Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
 	return o.pending(ctx, &a), nil
 }
 
@@ -164,7 +164,7 @@ func (o *Store) wake(id string) {
 }
 
 func (o *Store) publish(a Approval) {
-	o.options.Events.Publish(Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
+	o.options.Events.PublishFor(a.owner(), Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
 }
 
 // Await waits until an approval is no longer pending.

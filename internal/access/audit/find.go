@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -21,13 +22,15 @@ type Filter struct {
 	Limit        int   // 0 is 100
 }
 
-// Find lists entries, the newest first; with Node in the order of the node's chain.
+// Find lists entries that the principal of ctx sees, the newest first; with Node in the
+// order of the node's chain.
 // Entries that cannot be decoded are left out: Verify reports them.
 func (s *Store) Find(ctx context.Context, f Filter) (list []Entry, err error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
 	where, order := f.conditions(s.db.Kind()), `at DESC, node DESC, seq DESC` // as the index has it
+	where.visibleTo(principal.Of(ctx))
 	if f.Node != "" {
 		order = `seq`
 	}
@@ -75,6 +78,21 @@ func (f *Filter) conditions(kind db.Kind) (where conditions) {
 		where.add(`subject GLOB ?`, strings.NewReplacer(`?`, `[?]`, `[`, `[[]`).Replace(column(f.Tool)))
 	}
 	return where
+}
+
+// visibleTo selects the entries that a principal sees, as principal.Sees has it.
+func (c *conditions) visibleTo(who principal.Principal) {
+	switch {
+	case who.SeesAll():
+	case who.Person != "": // entries have no column for it
+		c.add(`1 = 0`)
+	case who.SeesOrg():
+		c.add(`org = ? AND org <> ''`, column(who.Org))
+	case who.Org != "":
+		c.add(`who = ? AND org = ?`, column(who.ID), column(who.Org))
+	default:
+		c.add(`who = ?`, column(who.ID))
+	}
 }
 
 // microsecondsUp rounds up: stored times have no fraction of a microsecond.

@@ -21,7 +21,7 @@ type Roles map[string]Role
 func Standard() Roles {
 	return Roles{
 		"admin":    {Scopes: []principal.Scope{principal.Admin}},
-		"operator": {Scopes: []principal.Scope{principal.Org, principal.Chat, principal.MCP, principal.Read, principal.Metrics}},
+		"operator": {Scopes: []principal.Scope{principal.Org, principal.Chat, principal.MCP, principal.Read, principal.Observe, principal.Metrics}},
 		"author":   {Scopes: []principal.Scope{principal.Chat, principal.MCP, principal.Read}},
 		"user":     {Scopes: []principal.Scope{principal.Chat, principal.MCP}},
 		"viewer":   {Scopes: []principal.Scope{principal.Read}},

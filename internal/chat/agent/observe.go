@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // TurnStarted is published when a turn begins.
@@ -66,7 +67,7 @@ func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 	if traced := span.SpanContext(); traced.IsValid() {
 		t.reply.Trace = traced.TraceID().String()
 	}
-	t.publish(TurnStarted{t.request.ID, t.request.Org, t.request.User, t.reply.Model})
+	t.publish(ctx, TurnStarted{t.request.ID, t.request.Org, t.request.User, t.reply.Model})
 	return ctx, func(err error) {
 		span.SetAttributes(attribute.Int("luanette.chat.iterations", t.reply.Iterations), attribute.Int("luanette.chat.tool_calls", t.reply.ToolCalls))
 		span.SetAttributes(usageAttributes(t.reply.Usage)...)
@@ -76,7 +77,7 @@ func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 			t.reply.Usage, time.Since(t.began).Milliseconds(), errorType(err),
 		}
 		t.agent.meters.turn(ctx, &ended, time.Since(t.began))
-		t.publish(ended)
+		t.publish(ctx, ended)
 	}
 }
 
@@ -88,9 +89,9 @@ func (t *turn) conversationID() string {
 	return id
 }
 
-func (t *turn) publish(p interface{ EventType() string }) {
+func (t *turn) publish(ctx context.Context, p interface{ EventType() string }) {
 	if t.agent.options.Bus != nil {
-		t.agent.options.Bus.Publish(p)
+		t.agent.options.Bus.PublishFor(principal.OwnerOf(ctx), p)
 	}
 }
 

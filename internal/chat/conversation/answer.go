@@ -140,10 +140,10 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 	if strings.TrimSpace(request.Message) == "" && len(request.Attachments) == 0 { // it only chose a mode or a language
 		return r.confirm(ctx, t, request)
 	}
-	r.options.Bus.Publish(Started{Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID})
+	r.options.Bus.PublishFor(principal.OwnerOf(ctx), Started{Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID})
 	began := time.Now()
 	reply, err = r.agent.Turn(ctx, request, r.show(ctx, t))
-	r.options.Bus.Publish(finished(t, reply, err, time.Since(began)))
+	r.options.Bus.PublishFor(principal.OwnerOf(ctx), finished(t, reply, err, time.Since(began)))
 	return reply, err
 }
 

@@ -52,10 +52,10 @@ func (r *Service) Complete(ctx context.Context, c Completion, emit func(agent.Ev
 		return agent.Reply{}, err
 	}
 	t := newTurn(c.ID, Message{RequestID: c.RequestID, Person: c.Person})
-	r.options.Bus.Publish(Started{Turn: t.ID, Person: c.Person.String(), RequestID: c.RequestID})
+	r.options.Bus.PublishFor(principal.OwnerOf(ctx), Started{Turn: t.ID, Person: c.Person.String(), RequestID: c.RequestID})
 	began := time.Now()
 	reply, err := r.agent.Turn(ctx, request, emit)
-	r.options.Bus.Publish(finished(t, reply, err, time.Since(began)))
+	r.options.Bus.PublishFor(principal.OwnerOf(ctx), finished(t, reply, err, time.Since(began)))
 	if err != nil || len(reply.Calls) == 0 {
 		return reply, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -73,6 +74,8 @@ type relayedEvent struct {
 	Type string          `json:"type"`
 	Key  string          `json:"key,omitempty"`
 	Data json.RawMessage `json:"data"`
+
+	Owner principal.Owner `json:"owner,omitzero"`
 }
 
 // Run relays events in both directions until ctx ends.
@@ -120,7 +123,7 @@ func appendEvent(batch []relayedEvent, e event.Event) []relayedEvent {
 	if err != nil {
 		return batch
 	}
-	one := relayedEvent{Type: e.Type, Data: data}
+	one := relayedEvent{Type: e.Type, Data: data, Owner: e.Owner}
 	if keyed, ok := e.Data.(event.Keyed); ok {
 		one.Key = keyed.EventKey()
 	}
@@ -177,7 +180,7 @@ func (r *Relay) receive(ctx context.Context, payload string) {
 		r.options.Bus.Relay(m.Node, missed(missing))
 	}
 	for _, e := range m.Events {
-		r.options.Bus.Relay(m.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data})
+		r.options.Bus.Relay(m.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data, Owner: e.Owner})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // DefaultKeep is how many recent events a bus stores for replay.
@@ -41,11 +42,15 @@ func New(o BusOptions) *Bus {
 	return &Bus{clock: o.Clock, recent: ring{bound: max(o.Keep, 0)}}
 }
 
-// Publish gives p the next sequence number and delivers it to the subscriptions of its
-// type. It never waits for them. A nil or closed bus drops p.
-func (b *Bus) Publish(p Payload) {
+// Publish publishes an event of the program itself: everybody sees it if its type concerns
+// everybody, and only those who see everything do otherwise.
+func (b *Bus) Publish(p Payload) { b.PublishFor(principal.Owner{}, p) }
+
+// PublishFor gives p, which belongs to an owner, the next sequence number and delivers it to
+// the subscriptions of its type. It never waits for them. A nil or closed bus drops p.
+func (b *Bus) PublishFor(owner principal.Owner, p Payload) {
 	if b != nil {
-		b.publish(Event{Type: p.EventType(), Data: p})
+		b.publish(Event{Type: p.EventType(), Data: p, Owner: owner})
 	}
 }
 
@@ -86,7 +91,7 @@ func (b *Bus) audience(kind string) []*Subscription {
 
 // Relay publishes an event of another node to the subscriptions with IncludeRemote.
 func (b *Bus) Relay(node string, p Remote) {
-	b.publish(Event{Type: p.Type, Data: p, Node: node})
+	b.publish(Event{Type: p.Type, Data: p, Node: node, Owner: p.Owner})
 }
 
 func (b *Bus) publish(e Event) {
@@ -112,10 +117,22 @@ func (b *Bus) Last() uint64 {
 	return b.seq
 }
 
-// Subscribe starts a subscription. The caller closes it. On a closed bus the
-// subscription ends at once, after the replay.
-func (b *Bus) Subscribe(o Options) *Subscription {
+// Subscribe starts a subscription of the program itself, which gets the events of all
+// owners. What passes events on to somebody uses SubscribeAs.
+func (b *Bus) Subscribe(o Options) *Subscription { return b.subscribe(newSubscription(b, o), o) }
+
+// SubscribeAs starts a subscription for somebody, who gets only events that are visible to
+// them. The caller closes it. On a closed bus the subscription ends at once, after the
+// replay.
+func (b *Bus) SubscribeAs(who principal.Principal, o Options) *Subscription {
 	s := newSubscription(b, o)
+	if !who.SeesAll() {
+		s.reader = &who
+	}
+	return b.subscribe(s, o)
+}
+
+func (b *Bus) subscribe(s *Subscription, o Options) *Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.replay(s, o.After)

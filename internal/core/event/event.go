@@ -24,6 +24,8 @@ import (
 	"encoding/json"
 	"iter"
 	"time"
+
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Payload is the data of an event. Its type is dotted words, the package first:
@@ -50,13 +52,22 @@ type Event struct {
 	Data any       `json:"data"` // the published Payload
 	// Node is the node where it happened, if that is another one.
 	Node string `json:"node,omitempty"`
+	// Owner is whose it is. The zero Owner is the program.
+	Owner principal.Owner `json:"-"`
+}
+
+// VisibleTo reports whether a principal may see the event: if it may see what belongs to
+// the owner, or if the event is of a type that concerns everybody.
+func (e *Event) VisibleTo(who principal.Principal) bool {
+	return e.Owner == (principal.Owner{}) && concernsAll(e.Type) || who.Sees(e.Owner)
 }
 
 // Remote is a payload that another node published, as it was received.
 type Remote struct {
-	Type string
-	Key  string
-	Data json.RawMessage
+	Type  string
+	Key   string
+	Data  json.RawMessage
+	Owner principal.Owner
 }
 
 // EventType returns the type of the payload.

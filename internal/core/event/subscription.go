@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // DefaultBuffer is how many unread events a subscription holds.
@@ -62,6 +64,7 @@ type Subscription struct {
 	types  []string
 	wants  func(kind string) bool // nil: all of types
 	remote bool                   // events of other nodes too
+	reader *principal.Principal   // who gets the events; nil: somebody who sees all
 	wake   chan struct{}          // has a token while there may be something to read
 	done   chan struct{}          // closed when no more events will come
 
@@ -165,7 +168,7 @@ func (s *Subscription) end() {
 
 // offer queues e, whose type is subscribed to, if it is wanted.
 func (s *Subscription) offer(e Event) {
-	if !s.wanted(e.Type) || e.Node != "" && !s.remote {
+	if !s.wanted(e.Type) || e.Node != "" && !s.remote || s.reader != nil && !e.VisibleTo(*s.reader) {
 		return
 	}
 	s.mu.Lock()

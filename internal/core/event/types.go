@@ -34,6 +34,22 @@ var types = []string{
 	"webhook.received", "webhook.refused",
 }
 
+// forAll are the types, and families of types, that concern everybody if the program itself
+// publishes them: which tools and servers there are, and what plays. Everything else that
+// has no owner is for those who see everything, so that a new type is hidden until it is
+// listed here.
+var forAll = []string{
+	"backend.", "beat.", "catalog.", "config.update", "event.missed", "marker.", "node.", "pin.decided", "region.", "script.invalidate", "script.published",
+	"tool.changed", "tool.flagged", "tool.held", "tool.shadowed", "transport.",
+	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.failed", "upstream.lost", "upstream.needs_auth",
+	"upstream.reconnecting", "upstream.removed", "upstream.slow_start", "upstream.tools_refreshed",
+}
+
+// concernsAll reports whether events of a type, without an owner, are for everybody.
+func concernsAll(kind string) bool {
+	return slices.ContainsFunc(forAll, func(t string) bool { return t == kind || strings.HasSuffix(t, ".") && strings.HasPrefix(kind, t) })
+}
+
 // openFamilies begin types that scripts and backends choose.
 var openFamilies = []string{"script.", "backend."}
 

@@ -10,11 +10,12 @@ const (
 	Chat    Scope = "chat"
 	MCP     Scope = "mcp"
 	Read    Scope = "read"
+	Observe Scope = "observe"
 	Metrics Scope = "metrics"
 )
 
 // Scopes lists all scopes, the strongest first.
-var Scopes = []Scope{Admin, Org, Chat, MCP, Read, Metrics}
+var Scopes = []Scope{Admin, Org, Chat, MCP, Read, Observe, Metrics}
 
 // DefaultScopes are the scopes of a key that is created without any: all but those for
 // administration and monitoring.
@@ -27,7 +28,8 @@ func (s Scope) Description() string {
 		Org:     "settings, servers, prompts and usage of one organisation, and its conversations",
 		Chat:    "conversations with the agent",
 		MCP:     "the MCP server: tools, scripts, jobs, sessions, resources, prompts; artifacts and contents",
-		Read:    "read only: events, traces, the configuration without its secrets, the health of upstreams",
+		Read:    "read only: own events and traces, the configuration without its secrets, the health of upstreams",
+		Observe: "with read: events, traces and the audit log of everybody in the organisation, or in all of them",
 		Metrics: "/metrics: numbers about the whole server, for Prometheus",
 	}[s]
 }

@@ -122,7 +122,7 @@ func (q *Queue) awaitDecision(ctx context.Context, j Job, e Paused, held *bool) 
 		return q.withdrawQuestion(ctx, run, err)
 	}
 	e.ID, e.Name, e.Creator = j.ID, j.Name, j.Creator
-	q.options.Events.Publish(e)
+	q.options.Events.PublishFor(j.owner, e)
 	if *held {
 		q.turns.give(j.Creator)
 		*held = false

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -90,6 +91,7 @@ type Job struct {
 	TraceID  string            // of the trace of its latest run; "" without traces
 
 	origin  string // the span that submitted it
+	owner   principal.Owner
 	resumed bool   // an earlier process has run it
 }
 

@@ -78,7 +78,7 @@ func (q *Queue) finished(ctx context.Context, j Job) {
 	if !j.Started.IsZero() {
 		e.TookMS = j.Finished.Sub(j.Started).Milliseconds()
 	}
-	q.options.Events.Publish(e)
+	q.options.Events.PublishFor(j.owner, e)
 }
 
 // following returns the live state of an unfinished job, or nil.

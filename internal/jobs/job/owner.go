@@ -40,6 +40,16 @@ func askerOf(ctx context.Context, tx *db.Tx, id string) (who principal.Principal
 	return who, err
 }
 
+// ownerOf returns the owner of a job whose stored principal is asker, or "".
+func ownerOf(asker string) (o principal.Owner, err error) {
+	if asker == "" {
+		return principal.Local().Owner(), nil
+	}
+	var who principal.Principal
+	err = json.Unmarshal([]byte(asker), &who)
+	return who.Owner(), err
+}
+
 // asOwner returns ctx with the principal that created a job and its current rights. The
 // error says that it has none any more.
 func (q *Queue) asOwner(ctx context.Context, id string) (context.Context, error) {

@@ -239,7 +239,7 @@ func (q *Queue) submit(ctx context.Context, id string, s Spec, check func(*db.Tx
 	if s.Start.After(j.Due) {
 		j.Due = s.Start
 	}
-	j.origin = q.options.Traces.Origin(ctx)
+	j.origin, j.owner = q.options.Traces.Origin(ctx), principal.OwnerOf(ctx)
 	j.TraceID = q.traceID(ctx, j)
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		if check != nil {
@@ -262,7 +262,7 @@ func (q *Queue) submit(ctx context.Context, id string, s Spec, check func(*db.Tx
 // admit begins to follow a job that was stored just now, and publishes it.
 func (q *Queue) admit(j Job) {
 	q.enter(j, true)
-	q.options.Events.Publish(Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
+	q.options.Events.PublishFor(j.owner, Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
 }
 
 // withdraw removes a job that could not be started.

@@ -170,7 +170,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	if closing {
 		journal.Halt(durable.ErrClosing)
 	}
-	q.options.Events.Publish(Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
+	q.options.Events.PublishFor(j.owner, Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
 	var outcome Outcome
 	running, err := q.asOwner(ctx, j.ID)
 	if err == nil {
@@ -217,7 +217,7 @@ func (q *Queue) task(j Job, c *liveJob, handler host.Handler) Task {
 		ID: j.ID, Spec: j.Spec, Created: j.Created, Queue: q, Handler: handler, Temp: q.folder(j.ID), Watch: c.say,
 		Progress: func(fraction float64, message string) {
 			c.progress(fraction, message)
-			q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
+			q.options.Events.PublishFor(j.owner, Progressed{ID: j.ID, Fraction: fraction, Message: message})
 		},
 	}
 }

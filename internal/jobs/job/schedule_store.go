@@ -178,6 +178,7 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 		}
 		ctx := principal.With(ctx, asker) // the job belongs to the schedule's owner
 		j = s.job(now)
+		j.owner = asker.Owner()
 		s.Last, s.LastJob, s.Started = now, j.ID, s.Started+1
 		if err := q.insertJob(ctx, tx, j); err != nil {
 			return err

@@ -16,15 +16,15 @@ import (
 )
 
 // columns are the columns of a job that scan reads; the output is read on request.
-const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule, origin, trace_id, language"
+const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule, origin, trace_id, language, coalesce((SELECT asker FROM job_owners WHERE job_owners.id = jobs.id), '')"
 
 func scan(row db.Scanner, more ...any) (j Job, err error) {
-	var tags string
+	var tags, asker string
 	var created, due, started, finished int64
 	var params, result, failure []byte
 	into := append([]any{
 		&j.ID, &j.State, &j.Name, &j.Hash, &j.Source, &params, &j.Creator, &tags, &j.Priority,
-		&created, &due, &started, &finished, &result, &failure, &j.Schedule, &j.origin, &j.TraceID, &j.Language,
+		&created, &due, &started, &finished, &result, &failure, &j.Schedule, &j.origin, &j.TraceID, &j.Language, &asker,
 	}, more...)
 	if err := row.Scan(into...); err != nil {
 		return j, err
@@ -38,6 +38,9 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 		if err := json.Unmarshal(failure, &j.Error); err != nil {
 			return j, fmt.Errorf("read the error of job %s: %w", j.ID, err)
 		}
+	}
+	if j.owner, err = ownerOf(asker); err != nil {
+		return j, err
 	}
 	return j, json.Unmarshal([]byte(tags), &j.Tags)
 }

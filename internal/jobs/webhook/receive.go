@@ -154,7 +154,7 @@ func (rc *Receiver) accept(ctx context.Context, hook *Hook, got request) (Accept
 		return Accepted{}, err
 	}
 	accepted.Job = j.ID
-	rc.options.Events.Publish(Received{Hook: hook.Name, Delivery: accepted.Delivery, Job: j.ID, Repeated: accepted.Repeated})
+	rc.options.Events.PublishFor(hook.Principal.Owner(), Received{Hook: hook.Name, Delivery: accepted.Delivery, Job: j.ID, Repeated: accepted.Repeated})
 	rc.audit(ctx, hook.Name, got.body, "")
 	return accepted, nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 type inheritedKey struct{}
@@ -15,12 +17,15 @@ func WithAttributes(ctx context.Context, all ...attribute.KeyValue) context.Cont
 	return context.WithValue(ctx, inheritedKey{}, all)
 }
 
-// inheritor gives spans the attributes of their context.
+// inheritor gives spans the attributes of their context, and those of its principal.
 type inheritor struct{}
 
 func (inheritor) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
 	if all, ok := ctx.Value(inheritedKey{}).([]attribute.KeyValue); ok {
 		s.SetAttributes(all...)
+	}
+	if principal.Known(ctx) {
+		s.SetAttributes(ownerAttributes(principal.OwnerOf(ctx))...)
 	}
 }
 

@@ -12,4 +12,8 @@ const (
 	KeyJob      = "job"      // its id
 	KeySession  = "session"  // shortened: the whole handle is a secret
 	KeyTook     = "took"     // a duration
+
+	KeyPrincipal = "luanette.principal" // whose a span is
+	KeyOrg       = "luanette.org"
+	KeyPerson    = "luanette.person" // for whom a principal acts in a chat
 )

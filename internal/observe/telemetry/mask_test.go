@@ -38,7 +38,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		var stderr console
 		tel := setup(t, telemetry.Options{Endpoint: sink.HTTP, Stderr: &stderr, RecentTraces: 10, Arguments: arguments})
 		id := leak(t, tel, secret)
-		kept, _ := tel.Traces().Get(id)
+		kept, _ := tel.Traces().Get(t.Context(), id)
 		if err := tel.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}

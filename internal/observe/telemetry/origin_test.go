@@ -33,7 +33,7 @@ func TestAJobContinuesTheTrace(t *testing.T) {
 	if got := sent.Get("Traceparent"); got != caller {
 		t.Errorf("upstreams get %q, want the caller's span", got)
 	}
-	whole, _ := tel.Traces().Get(callersID)
+	whole, _ := tel.Traces().Get(t.Context(), callersID)
 	if len(whole.Spans) != 2 || whole.Spans[1].Parent != outer.SpanContext().SpanID().String() || len(whole.Spans[1].Links) != 0 {
 		t.Errorf("stored spans %+v", whole.Spans)
 	}
@@ -54,7 +54,7 @@ func TestALaterJobLinksToTheTrace(t *testing.T) {
 	if want := strings.ReplaceAll(jobID, "-", ""); id != want || span.SpanContext().TraceID().String() != want {
 		t.Errorf("the job's trace is %s, its span is in %s", id, span.SpanContext().TraceID())
 	}
-	whole, _ := tel.Traces().Get(id)
+	whole, _ := tel.Traces().Get(t.Context(), id)
 	want := SpanLink{Trace: outer.SpanContext().TraceID().String(), Span: outer.SpanContext().SpanID().String()}
 	if len(whole.Spans) != 1 || len(whole.Spans[0].Links) != 1 || whole.Spans[0].Links[0] != want {
 		t.Errorf("stored spans %+v, want a link to %+v", whole.Spans, want)

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Limits for one trace. A long trace loses its latest spans, but not its first, which
@@ -90,24 +92,29 @@ type SpanEvent struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// List returns the latest traces without their spans, the newest first.
-func (t *Traces) List(limit int) []Trace {
+// List returns the latest traces that the principal of ctx sees, without their spans, the
+// newest first.
+func (t *Traces) List(ctx context.Context, limit int) []Trace {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gather()
-	list := make([]Trace, len(t.ring))
+	who := principal.Of(ctx)
+	list := make([]Trace, 0, len(t.ring))
 	for i := range t.ring {
-		list[i] = t.ring[i].head()
+		if seen, ok := t.ring[i].visible(who); ok {
+			list = append(list, seen.head())
+		}
 	}
 	slices.SortFunc(list, func(a, b Trace) int { return b.Start.Compare(a.Start) })
 	return list[:min(limit, len(list))]
 }
 
-// Get returns a trace with its spans in the order they began.
-func (t *Traces) Get(id string) (Trace, bool) {
+// Get returns a trace with those of its spans that the principal of ctx sees, in the order
+// they began.
+func (t *Traces) Get(ctx context.Context, id string) (Trace, bool) {
 	parsed, err := trace.TraceIDFromHex(id)
 	if t == nil || err != nil {
 		return Trace{}, false
@@ -119,7 +126,11 @@ func (t *Traces) Get(id string) (Trace, bool) {
 	if !found {
 		return Trace{}, false
 	}
-	return t.ring[place].whole(), true
+	seen, ok := t.ring[place].visible(principal.Of(ctx))
+	if !ok {
+		return Trace{}, false
+	}
+	return seen.whole(), true
 }
 
 // add stores a span that has ended; it must not change any more.

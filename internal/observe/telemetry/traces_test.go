@@ -25,7 +25,7 @@ func TestTracesAreStored(t *testing.T) {
 			t.Parallel()
 			tel := setupInMemory(t, Options{RecentTraces: 5, Endpoint: endpoint})
 			id := oneRequest(t, tel.Tracer("x"))
-			whole, found := tel.Traces().Get(id)
+			whole, found := tel.Traces().Get(t.Context(), id)
 			if !found || whole.Name != "request" || !whole.Failed || whole.Count != 2 {
 				t.Fatalf("stored: %v %+v", found, whole)
 			}
@@ -36,7 +36,7 @@ func TestTracesAreStored(t *testing.T) {
 			if inner.Error != "no such file" || len(inner.Events) != 1 || inner.Events[0].Attributes["exception.message"] != "gone" {
 				t.Errorf("the failed one: %+v", inner)
 			}
-			if list := tel.Traces().List(10); len(list) != 1 || list[0].Spans != nil {
+			if list := tel.Traces().List(t.Context(), 10); len(list) != 1 || list[0].Spans != nil {
 				t.Errorf("listed: %+v", list)
 			}
 		})
@@ -77,9 +77,9 @@ func TestTheOldestTraceIsReplaced(t *testing.T) {
 		span.End()
 	}
 	var names []string
-	for _, stored := range tel.Traces().List(10) {
+	for _, stored := range tel.Traces().List(t.Context(), 10) {
 		names = append(names, stored.Name)
-		whole, _ := tel.Traces().Get(stored.ID)
+		whole, _ := tel.Traces().Get(t.Context(), stored.ID)
 		for _, span := range whole.Spans {
 			if len(whole.Spans) != stored.Count || span.Name != stored.Name && span.Name != "within "+stored.Name {
 				t.Errorf("trace %s of %d spans has %s", stored.Name, stored.Count, span.Name)
@@ -112,7 +112,7 @@ func TestUpstreamsSeeTheCallersSpan(t *testing.T) {
 	}
 	inner.End()
 	outer.End()
-	whole, found := tel.Traces().Get(caller.TraceID().String())
+	whole, found := tel.Traces().Get(t.Context(), caller.TraceID().String())
 	if !found || len(whole.Spans) != 2 || whole.Spans[0].Parent != "" || whole.Spans[1].Parent != whole.Spans[0].ID {
 		t.Errorf("stored: %v %+v", found, whole)
 	}

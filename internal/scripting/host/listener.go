@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Listener receives events from the bus for one run. It subscribes when the script first
@@ -24,8 +25,9 @@ type Listener struct {
 // NewListener listens to bus; if bus is nil there are no events.
 func NewListener(bus *event.Bus) *Listener { return &Listener{bus: bus} }
 
-// Subscribe adds types of events, exact ("job.finished") or by prefix ("upstream.*").
-func (l *Listener) Subscribe(types ...string) error {
+// Subscribe adds types of events, exact ("job.finished") or by prefix ("upstream.*"), of
+// those that the principal of ctx sees.
+func (l *Listener) Subscribe(ctx context.Context, types ...string) error {
 	if l == nil || l.bus == nil {
 		return fault.New(fault.Unavailable, "events are not available in this run")
 	}
@@ -35,7 +37,7 @@ func (l *Listener) Subscribe(types ...string) error {
 	case l.closed:
 		return fault.New(fault.Cancelled, "the run has ended")
 	case l.sub == nil:
-		l.sub = l.bus.Subscribe(event.Options{Types: types})
+		l.sub = l.bus.SubscribeAs(principal.Of(ctx), event.Options{Types: types})
 	default:
 		l.sub.Want(types...)
 	}

@@ -116,7 +116,7 @@ func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error
 		made, err = s.insert(ctx, row)
 	}
 	if err == nil {
-		s.publish("created", made, false)
+		s.publish(ctx, "created", made, false)
 	}
 	return made, err
 }
@@ -143,7 +143,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, ref, name string) (forked Se
 		return s.runner.inherit(ctx, "session:"+id, "session:"+forked.ID)
 	})
 	if err == nil {
-		s.publish("forked", forked, false)
+		s.publish(ctx, "forked", forked, false)
 	}
 	return forked, err
 }
@@ -167,7 +167,7 @@ func (s *Sessions) Reset(ctx context.Context, owner, ref string) (session Sessio
 		return err
 	})
 	if err == nil {
-		s.publish("reset", session, false)
+		s.publish(ctx, "reset", session, false)
 	}
 	return session, err
 }
@@ -183,7 +183,7 @@ func (s *Sessions) Close(ctx context.Context, owner, ref string) error {
 	})
 	if err == nil {
 		s.runs.forget(id)
-		s.publish("closed", Session{ID: id, Owner: owner}, false)
+		s.publish(ctx, "closed", Session{ID: id, Owner: owner}, false)
 	}
 	return err
 }

@@ -1,5 +1,11 @@
 package script
 
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
 // The events of sessions. The id of a session gives access to it, so events have only
 // its first characters.
 
@@ -25,8 +31,8 @@ func (n SessionEvent) EventKey() string { return n.Session }
 const shownID = 8
 
 // publish publishes an event of a session.
-func (s *Sessions) publish(kind string, about Session, failed bool) {
-	s.options.Events.Publish(SessionEvent{
+func (s *Sessions) publish(ctx context.Context, kind string, about Session, failed bool) {
+	s.options.Events.PublishFor(principal.OwnerOf(ctx), SessionEvent{
 		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,
 		Language: about.Language, Turns: about.Runs, Failed: failed,
 	})

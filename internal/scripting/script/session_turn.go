@@ -65,7 +65,7 @@ func (s *Sessions) runTurn(ctx context.Context, a *approvedRun, resumed bool) (d
 		}
 		var problem error
 		done.Session, done.Warnings, problem = t.save(context.WithoutCancel(ctx), err)
-		s.publish("used", done.Session, err != nil)
+		s.publish(ctx, "used", done.Session, err != nil)
 		if err == nil {
 			err = problem
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -56,7 +57,7 @@ func (s *Store) Delete(ctx context.Context, ref cas.Ref) (a Artifact, err error)
 		return nil
 	})
 	if err == nil {
-		s.events.Publish(Deleted{ID: ID(ref), Hash: ref})
+		s.events.PublishFor(principal.OwnerOf(ctx), Deleted{ID: ID(ref), Hash: ref})
 	}
 	return a, err
 }
@@ -93,7 +94,7 @@ func (s *Store) Restore(ctx context.Context, ref cas.Ref) (a Artifact, err error
 		return s.words.put(ctx, tx, &a)
 	})
 	if err == nil {
-		s.events.Publish(Deleted{ID: ID(ref), Hash: ref, Restored: true})
+		s.events.PublishFor(principal.OwnerOf(ctx), Deleted{ID: ID(ref), Hash: ref, Restored: true})
 	}
 	return a, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -82,7 +83,7 @@ func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifa
 		return Artifact{}, false, err
 	}
 	if created {
-		s.events.Publish(Created{ID: ID(a.Hash), Hash: a.Hash, Content: a.Hash, MIME: a.MIME, Name: a.Name, Creator: a.Creator, Tags: a.Tags})
+		s.events.PublishFor(principal.OwnerOf(ctx), Created{ID: ID(a.Hash), Hash: a.Hash, Content: a.Hash, MIME: a.MIME, Name: a.Name, Creator: a.Creator, Tags: a.Tags})
 	}
 	return a, created, nil
 }

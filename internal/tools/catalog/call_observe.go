@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/history"
 	"github.com/luanette/luanette/internal/observe/telemetry/duration"
@@ -97,7 +98,7 @@ func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, e
 		r.started = c.bus != nil
 	}
 	if r.started {
-		c.bus.Publish(CallStarted{Call: r.facts.Call, Namespace: r.facts.Namespace, Tool: r.facts.Tool, Caller: r.facts.Caller, Depth: r.facts.Depth})
+		c.bus.PublishFor(principal.OwnerOf(ctx), CallStarted{Call: r.facts.Call, Namespace: r.facts.Namespace, Tool: r.facts.Tool, Caller: r.facts.Caller, Depth: r.facts.Depth})
 	}
 	return ctx, nil
 }
@@ -116,7 +117,7 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 	if r.started || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
 		r.facts.ErrorType, r.facts.Error = kind, text
-		r.catalog.bus.Publish(r.facts)
+		r.catalog.bus.PublishFor(principal.OwnerOf(ctx), r.facts)
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *Server) Routes() []principal.Route { return s.routes }
 func New(o Options) *Server {
 	s := &Server{options: o, mux: http.NewServeMux()}
 	s.adminOnly("GET /api/v1/policy/check", s.checkPolicy)
-	s.adminOnly("GET /api/v1/audit", s.listAudit)
+	s.readers("GET /api/v1/audit", s.listAudit) // own entries; the store decides
 	s.adminOnly("GET /api/v1/audit/chains", s.listChains)
 	s.adminOnly("GET /api/v1/audit/verify", s.verifyAudit)
 	s.adminOnly("GET /api/v1/pins", s.listPins)

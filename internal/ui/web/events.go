@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/observe/phrase"
 )
 
@@ -52,7 +53,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	options.IncludeRemote = true
-	sub := s.options.Bus.Subscribe(options)
+	sub := s.options.Bus.SubscribeAs(principal.Of(r.Context()), options)
 	defer sub.Close()
 	if s.readers.Add(1) == 1 && s.options.OnFirstReader != nil {
 		s.options.OnFirstReader()

@@ -23,7 +23,7 @@ func (s *Server) traces(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	list := s.options.Traces.List(limit)
+	list := s.options.Traces.List(r.Context(), limit)
 	if list == nil {
 		list = []telemetry.Trace{}
 	}
@@ -32,7 +32,7 @@ func (s *Server) traces(w http.ResponseWriter, r *http.Request) {
 
 // trace returns one trace with its spans.
 func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
-	whole, found := s.options.Traces.Get(r.PathValue("id"))
+	whole, found := s.options.Traces.Get(r.Context(), r.PathValue("id"))
 	if !found {
 		httpjson.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "trace %q is not stored", r.PathValue("id")).
 			WithHint("only recent traces are stored; hud.recent_traces in luanette.toml sets how many"))

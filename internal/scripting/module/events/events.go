@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -38,7 +39,7 @@ func Module() host.Module {
 }
 
 // want(type) subscribes to one more type of events.
-func want(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func want(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	kind, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func want(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	if !event.Exists(kind) {
 		return nil, unknownType(kind)
 	}
-	return nil, w.Listener.Subscribe(kind)
+	return nil, w.Listener.Subscribe(ctx, kind)
 }
 
 func unknownType(kind string) error {
@@ -109,7 +110,7 @@ func (s Emitted) MarshalJSON() ([]byte, error) { return s.data, nil }
 var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`) })
 
 // emit(type, data) publishes an event of a script.
-func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func emit(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	kind, err := emitted(args)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	if err != nil {
 		return nil, fault.New(fault.InvalidParams, "emit: %v", err)
 	}
-	w.Events.Publish(Emitted{kind: kind, data: data})
+	w.Events.PublishFor(principal.OwnerOf(ctx), Emitted{kind: kind, data: data})
 	return nil, nil
 }
 

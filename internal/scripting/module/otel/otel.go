@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -61,6 +62,9 @@ func setAttribute(ctx context.Context, _ *host.Services, args host.Args) ([]host
 	key, err := args.String(1)
 	if err != nil {
 		return nil, err
+	}
+	if telemetry.Reserved(key) {
+		return nil, fault.New(fault.InvalidParams, "set_attribute: %s says whose the span is, and cannot be set", key).WithHint("use a key of your own")
 	}
 	trace.SpanFromContext(ctx).SetAttributes(toAttribute(key, args.At(2)))
 	return nil, nil
