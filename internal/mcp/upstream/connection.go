@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -261,9 +262,14 @@ func (c *connection) update(change func()) {
 func (c *connection) publish(p event.Payload) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.retired {
-		c.opts.Events.Publish(p)
+	if c.retired {
+		return
 	}
+	owner := principal.Owner{ID: c.spec.Owner}
+	if owner.ID != "" {
+		owner.Org = c.spec.Person.Org
+	}
+	c.opts.Events.PublishFor(owner, p)
 }
 
 // stop ends the connection. It returns at once; stopped is closed when it has ended.
