@@ -92,7 +92,7 @@ type Job struct {
 
 	origin  string // the span that submitted it
 	owner   principal.Owner
-	resumed bool   // an earlier process has run it
+	resumed bool // an earlier process has run it
 }
 
 // Failure is the stored error of a failed job.
