@@ -88,6 +88,8 @@ type peopleCommand struct {
 	List       peopleListCommand    `cmd:"" help:"List the people who have signed in."`
 	Block      peopleBlockCommand   `cmd:"" help:"End everything that acts for a person, at once."`
 	Unblock    peopleUnblockCommand `cmd:"" help:"Let a person sign in again."`
+	Export     peopleExportCommand  `cmd:"" help:"Print everything that is stored about a person."`
+	Erase      peopleEraseCommand   `cmd:"" help:"Erase a person and everything of theirs."`
 	AddTo      peopleAddCommand     `cmd:"" help:"Give a person roles in an organisation."`
 	RemoveFrom peopleRemoveCommand  `cmd:"" help:"Remove a person from an organisation."`
 }

@@ -32,7 +32,7 @@ var publicRoutes = map[string]bool{
 	"GET /oauth/authorize": true, "GET /oauth/consent": true, "POST /oauth/consent": true, "POST /oauth/token": true,
 	"POST /oauth/revoke": true, "POST /oauth/register": true, "POST /oauth/device": true,
 	"GET /.well-known/oauth-authorization-server": true, "/.well-known/oauth-protected-resource": true, "/.well-known/oauth-protected-resource/mcp": true,
-	"GET /api/v1/me/grants": true, "DELETE /api/v1/me/grants/{id}": true, // they check the session themselves
+	"GET /api/v1/me/grants": true, "DELETE /api/v1/me/grants/{id}": true, "GET /api/v1/me/export": true, "DELETE /api/v1/me": true, // they check the session themselves
 }
 
 // withPeople makes the server offer sign-in.

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/access/erasure"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
@@ -111,6 +112,7 @@ type guards struct {
 	auth         *httpauth.Authenticator
 	tokens       *jwt.Server       // of configured issuers; nil if there are none
 	people       *identity.Service // nil if nobody can sign in
+	erasure      *erasure.Service  // likewise
 	quota        *quota.Quota
 	logins       *login.Upstreams
 	loginService *login.Service
@@ -222,7 +224,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run} {
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run} {
 		if watch != nil {
 			srv.background.Go(func() { watch(background) })
 		}
@@ -253,10 +255,13 @@ func (srv *Server) build(ctx context.Context) error {
 	srv.pins.Set(srv.config.PinSettings()) // now the names of our own tools are known
 	srv.catalog.Refresh(ctx)
 	srv.newHub() //nolint:contextcheck // what it watches lives as long as the server
-	if srv.options.Jobs {
-		return srv.openChat(ctx)
+	if !srv.options.Jobs {
+		return nil
 	}
-	return nil
+	if err := srv.openChat(ctx); err != nil {
+		return err
+	}
+	return srv.openErasure(ctx)
 }
 
 func (srv *Server) openStore(ctx context.Context) error {

@@ -35,6 +35,9 @@ func (e *Entry) appendUnsigned(out []byte) []byte {
 	out = strconv.AppendInt(append(out, `,"size":`...), e.Size, 10)
 	out = appendOptional(out, `,"error":`, e.Error)
 	out = strconv.AppendInt(append(out, `,"took_us":`...), e.Took, 10)
+	if e.Redacted {
+		out = append(out, `,"redacted":true`...)
+	}
 	out = appendText(out, `,"prev":`, e.Prev)
 	return append(out, `,"hash":"`+entryEnd...)
 }

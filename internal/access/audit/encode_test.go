@@ -23,7 +23,7 @@ func TestHashIsOfTheJSON(t *testing.T) {
 		return got == string(want)
 	}
 	whole := Entry{Node: "a", Seq: 1, Who: "who", Name: "n", Org: "o", For: "f", By: "b", Grant: "g-1", Client: "c", Agent: "a 1", Trace: "t", Request: "r", Action: "call", Subject: "ns.tool",
-		Args: "ab", Decision: "allow", Rule: "<rule & \"quoted\">", Size: 5, Error: "x\x00\x7f\u2028é", Took: 7, Prev: "p"}
+		Args: "ab", Decision: "allow", Rule: "<rule & \"quoted\">", Size: 5, Error: "x\x00\x7f\u2028é", Took: 7, Redacted: true, Prev: "p"}
 	for _, e := range []Entry{{}, whole} {
 		if !same(e, 1_700_000_000_123_456) || !same(e, 1_700_000_000_000_000) {
 			t.Error("not the same")

@@ -37,6 +37,8 @@ type Entry struct {
 	Error string `json:"error,omitempty"` // its code
 	Took  int64  `json:"took_us"`
 
+	Redacted bool `json:"redacted,omitempty"` // a person in it was erased: its hash is that of the text before
+
 	Prev string `json:"prev"` // hash of the entry before
 	Hash string `json:"hash"`
 }

@@ -12,7 +12,7 @@ import (
 type Verified struct {
 	Chain
 	Entries  int64    `json:"entries"`
-	Erased   int64    `json:"erased,omitempty"` // of them, those whose contents were erased by retention
+	Erased   int64    `json:"erased,omitempty"` // of them, those that retention erased, or in which a person was
 	Problems []string `json:"problems"`         // the first few
 }
 
@@ -99,7 +99,7 @@ func (w *walk) row(r row) {
 	}
 	w.position(&e)
 	switch {
-	case e.isErased():
+	case e.isErased(), e.Redacted:
 		w.Erased++
 	case !isSigned(r.entry, e.Hash):
 		w.problem("entry %d was changed", e.Seq)

@@ -146,6 +146,20 @@ func (e *Engine) Cancel(id string, cause error) bool {
 	return run != nil
 }
 
+// AwaitEnd waits until a run that was cancelled does nothing here any more.
+func (e *Engine) AwaitEnd(ctx context.Context, id string) {
+	e.mu.Lock()
+	run := e.active[id]
+	e.mu.Unlock()
+	if run == nil {
+		return
+	}
+	select {
+	case <-run.over:
+	case <-ctx.Done():
+	}
+}
+
 // Records returns what a run has recorded so far, in order.
 func (e *Engine) Records(id string) ([][]byte, error) {
 	steps, err := dbos.GetWorkflowSteps(e.dbos, id, dbos.WithStepsLoadOutput(true))

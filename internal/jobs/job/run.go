@@ -245,7 +245,7 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 		stored, err = q.end(context.WithoutCancel(ctx), j, tail)
 		return err
 	})
-	if errors.Is(err, durable.ErrTakenOver) {
+	if errors.Is(err, durable.ErrTakenOver) || errors.Is(err, sql.ErrNoRows) { // or it was erased
 		q.leave(j.ID)
 	}
 	if err != nil {

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/approval"
+	"github.com/luanette/luanette/internal/access/authserver"
+	"github.com/luanette/luanette/internal/access/erasure"
+	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/access/pin"
+	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/spending"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/mcp/taskrelay"
+	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/store/personal"
+	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/usage"
+)
+
+// personalTables are all tables with rows of people. TestEveryTableIsErased fails when one
+// is missing here.
+func personalTables() []personal.Table {
+	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(),
+		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
+		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(),
+		authserver.Personal(), apikey.Personal(), people.Personal())
+}
+
+// openErasure lets what is stored about people be exported and erased.
+func (srv *Server) openErasure(ctx context.Context) (err error) {
+	if srv.people == nil {
+		return nil
+	}
+	parts := []erasure.Part{job.Journals{Queue: srv.jobs}}
+	if srv.audit != nil {
+		parts = append(parts, srv.audit)
+	}
+	srv.erasure, err = erasure.Open(ctx, srv.store, erasure.Options{
+		People: srv.people.Store, Keys: srv.keys, Tables: personalTables(), Parts: parts,
+		Browsers: srv.config.Browsers(), Audit: srv.auditAdmin, Log: srv.log,
+	})
+	return err
+}

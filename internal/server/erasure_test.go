@@ -1,0 +1,303 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// impersonal are the tables without rows of people, with the reason.
+var impersonal = map[string]string{
+	"as_assertions": "hashes that nobody can tell apart, for minutes",
+	"as_clients":    "programs",
+	"as_requests":   "of browsers, for minutes; who will consent is not known yet",
+	"signin_flows":  "of browsers, for minutes; who will sign in is not known yet",
+	"audit_entries": "empty: entries are in audit_log", "audit_pages": "likewise",
+	"audit_chains":  "hashes",
+	"audit_log":     "a part of its own: audit.Log.Erase",
+	"erasures":      "deleted when the erasure is finished",
+	"oauth_clients": "this server at authorization servers",
+	"blobs":         "contents by hash", "blob_parts": "contents by hash", "contents": "contents by hash",
+	"artifacts_deleted": "by hash, for 30 days", "artifact_words": "words of artifacts", "artifact_titles": "words of artifacts",
+	"publications": "names of tools", "embeddings": "of descriptions of tools", "learned_shapes": "of results of tools",
+	"kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",
+}
+
+// TestEveryTableIsErased checks that every table is either erased with a person, or known to
+// have nothing of people. If you add a table: list it in Personal of its package and in
+// personalTables, or above.
+func TestEveryTableIsErased(t *testing.T) {
+	t.Parallel()
+	covered := map[string]bool{}
+	for _, table := range personalTables() {
+		covered[table.Name] = true
+	}
+	made, renamed := regexp.MustCompile(`(?m)^\s*CREATE (?:VIRTUAL )?TABLE (\w+)`), regexp.MustCompile(`(?m)^\s*ALTER TABLE (\w+) RENAME TO (\w+)`)
+	tables := map[string]string{}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".sql") || strings.Contains(path, "testdata") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		up, _, _ := strings.Cut(string(text), "-- +goose Down")
+		for _, found := range made.FindAllStringSubmatch(up, -1) {
+			tables[found[1]] = path
+		}
+		for _, found := range renamed.FindAllStringSubmatch(up, -1) {
+			delete(tables, found[1])
+			tables[found[2]] = path
+		}
+		return err
+	})
+	if err != nil || len(tables) < 50 {
+		t.Fatalf("%d tables: %v", len(tables), err)
+	}
+	for table, path := range tables {
+		if strings.HasPrefix(table, "hoot_") { // music of all users together
+			continue
+		}
+		if covered[table] == (impersonal[table] != "") {
+			t.Errorf("%s of %s: erased with a person %v, impersonal %q", table, path, covered[table], impersonal[table])
+		}
+	}
+	for _, table := range personalTables() {
+		if tables[table.Name] == "" {
+			t.Errorf("no table %s", table.Name)
+		}
+	}
+}
+
+// marker is in everything that the person of the test stores.
+const marker = "zebrafinch"
+
+// someone is a person with a browser session.
+type someone struct {
+	t        *testing.T
+	url      string
+	id       string
+	cookie   string
+	csrf     string
+	fullName string
+}
+
+// newPerson signs somebody in, as a provider would.
+func newPerson(t *testing.T, url string, srv *Server, subject string) someone {
+	t.Helper()
+	p, err := srv.people.SignIn(t.Context(), people.Arrival{
+		Identity: people.Identity{Issuer: "https://login.example", Subject: subject + marker},
+		Name:     "Ann " + subject + marker, Email: subject + marker + "@example.com", Roles: map[string][]string{"": {"author"}}, Source: "corp",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie, _, err := srv.people.BeginSession(t.Context(), people.Begun{Person: p.ID, Provider: "corp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := someone{t: t, url: url, id: p.ID, cookie: cookie, fullName: p.Name}
+	var me struct {
+		CSRF string `json:"csrf_token"`
+	}
+	if _, body := s.request(http.MethodGet, "/api/v1/me", ""); json.Unmarshal([]byte(body), &me) != nil || me.CSRF == "" {
+		t.Fatalf("me: %s", body)
+	}
+	s.csrf = me.CSRF
+	return s
+}
+
+func (s someone) request(method, path, body string) (int, string) {
+	s.t.Helper()
+	answer, text := httpjsontest.Read(s.t, method, s.url+path, body, "Cookie", "luanette_session="+s.cookie, "X-CSRF-Token", s.csrf, "Content-Type", "application/json")
+	return answer.StatusCode, text
+}
+
+// do makes a request that must succeed, and returns one member of the answer.
+func (s someone) do(method, path, body, member string) string {
+	s.t.Helper()
+	status, text := s.request(method, path, body)
+	if status/100 != 2 {
+		s.t.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	var answer map[string]any
+	_ = json.Unmarshal([]byte(text), &answer) // some answers are empty
+	return fmt.Sprint(answer[member])
+}
+
+// work stores something of the person wherever tools and the API can.
+func (s someone) work() {
+	s.t.Helper()
+	s.do("POST", "/tools/lua_eval", `{"session_id":"`+marker+`","code":"x = '`+marker+`' kv.set('`+marker+`', '`+marker+`') return string.rep('`+marker+` ', 20000)"}`, "")
+	hash := s.do("POST", "/tools/script_store", `{"content":"function main(p) clock.sleep(p.seconds) return p end"}`, "hash")
+	s.do("POST", "/tools/lua_execute", `{"script_hash":"`+hash+`","params":{"seconds":0,"text":"`+marker+`"},"tags":["`+marker+`"]}`, "job_id")
+	s.do("POST", "/tools/lua_execute", `{"script_hash":"`+hash+`","params":{"seconds":3600,"text":"`+marker+`"}}`, "job_id")
+	s.do("POST", "/tools/lua_execute", `{"script_hash":"`+hash+`","params":{"seconds":0,"text":"`+marker+`"},"schedule":"@daily"}`, "schedule_id")
+	s.do("POST", "/api/v1/me/keys", `{"name":"`+marker+s.id+`","scopes":["mcp"],"expires":"1d"}`, "token")
+}
+
+// occurrences are the tables in which a text occurs.
+func occurrences(t *testing.T, database, text string) (found []string) {
+	t.Helper()
+	err := db.ReadDump(t.Context(), database, func(d *db.Dump) error {
+		for _, table := range d.Tables {
+			err := d.Rows(t.Context(), table, func(row []any) error {
+				for _, v := range row {
+					if raw, ok := v.([]byte); ok {
+						v = string(raw)
+					}
+					if strings.Contains(fmt.Sprint(v), text) && !slices.Contains(found, table.Name) {
+						found = append(found, table.Name)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestPersonIsExportedAndErased lets two people work, exports one and erases them, on both
+// databases. Nothing of them is left in any table; the other person's work is untouched.
+func TestPersonIsExportedAndErased(t *testing.T) {
+	t.Parallel()
+	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			database := fresh(t)
+			url, srv := start(t, config.Sources{
+				File: configtest.WriteFile(t, withPeople+"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n"), Env: config.Environment{"ROOT": "root-token", "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
+			})
+			ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
+			ann.work()
+			bob.work()
+			clocktest.Await(t, func() bool { return srv.jobs.Running() >= 2 })
+			exported := checkExport(t, ann, bob)
+			status, body := requestAs(t, "root-token", http.MethodGet, url+"/api/v1/people/"+ann.id+"/export", "")
+			if status != http.StatusOK || strings.Count(body, "\n") < strings.Count(exported, "\n") {
+				t.Errorf("exported by an administrator: %d, %d lines", status, strings.Count(body, "\n"))
+			}
+			before := len(occurrences(t, database, bob.id))
+			pseudonym := ann.do(http.MethodDelete, "/api/v1/me", "", "pseudonym")
+			for _, text := range []string{ann.id, ann.fullName} {
+				if left := occurrences(t, database, text); len(left) > 0 {
+					t.Errorf("%s is left in %v", text, left)
+				}
+			}
+			if status, _ := ann.request(http.MethodGet, "/api/v1/me", ""); status != http.StatusUnauthorized {
+				t.Errorf("the session of an erased person: %d", status)
+			}
+			if after := len(occurrences(t, database, bob.id)); after < before {
+				t.Errorf("another person was in %d tables, and is in %d", before, after)
+			}
+			checkAudit(t, srv, pseudonym)
+			if status, body := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusOK {
+				t.Errorf("erased by an administrator: %d %s", status, body)
+			}
+			if left := occurrences(t, database, marker); len(left) > 0 {
+				t.Errorf("what people stored is left in %v", left)
+			}
+			if status, _ := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusNotFound {
+				t.Errorf("erased again: %d", status)
+			}
+		})
+	}
+}
+
+// checkExport checks that an export has everything of the person, and nothing of another.
+func checkExport(t *testing.T, ann, bob someone) string {
+	t.Helper()
+	status, exported := ann.request(http.MethodGet, "/api/v1/me/export", "")
+	if status != http.StatusOK || strings.Contains(exported, bob.id) || strings.Contains(exported, "sealed\"") {
+		t.Errorf("exported: %d %s", status, exported)
+	}
+	kinds := map[string]int{}
+	for line := range strings.Lines(exported) {
+		var one struct{ Kind string }
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		kinds[one.Kind]++
+	}
+	for kind, count := range map[string]int{"people": 1, "people_identities": 1, "people_sessions": 1, "access_keys": 1, "jobs": 2, "job_schedules": 1, "journal": 2, "sessions": 1, "kv": 1, "kept_results": 1, "audit": 5} {
+		if kinds[kind] < count {
+			t.Errorf("%d of %s are exported, want %d at least: %v", kinds[kind], kind, count, kinds)
+		}
+	}
+	return exported
+}
+
+// checkAudit checks that the log keeps what an erased person did, under the pseudonym.
+func checkAudit(t *testing.T, srv *Server, pseudonym string) {
+	t.Helper()
+	entries, err := srv.audit.Find(t.Context(), audit.Filter{Who: pseudonym})
+	if err != nil || len(entries) < 6 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	actions := map[string]bool{}
+	for _, e := range entries {
+		actions[e.Action] = true
+		if e.Args != "" || e.Name != pseudonym || e.For != "" && e.For != pseudonym {
+			if e.Action != "person.erase" {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if !actions["call"] || !actions["person.erase"] {
+		t.Errorf("actions %v", actions)
+	}
+	verified, err := srv.audit.Verify(t.Context())
+	if err != nil || len(verified) != 1 || len(verified[0].Problems) > 0 || verified[0].Erased == 0 {
+		t.Errorf("%+v, %v", verified, err)
+	}
+}
+
+// TestErasureGoesOn checks that an erasure that has begun is finished by the next process.
+func TestErasureGoesOn(t *testing.T) {
+	t.Parallel()
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, withPeople)})
+	ann := newPerson(t, url, srv, "ann")
+	ann.work()
+	whole := fmt.Sprintf(`{"id":%q,"name":%q,"principals":["key:%s"],"pseudonym":"erased:1"}`, ann.id, ann.fullName, marker+ann.id)
+	err := srv.store.Write(t.Context(), func(tx *db.Tx) error { // as if the process had been killed after some tables
+		for _, statement := range []string{"DELETE FROM access_keys", "DELETE FROM kv", "DELETE FROM people_sessions"} {
+			if _, err := tx.Exec(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(t.Context(), "INSERT INTO erasures (person, whole, begun) VALUES ($1, $2, 1)", ann.id, whole)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.erasure.Continue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{ann.id, marker} {
+		if left := occurrences(t, srv.config.Database, text); len(left) > 0 {
+			t.Errorf("%s is left in %v", text, left)
+		}
+	}
+}
