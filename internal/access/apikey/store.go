@@ -189,7 +189,7 @@ func (r *Store) rereadForUnknown(ctx context.Context, hash Hash) {
 
 // Current returns a stored principal with the rights that its key has now. If the key is
 // invalid or deleted, the error is fault.Denied. A principal that is neither a key nor a
-// person is returned unchanged.
+// person is returned unchanged, unless its person was blocked.
 func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	if was.ID == "" {
 		return principal.Local(), nil
@@ -202,7 +202,7 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 		if !was.Expires.IsZero() && was.ID != principal.LocalID {
 			was.Expires = time.Time{} // the token was valid when the request came
 		}
-		return was, nil
+		return was, r.Check(was.ID)
 	}
 	if err := r.renew(ctx); err != nil {
 		return principal.Anonymous(), err
@@ -221,7 +221,7 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 func (r *Store) Check(id string) error {
 	name, ok := keyOf(id)
 	if !ok {
-		if r.options.People != nil && isPerson(id) {
+		if r.options.People != nil && (isPerson(id) || strings.HasPrefix(id, principal.TokenPrefix)) {
 			return r.options.People.Check(id)
 		}
 		return nil

@@ -3,6 +3,7 @@ package identity_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -491,6 +493,45 @@ func TestClientDocuments(t *testing.T) {
 	for _, id := range []string{site.URL + "/good", "https://10.0.0.1/x", "https://169.254.169.254/latest", "https://[::1]/x", "https://localhost/x", "http://app.example/x", "https://user@app.example/x"} {
 		if got := open(guarded, b, id); got.Status != http.StatusBadRequest || got.To != "" {
 			t.Errorf("%s: %d %s", id, got.Status, got.Body)
+		}
+	}
+}
+
+// TestForeignHost checks that metadata never names a host that a request brought.
+func TestForeignHost(t *testing.T) {
+	t.Parallel()
+	p := oauthtest.NewProvider(t, ada())
+	h := newHub(t, nil, at(p, "corp"))
+	metadata := h.tokens([]signin.Provider{at(p, "corp")})
+	for name, ask := range map[string]func(*http.Request) string{
+		"authorization server": func(r *http.Request) string {
+			response, err := httpjsontest.Client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body) + fmt.Sprint(response.Header)
+		},
+		"challenge": metadata.Metadata,
+		"resource": func(r *http.Request) string {
+			w := httptest.NewRecorder()
+			metadata.ServeHTTP(w, r)
+			return w.Body.String()
+		},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/.well-known/oauth-authorization-server", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example"
+		r.Header.Set("X-Forwarded-Host", "evil.example")
+		r.Header.Set("Forwarded", "host=evil.example")
+		if said := ask(r); strings.Contains(said, "evil") || !strings.Contains(said, h.url) {
+			t.Errorf("%s: %s", name, said)
 		}
 	}
 }

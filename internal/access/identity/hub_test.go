@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
+	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
@@ -102,7 +103,7 @@ func (h *hub) start(t *testing.T, change func(*identity.Options), providers ...s
 	if h.keys, err = apikey.Open(t.Context(), store, apikey.Options{People: h.Service}); err != nil {
 		t.Fatal(err)
 	}
-	auth := httpauth.New(httpauth.Options{Keys: h.keys, People: h.Service, Browsers: o.Browsers})
+	auth := httpauth.New(httpauth.Options{Keys: h.keys, People: h.Service, Tokens: h.tokens(providers), Browsers: o.Browsers})
 	t.Cleanup(auth.Close)
 	h.server.Config.Handler = auth.Mux(slices.Concat(auth.Routes(), h.Routes(), []principal.Route{
 		{Pattern: "/mcp", Scope: principal.MCP, Handler: http.HandlerFunc(describeCaller)},
@@ -110,6 +111,15 @@ func (h *hub) start(t *testing.T, change func(*identity.Options), providers ...s
 	}))
 	h.server.Start()
 	t.Cleanup(h.server.Close)
+}
+
+// tokens accepts the providers' access tokens.
+func (h *hub) tokens(providers []signin.Provider) *jwt.Server {
+	var issuers []jwt.Issuer
+	for _, p := range providers {
+		issuers = append(issuers, jwt.Issuer{URL: p.Issuer, Audience: h.url + "/mcp"})
+	}
+	return jwt.New(issuers, httpjsontest.Client).WithOwn(h.url, h.Resource())
 }
 
 func describeCaller(w http.ResponseWriter, r *http.Request) {

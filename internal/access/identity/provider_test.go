@@ -74,7 +74,7 @@ func TestRealProvider(t *testing.T) {
 	start(signin.Provider{
 		Name: "real", Issuer: issuer, ClientID: oauthtest.ClientID, Scopes: []string{"profile", "email", "groups", "offline_access"}, Groups: "groups",
 		Secret: func() (secret.Text, error) { return secret.New(oauthtest.ClientSecret), nil },
-		Roles:  map[string][]string{"hub-users": {"author"}},
+		Roles:  map[string][]string{"hub-users": {"author"}}, Clients: signin.ClientSecrets{oauthtest.ClientID: func() (secret.Text, error) { return secret.New(appSecret), nil }},
 	})
 	b := identitytest.New(t)
 	if p := logIn(t, b, b.Open(t, h.url+"/signin"), "bea"); p.URL.String() != h.url+"/" {
@@ -105,6 +105,7 @@ func TestRealProvider(t *testing.T) {
 	if other, _ := h.me(t, second); other.ID == m.ID {
 		t.Error("two people are one")
 	}
+	exchangeAtProvider(t, h, who.ID)
 	endAtProvider(t, h, second, issuer)
 	ask := b.Submit(t, b.Open(t, h.url+"/signout"), nil)
 	if !strings.HasPrefix(ask.URL.String(), issuer+"/session/end") || ask.Status != http.StatusOK {
@@ -118,6 +119,37 @@ func TestRealProvider(t *testing.T) {
 	}
 	if p := b.Open(t, h.url+"/signin"); !strings.Contains(p.URL.Path, "/interaction/") {
 		t.Errorf("the provider asks nobody: %d %s", p.Status, p.URL)
+	}
+}
+
+// exchangeAtProvider lets the provider assert to the hub who somebody is, with each of the
+// tokens that their sign-in has left.
+func exchangeAtProvider(t *testing.T, h *hub, person string) {
+	t.Helper()
+	for kind, choose := range map[string]func(signin.Subject) string{
+		"id_token":      func(s signin.Subject) string { return s.ID },
+		"access_token":  func(s signin.Subject) string { return s.Access },
+		"refresh_token": func(s signin.Subject) string { return s.Refresh },
+	} {
+		subject, err := h.Providers().Subject(t.Context(), person, "", choose)
+		if err != nil || choose(subject) == "" {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		got, err := h.Providers().Ask(t.Context(), subject, url.Values{
+			"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "requested_token_type": {"urn:ietf:params:oauth:token-type:id-jag"},
+			"subject_token": {choose(subject)}, "subject_token_type": {"urn:ietf:params:oauth:token-type:" + kind},
+			"audience": {h.url}, "resource": {h.url + "/mcp"}, "scope": {"mcp"},
+		})
+		if err != nil || got.Kind != "urn:ietf:params:oauth:token-type:id-jag" {
+			t.Fatalf("%s: %+v %v", kind, got, err)
+		}
+		given, status := h.assert(t, got.Token, nil)
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d %v", kind, status, given)
+		}
+		if caller, status := h.call(t, given["access_token"].(string)); status != http.StatusOK || caller.User != person {
+			t.Errorf("%s: %d %+v", kind, status, caller)
+		}
 	}
 }
 

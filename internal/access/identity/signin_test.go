@@ -345,8 +345,13 @@ func TestLeaver(t *testing.T) {
 	if status != http.StatusOK || job.Grant == "" {
 		t.Fatalf("%d %+v", status, job)
 	}
-	ended := make(chan error, 2)
-	for _, token := range []string{key, access} {
+	issued := p.Token(t, h.url+"/mcp", oauthtest.Claims{"sub": "ada-1", "scope": "mcp"})
+	theirs, status := h.call(t, issued)
+	if status != http.StatusOK || theirs.ID != principal.TokenPrefix+p.URL+"#ada-1" {
+		t.Fatalf("a token of the issuer: %d %+v", status, theirs)
+	}
+	ended := make(chan error, 3)
+	for _, token := range []string{key, access, issued} {
 		response := httpjsontest.Open(t, http.MethodGet, h.url+"/stream", "", "Authorization", "Bearer "+token)
 		if response.StatusCode != http.StatusOK {
 			t.Fatalf("stream: %s", response.Status)
@@ -360,10 +365,10 @@ func TestLeaver(t *testing.T) {
 	if err := h.Block(t.Context(), who.ID); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	for range 3 {
 		<-ended
 	}
-	for name, token := range map[string]string{"key": key, "token": access} {
+	for name, token := range map[string]string{"key": key, "token": access, "token of the issuer": issued} {
 		if _, status := h.call(t, token); status != http.StatusUnauthorized && status != http.StatusForbidden {
 			t.Errorf("their %s: %d", name, status)
 		}
@@ -371,7 +376,7 @@ func TestLeaver(t *testing.T) {
 	if _, status := h.me(t, b); status != http.StatusUnauthorized {
 		t.Errorf("their session: %d", status)
 	}
-	for name, was := range map[string]principal.Principal{"a client's": job, "their own": {ID: job.ID, Scopes: job.Scopes}, "a key's": {ID: "key:laptop"}} {
+	for name, was := range map[string]principal.Principal{"a client's": job, "their own": {ID: job.ID, Scopes: job.Scopes}, "a key's": {ID: "key:laptop"}, "an issuer's": theirs} {
 		if _, err := h.keys.Current(t.Context(), was); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("%s job: %v", name, err)
 		}
@@ -392,8 +397,10 @@ func TestLeaver(t *testing.T) {
 	if _, status := h.call(t, access); status == http.StatusOK {
 		t.Error("a token of before works after the person came back")
 	}
-	if _, status := h.call(t, key); status != http.StatusOK {
-		t.Errorf("their key after they came back: %d", status)
+	for name, token := range map[string]string{"key": key, "token of the issuer": issued} {
+		if _, status := h.call(t, token); status != http.StatusOK {
+			t.Errorf("their %s after they came back: %d", name, status)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -56,7 +57,8 @@ func (s *Server) resource(r *http.Request) string {
 }
 
 // origin returns the origin of the server as the client of a request sees it. Behind a
-// proxy that terminates TLS, only the audience shows that the client used https.
+// proxy that terminates TLS, only the audience shows that the client used https. A server
+// that knows its public address repeats no other name that a request gives it.
 func (s *Server) origin(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -64,8 +66,11 @@ func (s *Server) origin(r *http.Request) string {
 	}
 	for _, i := range s.listed {
 		if u := i.address(); u != nil && strings.EqualFold(u.Host, r.Host) {
-			scheme = u.Scheme
+			return u.Scheme + "://" + u.Host
 		}
+	}
+	if host := (&url.URL{Host: r.Host}).Hostname(); s.own != "" && !netguard.IsLoopback(host) {
+		return s.own
 	}
 	return scheme + "://" + r.Host
 }

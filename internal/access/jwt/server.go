@@ -36,6 +36,7 @@ type Issuer struct {
 type Server struct {
 	issuers []Issuer // whose tokens are verified here
 	listed  []Issuer // that the metadata names: these, after our own authorization server
+	own     string   // our public address; empty: unknown
 	client  *http.Client
 
 	mu    sync.Mutex
@@ -46,7 +47,7 @@ type Server struct {
 // WithOwn returns the server with our own authorization server first in its metadata. Its
 // tokens are not JWTs, and verified elsewhere.
 func (s *Server) WithOwn(issuer, resource string) *Server {
-	s.listed = append([]Issuer{{URL: issuer, Audience: resource}}, s.listed...)
+	s.listed, s.own = append([]Issuer{{URL: issuer, Audience: resource}}, s.listed...), issuer
 	return s
 }
 

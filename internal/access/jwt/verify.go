@@ -67,7 +67,7 @@ func (i Issuer) info(good *oidc.IDToken) (*auth.TokenInfo, error) {
 	}
 	user := i.URL + "#" + good.Subject
 	return &auth.TokenInfo{
-		UserID: "oauth:" + user, Expiration: good.Expiry,
+		UserID: principal.TokenPrefix + user, Expiration: good.Expiry,
 		Scopes: i.scopes(append(strings.Fields(claims.Scope), claimValues(claims.Scp)...)),
 		Extra:  map[string]any{aboutName: cmp.Or(claims.Name, good.Subject), aboutUser: user, aboutOrg: i.Org},
 	}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -30,4 +31,18 @@ func (s *Store) Source(person, org string) string {
 		return ""
 	}
 	return list[at].Source
+}
+
+// refusedTokens returns whose tokens of issuers are refused: those of people who are
+// blocked. The tokens themselves are valid until they expire.
+func refusedTokens(ctx context.Context, tx *db.Tx) (map[string]error, error) {
+	refused := map[string]error{}
+	_, err := db.All(ctx, tx, func(row db.Scanner) (_ struct{}, err error) {
+		var issuer, subject, name string
+		if err = row.Scan(&issuer, &subject, &name); err == nil {
+			refused[principal.TokenPrefix+issuer+"#"+subject] = errBlocked(name)
+		}
+		return struct{}{}, err
+	}, "SELECT i.issuer, i.subject, p.name FROM people_identities i JOIN people p ON p.id = i.person WHERE p.blocked > 0")
+	return refused, err
 }

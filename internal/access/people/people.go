@@ -77,6 +77,7 @@ type Store struct {
 type snapshot struct {
 	version [2]int64
 	people  map[string]Person
+	tokens  map[string]error // why tokens of issuers are refused, by the ID of their principal
 }
 
 // Open creates the tables and reads the people.
@@ -117,7 +118,9 @@ func (s *Store) Refresh(ctx context.Context) error {
 		if err := tx.QueryRow(ctx, "SELECT count(*), CAST(coalesce(sum(version), 0) AS BIGINT) FROM people").Scan(&fresh.version[0], &fresh.version[1]); err != nil || fresh.version == before.version {
 			return err
 		}
-		fresh.people, err = load(ctx, tx)
+		if fresh.people, err = load(ctx, tx); err == nil {
+			fresh.tokens, err = refusedTokens(ctx, tx)
+		}
 		return err
 	})
 	if err != nil || fresh.version == before.version {
@@ -318,8 +321,12 @@ func (s *Store) Restrict(key principal.Principal, person string) (principal.Prin
 }
 
 // Check returns an error if the person with a principal's ID was blocked or has no role
-// any more. It uses the people as they were last read, because it runs before every call.
+// any more, or if a token of an issuer names somebody who was blocked. It uses the people
+// as they were last read, because it runs before every call.
 func (s *Store) Check(id string) error {
+	if strings.HasPrefix(id, principal.TokenPrefix) {
+		return s.now.Load().tokens[id]
+	}
 	person, org, _ := principal.SplitPersonID(id)
 	p, ok := s.now.Load().people[person]
 	switch {

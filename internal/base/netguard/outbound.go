@@ -15,8 +15,9 @@ import (
 // scripts, chats, and upstreams that refer to other servers. The public internet is
 // always allowed.
 type Outbound struct {
-	Allowed  []string // further addresses
-	Loopback bool     // this machine is allowed too
+	Allowed  []string      // further addresses
+	Loopback bool          // this machine is allowed too
+	Resolver *net.Resolver // of names; nil: the machine's
 }
 
 // Control is a net.Dialer.Control that refuses the other addresses. It runs after names
@@ -43,7 +44,7 @@ func (o Outbound) Control(_, address string, _ syscall.RawConn) error {
 func (o Outbound) Transport() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
-	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: o.Control}).DialContext
+	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, Control: o.Control}).DialContext
 	return transport
 }
 

@@ -68,6 +68,10 @@ func Of(ctx context.Context) Principal {
 // PersonPrefix is the prefix of the IDs of people who sign in.
 const PersonPrefix = "person:"
 
+// TokenPrefix is the prefix of the IDs of those whom a trusted issuer's token names, before
+// ISSUER#SUBJECT.
+const TokenPrefix = "oauth:"
+
 // PersonID returns the ID of a person in an organisation: "person:p1/acme". What is stored
 // by owner is therefore separate in each organisation. Outside of them it is "person:p1".
 func PersonID(person, org string) string {
