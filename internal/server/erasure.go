@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/jobs/job"
@@ -32,7 +33,7 @@ func personalTables() []personal.Table {
 	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(),
 		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
 		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(),
-		authserver.Personal(), apikey.Personal(), people.Personal())
+		authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())
 }
 
 // openErasure lets what is stored about people be exported and erased.
