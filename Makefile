@@ -148,7 +148,7 @@ $(CLIENTS)/.installed: test/clients/package.json
 .PHONY: conformance
 conformance: ## The official MCP suite against the hub and through it; writes docs/conformance.md
 	go run ./test/conformance
-	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -timeout $(LONG) -run Conformance ./internal/mcp/upstream
+	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -timeout $(LONG) -run Conformance ./internal/mcp/upstream ./internal/access/identity
 
 .PHONY: conformance-tasks
 conformance-tasks: ## The suite's scenarios of tasks, against the hub and through it
