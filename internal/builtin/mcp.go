@@ -79,7 +79,8 @@ type connectIn struct {
 var namespacePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
 func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
-	if !namespacePattern().MatchString(in.Namespace) {
+	name, org := principal.SplitNamespace(in.Namespace)
+	if !namespacePattern().MatchString(name) || strings.Contains(in.Namespace, "@") && principal.CheckOrg(org) != nil {
 		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a valid name", in.Namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
 	}
@@ -195,11 +196,30 @@ func (m mcpTools) status(ctx context.Context, _ tool.Call, in namespaceIn) (Upst
 }
 
 func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, error) {
-	s, ok := m.upstreams.Status(namespace)
-	if !ok || !principal.Of(ctx).CanSee(namespace, "") {
+	s, ok := m.upstreams.Status(ownUpstream(ctx, m.upstreams, namespace))
+	if !ok || !principal.Of(ctx).CanSee(s.Namespace, "") {
 		return UpstreamView{}, m.unknown(ctx, namespace)
 	}
 	return viewOf(ctx, s, m.counts), nil
+}
+
+// ownUpstream returns the namespace that the caller's name of an upstream stands for.
+func ownUpstream(ctx context.Context, all Upstreams, name string) string {
+	return principal.Of(ctx).Namespace(name, func(space string) bool {
+		_, ok := all.Status(space)
+		return ok
+	})
+}
+
+// SeenUpstreams lists the upstreams that the caller can see.
+func SeenUpstreams(ctx context.Context, all interface{ List() []upstreamset.Status }) []upstreamset.Status {
+	list := all.List()
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = s.Namespace
+	}
+	names = principal.Of(ctx).Visible(names)
+	return slices.DeleteFunc(list, func(s upstreamset.Status) bool { return !slices.Contains(names, s.Namespace) })
 }
 
 // Refreshed is the result of tools_refresh.
@@ -215,17 +235,17 @@ func (r Refreshed) Text() string {
 }
 
 func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
-	who := principal.Of(ctx)
-	if _, ok := m.upstreams.Status(in.Namespace); !ok || !who.CanSee(in.Namespace, "") {
+	who, space := principal.Of(ctx), ownUpstream(ctx, m.upstreams, in.Namespace)
+	if _, ok := m.upstreams.Status(space); !ok || !who.CanSee(space, "") {
 		return Refreshed{}, m.unknown(ctx, in.Namespace)
 	}
-	tools, err := m.upstreams.Refresh(ctx, in.Namespace)
+	tools, err := m.upstreams.Refresh(ctx, space)
 	if err != nil {
 		return Refreshed{}, err
 	}
 	r := Refreshed{Namespace: in.Namespace, Tools: []string{}}
 	for i := range tools {
-		if who.CanSee(in.Namespace, tools[i].Name) {
+		if who.CanSee(space, tools[i].Name) {
 			r.Tools = append(r.Tools, tools[i].Name)
 		}
 	}
@@ -235,8 +255,7 @@ func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Ref
 
 // seen returns the upstreams that the caller may see.
 func (m mcpTools) seen(ctx context.Context) []upstreamset.Status {
-	who := principal.Of(ctx)
-	return slices.DeleteFunc(m.upstreams.List(), func(s upstreamset.Status) bool { return !who.CanSee(s.Namespace, "") })
+	return SeenUpstreams(ctx, m.upstreams)
 }
 
 // unknown is the error for an unknown upstream.
@@ -244,7 +263,7 @@ func (m mcpTools) unknown(ctx context.Context, namespace string) error {
 	all := m.seen(ctx)
 	names := make([]string, len(all))
 	for i, s := range all {
-		names[i] = s.Namespace
+		names[i] = principal.Of(ctx).NameOf(s.Namespace)
 	}
 	err := fault.New(fault.InvalidParams, "no upstream %q", namespace).WithDetails(map[string]any{"available": names})
 	switch close := suggest.Names(namespace, names, 3); {

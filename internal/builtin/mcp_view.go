@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
@@ -45,7 +46,7 @@ func ViewUpstream(ctx context.Context, s upstreamset.Status, counts Counts) Upst
 // viewOf adds the call statistics to an upstream's status.
 func viewOf(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
 	v := UpstreamView{
-		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
+		Namespace: principal.Of(ctx).NameOf(s.Namespace), Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
 		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login, Origin: s.Origin,
 	}

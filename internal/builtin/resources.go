@@ -185,11 +185,7 @@ func (o overview) toolsIn(ctx context.Context, namespace string) (string, error)
 
 func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 	views := []UpstreamView{}
-	who := principal.Of(ctx)
-	for _, s := range o.upstreams.List() {
-		if !who.CanSee(s.Namespace, "") {
-			continue
-		}
+	for _, s := range SeenUpstreams(ctx, o.upstreams) {
 		views = append(views, viewOf(ctx, s, o.counts))
 	}
 	return asJSON(map[string]any{"namespaces": views, "total": len(views)})
@@ -204,8 +200,9 @@ type namespaceView struct {
 
 func (o overview) namespace(ctx context.Context, name string) (string, error) {
 	tools, known := o.catalog.In(ctx, name)
-	status, connected := o.upstreams.Status(name)
-	if !known && !connected || !principal.Of(ctx).CanSee(name, "") {
+	space := ownUpstream(ctx, o.upstreams, name)
+	status, connected := o.upstreams.Status(space)
+	if !known && !connected || !principal.Of(ctx).CanSee(space, "") {
 		return "", o.unknown(ctx, name)
 	}
 	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}

@@ -73,6 +73,7 @@ type Config struct {
 	Hooks          map[string]Hook   `toml:"hooks" live:"yes"`
 
 	Identity map[string]Identity `toml:"identity"`
+	Orgs     map[string]Org      `toml:"orgs"`
 	Roles    map[string]Role     `toml:"roles"`
 	People   People              `toml:"people"`
 }

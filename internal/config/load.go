@@ -60,6 +60,9 @@ func loadFrom(path string, sources Sources) (*Loaded, error) {
 		if err := loaded.readFile(path); err != nil {
 			return nil, err
 		}
+		if err := loaded.spreadOrgs(); err != nil {
+			return nil, err
+		}
 	}
 	if err := loaded.readEnvironment(loaded.currentVariables(sources.Env)); err != nil {
 		return nil, err

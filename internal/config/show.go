@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/config/toml"
@@ -88,6 +89,9 @@ func showTable[T any](out *strings.Builder, table string, entries map[string]T, 
 		text, err := toml.Marshal(hidden(entries[name]))
 		if err != nil {
 			return err
+		}
+		if strings.Contains(name, "@") { // of an organisation
+			name = strconv.Quote(name)
 		}
 		fmt.Fprintf(out, "\n[%s.%s]\n%s", table, name, text)
 	}

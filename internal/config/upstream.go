@@ -55,6 +55,7 @@ type Upstream struct {
 	Labels       []string          `toml:"labels,omitempty" help:"labels of the data read from it; such data may only flow where they are accepted; docs/policy.md"`
 	Accepts      []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
 	Enabled      *bool             `toml:"enabled,omitempty" help:"false disables it"`
+	Org          any               `toml:"org,omitempty" help:"the organisation, or a list of organisations, whose members alone see it; each has a connection of its own; docs/organisations.md"`
 
 	// Revert is by the tool's own name.
 	Revert map[string]UpstreamRevert `toml:"revert,omitempty" help:"how calls of its tools are undone: tool = { tool = \"other\", arguments = { id = \"$result/id\" } }; docs/jobs.md"`

@@ -56,7 +56,8 @@ func (srv *Server) handler() http.Handler { return srv.telemetry.Handler(srv.aut
 //
 // Only callers with the scope read see the details.
 func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
-	if who := principal.Of(r.Context()); !who.May(principal.Read, who.Org) {
+	who := principal.Of(r.Context())
+	if !who.May(principal.Read, who.Org) {
 		httpjson.JSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": srv.options.Version})
 		return
 	}
@@ -68,7 +69,9 @@ func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	behind := map[string]upstreamHealth{}
 	for _, s := range srv.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
-		behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error, s.Warnings}
+		if who.CanSee(s.Namespace, "") {
+			behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error, s.Warnings}
+		}
 	}
 	health := map[string]any{
 		"status":      "healthy",

@@ -2,6 +2,8 @@ package principal
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
@@ -15,4 +17,51 @@ func CheckOrg(name string) error {
 			WithHint("use up to 32 letters, digits and single hyphens")
 	}
 	return nil
+}
+
+// InOrg returns the namespace of an organisation's own upstream: "github@acme". An empty
+// organisation is the server itself.
+func InOrg(name, org string) string {
+	if org == "" {
+		return name
+	}
+	return name + "@" + org
+}
+
+// SplitNamespace returns the name and the organisation of a namespace; the organisation
+// is empty for those of the server.
+func SplitNamespace(space string) (name, org string) {
+	name, org, _ = strings.Cut(space, "@")
+	return name, org
+}
+
+// Namespace returns the namespace that a name stands for: that of the caller's
+// organisation if it exists, else the server's.
+func (p Principal) Namespace(name string, exists func(namespace string) bool) string {
+	if p.Org != "" {
+		if own := InOrg(name, p.Org); exists(own) {
+			return own
+		}
+	}
+	return name
+}
+
+// NameOf returns the name of a namespace for the caller: those of their own organisation
+// are shown without it.
+func (p Principal) NameOf(space string) string {
+	if name, org := SplitNamespace(space); org != "" && org == p.Org {
+		return name
+	}
+	return space
+}
+
+// Visible returns the namespaces of a list that the caller can see. Those of the server
+// are not seen if the caller's organisation has one of the same name.
+func (p Principal) Visible(spaces []string) (list []string) {
+	for _, space := range spaces {
+		if p.CanSee(space, "") && !(p.Org != "" && slices.Contains(spaces, InOrg(space, p.Org))) {
+			list = append(list, space)
+		}
+	}
+	return list
 }

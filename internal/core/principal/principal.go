@@ -141,7 +141,14 @@ func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Too
 // CanSee reports whether it can see a tool. Built-in tools have no namespace and are
 // visible unless Tools excludes them, because the tools they reach are restricted too.
 // With an empty name it reports whether any tool of the namespace may be visible.
+// Namespaces of an organisation are for its members, by their names there.
 func (p Principal) CanSee(space, name string) bool {
+	if own, org := SplitNamespace(space); org != "" && !p.Admin() {
+		if org != p.Org {
+			return false
+		}
+		space = own
+	}
 	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {
 		return false
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,12 +19,15 @@ import (
 
 // serveRelay serves one upstream with all it offers, under its original names.
 func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
-	namespace := r.PathValue("namespace")
-	who := principal.Of(r.Context())
+	who, name := principal.Of(r.Context()), r.PathValue("namespace")
+	namespace := who.Namespace(name, func(space string) bool { return h.opts.Upstreams != nil && h.opts.Upstreams.Has(space) })
 	e, ok := h.relayTo(r.Context(), namespace)
 	if !ok || !who.CanSee(namespace, "") {
-		seen := slices.DeleteFunc(h.namespaces(), func(name string) bool { return !who.CanSee(name, "") })
-		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
+		seen := who.Visible(h.namespaces())
+		for i := range seen {
+			seen[i] = who.NameOf(seen[i])
+		}
+		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", name).
 			WithHint("there are: %s", strings.Join(seen, ", ")))
 		return
 	}

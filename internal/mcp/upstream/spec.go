@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/faultinject"
 	"github.com/luanette/luanette/internal/sandbox/profile"
@@ -167,11 +168,12 @@ type Curve struct {
 
 // Validate reports what is wrong with the spec, as a fault with a hint.
 func (s Spec) Validate() error {
-	if !validName().MatchString(s.Name) {
+	name, org := principal.SplitNamespace(s.Name)
+	if !validName().MatchString(name) || strings.Contains(s.Name, "@") && principal.CheckOrg(org) != nil {
 		return fault.New(fault.InvalidParams, "upstream name %q", s.Name).
 			WithHint("use a letter, then up to 63 letters, digits, _ or -, for example \"github\"")
 	}
-	if slices.Contains(tool.ScriptFunctions, s.Name) {
+	if slices.Contains(tool.ScriptFunctions, name) {
 		return fault.New(fault.InvalidParams, "upstream name %q: in scripts, mcp.%s is a function", s.Name, s.Name).WithHint("choose another name")
 	}
 	if err := s.problem(); err != nil {

@@ -55,10 +55,10 @@ func (r *run) free() (tool.Result, error) {
 // Call runs a tool. Besides what the tool's source answers, it fails with
 // tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
 func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	call.Ref = own(ctx, call.Ref)
+	call.Ref = c.own(ctx, call.Ref)
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
-		return tool.Result{}, inNames(ctx, err)
+		return tool.Result{}, c.inNames(ctx, err)
 	}
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
@@ -72,16 +72,16 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 			return tool.Result{}, c.missing(ctx, v, e.info.Ref) // it was removed since we looked
 		}
 	}
-	return result, inNames(ctx, err)
+	return result, c.inNames(ctx, err)
 }
 
 // Check returns why a call would be refused before it reaches the tool. It makes no call
 // and leaves no trace.
 func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
-	call.Ref = own(ctx, call.Ref)
+	call.Ref = c.own(ctx, call.Ref)
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
-		return inNames(ctx, err)
+		return c.inNames(ctx, err)
 	}
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
@@ -91,7 +91,7 @@ func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
 		}
 	}
 	_, err = r.free()
-	return inNames(ctx, err)
+	return c.inNames(ctx, err)
 }
 
 // find looks a tool up, and reads the sources again before it gives up. A namespace

@@ -186,7 +186,7 @@ func (c *Catalog) Namespaces(ctx context.Context) []string {
 // In lists the tools of one namespace; ok is false when there is none of that
 // name.
 func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
-	n, ok := c.visible(ctx, c.listed(ctx, own(ctx, tool.Ref{Space: namespace}).Space)).namespaces[namespace]
+	n, ok := c.visible(ctx, c.listed(ctx, c.own(ctx, tool.Ref{Space: namespace}).Space)).namespaces[namespace]
 	if !ok {
 		return nil, false
 	}
@@ -195,7 +195,7 @@ func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, 
 
 // Find looks up one tool; ok is false when there is none of that name.
 func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool) {
-	ref = own(ctx, ref)
+	ref = c.own(ctx, ref)
 	e := c.view.Load().find(ref)
 	if e == nil {
 		_, e = c.lookUp(ctx, ref)
@@ -216,13 +216,13 @@ func (c *Catalog) WhyHidden(ctx context.Context, name string) error {
 	}
 	name = strings.TrimPrefix(name, "mcp.")
 	ref, _ := parseName(name)
-	if real := own(ctx, ref); real != ref {
+	if real := c.own(ctx, ref); real != ref {
 		ref, name = real, real.String()
 	}
 	if !c.canSee(ctx, ref) {
 		return nil
 	}
-	return inNames(ctx, c.whyHidden(name))
+	return c.inNames(ctx, c.whyHidden(name))
 }
 
 // parseName reads "space.tool" or "space__tool".

@@ -161,10 +161,25 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	var list []tool.Info
 	for _, info := range shown.tools {
 		if ref := shown.refs[info.Name]; x.catalog.granted(who, ref) && v.shows(ref, hides) {
-			list = append(list, info)
+			list = append(list, x.inOrg(who, v, ref, info))
 		}
 	}
+	if len(v.ofOrg(who.Org)) > 0 {
+		slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	}
 	return list, nil
+}
+
+// inOrg is a tool under the name that it has for members of its organisation, unless that
+// would be too long or another tool has it.
+func (x Exposed) inOrg(who principal.Principal, v *view, ref tool.Ref, info tool.Info) tool.Info {
+	space := who.NameOf(ref.Space)
+	plain := allowed(space + "__" + ref.Name)
+	other, taken := v.exposed.refs[plain]
+	if space == ref.Space || len(plain) > x.catalog.names.limit || taken && other != (tool.Ref{Space: space, Name: ref.Name}) {
+		return info
+	}
+	return renamed(info, plain)
 }
 
 // InputSchema is the schema of a tool's arguments, by its exposed name.
@@ -181,7 +196,7 @@ func (x Exposed) InputSchema(name string) (json.RawMessage, bool) {
 // are listed decides what a client sees, not what it may call.
 func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ref, ok := x.catalog.view.Load().exposed.refs[call.Ref.Name]
-	if !ok {
+	if !ok || isForeign(ctx, ref) {
 		var err error
 		if ref, err = x.unlisted(ctx, call.Ref.Name); err != nil {
 			return tool.Result{}, err
@@ -191,10 +206,18 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return x.catalog.Call(ctx, call)
 }
 
+// isForeign tells whether a tool is of an organisation that the caller is not in. Its name
+// is as unknown to them as one that nobody has.
+func isForeign(ctx context.Context, ref tool.Ref) bool {
+	_, org := principal.SplitNamespace(ref.Space)
+	who := principal.Of(ctx)
+	return org != "" && org != who.Org && !who.Admin()
+}
+
 // unlisted finds the tool of a name that is not listed.
 func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 	v := x.catalog.refresh(ctx)
-	if ref, ok := v.exposed.refs[name]; ok {
+	if ref, ok := v.exposed.refs[name]; ok && !isForeign(ctx, ref) {
 		return ref, nil
 	}
 	visible := x.catalog.visible(ctx, v)
@@ -211,7 +234,17 @@ func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 // Namespace returns the namespace of the tool with an exposed name; our own tools and
 // published scripts have none.
 func (x Exposed) Namespace(name string) string {
-	return x.catalog.view.Load().exposed.refs[name].Space
+	v := x.catalog.view.Load()
+	if ref, ok := v.exposed.refs[name]; ok {
+		return ref.Space
+	}
+	space, _, _ := strings.Cut(name, "__")
+	for _, names := range v.orgs {
+		if of, ok := names[space]; ok {
+			return of
+		}
+	}
+	return ""
 }
 
 // Pinned tells whether an exposed name is that of a favourite.

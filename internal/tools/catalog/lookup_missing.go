@@ -46,7 +46,7 @@ func (c *Catalog) namedView(ctx context.Context, name string) *view {
 	if v.resolve(name) != nil {
 		return v
 	}
-	if space := own(ctx, v.parseUnknown(name)).Space; c.canLoad(v, space) {
+	if space := c.own(ctx, v.parseUnknown(name)).Space; c.canLoad(v, space) {
 		return c.loaded(ctx, space)
 	}
 	return v

@@ -72,7 +72,7 @@ func (c *Catalog) SearchAll(ctx context.Context, q Query) Found {
 func (q *Query) texts() []string { return append([]string{q.Text}, q.Others...) }
 
 func (c *Catalog) search(ctx context.Context, q Query) Found {
-	v := c.visible(ctx, c.listed(ctx, own(ctx, tool.Ref{Space: q.Namespace}).Space))
+	v := c.visible(ctx, c.listed(ctx, c.own(ctx, tool.Ref{Space: q.Namespace}).Space))
 	meaning := c.meaning.Queries(ctx, q.texts())
 	var parts []search.Part
 	for _, name := range v.sorted {

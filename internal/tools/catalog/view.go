@@ -63,8 +63,9 @@ type view struct {
 	namespaces map[string]*namespaceTools
 	sorted     []string // names of namespaces: our own ("") first, then by priority, then by name
 	tools      []tool.Info
-	names      map[string]tool.Ref // every way to write a tool's name
-	aliases    map[string]tool.Ref // spellings in the names of a scope; nil: it has none
+	names      map[string]tool.Ref          // every way to write a tool's name
+	aliases    map[string]tool.Ref          // spellings in the names of a scope; nil: it has none
+	orgs       map[string]map[string]string // names of organisations for their own namespaces
 	routes     []route
 	exposed    exposed
 }
@@ -147,6 +148,7 @@ func (c *Catalog) rebuild() (*view, []func()) {
 	if !differ(old, v) {
 		return old, nil
 	}
+	v.orgs = orgsOf(v.sorted)
 	parts := make([][]tool.Info, len(v.sorted))
 	for i, name := range v.sorted {
 		parts[i] = v.namespaces[name].tools

@@ -3,22 +3,29 @@ package catalog
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // A scope may have its own names for namespaces: two people may both have a server
-// "wiki". The methods of the catalog take and return the scope's names; sources, steps
-// and events know the namespaces by their own.
+// "wiki". So may organisations: a member's "github" is "github@acme". The methods of the
+// catalog take and return the caller's names; sources, steps and events know the
+// namespaces by their own.
 
 // own returns the tool that a caller's name stands for.
-func own(ctx context.Context, ref tool.Ref) tool.Ref {
+func (c *Catalog) own(ctx context.Context, ref tool.Ref) tool.Ref {
 	if scope := tool.ScopeOf(ctx); scope != nil {
 		if space, named := scope.Names[ref.Space]; named {
 			ref.Space = space
+			return ref
 		}
+	}
+	if space, named := c.view.Load().ofOrg(principal.Of(ctx).Org)[ref.Space]; named {
+		ref.Space = space
 	}
 	return ref
 }
@@ -32,7 +39,49 @@ func shown(ctx context.Context, ref tool.Ref) tool.Ref {
 			}
 		}
 	}
-	return ref
+	return tool.Ref{Space: principal.Of(ctx).NameOf(ref.Space), Name: ref.Name}
+}
+
+// ofOrg returns the names that an organisation has for its own namespaces.
+func (v *view) ofOrg(org string) map[string]string {
+	if org == "" {
+		return nil
+	}
+	return v.orgs[org]
+}
+
+// orgsOf returns the names that each organisation has for its own namespaces.
+func orgsOf(spaces []string) map[string]map[string]string {
+	var all map[string]map[string]string
+	for _, space := range spaces {
+		name, org := principal.SplitNamespace(space)
+		if org == "" {
+			continue
+		}
+		if all == nil {
+			all = map[string]map[string]string{}
+		}
+		if all[org] == nil {
+			all[org] = map[string]string{}
+		}
+		all[org][name] = space
+	}
+	return all
+}
+
+// callerNames are the caller's names of namespaces, those of their scope before those of their
+// organisation.
+func (v *view) callerNames(ctx context.Context) map[string]string {
+	ofOrg, scope := v.ofOrg(principal.Of(ctx).Org), tool.ScopeOf(ctx)
+	switch {
+	case scope == nil || len(scope.Names) == 0:
+		return ofOrg
+	case len(ofOrg) == 0:
+		return scope.Names
+	}
+	all := maps.Clone(ofOrg)
+	maps.Copy(all, scope.Names)
+	return all
 }
 
 // missing is the error for a tool that does not exist for the caller.
@@ -81,14 +130,17 @@ func (s *namespaceTools) named(space string, aliases map[string]tool.Ref) *names
 }
 
 // inNames returns an error of a call with the caller's names of namespaces in it.
-func inNames(ctx context.Context, err error) error {
-	scope := tool.ScopeOf(ctx)
-	if err == nil || scope == nil {
+func (c *Catalog) inNames(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	names := c.view.Load().callerNames(ctx)
+	if len(names) == 0 {
 		return err
 	}
 	text, hint := err.Error(), fault.HintOf(err)
 	was := text + hint
-	for name, space := range scope.Names {
+	for name, space := range names {
 		text, hint = strings.ReplaceAll(text, space, name), strings.ReplaceAll(hint, space, name)
 	}
 	if text+hint == was {

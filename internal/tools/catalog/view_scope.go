@@ -10,15 +10,15 @@ import (
 
 // visible is the part of a view that the caller may see: what its scope allows (without
 // a scope, all but private namespaces), and of that what its principal may see.
-func (c *Catalog) visible(ctx context.Context, v *view) *view {
-	v = c.scoped(ctx, v)
+func (c *Catalog) visible(ctx context.Context, whole *view) *view {
+	v := c.scoped(ctx, whole)
 	who := principal.Of(ctx)
 	if hides := c.hidden(who); !who.Admin() || who.Restricted() || hides != nil {
 		all := v
 		v = v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && all.shows(ref, hides) })
 	}
-	if scope := tool.ScopeOf(ctx); scope != nil && len(scope.Names) > 0 {
-		return v.named(scope.Names)
+	if names := whole.callerNames(ctx); len(names) > 0 {
+		return v.named(names)
 	}
 	return v
 }
@@ -42,7 +42,7 @@ func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
 // Exists tells whether a namespace has a tool that the caller can call, or that is
 // refused with a reason.
 func (c *Catalog) Exists(ctx context.Context, namespace string) bool {
-	namespace = own(ctx, tool.Ref{Space: namespace}).Space
+	namespace = c.own(ctx, tool.Ref{Space: namespace}).Space
 	s := c.listed(ctx, namespace).namespaces[namespace]
 	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.canSee(ctx, info.Ref) })
 }
@@ -53,7 +53,7 @@ func (c *Catalog) ShowsAll(who principal.Principal) bool { return c.hidden(who) 
 // Shows tells whether a tool is listed for the caller. One that is not listed may
 // exist: a call of it is refused with the reason.
 func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
-	ref = own(ctx, ref)
+	ref = c.own(ctx, ref)
 	return c.canSee(ctx, ref) && c.view.Load().shows(ref, c.hidden(principal.Of(ctx)))
 }
 
@@ -62,6 +62,9 @@ func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
 		return false
+	}
+	if _, replaced := c.view.Load().ofOrg(who.Org)[ref.Space]; replaced {
+		return false // their organisation has another of this name
 	}
 	return c.private != nil && c.private(ref.Space) || who.CanSee(ref.Space, ref.Name)
 }

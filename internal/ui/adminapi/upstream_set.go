@@ -30,19 +30,18 @@ var _ Upstreams = UpstreamSet{}
 // List returns the upstreams that the caller may see.
 func (r UpstreamSet) List(ctx context.Context) UpstreamList {
 	list := UpstreamList{Node: r.Node, Upstreams: []Upstream{}}
-	who := principal.Of(ctx)
-	for _, s := range r.Set.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
-		if who.CanSee(s.Namespace, "") {
-			list.Upstreams = append(list.Upstreams, r.view(ctx, s))
-		}
+	for _, s := range builtin.SeenUpstreams(ctx, r.Set) {
+		list.Upstreams = append(list.Upstreams, r.view(ctx, s))
 	}
 	return list
 }
 
 // Get returns one upstream.
 func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
-	s, ok := r.Set.Status(name) //nolint:contextcheck // as above
-	if !ok || upstreamset.IsPrivate(name) || !principal.Of(ctx).CanSee(name, "") {
+	who := principal.Of(ctx)
+	space := who.Namespace(name, r.Set.Has)
+	s, ok := r.Set.Status(space) //nolint:contextcheck // it reads what is known, waiting for nothing
+	if !ok || upstreamset.IsPrivate(space) || !who.CanSee(space, "") {
 		return Upstream{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` lists them")
 	}
 	return r.view(ctx, s), nil
@@ -51,7 +50,7 @@ func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
 // view shows an upstream; administrators see its settings.
 func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
-	r.addProgram(&v, principal.Of(ctx).Admin())
+	r.addProgram(&v, s.Namespace, principal.Of(ctx).Admin())
 	if !principal.Of(ctx).Admin() {
 		return v
 	}
@@ -69,8 +68,8 @@ func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 }
 
 // addProgram adds how often an upstream was connected, and the sandbox of its program.
-func (r UpstreamSet) addProgram(v *Upstream, admin bool) {
-	known, ok := r.Set.Manager.Status(v.Namespace)
+func (r UpstreamSet) addProgram(v *Upstream, namespace string, admin bool) {
+	known, ok := r.Set.Manager.Status(namespace)
 	if !ok {
 		return
 	}

@@ -6,8 +6,10 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -87,26 +89,45 @@ func remove(ctx context.Context, w *host.Services, args host.Args) ([]host.Value
 	return []host.Value{removed}, err
 }
 
-func status(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
+func status(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil || w.Upstreams == nil {
 		return []host.Value{nil}, err
 	}
-	found, ok := w.Upstreams.Status(name)
-	if !ok {
+	who := principal.Of(ctx)
+	found, ok := w.Upstreams.Status(who.Namespace(name, func(space string) bool {
+		_, there := w.Upstreams.Status(space)
+		return there
+	}))
+	if !ok || !who.CanSee(found.Name, "") {
 		return []host.Value{nil}, nil
 	}
+	found.Name = who.NameOf(found.Name)
 	table, err := host.Table(found)
 	return []host.Value{table}, err
 }
 
-func list(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
+func list(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	all := []host.UpstreamStatus{}
 	if w.Upstreams != nil {
-		all = append(all, w.Upstreams.List()...)
+		all = append(all, seen(principal.Of(ctx), w.Upstreams.List())...)
 	}
 	table, err := host.Table(all)
 	return []host.Value{table}, err
+}
+
+// seen returns the upstreams that the caller can see, by the caller's names.
+func seen(who principal.Principal, all []host.UpstreamStatus) []host.UpstreamStatus {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	visible := who.Visible(names)
+	all = slices.DeleteFunc(all, func(s host.UpstreamStatus) bool { return !slices.Contains(visible, s.Name) })
+	for i := range all {
+		all[i].Name = who.NameOf(all[i].Name)
+	}
+	return all
 }
 
 func noUpstreams(args host.Args) error {

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// Org is what an organisation has of its own.
+type Org struct {
+	Upstreams map[string]Upstream `toml:"upstreams,omitempty" help:"upstreams of this organisation alone, as in [upstreams]"`
+}
+
+// spreadOrgs moves the upstreams of organisations to the others, by their namespaces:
+// [orgs.acme.upstreams.wiki] is wiki@acme, and so is [upstreams.wiki] with org = "acme".
+func (l *Loaded) spreadOrgs() error {
+	own := map[string]Upstream{}
+	add := func(name, org string, u Upstream) error {
+		if err := principal.CheckOrg(org); err != nil {
+			return fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("%s", fault.HintOf(err))
+		}
+		space := principal.InOrg(name, org)
+		if _, twice := own[space]; twice {
+			return fault.New(fault.Config, "upstreams.%s: the organisation %s has two of this name", name, org)
+		}
+		if len(u.Prefixes) > 0 {
+			return fault.New(fault.Config, "upstreams.%s.prefixes: an upstream of an organisation cannot have prefixes", name).
+				WithHint("prefixes apply to the callers of all organisations")
+		}
+		u.Org, own[space] = nil, u
+		return nil
+	}
+	for _, org := range slices.Sorted(maps.Keys(l.Orgs)) {
+		for _, name := range slices.Sorted(maps.Keys(l.Orgs[org].Upstreams)) {
+			if err := add(name, org, l.Orgs[org].Upstreams[name]); err != nil {
+				return err
+			}
+		}
+		rest := l.Orgs[org]
+		rest.Upstreams = nil
+		l.Orgs[org] = rest
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
+		orgs, err := exposeList(l.Upstreams[name].Org)
+		if org, one := l.Upstreams[name].Org.(string); one {
+			orgs, err = []string{org}, nil
+		}
+		if err != nil {
+			return fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("org = \"acme\", or a list of names")
+		}
+		for _, org := range orgs {
+			if err := add(name, org, l.Upstreams[name]); err != nil {
+				return err
+			}
+		}
+		if l.Upstreams[name].Org != nil {
+			delete(l.Upstreams, name)
+		}
+	}
+	if l.Upstreams == nil && len(own) > 0 {
+		l.Upstreams = map[string]Upstream{}
+	}
+	maps.Copy(l.Upstreams, own)
+	return nil
+}
