@@ -2,7 +2,7 @@
 // error, in both themes and on a phone, and every button does what it says. The pictures
 // of docs/hud.md are made here.
 import { AxeBuilder } from '@axe-core/playwright'
-import { expect, test, type Locator, type Page } from '@playwright/test'
+import { expect, test, type Locator, type Page, type Request } from '@playwright/test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { failOnPageErrors, open, shots } from './page'
 import { openStage, type Stage } from './stage'
@@ -26,13 +26,15 @@ const pages: Record<string, (s: Stage) => string> = {
   jobs: () => 'jobs',
   job: (s) => `jobs/${s.job}`,
   'two-jobs': (s) => `jobs/${s.other}/${s.job}`,
-  timeline: () => 'timeline',
+  timeline: () => 'timeline/suite',
+  'empty-timeline': () => 'timeline',
   chat: () => 'chat',
   traces: () => 'traces',
   trace: (s) => `traces/${s.traces[0]}`,
   'two-traces': (s) => `traces/${s.traces[0]}/${s.traces[1]}`,
   audit: () => 'audit',
   people: () => 'people',
+  you: () => 'you',
   settings: () => 'settings',
   unknown: () => 'nowhere',
   library: () => 'library',
@@ -104,13 +106,13 @@ async function watch(page: Page): Promise<{ errors: () => Promise<string[]>; ans
       }
     }).observe(document, { subtree: true, childList: true })
   })
-  const open = new Set<unknown>()
+  const open = new Set<Request>()
   page.on('request', (r) => !r.url().includes('/api/v1/events') && open.add(r))
   page.on('requestfinished', (r) => open.delete(r))
   page.on('requestfailed', (r) => open.delete(r))
   return {
     errors: () => page.evaluate(() => (window as Window & { errors?: string[] }).errors ?? []),
-    answered: () => expect.poll(() => open.size).toBe(0),
+    answered: () => expect.poll(() => [...open].map((r) => r.url())).toEqual([]),
   }
 }
 

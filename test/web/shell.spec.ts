@@ -160,7 +160,7 @@ test('the overview counts calls, errors and their time', async ({ page }) => {
   await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'return 1' } })
   await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'error("no")' } }).catch(() => {})
   await open(page, 'overview')
-  await expect(page.getByRole('table', { name: 'Tools by calls' }).getByRole('row').filter({ hasText: 'far.lua_eval' })).toContainText('2')
+  await expect(page.getByRole('table', { name: 'Tools by calls' }).getByRole('row').filter({ hasText: 'far.lua_eval' }).getByRole('cell').nth(1)).toHaveText(/^[2-9]\d*$/) // at least these
   await expect(page.getByRole('listitem').filter({ hasText: 'Errors' })).toContainText(/[1-9]\d* of/)
   await expect(page.getByRole('img', { name: /^calls and errors per second: calls at most 0\.\d/ })).toBeVisible()
   await expect(page.getByRole('article', { name: 'server broken' })).toContainText('the key is missing')

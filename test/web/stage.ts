@@ -30,6 +30,7 @@ export async function openStage(): Promise<Stage> {
   await keepApproval(front)
   await converse(front)
   const artifact = await artifacts(front)
+  await compose(front)
   return {
     front, script, job: jobs[1], other: jobs[0], artifact, traces: await callTwice(front),
     close: async () => {
@@ -113,6 +114,17 @@ async function artifacts(front: Server): Promise<string> {
   await create(Buffer.from(png, 'base64'), 'image/png', { name: 'dot', creator: 'bob' })
   await create(Buffer.from('{"deep": {"er": 1}}'), 'application/json', { name: 'numbers', creator: 'bob' })
   return tune
+}
+
+/** A timeline with regions and a marker. */
+async function compose(front: Server): Promise<void> {
+  const music = (name: string, args: object) => front.call('call_tool', { name: `hootenanny.${name}`, arguments: { project: 'suite', ...args } })
+  const stored = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': 'audio/wav' }, body: wav() })
+  const { hash } = (await stored.json()) as { hash: string }
+  await music('garden_create_region', { position: 0, duration: 24, behavior_type: 'play_content', content_id: hash, name: 'opening' })
+  await music('garden_create_region', { position: 16, duration: 8, behavior_type: 'latent', name: 'a bridge that is still to be written' })
+  await music('garden_create_region', { position: 24, duration: 16, behavior_type: 'latent', name: 'ending' })
+  await music('garden_add_marker', { position: 24, marker_type: 'section_change' })
 }
 
 /** Calls a tool twice and returns the ids of both traces. */

@@ -6,6 +6,7 @@ export interface Me {
   id: string
   name: string
   org?: string
+  orgs?: string[] // of a person who can choose; an empty one is the server itself
   user?: string // the person of a key that is one person's
   scopes: string[]
   open: boolean // the server requires no key
@@ -44,6 +45,11 @@ export async function login(key: string): Promise<void> {
   const response = await fetch('/api/v1/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }), credentials: 'same-origin' })
   if (!response.ok) throw await errorOf(response)
   me.value = (await response.json()) as Me
+}
+
+/** Continues the session in another organisation of its person. */
+export async function chooseOrg(org: string): Promise<void> {
+  me.value = await post<Me>('/api/v1/me/org', { org })
 }
 
 export async function logout(): Promise<void> {
@@ -108,6 +114,17 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const begun = early.get(path)
   early.delete(path)
   const response = await (begun ?? request(path, { signal }))
+  if (!response.ok) throw await errorOf(response)
+  return (await response.json()) as T
+}
+
+/** Gets JSON of something that not every server has, or not everybody: undefined then. */
+export async function getIfAny<T>(path: string, signal?: AbortSignal): Promise<T | undefined> {
+  const response = await request(path, { signal })
+  if (response.status === 404 || response.status === 403) {
+    await response.text() // an answer that nobody reads stays open
+    return undefined
+  }
   if (!response.ok) throw await errorOf(response)
   return (await response.json()) as T
 }

@@ -1,4 +1,5 @@
 // Adding servers to the configuration, and connecting clients.
+import { signal } from '@preact/signals'
 import { CodeNeeded, get, post } from './api'
 import { askForCode } from './parts/code'
 
@@ -51,6 +52,21 @@ export interface Candidate {
   inputs?: { id: string; description?: string; secret?: boolean }[]
 }
 
+/** A server that was added, and what its sandbox means. */
+interface Added {
+  namespace: string
+  notes?: string[]
+}
+
+/** What was said about the servers that were added last, until somebody has read it. */
+export const addedNotes = signal<Added[]>([])
+
+/** Keeps what is said about new servers, and returns their names. */
+function keepNotes(added: Added[]): string[] {
+  addedNotes.value = added.filter((a) => a.notes && a.notes.length > 0)
+  return added.map((a) => a.namespace)
+}
+
 const stored = 'luanette.code'
 
 /**
@@ -72,19 +88,19 @@ export const loadSetup = (signal: AbortSignal) => get<Setup>('/api/v1/setup', si
 
 export const searchRegistry = (words: string, signal: AbortSignal) => get<{ servers: Listing[]; total: number }>(`/api/v1/setup/registry?words=${encodeURIComponent(words)}`, signal)
 
-export const addListed = (name: string, namespace: string, values: Record<string, Record<string, string>>) => change<{ namespace: string }>('/api/v1/setup/registry', { name, namespace, values })
+export const addListed = (name: string, namespace: string, values: Record<string, Record<string, string>>) => change<Added>('/api/v1/setup/registry', { name, namespace, values }).then((a) => keepNotes([a])[0])
 
 export const loadCandidates = async (signal: AbortSignal) => (await get<{ servers: Candidate[] }>('/api/v1/setup/import', signal)).servers
 
-export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => (await change<{ added: { namespace: string }[] }>('/api/v1/setup/import', body)).added.map((a) => a.namespace)
+export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => keepNotes((await change<{ added: Added[] }>('/api/v1/setup/import', body)).added)
 
-export const addCommand = (namespace: string, command: string, env: Record<string, string>) => change<{ namespace: string }>('/api/v1/setup/servers', { namespace, command, env })
+export const addCommand = (namespace: string, command: string, env: Record<string, string>) => change<Added>('/api/v1/setup/servers', { namespace, command, env }).then((a) => keepNotes([a])[0])
 
 /** The settings of a server, by their keys in the configuration file. In env and headers, null stands for a value that is not shown. */
 export type ServerSettings = Record<string, unknown>
 
 /** Adds a server by its settings. */
-export const addServer = (namespace: string, settings: ServerSettings) => change<{ namespace: string }>('/api/v1/setup/servers', { namespace, settings })
+export const addServer = (namespace: string, settings: ServerSettings) => change<Added>('/api/v1/setup/servers', { namespace, settings }).then((a) => keepNotes([a])[0])
 
 /** A server as the configuration file has it. */
 export interface Definition {

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { may } from './api'
+import { isNeeded, loadLogins, loginEvents, type OwnLogin } from './logins'
 import { call } from './mcp'
 import { countAwaiting } from './pins'
 import { useData } from './resource'
@@ -9,6 +10,7 @@ import { useData } from './resource'
 export interface Waiting {
   approvals: Asked[]
   definitions: number
+  logins: OwnLogin[] // of the user, to servers that need it
 }
 
 /** A request for approval. */
@@ -28,8 +30,9 @@ export const waiting = signal<Waiting | undefined>(undefined)
 export function useWaiting(): void {
   const asked = useData(async (s) => (may('mcp') ? (await call<{ approvals: Asked[] }>('approval_list', { status: 'pending' }, s)).approvals : []), [], ['approval.'])
   const pins = useData((s) => (may('admin') ? countAwaiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
-  const known = (asked.data ?? asked.error) && (pins.data ?? pins.error) !== undefined
+  const logins = useData(loadLogins, [], loginEvents)
+  const known = (asked.data ?? asked.error) && (pins.data ?? pins.error) !== undefined && (logins.data ?? logins.error)
   useEffect(() => {
-    if (known) waiting.value = { approvals: asked.data ?? [], definitions: pins.data ?? 0 }
-  }, [known, asked.data, pins.data])
+    if (known) waiting.value = { approvals: asked.data ?? [], definitions: pins.data ?? 0, logins: (logins.data ?? []).filter(isNeeded) }
+  }, [known, asked.data, pins.data, logins.data])
 }

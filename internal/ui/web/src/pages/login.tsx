@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { login } from '../api'
 import { Hint } from '../parts/hint'
+import { useData } from '../resource'
 
 /** The login page of a server that requires a key. */
 export function Login() {
@@ -18,6 +19,8 @@ export function Login() {
     setBusy(false)
   }
   return (
+    <>
+    <SignIn />
     <form class="card login" onSubmit={(e) => { e.preventDefault(); void submit() }}>
       <label for="key">Key</label>
       <input id="key" class="wide" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
@@ -25,5 +28,14 @@ export function Login() {
       <div class="row actions"><button class="main" type="submit" disabled={busy}>Log in</button></div>
       <Hint>Create a key with `luanette key create NAME` on the server. This browser stores a session for 12 hours, not the key.</Hint>
     </form>
+    </>
   )
+}
+
+/** The way in for people, if the server has an identity provider. */
+function SignIn() {
+  const { data } = useData((s) => fetch('/.well-known/oauth-authorization-server', { signal: s }).then(async (answer) => (await answer.text()) !== '' && answer.ok), [])
+  if (!data) return null
+  const next = encodeURIComponent(`/${location.hash}`)
+  return <div class="card login"><a class="button main" href={`/signin?next=${next}`}>Sign in</a><Hint>With your account at your organisation. Programs use keys.</Hint></div>
 }

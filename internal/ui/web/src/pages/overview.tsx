@@ -5,6 +5,7 @@ import { latestLines } from '../describe'
 import { recent } from '../events'
 import { count, duration, size } from '../format'
 import { call } from '../mcp'
+import { AddedNotes } from '../parts/addednotes'
 import { Attention } from '../parts/attention'
 import { Chart, LatencyChart } from '../parts/chart'
 import { FirstSteps, useProgress } from '../parts/firststeps'
@@ -40,6 +41,7 @@ export function Overview() {
   return (
     <>
       {error && <p class="bad">{error.message}</p>}
+      <AddedNotes />
       {list && calls.data && progress && <FirstSteps servers={list.length} calls={calls.data.total.calls} progress={progress} added={servers.reload} />}
       {traffic && (
         <div class="segments" role="group" aria-label="Span">

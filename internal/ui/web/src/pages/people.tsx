@@ -1,6 +1,87 @@
+// Who may use this server: people who sign in, and keys of programs.
+import { getIfAny, me, post } from '../api'
+import { ago, count } from '../format'
+import { Ask } from '../parts/ask'
+import { Hint } from '../parts/hint'
 import { Keys } from '../parts/keys'
+import { State } from '../parts/state'
+import { Table, type Column } from '../parts/table'
+import { useData } from '../resource'
+import { useFilter } from '../route'
+import { attempt } from '../upstream'
 
-/** Who may use this server. */
+interface Person {
+  id: string
+  name: string
+  email?: string
+  created: string
+  seen: string
+  blocked?: string
+  memberships?: { org: string; roles?: string[]; source: string }[]
+}
+
+const allScopes = ['read', 'mcp', 'chat', 'admin']
+
 export function People() {
-  return <section class="panel" aria-label="Keys"><Keys /></section>
+  return (
+    <>
+      <section class="panel" aria-label="People"><h2>People</h2><Persons /></section>
+      <section class="panel" aria-label="Keys">
+        <h2>Keys</h2>
+        <Keys path="/api/v1/keys" scopes={allScopes} none="No keys: everyone who can reach this server has full access. Once the first key exists, every request requires one, including this page." />
+      </section>
+    </>
+  )
+}
+
+function Persons() {
+  const { data, error, reload } = useData(async (s) => ({ list: (await getIfAny<{ people: Person[] }>('/api/v1/people', s))?.people }), [], ['person.'], undefined, 30_000)
+  const [find, setFind] = useFilter('find')
+  if (error) return <p class="bad">{error.message}</p>
+  if (!data) return <p class="soft">…</p>
+  if (!data.list) return <Hint>People sign in with an OpenID Connect provider, each with roles by their groups: set `public_url` and `[identity.NAME]` in luanette.toml. Until then keys are the only way in.</Hint>
+  if (data.list.length === 0) return <Hint>Nobody has signed in yet. People appear here when they sign in at `/signin` for the first time.</Hint>
+  const shown = data.list.filter((p) => `${p.name} ${p.email ?? ''} ${p.memberships?.map((m) => `${m.org} ${m.roles?.join(' ') ?? ''}`).join(' ') ?? ''}`.toLowerCase().includes(find.toLowerCase()))
+  return (
+    <>
+      <div class="row filters">
+        <label for="person-words" class="hidden">Find a person</label>
+        <input id="person-words" type="search" placeholder="Name, organisation or role" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <span class="soft" role="status">{shown.length} of {count(data.list.length, 'person', 'people')}</span>
+      </div>
+      <Table label="People" rows={shown} columns={columns(reload)} id={(p) => p.id} />
+    </>
+  )
+}
+
+function columns(reload: () => void): Column<Person>[] {
+  return [
+    { name: 'Person', value: (p) => p.name, cell: (p) => <><b class="name">{p.name || p.id}</b>{p.email && <div class="soft small breaks">{p.email}</div>}</> },
+    { name: 'State', value: (p) => (p.blocked ? 'blocked' : 'active'), cell: (p) => <State state={p.blocked ? 'blocked' : 'active'} /> },
+    { name: 'Organisations and roles', value: (p) => p.memberships?.[0]?.org ?? '', cell: (p) => <Memberships of={p} /> },
+    { name: 'Last sign-in', value: (p) => p.seen, cell: (p) => <time class="soft" dateTime={p.seen}>{ago(p.seen)}</time> },
+    { name: '(Actions)', cell: (p) => <Actions person={p} reload={reload} />, class: 'row' },
+  ]
+}
+
+/** The roles of a person in each organisation; an empty one is the server itself. */
+function Memberships({ of: p }: { of: Person }) {
+  const list = p.memberships ?? []
+  if (list.length === 0) return <span class="soft">none</span>
+  return <>{list.map((m) => <div key={m.org}>{m.org && <b>{m.org} </b>}{(m.roles ?? []).map((r) => <span key={r} class="kind">{r}</span>)}</div>)}</>
+}
+
+function Actions({ person: p, reload }: { person: Person; reload: () => void }) {
+  const name = p.name || p.id
+  const send = (what: string) => void attempt(() => post(`/api/v1/people/${encodeURIComponent(p.id)}/${what}`, undefined), `${name} ${what}ed`).then(reload)
+  const path = `/api/v1/people/${encodeURIComponent(p.id)}`
+  const erase = () => void attempt(() => post(path, undefined, 'DELETE'), `what was stored about ${name} is erased`).then(reload)
+  if (me.value?.id.split('/')[0] === `person:${p.id}`) return <a href="#/you">you</a>
+  return (
+    <>
+      {p.blocked ? <button type="button" onClick={() => send('unblock')}>Unblock</button> : <Ask label="Block" question={`Block ${name}? Their sessions, clients, jobs and keys end within a second. They can be unblocked later.`} yes={`Block ${name}`} action={() => send('block')} />}
+      <a class="button" href={`${path}/export`} download>Export</a>
+      <Ask label="Erase" question={`Erase everything that is stored about ${name}? This cannot be undone. The audit log keeps that something happened, not its content.`} yes={`Erase ${name}`} action={erase} />
+    </>
+  )
 }

@@ -5,6 +5,7 @@ import { latestLines } from '../describe'
 import { recent, type ServerEvent } from '../events'
 import { ago, count, duration } from '../format'
 import { call } from '../mcp'
+import { AddedNotes } from '../parts/addednotes'
 import { Chart, LatencyChart } from '../parts/chart'
 import { Hint } from '../parts/hint'
 import { Lines } from '../parts/lines'
@@ -15,7 +16,7 @@ import { Connect, type Way } from '../parts/connect'
 import { DefinitionForm } from '../parts/definitionform'
 import { Connections, SandboxFacts } from '../parts/sandbox'
 import { UpstreamForm } from '../parts/upstreamform'
-import { LoginState, UpstreamLogin } from '../parts/upstreamlogin'
+import { LoginState, UpstreamLogin, YourLogin } from '../parts/upstreamlogin'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
 import { ToolsOf } from './tools'
@@ -40,6 +41,7 @@ function AllServers() {
         {may('admin') && <button type="button" class="main" onClick={() => setAdd('url')}>Connect a server</button>}
       </div>
       {error && <p class="bad">{error.message}</p>}
+      <AddedNotes />
       {data?.upstreams.length === 0 && <Hint>No servers yet. Add one here, with `luanette upstream add NAME COMMAND`, or in `luanette.toml`.</Hint>}
       {list && list.length > 0 && <section class="panel"><Table label="Servers" rows={list} columns={columns(reload)} id={(u) => u.namespace} /></section>}
       {add && may('admin') && <Connect way={add as Way} close={() => { setAdd(''); reload() }} />}
@@ -163,6 +165,7 @@ function Facts({ upstream: u, at }: { upstream: Upstream; at: number }) {
         <dt>From</dt><dd>{u.configured_at ? <code class="breaks">{u.configured_at}</code> : <From upstream={u} />}</dd>
         {u.since && <><dt>{u.state === 'connected' ? 'Connected' : 'Since'}</dt><dd>{ago(u.since)}{u.first_connected && <span class="soft">, {u.restarts === 0 ? 'not restarted' : `${count(u.restarts, 'restart')} in ${duration(Date.now() - Date.parse(u.first_connected))}`}</span>}</dd></>}
         <LoginState upstream={u} />
+        <YourLogin name={u.namespace} />
         <dt>Tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
         <dt>Calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
         {u.p50_ms !== undefined && <><dt>p50, p99</dt><dd>{duration(u.p50_ms)}, {duration(u.p99_ms ?? u.p50_ms)}</dd></>}

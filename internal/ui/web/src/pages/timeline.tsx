@@ -1,11 +1,16 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { type Anchor, beatAt, Playback } from '../playback'
-import { useData } from '../resource'
+import { Command } from '../parts/command'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
+import { State } from '../parts/state'
+import { useData } from '../resource'
+import { go } from '../route'
+import { Icon } from '../shell/icon'
 
-interface State {
+interface Transport {
   project: string
   state: 'playing' | 'paused' | 'stopped'
   position_beats: number
@@ -28,7 +33,7 @@ interface Marker {
   marker_type: string
 }
 
-interface View extends State {
+interface View extends Transport {
   regions: Region[]
   markers: Marker[]
 }
@@ -43,32 +48,30 @@ const fallback = 'default'
 export function Timeline({ rest }: { rest: string }) {
   const project = rest || fallback
   const { data, error } = useData((s) => tool<{ projects: { project: string }[] }>('garden_projects', {}, s), [], ['transport.'])
-  if (error && !data) return <><p class="bad">{error.message}</p><Hint>The timeline needs the music tools: start the server with `--music`.</Hint></>
+  if (error && !data) return <section class="panel"><p class="bad">{error.message}</p><Hint>The timeline needs the music tools: start the server with `--music`, or set `enabled = true` in `[music]`.</Hint></section>
   const names = [...new Set([fallback, project, ...(data?.projects ?? []).map((p) => p.project)])].sort()
-  return (
-    <>
-      <div class="row filters">
-        <label for="project">Project</label>
-        <select id="project" value={project} onChange={(e) => (location.hash = `#/timeline/${encodeURIComponent(e.currentTarget.value)}`)}>
-          {names.map((n) => <option key={n}>{n}</option>)}
-        </select>
-      </div>
-      <Project key={project} name={project} />
-    </>
+  const choice = (
+    <span class="row">
+      <label for="project">Project</label>
+      <select id="project" value={project} onChange={(e) => go(`timeline/${encodeURIComponent(e.currentTarget.value)}`)}>
+        {names.map((n) => <option key={n}>{n}</option>)}
+      </select>
+    </span>
   )
+  return <Project key={project} name={project} choice={choice} />
 }
 
-function Project({ name }: { name: string }) {
+function Project({ name, choice }: { name: string; choice: ComponentChildren }) {
   const { data, error, reload } = useData((s) => tool<View>('garden_query', { project: name }, s), [name], ['transport.'], (e) => e.data.project === name, 3000)
   const playback = useMemo(() => new Playback((message) => notify('bad', message)), [])
   const anchor = useRef<Anchor>({ beat: 0, at: 0, tempo: 120, playing: false })
-  const [shown, setShown] = useState<State>()
+  const [shown, setShown] = useState<Transport>()
   const mine = useRef(false) // whether this page started the transport
   useEffect(() => () => playback.close(), [])
 
   const regions = data?.regions ?? []
   const follow = () => playback.follow(anchor.current, regions.flatMap((r) => (r.audio_hash ? [{ id: r.region_id, position: r.position, duration: r.duration, audio: r.audio_hash }] : [])))
-  const sync = (s: State) => {
+  const sync = (s: Transport) => {
     anchor.current = { beat: s.position_beats, at: performance.now(), tempo: s.tempo_bpm, playing: s.state === 'playing' }
     setShown(s)
     follow()
@@ -85,7 +88,7 @@ function Project({ name }: { name: string }) {
   const act = async (what: string, more: Record<string, unknown> = {}) => {
     try {
       await playback.unlock() // while the click is handled
-      sync(await tool<State>(what, { project: name, ...more }))
+      sync(await tool<Transport>(what, { project: name, ...more }))
       mine.current = what === 'garden_play' || (mine.current && what === 'garden_seek')
     } catch (e) {
       notify('bad', (e as Error).message)
@@ -96,19 +99,29 @@ function Project({ name }: { name: string }) {
   const end = Math.max(16, ...regions.map((r) => r.position + r.duration), ...data.markers.map((m) => m.position + 1))
   const playing = shown?.state === 'playing'
   const finish = () => { if (mine.current) { mine.current = false; void act('garden_stop') } }
+  const empty = regions.length + data.markers.length === 0
   return (
     <section aria-label={`project ${name}`}>
       {error && <p class="bad">{error.message}</p>}
-      <div class="row actions">
-        {!playing && <button type="button" onClick={() => void act('garden_play')}>Play</button>}
-        {playing && !playback.audible && <button type="button" onClick={() => void playback.unlock().then(() => { follow(); reload() })}>Listen</button>}
-        {playing && <button type="button" onClick={() => void act('garden_pause')}>Pause</button>}
-        <button type="button" onClick={() => void act('garden_stop')}>Stop</button>
-        <span class="soft" role="status">{shown?.state ?? data.state}, {shown?.tempo_bpm ?? data.tempo_bpm} bpm</span>
+      <div class="panel transport">
+        <div class="row spread">
+          <span class="row player">
+            {!playing && <button type="button" class="main" onClick={() => void act('garden_play')}><Icon name="play" />Play</button>}
+            {playing && !playback.audible && <button type="button" class="main" onClick={() => void playback.unlock().then(() => { follow(); reload() })}>Listen</button>}
+            {playing && <button type="button" onClick={() => void act('garden_pause')}>Pause</button>}
+            <button type="button" onClick={() => void act('garden_stop')}><Icon name="stop" />Stop</button>
+            <span role="status"><State state={shown?.state ?? data.state} /> <span class="soft">{shown?.tempo_bpm ?? data.tempo_bpm} bpm</span></span>
+          </span>
+          {choice}
+        </div>
+        <Position anchor={anchor} playback={playback} end={end} seek={(beat) => void act('garden_seek', { beat })} finish={finish} />
       </div>
-      <Position anchor={anchor} playback={playback} end={end} seek={(beat) => void act('garden_seek', { beat })} finish={finish} />
-      <Drawing regions={regions} markers={data.markers} end={end} anchor={anchor} />
-      <Lists regions={regions} markers={data.markers} />
+      {empty ? <Empty project={name} /> : (
+        <>
+          <div class="panel"><Drawing regions={regions} markers={data.markers} end={end} anchor={anchor} /></div>
+          <div class="panel"><Lists regions={regions} markers={data.markers} /></div>
+        </>
+      )}
     </section>
   )
 }
@@ -143,12 +156,12 @@ function Position({ anchor, playback, end, seek, finish }: { anchor: { current: 
       <input class="position" ref={slider} type="range" min={0} max={end} step={0.25} aria-label="position in beats"
         onInput={() => (dragging.current = true)} onChange={(e) => { dragging.current = false; seek(Number(e.currentTarget.value)) }} />
       <output class="mono" ref={text} aria-live="off" aria-label="position" />
-      <meter ref={meter} min={0} max={1} aria-label="level" />
+      <span class="row"><span class="soft small" aria-hidden="true">level</span><meter ref={meter} min={0} max={1} aria-label="level" /></span>
     </div>
   )
 }
 
-const laneHeight = 34, ruler = 22
+const laneHeight = 40, ruler = 26
 const maxWidth = 24_000 // pixels: longer timelines are drawn smaller
 const maxDrawn = 2000 // regions, and markers
 
@@ -165,35 +178,74 @@ export function lanes(regions: { position: number; duration: number }[]): number
 
 /** Regions, markers and the cursor. */
 function Drawing({ regions, markers, end, anchor }: { regions: Region[]; markers: Marker[]; end: number; anchor: { current: Anchor } }) {
-  const cursor = useRef<SVGLineElement>(null)
-  const scale = Math.min(24, maxWidth / end) // pixels per beat
+  const cursor = useRef<SVGGElement>(null), box = useRef<HTMLDivElement>(null)
+  const width = useWidth(box)
+  const scale = Math.max(Math.min(24, maxWidth / end), width / end) // pixels per beat; a short one fills the width
   const drawn = regions.slice(0, maxDrawn)
   const lane = lanes(drawn)
-  const height = ruler + laneHeight * Math.max(1, ...lane.map((n) => n + 1))
+  const height = ruler + laneHeight * Math.max(1, ...lane.map((n) => n + 1)) + (markers.length > 0 ? 20 : 4)
   const step = 4 * Math.ceil(60 / (4 * scale))
   useFrames(() => cursor.current?.setAttribute('transform', `translate(${Math.min(beatAt(anchor.current, performance.now()), end) * scale} 0)`))
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="timeline">
+    <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="timeline">
       <svg class="timeline" width={end * scale} height={height} role="img" aria-label={`timeline of ${regions.length} regions and ${markers.length} markers, ${end} beats`}>
         {Array.from({ length: Math.ceil(end / step) }, (_, i) => (
-          <g key={i} class="tick"><line x1={i * step * scale} x2={i * step * scale} y1={0} y2={height} /><text x={i * step * scale + 3} y={14}>{i * step}</text></g>
+          <g key={i} class="tick"><line x1={i * step * scale} x2={i * step * scale} y1={0} y2={height} /><text x={i * step * scale + 4} y={15}>{i === 0 ? 'beat 0' : i * step}</text></g>
         ))}
         {drawn.map((r, i) => (
           <g key={r.region_id} class={r.audio_hash ? 'region' : 'region silent'}>
             <title>{label(r)}</title>
-            <rect x={r.position * scale} y={ruler + lane[i] * laneHeight} width={Math.max(2, r.duration * scale - 1)} height={laneHeight - 4} rx={4} />
-            {r.duration * scale > 40 && <text x={r.position * scale + 6} y={ruler + lane[i] * laneHeight + 19}>{label(r).slice(0, Math.floor((r.duration * scale) / 8))}</text>}
+            <rect x={r.position * scale + 1} y={ruler + 4 + lane[i] * laneHeight} width={Math.max(2, r.duration * scale - 2)} height={laneHeight - 8} rx={6} />
+            {r.duration * scale > 40 && <text x={r.position * scale + 10} y={ruler + lane[i] * laneHeight + 24}>{fitted(label(r), r.duration * scale - 20)}</text>}
           </g>
         ))}
         {markers.slice(0, maxDrawn).map((m) => (
           <g key={m.marker_id} class="marker">
             <title>{`${m.marker_type} at beat ${m.position}`}</title>
             <path d={`M${m.position * scale} ${ruler} l-5 -9 h10 z`} /><line x1={m.position * scale} x2={m.position * scale} y1={ruler} y2={height} />
+            <text x={m.position * scale + 5} y={height - 5}>{words(m.marker_type)}</text>
           </g>
         ))}
-        <line ref={cursor} class="cursor" x1={0} x2={0} y1={0} y2={height} />
+        <g ref={cursor} class="cursor"><line x1={0} x2={0} y1={0} y2={height} /><path d="M-5 0h10l-5 8z" /></g>
       </svg>
     </div>
+  )
+}
+
+/** The width of an element, as it is now. */
+function useWidth(box: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0)
+  useLayoutEffect(() => {
+    const measure = () => setWidth(Math.max(0, (box.current?.clientWidth ?? 0) - 2)) // without the border of the drawing
+    measure()
+    const resized = new ResizeObserver(measure)
+    resized.observe(box.current!)
+    return () => resized.disconnect()
+  }, [])
+  return width
+}
+
+/** As much of a text as fits into some pixels. */
+function fitted(text: string, width: number): string {
+  const most = Math.floor(width / 7)
+  return text.length <= most ? text : most > 2 ? `${text.slice(0, most - 1)}…` : ''
+}
+
+const words = (name: string) => name.replaceAll('_', ' ')
+
+/** What to do with a project that has nothing yet. */
+function Empty({ project }: { project: string }) {
+  const example = `mcp.hootenanny.garden_create_region{project = "${project}", position = 0, duration = 16, behavior_type = "latent", name = "intro"}`
+  return (
+    <section class="panel" aria-label="Empty project">
+      <h2>Nothing on this timeline yet</h2>
+      <p>Agents and scripts place regions (sounds, or places for sounds to come) and markers on it, beat by beat. What they place appears here at once.</p>
+      <ul>
+        <li>Place one by hand: <a href="#/tools/hootenanny.garden_create_region">garden_create_region</a>, <a href="#/tools/hootenanny.garden_add_marker">garden_add_marker</a></li>
+        <li>Or run this in the <a href="#/playground">playground</a>:</li>
+      </ul>
+      <Command text={example} />
+    </section>
   )
 }
 
@@ -205,17 +257,16 @@ const maxRows = 200
 
 /** The same as text. */
 function Lists({ regions, markers }: { regions: Region[]; markers: Marker[] }) {
-  if (regions.length + markers.length === 0) return <Hint>This project is empty. The tools garden_create_region and garden_add_marker fill it.</Hint>
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="regions and markers">
-      <table>
-        <thead><tr><th>Beat</th><th>Length</th><th>What</th><th>Sound</th></tr></thead>
+      <table class="stack" aria-label="Regions and markers">
+        <thead><tr><th>What</th><th>Kind</th><th class="num">Beat</th><th class="num">Length</th><th>Sound</th></tr></thead>
         <tbody>
           {regions.slice(0, maxRows).map((r) => (
-            <tr key={r.region_id}><td>{r.position}</td><td>{r.duration}</td><td>{label(r)}</td>
-              <td>{r.audio_hash ? 'yes' : r.content_id ? 'none: render it with convert_midi_to_wav' : r.behavior_type}</td></tr>
+            <tr key={r.region_id}><td class="name breaks">{label(r)}</td><td><span class="kind">{words(r.behavior_type)}</span></td><td class="num" data-label="beat">{r.position}</td><td class="num" data-label="length">{r.duration}</td>
+              <td>{r.audio_hash ? <span class="good">ready</span> : <span class="soft">{r.content_id ? 'none: render it with convert_midi_to_wav' : 'none yet'}</span>}</td></tr>
           ))}
-          {markers.slice(0, maxRows).map((m) => <tr key={m.marker_id}><td>{m.position}</td><td>0</td><td>{m.marker_type}</td><td>marker</td></tr>)}
+          {markers.slice(0, maxRows).map((m) => <tr key={m.marker_id}><td class="name breaks">{words(m.marker_type)}</td><td><span class="kind">marker</span></td><td class="num" data-label="beat">{m.position}</td><td /><td /></tr>)}
         </tbody>
       </table>
       {Math.max(regions.length, markers.length) > maxRows && <p class="soft">The first {maxRows} of each are listed.</p>}

@@ -13,7 +13,7 @@ export function APIForm({ text, change, done, cancel }: { text: string; change: 
   const { busy, failure, problems, attempt } = useAttempt(done)
   const add = async () => {
     const all = { [kind]: text.trim(), ...settings, ...(base && kind === 'openapi' && { api: { base_url: base } }) }
-    return `${(await addServer(name ?? nameOfAddress(text), all)).namespace} added, reading what it offers`
+    return `${await addServer(name ?? nameOfAddress(text), all)} added, reading what it offers`
   }
   const field = (key: string) => <SettingField name={key} value={settings[key]} problem={problems[key]} change={(v) => setSettings((s) => ({ ...s, [key]: v }))} />
   return (

@@ -1,6 +1,6 @@
 // One request for approval: what a script wants to do, and what came of it.
 import { signal } from '@preact/signals'
-import { ago, duration } from '../format'
+import { ago, count, duration } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { Json } from './json'
@@ -23,6 +23,13 @@ export interface Approval {
   expires_at: string
   decided_at?: string
   decided_by?: string
+  asked_by?: string
+  role?: string // those who decide must have it
+  needed?: number // how many must agree
+  agreed?: number
+  may_decide?: boolean
+  why_not?: string
+  decisions?: { by: string; for?: string; decision: string; at: string }[]
   plan: Planned[]
   output?: OutputLine[]
   outcome?: { result?: unknown; error?: { message: string }; output?: OutputLine[] }
@@ -54,12 +61,13 @@ export function ApprovalCard({ id, known, decide }: { id: string; known?: Approv
         {a.status === 'pending' && <>, denied automatically <Until time={Date.parse(a.expires_at)} /></>}
         {a.decided_at && `, decided ${ago(a.decided_at)}${a.decided_by ? ` by ${a.decided_by}` : ''}, after ${duration(Date.parse(a.decided_at) - Date.parse(a.created_at))}`}
       </p>
+      <Deciders approval={a} />
       <Plan steps={a.plan} />
       {a.output && a.output.length > 0 && <details><summary class="soft">Output so far</summary><Output lines={a.output} /></details>}
       {!a.complete && <p class="warn">The plan is incomplete: the preview did not reach the end of the script.</p>}
       {a.status === 'pending' && (
         <div class="row actions">
-          <button type="button" class="main" onClick={() => decide(id, 'allow')}>Allow <kbd>a</kbd></button>
+          <button type="button" class="main" disabled={a.may_decide === false} onClick={() => decide(id, 'allow')}>Allow <kbd>a</kbd></button>
           <button type="button" onClick={() => decide(id, 'deny')}>Deny <kbd>d</kbd></button>
           <label for={`remember-${id}`}>and remember for</label>
           <select id={`remember-${id}`} value={remember.value} onChange={(e) => (remember.value = e.currentTarget.value)}>
@@ -69,6 +77,20 @@ export function ApprovalCard({ id, known, decide }: { id: string; known?: Approv
       )}
       {a.outcome && <Outcome outcome={a.outcome} />}
     </article>
+  )
+}
+
+/** Who has to agree, who has, and why the user may not. */
+function Deciders({ approval: a }: { approval: Approval }) {
+  const several = (a.needed ?? 1) > 1 || a.role
+  const waits = a.status === 'pending'
+  if (!several && !(waits && a.why_not) && !a.decisions?.length) return null
+  return (
+    <div class="deciders" role="group" aria-label="Who decides">
+      {several && <p>Needs {count(a.needed ?? 1, 'approval')}{a.role && <> by people with the role <span class="kind">{a.role}</span></>}: {a.agreed ?? 0} of {a.needed ?? 1}{a.asked_by && <span class="soft">, asked by {a.asked_by}</span>}</p>}
+      {several && a.decisions && a.decisions.length > 0 && <ul class="list">{a.decisions.map((d) => <li key={`${d.by} ${d.at}`}><span class={d.decision === 'allow' ? 'good' : 'bad'}>{d.decision === 'allow' ? 'allowed' : 'denied'}</span> by {d.by}{d.for && ` for ${d.for}`} <span class="soft">{ago(d.at)}</span></li>)}</ul>}
+      {waits && a.may_decide === false && a.why_not && <p class="warn">You cannot allow it: {a.why_not}</p>}
+    </div>
   )
 }
 

@@ -11,8 +11,8 @@ const troubled = new Set(['failed', 'needs_auth', 'untrusted', 'reconnecting'])
 
 export function Attention({ servers }: { servers: Upstream[] }) {
   const bad = servers.filter((u) => u.wanted !== false && (troubled.has(u.state) || u.refusing_ms !== undefined))
-  const { approvals, definitions } = waiting.value ?? { approvals: [], definitions: 0 }
-  const nothing = approvals.length === 0 && bad.length === 0 && definitions === 0
+  const { approvals, definitions, logins } = waiting.value ?? { approvals: [], definitions: 0, logins: [] }
+  const nothing = approvals.length + bad.length + definitions + logins.length === 0
   return (
     <section class="panel attention" aria-label="Needs attention">
       <h2>Needs attention</h2>
@@ -24,6 +24,12 @@ export function Attention({ servers }: { servers: Upstream[] }) {
         </article>
       ))}
       {approvals.length > 5 && <p><a href="#/approvals">{approvals.length - 5} more approvals</a></p>}
+      {logins.map((l) => (
+        <article key={l.upstream} aria-label={`login to ${l.upstream}`}>
+          <div><State state="needs_login" /> <a class="name" href={`#/servers/${encodeURIComponent(l.upstream)}`}>{l.upstream}</a> {l.state === 'none' ? 'is used with your own account there' : 'ended your login'}</div>
+          <a class="button" href={l.connect}>Log in to {l.upstream}</a>
+        </article>
+      ))}
       {bad.map((u) => <Server key={u.namespace} upstream={u} />)}
       {definitions > 0 && <article aria-label="definitions"><div><State state="changed" /> {count(definitions, 'definition')} of tools await review</div><a class="button" href="#/approvals">Compare</a></article>}
     </section>

@@ -74,7 +74,7 @@ function CommandForm({ text, change, done, cancel }: { text: string; change: (te
   const add = async () => {
     if (json) return `${(await importServers({ text })).join(', ')} added, connecting`
     const variables = env.split('\n').filter((l) => l.includes('=')).map((l) => [l.slice(0, l.indexOf('=')).trim(), l.slice(l.indexOf('=') + 1).trim()])
-    return `${(await addCommand(name ?? nameOf(text), text, Object.fromEntries(variables) as Record<string, string>)).namespace} added, connecting`
+    return `${await addCommand(name ?? nameOf(text), text, Object.fromEntries(variables) as Record<string, string>)} added, connecting`
   }
   return (
     <form onSubmit={(e) => { e.preventDefault(); attempt(add) }}>

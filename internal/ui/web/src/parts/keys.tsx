@@ -1,9 +1,14 @@
+// API keys: all of the server, or those of one person.
 import { useState } from 'preact/hooks'
-import { get, me, post, loadMe } from '../api'
+import { get, loadMe, me, post } from '../api'
 import { ago } from '../format'
 import { useData } from '../resource'
+import { attempt } from '../upstream'
 import { Copy } from './copy'
+import { Hint } from './hint'
 import { notify } from './notices'
+import { State } from './state'
+import { Table, type Column } from './table'
 
 interface Key {
   name: string
@@ -15,63 +20,58 @@ interface Key {
   token?: string
 }
 
-const scopes = ['read', 'mcp', 'chat', 'admin']
-
-/** API keys, for administrators. */
-export function Keys() {
-  const { data, error, reload } = useData((s) => get<{ keys: Key[] }>('/api/v1/keys', s), [], ['key.'])
-  const [name, setName] = useState('')
-  const [selected, setSelected] = useState<string[]>(['read', 'mcp'])
-  const [expires, setExpires] = useState('90d')
+/** The keys at an address of the API, which may have some scopes. */
+export function Keys({ path, scopes, none }: { path: string; scopes: string[]; none: string }) {
+  const { data, error, reload } = useData((s) => get<{ keys: Key[] }>(path, s), [path], ['key.'])
   const [created, setCreated] = useState<Key>()
-  const attempt = async (action: () => Promise<void>) => {
-    try {
-      await action()
-    } catch (e) {
-      notify('bad', (e as Error).message)
-    }
+  const revoke = (k: Key) => void attempt(() => post(`${path}/${encodeURIComponent(k.name)}`, undefined, 'DELETE'), `${k.name} revoked`).then(reload)
+  const show = (key: Key) => {
+    setCreated(key)
     reload()
-  }
-  const create = () => attempt(async () => {
-    setCreated(await post<Key>('/api/v1/keys', { name, scopes: selected, expires }))
-    setName('')
     if (me.value?.open) void loadMe() // with the first key the server requires a login
-  })
-  const revoke = (key: Key) => attempt(async () => {
-    await post(`/api/v1/keys/${encodeURIComponent(key.name)}`, undefined, 'DELETE')
-    notify('plain', `${key.name} revoked`)
-  })
+  }
   return (
     <>
       {error && <p class="bad">{error.message}</p>}
-      {data?.keys.length === 0 && <p class="soft">No keys: everyone who can reach this server has full access. Once the first key exists, every request requires one, including this page.</p>}
-      {created && (
-        <p role="status">Key <code>{created.name}</code>, shown only once: <code class="secret">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy></p>
-      )}
-      <div class="scroll">
-        <table aria-label="Keys">
-          <tbody>
-            {data?.keys.map((k) => (
-              <tr key={k.name}>
-                <td>{k.name}</td><td>{k.scopes.join(', ')}</td>
-                <td class={k.state === 'active' ? 'good' : 'soft'}>{k.state}</td>
-                <td class="soft">{k.used ? `used ${ago(k.used)}` : 'never used'}{k.expires && `, until ${new Date(k.expires).toLocaleDateString()}`}</td>
-                <td>{k.state === 'active' && (k.fixed ? <span class="soft">set in the configuration</span> : <button type="button" onClick={() => void revoke(k)}>Revoke {k.name}</button>)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <form class="row" onSubmit={(e) => { e.preventDefault(); void create() }}>
-        <label for="key-name">Name of a new key</label><input id="key-name" required value={name} onInput={(e) => setName(e.currentTarget.value)} />
-        <fieldset class="row"><legend class="hidden">Scopes</legend>
-          {scopes.map((s) => (
-            <label key={s}><input type="checkbox" checked={selected.includes(s)} onChange={() => setSelected(selected.includes(s) ? selected.filter((x) => x !== s) : [...selected, s])} /> {s}</label>
-          ))}
-        </fieldset>
-        <label class="pair">Expires <input size={8} value={expires} placeholder="never" onInput={(e) => setExpires(e.currentTarget.value)} /></label>
-        <button class="main" type="submit">Create key</button>
-      </form>
+      {created && <p class="notice" role="status">Key <code>{created.name}</code>, shown only once: <code class="secret breaks">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy></p>}
+      {data?.keys.length === 0 && <Hint>{none}</Hint>}
+      {data && data.keys.length > 0 && <Table label="Keys" rows={data.keys} columns={columns(revoke)} id={(k) => k.name} />}
+      <NewKey path={path} scopes={scopes} created={show} />
     </>
+  )
+}
+
+function columns(revoke: (k: Key) => void): Column<Key>[] {
+  return [
+    { name: 'Name', value: (k) => k.name, cell: (k) => <b class="name breaks">{k.name}</b> },
+    { name: 'State', value: (k) => k.state, cell: (k) => <State state={k.state} /> },
+    { name: 'Scopes', value: (k) => k.scopes.join(), cell: (k) => k.scopes.join(', ') },
+    { name: 'Last use', value: (k) => k.used ?? '', cell: (k) => <span class="soft">{k.used ? `used ${ago(k.used)}` : 'never used'}</span> },
+    { name: 'Expires', value: (k) => k.expires ?? '', cell: (k) => <span class="soft">{k.expires ? `until ${new Date(k.expires).toLocaleDateString()}` : 'does not expire'}</span> },
+    { name: '(Actions)', cell: (k) => k.state === 'active' && (k.fixed ? <span class="soft">set in the configuration</span> : <button type="button" onClick={() => revoke(k)}>Revoke {k.name}</button>), class: 'row' },
+  ]
+}
+
+function NewKey({ path, scopes, created }: { path: string; scopes: string[]; created: (key: Key) => void }) {
+  const [name, setName] = useState('')
+  const [chosen, setChosen] = useState<string[]>(scopes.filter((s) => s === 'read' || s === 'mcp'))
+  const [expires, setExpires] = useState('90d')
+  const create = async () => {
+    try {
+      created(await post<Key>(path, { name, scopes: chosen, expires }))
+      setName('')
+    } catch (e) {
+      notify('bad', (e as Error).message)
+    }
+  }
+  return (
+    <form class="newkey" onSubmit={(e) => { e.preventDefault(); void create() }}>
+      <label>Name of a new key<input required value={name} placeholder="laptop" onInput={(e) => setName(e.currentTarget.value)} /></label>
+      <fieldset><legend>Scopes</legend>
+        <div class="row">{scopes.map((s) => <label key={s}><input type="checkbox" checked={chosen.includes(s)} onChange={() => setChosen(chosen.includes(s) ? chosen.filter((x) => x !== s) : [...chosen, s])} /> {s}</label>)}</div>
+      </fieldset>
+      <label>Expires<input size={8} value={expires} placeholder="never" onInput={(e) => setExpires(e.currentTarget.value)} /></label>
+      <button class="main" type="submit">Create key</button>
+    </form>
   )
 }

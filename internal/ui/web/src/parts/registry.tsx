@@ -42,7 +42,7 @@ function AddListed({ listing: l, done, back }: { listing: Listing; done: () => v
   const { busy, failure, attempt } = useAttempt(done)
   const set = (n: Need, value: string) => setValues({ ...values, [n.kind]: { ...values[n.kind], [n.name]: value } })
   return (
-    <form onSubmit={(e) => { e.preventDefault(); attempt(async () => `${(await addListed(l.name, name, values)).namespace} added, connecting`) }}>
+    <form onSubmit={(e) => { e.preventDefault(); attempt(async () => `${await addListed(l.name, name, values)} added, connecting`) }}>
       <p><b>{l.title || l.name}</b> {l.version}</p>
       <p>{l.description}</p>
       <p>{l.program ? 'It is started on this machine, with your rights:' : 'It is reached at:'} <code class="breaks">{l.runs}</code></p>

@@ -3,10 +3,12 @@
 import { useState } from 'preact/hooks'
 import { get, may, post } from '../api'
 import { when } from '../format'
+import { isNeeded, loadLogins, loginEvents } from '../logins'
 import { useData } from '../resource'
 import { attempt, upstreamPath, type Upstream } from '../upstream'
 import { Ask } from './ask'
 import { notify } from './notices'
+import { State } from './state'
 
 interface Status {
   logged_in: boolean
@@ -30,6 +32,19 @@ export function LoginState({ upstream: u }: { upstream: Upstream }) {
         <span class="soft">{data.renews ? ', renewed by itself' : data.expires && `, until ${when(data.expires)}`}</span>
         {may('admin') && <Ask label="Log out" question={`Log out of ${u.namespace}? Somebody has to log in again before its tools can be used.`} yes="Log out" action={logOut} />}
       </dd>
+    </>
+  )
+}
+
+/** The user's own login to a server that everybody uses with their own account. */
+export function YourLogin({ name }: { name: string }) {
+  const { data } = useData(loadLogins, [], loginEvents)
+  const login = data?.find((l) => l.upstream === name)
+  if (!login) return null
+  return (
+    <>
+      <dt>Your login</dt>
+      <dd>{isNeeded(login) ? <><State state={login.state} /> <a class="button" href={login.connect}>Log in to {name}</a></> : <>{login.account ? `as ${login.account}` : 'active'} <a href="#/you">All your logins</a></>}</dd>
     </>
   )
 }

@@ -37,6 +37,7 @@ const later = {
   traces: lazy<Address>(() => import('../pages/traces').then((m) => m.Traces)),
   audit: lazy<Address>(() => import('../pages/audit').then((m) => m.Audit)),
   people: lazy<Address>(() => import('../pages/people').then((m) => m.People)),
+  you: lazy<Address>(() => import('../pages/you').then((m) => m.You)),
   usage: lazy<Address>(() => import('../pages/usage').then((m) => m.Usage)),
   settings: lazy<Address>(() => import('../pages/settings').then((m) => m.Settings)),
 }
@@ -73,6 +74,7 @@ export const groups: Group[] = [
   {
     title: 'Manage',
     pages: [
+      { path: 'you', title: 'You', key: 'i', view: later.you },
       { path: 'people', title: 'People and keys', key: 'k', view: later.people, scope: 'admin' },
       { path: 'usage', title: 'Usage', key: 'y', view: later.usage, scope: 'chat' },
       { path: 'settings', title: 'Settings', key: ',', view: later.settings },

@@ -40,7 +40,7 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
         <div class="foot">
           <Preference name="Colours" values={themes} value={theme.value} change={(v) => (theme.value = v)} />
           <Preference name="Density" values={densities} value={density.value} change={(v) => (density.value = v)} />
-          {me.value && !me.value.open && <div class="who">{me.value.name} <button type="button" onClick={() => void logOut()}>Log out</button></div>}
+          {me.value && !me.value.open && <div class="who"><a href="#/you">{me.value.name}</a> <button type="button" onClick={() => void logOut()}>Log out</button></div>}
           <Connection />
         </div>
       </div>

@@ -1,0 +1,86 @@
+// People who sign in: their own page, and the page on which an administrator sees them.
+import { AxeBuilder } from '@axe-core/playwright'
+import { expect, test, type Page } from '@playwright/test'
+import { open, shots } from './page'
+import { startProvider, type Account, type Provider } from './provider'
+import { Server, ownAddress } from './server'
+
+const ada: Account = { sub: 'ada', name: 'Ada Lovelace', email: 'ada@example.org', groups: ['admins', 'acme'] }
+const bob: Account = { sub: 'bob', name: 'Bob Stone', email: 'bob@example.org', groups: [] }
+
+let provider: Provider
+let front: Server
+
+test.beforeAll(async () => {
+  provider = await startProvider(ada)
+  const address = ownAddress()
+  front = new Server(`public_url = "${address}"\n[identity.corp]\nissuer = "${provider.issuer}"\nclient_id = "hub"\nclient_secret = "s3cret"\nroles = ["user"]\n[identity.corp.groups]\n"admins" = ["admin"]\n`)
+  front.address = address
+  await front.start()
+})
+
+test.afterAll(async () => {
+  await front?.remove()
+  provider?.close()
+})
+
+/** Signs somebody in with the link of the login page. */
+async function signIn(page: Page, account: Account, path: string): Promise<void> {
+  provider.account = account
+  await open(page, front, path)
+  await page.getByRole('link', { name: 'Sign in' }).click()
+  await expect(page.getByRole('navigation').getByRole('link', { name: 'You' })).toBeVisible()
+}
+
+async function findings(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze()
+  return violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`)
+}
+
+test('somebody signs in, makes a key and deletes it', async ({ page }) => {
+  await signIn(page, bob, 'you')
+  await open(page, front, 'you')
+  await expect(page.getByRole('region', { name: 'Who you are' })).toContainText('Bob Stone')
+  const keys = page.getByRole('region', { name: 'Your keys' })
+  await keys.getByLabel('Name of a new key').fill('laptop')
+  await keys.getByRole('button', { name: 'Create key' }).click()
+  const token = await keys.locator('.secret').innerText()
+  const asKey = () => fetch(`${front.address}/api/v1/me`, { headers: { Authorization: `Bearer ${token}` } })
+  expect(await (await asKey()).json()).toMatchObject({ name: expect.stringContaining('laptop') as string })
+  await expect(keys.getByRole('row').filter({ hasText: 'laptop' })).toContainText('active')
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    expect(await findings(page), colorScheme).toEqual([])
+    await page.screenshot({ path: `${shots}/you-${colorScheme}.png`, fullPage: true })
+  }
+  await keys.getByRole('button', { name: 'Revoke' }).click()
+  await expect.poll(async () => (await asKey()).status).toBe(401)
+  await page.setViewportSize({ width: 390, height: 844 })
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+})
+
+test('an administrator sees people with their roles, and blocks and unblocks one', async ({ page, browser }) => {
+  const other = await (await browser.newContext()).newPage()
+  await signIn(other, bob, 'you')
+  await signIn(page, ada, 'people')
+  await open(page, front, 'people')
+  const row = page.getByRole('table', { name: 'People' }).getByRole('row').filter({ hasText: 'Bob Stone' })
+  await expect(row).toContainText('bob@example.org')
+  await expect(row).toContainText('user')
+  await expect(page.getByRole('row').filter({ hasText: 'Ada Lovelace' })).toContainText('admin')
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    expect(await findings(page), colorScheme).toEqual([])
+    await page.screenshot({ path: `${shots}/people-${colorScheme}.png`, fullPage: true })
+  }
+  await row.getByRole('button', { name: 'Block' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Block Bob Stone' }).click()
+  await expect(row).toContainText('blocked')
+  await other.reload()
+  await expect(other.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
+  await row.getByRole('button', { name: 'Unblock' }).click()
+  await expect(row.getByText('active')).toBeVisible()
+  await page.getByLabel('Find a person').fill('lovelace')
+  await expect(row).toHaveCount(0)
+  await other.context().close()
+})
