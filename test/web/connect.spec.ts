@@ -89,6 +89,10 @@ test('a server is added by its command, restarted, and removed with undo', async
   await question.getByRole('button', { name: 'Continue' }).click()
   await expect(row(page, 'extra').getByText('connected')).toBeVisible()
   expect(config()).toContain('[upstreams.extra]')
+  const added = page.getByLabel('Added servers')
+  await expect(added).toContainText('sandbox') // what it means
+  await added.getByRole('button', { name: 'Understood' }).click()
+  await expect(added).toHaveCount(0)
 
   await front.call('call_tool', { name: 'extra.read_graph', arguments: {} })
   await row(page, 'extra').getByRole('link', { name: 'extra' }).click()
@@ -102,7 +106,8 @@ test('a server is added by its command, restarted, and removed with undo', async
   await page.screenshot({ path: `${shots}/server-added.png`, fullPage: true })
 
   await page.getByRole('button', { name: 'Remove' }).click()
-  await expect(page.getByRole('heading', { level: 1, name: 'Servers' })).toBeVisible()
+  await expect(page).toHaveURL(/#\/servers$/) // the list, once it is removed
+  await expect(row(page, 'kept')).toBeVisible()
   await expect(row(page, 'extra')).toHaveCount(0)
   expect(config()).not.toContain('[upstreams.extra]')
   await page.getByRole('button', { name: 'Undo' }).click()
