@@ -59,6 +59,9 @@ func (c *Config) checkApprovals() error {
 			return unknownMode("approvals."+subject, mode)
 		}
 	}
+	if err := c.checkMail(); err != nil {
+		return err
+	}
 	return c.checkApprovalWebhook()
 }
 

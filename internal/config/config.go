@@ -52,6 +52,7 @@ type Config struct {
 	ApproveOwn     bool              `toml:"approve_own" live:"yes" trust:"needed" help:"let people approve what they asked for themselves; never where a policy rule names a role"`
 	ApproveWebhook string            `toml:"approve_webhook" trust:"needed" secret:"url" help:"URL that is told of each request for approval, signed by Standard Webhooks"`
 	ApproveSecret  string            `toml:"approve_webhook_secret" trust:"needed" secret:"all" help:"secret of these signatures, whsec_ and base64, as a reference such as ${env:NAME}"`
+	Mail           Mail              `toml:"mail"`
 	ApproveExpire  Duration          `toml:"approve_expire" help:"how long a request for approval stays open before it is denied"`
 	Approvals      map[string]string `toml:"approvals" live:"yes"`
 

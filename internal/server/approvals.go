@@ -26,6 +26,9 @@ func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	if o.Webhook, err = srv.config.ApprovalWebhook(srv.secrets, srv.outbound().Client()); err != nil {
 		return err
 	}
+	if o.Mail, err = srv.config.ApprovalMail(srv.secrets); err != nil {
+		return err
+	}
 	srv.approvals, err = approval.Open(ctx, srv.store, o)
 	return err
 }

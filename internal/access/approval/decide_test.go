@@ -71,7 +71,7 @@ func (of *staff) node() *approval.Store {
 // signIn makes a person, or changes their roles.
 func (of *staff) signIn(name, org string, roles ...string) {
 	of.t.Helper()
-	p, err := of.people.SignIn(of.t.Context(), people.Arrival{Identity: people.Identity{Issuer: "x", Subject: name}, Name: name, Roles: map[string][]string{org: roles}, Source: "x"})
+	p, err := of.people.SignIn(of.t.Context(), people.Arrival{Identity: people.Identity{Issuer: "x", Subject: name}, Name: name, Email: name + "@example.com", Verified: name != "cleo", Roles: map[string][]string{org: roles}, Source: "x"})
 	if err != nil {
 		of.t.Fatal(err)
 	}

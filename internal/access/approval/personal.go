@@ -6,6 +6,7 @@ import "github.com/luanette/luanette/internal/store/personal"
 func Personal() []personal.Table {
 	return []personal.Table{
 		{Name: "approval_records", Where: "approval IN (SELECT id FROM approvals WHERE OWNER(owner))"},
+		{Name: "approval_mails", Where: "person = PERSON OR approval IN (SELECT id FROM approvals WHERE OWNER(owner))"},
 		{Name: "approval_delegations", Where: "person = PERSON OR delegate = PERSON"},
 		{Name: "approvals", Where: "OWNER(owner)", Hidden: []string{"kept"}},
 		{Name: "approvals", Where: "id IN (SELECT approval FROM approval_decisions WHERE OWNER(decider)) AND decided_by = FULLNAME", Set: "decided_by = PSEUDONYM"},

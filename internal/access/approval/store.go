@@ -35,10 +35,12 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Webhook is told of requests, by the processes that Watch; nil: nobody is.
 	Webhook *Webhook
-	Events  *event.Bus                                                       // may be nil
-	Audit   func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
-	Clock   clock.Clock                                                      // nil is the machine's
-	Log     *slog.Logger                                                     // nil discards
+	// Mail tells people of requests that need their role; nil: nobody is told.
+	Mail   *Mail
+	Events *event.Bus                                                       // may be nil
+	Audit  func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
+	Clock  clock.Clock                                                      // nil is the machine's
+	Log    *slog.Logger                                                     // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -221,6 +223,7 @@ func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval))
 	for {
 		o.warn(ctx, "approvals not checked", o.tidy(ctx))
 		o.warn(ctx, "notices of approvals not sent", o.sendNotices(ctx, &carried))
+		o.warn(ctx, "mails of approvals not sent", o.sendMails(ctx, &carried))
 		if goOn != nil {
 			orphans, err := o.orphans(ctx)
 			o.warn(ctx, "approved runs not found", err)

@@ -16,10 +16,12 @@ import (
 // Arrival is somebody whom a provider has identified.
 type Arrival struct {
 	Identity
-	Name   string
-	Email  string
-	Roles  map[string][]string // by organisation; an empty one is the server itself
-	Source string              // the provider's name
+	Name  string
+	Email string
+	// Verified means that the provider has checked the address.
+	Verified bool
+	Roles    map[string][]string // by organisation; an empty one is the server itself
+	Source   string              // the provider's name
 }
 
 // SignIn returns the person of an identity, who gets the name and roles that the provider
@@ -75,7 +77,7 @@ func (s *Store) arrive(ctx context.Context, tx *db.Tx, id string, a Arrival, now
 	if err := a.join(ctx, tx, id); err != nil {
 		return Person{}, err
 	}
-	if _, err := tx.Exec(ctx, "UPDATE people SET name = $2, email = $3, seen = $4, version = version + 1 WHERE id = $1", id, a.Name, a.Email, now.UnixMicro()); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE people SET name = $2, email = $3, seen = $4, verified = $5, version = version + 1 WHERE id = $1", id, a.Name, a.Email, now.UnixMicro(), a.Verified); err != nil {
 		return Person{}, err
 	}
 	all, err := one(ctx, tx, id)

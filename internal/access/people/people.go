@@ -32,6 +32,7 @@ type Person struct {
 	ID          string       `json:"id"`
 	Name        string       `json:"name"`
 	Email       string       `json:"email,omitempty"`
+	Verified    bool         `json:"email_verified,omitempty"` // by the provider
 	Created     time.Time    `json:"created"`
 	Seen        time.Time    `json:"seen"` // when they last signed in
 	Blocked     time.Time    `json:"blocked,omitzero"`
@@ -174,11 +175,11 @@ func load(ctx context.Context, tx *db.Tx) (map[string]Person, error) {
 	return all, err
 }
 
-const columns = "id, name, email, created, seen, blocked"
+const columns = "id, name, email, created, seen, blocked, verified"
 
 func scan(row db.Scanner) (p Person, err error) {
 	var created, seen, blocked int64
-	err = row.Scan(&p.ID, &p.Name, &p.Email, &created, &seen, &blocked)
+	err = row.Scan(&p.ID, &p.Name, &p.Email, &created, &seen, &blocked, &p.Verified)
 	p.Created, p.Seen, p.Blocked = moment(created), moment(seen), moment(blocked)
 	return p, err
 }

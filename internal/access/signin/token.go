@@ -185,8 +185,8 @@ func (p *provider) arrival(id, about jwt.Claims) (people.Arrival, error) {
 		Name: cmp.Or(text("name"), text("preferred_username"), email, id.Text("sub")),
 	}
 	_, domain, _ := strings.Cut(email, "@")
-	verified := id.True("email_verified") || id["email"] == nil && about.True("email_verified")
-	if len(p.Domains) > 0 && !p.isDomain(text("hd")) && !(verified && p.isDomain(domain)) {
+	a.Verified = email != "" && (id.True("email_verified") || id["email"] == nil && about.True("email_verified"))
+	if len(p.Domains) > 0 && !p.isDomain(text("hd")) && !(a.Verified && p.isDomain(domain)) {
 		return a, fault.New(fault.Denied, "%s is not of %s", a.Name, strings.Join(p.Domains, " or ")).
 			WithHint("sign in with an account of your organisation")
 	}
