@@ -82,7 +82,7 @@ func TestPagesAreStrict(t *testing.T) {
 			t.Errorf("the policy %q lacks %q", policy, want)
 		}
 	}
-	if p.Header.Get("Cache-Control") != "no-store" || p.Header.Get("Referrer-Policy") != "no-referrer" || p.Header.Get("X-Frame-Options") != "DENY" {
+	if p.Header.Get("Cache-Control") != "no-store" || p.Header.Get("Referrer-Policy") != "same-origin" || p.Header.Get("X-Frame-Options") != "DENY" {
 		t.Errorf("headers %v", p.Header)
 	}
 }
