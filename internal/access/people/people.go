@@ -309,7 +309,7 @@ func (s *Store) Restrict(key principal.Principal, person string) (principal.Prin
 	if err != nil {
 		return now, err
 	}
-	key.Scopes, key.User = Limit(key.Scopes, now), person
+	key.Scopes, key.User, key.Account = Limit(key.Scopes, now), person, now.ID
 	if len(key.Tools) == 0 {
 		key.Tools = now.Tools
 	} else if len(now.Tools) > 0 {

@@ -21,6 +21,9 @@ type Principal struct {
 	// starts there belongs to that person, and it sees nothing of others.
 	Person string `json:"person,omitempty"`
 
+	// Account is the ID of the person whose key it is; empty if it is not a person's key.
+	Account string `json:"account,omitempty"`
+
 	// Grant is what a person allowed a client, which acts for them; empty if nobody else does.
 	Grant string `json:"grant,omitempty"`
 	// Client is the name of that client, as it calls itself.

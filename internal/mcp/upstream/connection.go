@@ -22,6 +22,10 @@ type connection struct {
 	opts         *Options
 	name         string
 	generation   uint64
+	personal     bool   // each principal has a connection of its own
+	owner        string // the principal whose connection this is; "" for one that is not a principal's
+	listing      *connection
+	end          func(*connection) // ends the connection of an owner
 	log          *slog.Logger
 	life         *lifetime
 	wake         chan struct{} // a caller needs the server now
@@ -48,6 +52,10 @@ type connection struct {
 	stateChanged chan struct{} // closed and replaced with every change of state
 	detected     detection
 	cached       record
+	listed       bool                 // the server has listed its tools on this connection
+	lists        map[string]*toolList // of other connections, by owner; see learn
+	offered      *toolList            // the result of offers
+	offeredOf    *toolList            // the tools for everybody that it was made of
 	tools        *toolList
 	stale        bool
 	view         toolView
@@ -65,9 +73,13 @@ type connection struct {
 
 // newConnection makes a connection without a session. run starts it.
 func newConnection(opts *Options, spec Spec, generation uint64) *connection {
+	log := opts.Log.With("upstream", spec.Name)
+	if spec.Owner != "" {
+		log = log.With("owner", spec.Owner)
+	}
 	return &connection{
-		opts: opts, name: spec.Name, spec: spec, generation: generation,
-		log:          opts.Log.With("upstream", spec.Name),
+		opts: opts, name: spec.Name, spec: spec, generation: generation, personal: spec.Personal(), owner: spec.Owner,
+		log:          log,
 		life:         newLifetime(),
 		wake:         make(chan struct{}, 1),
 		checkNow:     make(chan struct{}, 1),
@@ -90,10 +102,15 @@ func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 	defer close(c.stopped)
 	defer c.life.wait()
-	if !c.opts.OnDemand { // then start has loaded it
+	if !c.opts.OnDemand && c.owner == "" { // then start has loaded it
 		c.loadCache()
 	}
 	<-previous
+	if c.listsOnly() && c.currentSpec().needsPerson() {
+		c.setAsleep()
+		<-ctx.Done()
+		return
+	}
 	for ctx.Err() == nil {
 		if c.asleep() && !c.waitForUse(ctx) {
 			return
@@ -115,7 +132,9 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errIdle), c.unused():
+		case c.ends(err):
+			c.end(c)
+		case errors.Is(err, errIdle), c.unused(), c.refusesListing(err):
 			c.setAsleep()
 		default:
 			if connected {
@@ -139,7 +158,10 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	defer end()
-	a := connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks(), roots: c, lost: c.failSession}
+	a, err := c.connectAttempt(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
 	s, detected, err := a.open(ctx, c.knownEra())
 	c.noteStart(err)
 	if err != nil {
@@ -212,7 +234,7 @@ func (c *connection) setSession(s *session, detected detection, tools *toolList)
 	c.setTools(tools, func() bool {
 		drain(c.wake)
 		drain(c.retry)
-		c.session, c.detected = s, detected
+		c.session, c.detected, c.listed = s, detected, true
 		c.state, c.since, c.err, c.next = StateConnected, time.Now(), nil, time.Time{}
 		c.lastUsed, c.lastStartOK = time.Now(), true
 		if c.stats.Connects++; c.stats.Connected.IsZero() {
@@ -258,7 +280,8 @@ func (c *connection) update(change func()) {
 	c.stateChanged = make(chan struct{})
 }
 
-// publish publishes an event, unless a newer generation has replaced c.
+// publish publishes an event, unless a newer generation has replaced c. What happens to the
+// connection of one principal is for that one.
 func (c *connection) publish(p event.Payload) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

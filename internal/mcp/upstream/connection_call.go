@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/backoff"
@@ -104,13 +102,8 @@ func (c *connection) endCall(failed bool) {
 
 // find looks a tool up. A tool that is not listed has no hints. c.mu is held.
 func (c *connection) find(name string) tool.Info {
-	i, found := slices.BinarySearchFunc(c.tools.tools, name, func(info tool.Info, name string) int {
-		return strings.Compare(info.Name, name)
-	})
-	if !found {
-		return tool.Info{}
-	}
-	return c.tools.tools[i]
+	info, _ := c.tools.find(name)
+	return info
 }
 
 // request waits for a session, as long as the spec allows, and sends the request.

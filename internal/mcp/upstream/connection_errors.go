@@ -97,6 +97,9 @@ func (c *connection) gaveUpError(ctx context.Context, since time.Time) error {
 // needsAuthError says that the server requires credentials.
 func (c *connection) needsAuthError(err error, challenge string) error {
 	f, ok := loginFix(err)
+	if !ok && c.owner != "" { // it says what the owner has to do
+		ok = errors.As(err, &f) && f.Code == fault.NeedsAuth && f.Hint != ""
+	}
 	if !ok {
 		f = fault.Wrap(fault.NeedsAuth, textOnly{err}, "upstream %s requires credentials", c.name).
 			WithHint("set a bearer token or headers for upstream %s", c.name)

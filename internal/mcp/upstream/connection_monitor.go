@@ -62,8 +62,8 @@ func (c *connection) monitor(ctx context.Context, s *session) error {
 // unless it sends something before.
 func (c *connection) nextHealthCheck(s *session) time.Duration {
 	next := s.healthInterval() - s.sinceLastReceived()
-	if spec := c.currentSpec(); spec.lazy() && spec.Idle > 0 {
-		next = min(next, spec.Idle-c.sinceLastUse())
+	if spec := c.currentSpec(); spec.lazy() && spec.idle() > 0 {
+		next = min(next, spec.idle()-c.sinceLastUse())
 	}
 	return max(next, 10*time.Millisecond)
 }

@@ -144,6 +144,9 @@ func (c *connection) retryNow() {
 		if c.state == StateFailed { // calls wait again
 			c.state, c.since = StateReconnecting, time.Now()
 		}
+		if c.state == StateAsleep && c.listsOnly() { // there may be a login now
+			signal(c.wake)
+		}
 		signal(c.retry)
 	})
 }

@@ -43,7 +43,7 @@ func (c *connection) wakeUp() {
 // isIdle reports whether the server may go to sleep.
 func (c *connection) isIdle(s *session) bool {
 	spec := c.currentSpec()
-	return spec.lazy() && spec.Idle > 0 && s.activeCalls() == 0 && c.sinceLastUse() >= spec.Idle
+	return spec.lazy() && spec.idle() > 0 && s.activeCalls() == 0 && c.sinceLastUse() >= spec.idle() && !c.hasSubscribers()
 }
 
 // unused reports whether no caller waits any more for a lazy server that cannot be
@@ -51,7 +51,7 @@ func (c *connection) isIdle(s *session) bool {
 func (c *connection) unused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.spec.lazy() && c.cached.Server != "" && time.Since(c.lastUsed) > c.opts.ConnectTimeout && c.waiters == 0
+	return c.spec.lazy() && (c.cached.Server != "" || c.owner != "") && time.Since(c.lastUsed) > c.opts.ConnectTimeout && c.waiters == 0
 }
 
 func (c *connection) sinceLastUse() time.Duration {

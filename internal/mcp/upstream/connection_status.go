@@ -59,17 +59,18 @@ func (c *connection) addStateDetails(st *Status) {
 func (c *connection) visibleTools() []tool.Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.view.of == c.tools && c.view.stale == c.stale {
+	offered := c.offers()
+	if c.view.of == offered && c.view.stale == c.stale {
 		return c.view.tools
 	}
-	tools := c.allowedTools()
+	tools := c.allowed(offered.tools)
 	if c.stale {
 		tools = slices.Clone(tools)
 		for i := range tools {
 			tools[i].Stale = true
 		}
 	}
-	c.view = toolView{of: c.tools, stale: c.stale, tools: tools}
+	c.view = toolView{of: offered, stale: c.stale, tools: tools}
 	return tools
 }
 
@@ -81,12 +82,15 @@ type toolView struct {
 }
 
 // allowedTools is the list without the tools that the spec forbids; c.mu is held.
-func (c *connection) allowedTools() []tool.Info {
+func (c *connection) allowedTools() []tool.Info { return c.allowed(c.tools.tools) }
+
+// allowed is a list without the tools that the spec forbids; c.mu is held.
+func (c *connection) allowed(tools []tool.Info) []tool.Info {
 	if !c.spec.restricts() {
-		return c.tools.tools
+		return tools
 	}
 	var allowed []tool.Info
-	for _, info := range c.tools.tools {
+	for _, info := range tools {
 		if c.spec.permits(info.Name) && (!c.spec.ReadOnly || info.Hints.ReadOnly) {
 			allowed = append(allowed, info)
 		}

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -35,11 +36,14 @@ type Manager struct {
 	generation  uint64
 	desired     map[string]Spec
 	running     map[string]*connection
-	stopping    map[string]chan struct{} // closed when the last connection of that name has ended
-	watchers    map[string]map[int]func(string, json.RawMessage)
+	people      map[string]map[string]*connection // of single principals, by upstream and owner
+	stopping    map[connectionKey]chan struct{}   // closed when the last connection of that name has ended
+	watchers    map[connectionKey]map[int]func(string, json.RawMessage)
 	lastWatcher int
 	measured    metric.Registration
 	wg          sync.WaitGroup
+
+	personalUpstreams atomic.Int64 // how many have connections of single principals
 
 	toolsByUpstream [][]tool.Info // from which allTools was made
 	allTools        []tool.Info   // what Tools last returned
@@ -51,8 +55,9 @@ func New(o Options) *Manager {
 		opts:     o.withDefaults(),
 		desired:  map[string]Spec{},
 		running:  map[string]*connection{},
-		stopping: map[string]chan struct{}{},
-		watchers: map[string]map[int]func(string, json.RawMessage){},
+		people:   map[string]map[string]*connection{},
+		stopping: map[connectionKey]chan struct{}{},
+		watchers: map[connectionKey]map[int]func(string, json.RawMessage){},
 	}
 	m.measured = m.measureStates()
 	return m
@@ -126,14 +131,18 @@ func (m *Manager) reconcile() {
 		switch a.operation {
 		case stop:
 			m.stop(a.name)
+			m.stopPeople(a.name)
 			m.opts.Events.Publish(Removed{Upstream: a.name})
 		case start:
 			m.start(a.spec)
 		case replace:
 			old := m.stop(a.name)
-			m.start(a.spec).inheritFrom(old)
+			now := m.start(a.spec)
+			now.inheritFrom(old)
+			m.restartPeople(now)
 		case adjust:
 			m.running[a.name].adjust(a.spec)
+			m.adjustPeople(a.spec)
 		}
 	}
 }
@@ -141,38 +150,60 @@ func (m *Manager) reconcile() {
 func (m *Manager) start(spec Spec) *connection {
 	m.generation++
 	c := newConnection(&m.opts, spec, m.generation)
-	for id, watch := range m.watchers[spec.Name] {
+	m.running[spec.Name] = c
+	if c.personal {
+		m.personalUpstreams.Add(1)
+	}
+	if m.opts.OnDemand {
+		c.loadCache() // a command may look for tools right away
+	}
+	m.launch(c)
+	return c
+}
+
+// launch runs a connection as soon as the last one of the same name and owner has ended,
+// so that two processes never use the same files; m.mu is held.
+func (m *Manager) launch(c *connection) {
+	key := connectionKey{c.name, c.owner}
+	for id, watch := range m.watchers[key] {
 		c.watchers[id] = watch
 	}
-	before, ok := m.stopping[spec.Name]
+	before, ok := m.stopping[key]
 	if !ok {
 		before = make(chan struct{})
 		close(before)
 	}
-	m.running[spec.Name] = c
-	if m.opts.OnDemand {
-		c.loadCache() // a command may look for tools right away
-	}
 	m.wg.Go(func() { c.run(c.life.ctx, before) })
-	return c
 }
 
-// stop ends a connection without waiting for it. The next one of that name waits
-// until it has ended, so that two processes never use the same files.
+// connectionKey identifies a connection; the owner is empty for one that is not a
+// principal's.
+type connectionKey struct{ name, owner string }
+
+// stop ends the connection of an upstream without waiting for it; m.mu is held.
 func (m *Manager) stop(name string) *connection {
 	c := m.running[name]
 	delete(m.running, name)
-	m.stopping[name] = c.stopped
+	if c.personal {
+		m.personalUpstreams.Add(-1)
+	}
+	m.finish(c)
+	return c
+}
+
+// finish ends a connection. The next one waits until it has ended; m.mu is held.
+func (m *Manager) finish(c *connection) {
+	key := connectionKey{c.name, c.owner}
+	m.stopping[key] = c.stopped
 	c.stop()
 	m.wg.Go(func() {
 		<-c.stopped
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.stopping[name] == c.stopped {
-			delete(m.stopping, name)
+		if m.stopping[key] == c.stopped {
+			delete(m.stopping, key)
 		}
 	})
-	return c
 }
 
 // Close ends all connections and waits until everything they started has ended.
@@ -182,34 +213,43 @@ func (m *Manager) Close() {
 	m.desired = map[string]Spec{}
 	for name := range m.running {
 		m.stop(name)
+		m.stopPeople(name)
 	}
 	m.mu.Unlock()
 	_ = m.measured.Unregister() // never fails in the SDK
 	m.wg.Wait()
 }
 
-// watch registers f with the upstream of that name, now and after it is replaced.
-func (m *Manager) watch(name string, f func(string, json.RawMessage)) (stop func()) {
+// watch registers f with the connection of that name and owner, now and after it is
+// replaced.
+func (m *Manager) watch(key connectionKey, f func(string, json.RawMessage)) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastWatcher++
 	id := m.lastWatcher
-	if m.watchers[name] == nil {
-		m.watchers[name] = map[int]func(string, json.RawMessage){}
+	if m.watchers[key] == nil {
+		m.watchers[key] = map[int]func(string, json.RawMessage){}
 	}
-	m.watchers[name][id] = f
-	if c, ok := m.running[name]; ok {
-		c.watch(id, f)
-	}
+	m.watchers[key][id] = f
+	m.setWatcher(key, id, f)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.watchers[name], id)
-		if len(m.watchers[name]) == 0 {
-			delete(m.watchers, name)
+		delete(m.watchers[key], id)
+		if len(m.watchers[key]) == 0 {
+			delete(m.watchers, key)
 		}
-		if c, ok := m.running[name]; ok {
-			c.watch(id, nil)
-		}
+		m.setWatcher(key, id, nil)
+	}
+}
+
+// setWatcher sets or, with nil, removes a watcher of a connection; m.mu is held.
+func (m *Manager) setWatcher(key connectionKey, id int, f func(string, json.RawMessage)) {
+	c := m.running[key.name]
+	if key.owner != "" {
+		c = m.people[key.name][key.owner]
+	}
+	if c != nil {
+		c.watch(id, f)
 	}
 }

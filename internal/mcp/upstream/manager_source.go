@@ -33,11 +33,11 @@ func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // be a task is refused unless the caller takes one.
 func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
 	for {
-		c, err := m.connection(call.Ref.Space)
-		if err != nil {
-			return tool.Result{}, err
+		var result tool.Result
+		c, err := m.connectionFor(ctx, call.Ref.Space)
+		if err == nil {
+			result, err = c.callTool(ctx, call, params, strict)
 		}
-		result, err := c.callTool(ctx, call, params, strict)
 		if !errors.Is(err, errRemoved) {
 			return result, err
 		}
@@ -45,13 +45,13 @@ func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawM
 }
 
 // with is callTool for other operations.
-func (m *Manager) with(name string, do func(*connection) error) error {
+func (m *Manager) with(ctx context.Context, name string, do func(*connection) error) error {
 	for {
-		c, err := m.connection(name)
-		if err != nil {
-			return err
+		c, err := m.connectionFor(ctx, name)
+		if err == nil {
+			err = do(c)
 		}
-		if err = do(c); !errors.Is(err, errRemoved) {
+		if !errors.Is(err, errRemoved) {
 			return err
 		}
 	}
@@ -87,8 +87,7 @@ func (m *Manager) Find(ref tool.Ref) (tool.Info, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info := c.find(ref.Name)
-	return info, info.Name != ""
+	return c.offers().find(ref.Name)
 }
 
 // Namespaces lists the names of the upstreams, sorted.
@@ -113,7 +112,7 @@ func (m *Manager) Status(name string) (Status, bool) {
 	if err != nil {
 		return Status{}, false
 	}
-	return c.status(), true
+	return m.withPeople(c.status()), true
 }
 
 // List returns the state of all upstreams, sorted by name.
@@ -121,7 +120,7 @@ func (m *Manager) List() []Status {
 	connections := m.connections()
 	list := make([]Status, len(connections))
 	for i, c := range connections {
-		list[i] = c.status()
+		list[i] = m.withPeople(c.status())
 	}
 	return list
 }
@@ -129,7 +128,10 @@ func (m *Manager) List() []Status {
 // Refresh fetches the tools of an upstream again. It waits for a server that is
 // disconnected, as a call does.
 func (m *Manager) Refresh(ctx context.Context, name string) error {
-	return m.with(name, func(c *connection) error {
+	if m.Personal(name) {
+		m.Retry(name)
+	}
+	return m.with(ctx, name, func(c *connection) error {
 		c.retryNow()
 		s, err := c.waitForSession(ctx, new(time.Time))
 		if err != nil {
@@ -153,8 +155,15 @@ func (m *Manager) Wake(name string) {
 // Retry makes an attempt at once if the server is not connected, because there are
 // new credentials or somebody asks for it.
 func (m *Manager) Retry(name string) {
-	if c, err := m.connection(name); err == nil {
-		c.retryNow()
+	c, err := m.connection(name)
+	if err != nil {
+		return
+	}
+	c.retryNow()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, own := range m.people[name] {
+		own.retryLogin()
 	}
 }
 
@@ -172,16 +181,25 @@ func (m *Manager) Restart(name string) error {
 	}
 	spec := c.currentSpec()
 	old := m.stop(name)
-	m.start(spec).inheritFrom(old)
+	now := m.start(spec)
+	now.inheritFrom(old)
+	m.restartPeople(now)
 	return nil
 }
 
-// Peer returns the upstream of that name with all that it can do.
+// Peer returns the upstream of that name with all that it can do, for the principal of
+// each request.
 func (m *Manager) Peer(name string) (*Peer, bool) {
 	if _, err := m.connection(name); err != nil {
 		return nil, false
 	}
 	return &Peer{manager: m, name: name}, true
+}
+
+// Personal reports whether each principal has a connection of its own to an upstream.
+func (m *Manager) Personal(name string) bool {
+	c, err := m.connection(name)
+	return err == nil && c.personal
 }
 
 func (m *Manager) connection(name string) (*connection, error) {

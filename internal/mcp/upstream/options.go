@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -51,6 +52,13 @@ type Options struct {
 	// Secret resolves the references to secrets in the headers and variables of a
 	// Trusted spec, when they are used; nil: they are used as they are written.
 	Secret func(text string) (secret.Text, error)
+
+	// Person returns who the owner of a connection is; nil: only the ID is known. An error
+	// refuses the connection, as that of a person who was blocked.
+	Person func(ctx context.Context, owner string) (Person, error)
+	// Personal returns a value that the owner of a connection has stored; fault.NotFound if
+	// there is none. nil: there are none.
+	Personal func(ctx context.Context, owner, name string) (secret.Text, error)
 
 	// AllowURL may refuse a URL before it is dialled, and the target of a redirect,
 	// for specs that are not Trusted.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -18,6 +19,20 @@ import (
 type Peer struct {
 	manager *Manager
 	name    string
+	who     *principal.Principal // whose connection it uses; nil: that of the principal of a request
+}
+
+// For is the upstream as one principal reaches it, also in what happens outside of
+// requests.
+func (p *Peer) For(who principal.Principal) *Peer { return &Peer{p.manager, p.name, &who} }
+
+// as is ctx with the principal that the peer is for. A request of another client of the
+// same principal keeps its own.
+func (p *Peer) as(ctx context.Context) context.Context {
+	if p.who == nil || principal.Of(ctx).LoginOwner() == p.who.LoginOwner() {
+		return ctx
+	}
+	return principal.WithShared(ctx, p.who)
 }
 
 // Call relays a tool call. params are those of the request, from which call was
@@ -27,7 +42,7 @@ type Peer struct {
 func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (tool.Result, error) {
 	call.Ref.Space = p.name
 	strict := call.Caller != nil && call.Caller.Stateless && call.Task == nil
-	return p.manager.callTool(ctx, call, params, strict)
+	return p.manager.callTool(p.as(ctx), call, params, strict)
 }
 
 // Request relays any other request with raw params. It returns the raw result
@@ -35,7 +50,8 @@ func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage)
 // *wire.Error in the chain. caller may be nil.
 func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	var result json.RawMessage
-	err := p.manager.with(p.name, func(c *connection) (err error) {
+	ctx = p.as(ctx)
+	err := p.manager.with(ctx, p.name, func(c *connection) (err error) {
 		result, err = c.relay(ctx, method, params, caller)
 		return err
 	})
@@ -45,7 +61,7 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 // Describe returns what the server says about itself, or last said if it is
 // disconnected.
 func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
-	c, err := p.manager.connection(p.name)
+	c, err := p.manager.connectionFor(p.as(ctx), p.name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -66,7 +82,11 @@ func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instruct
 // Watch calls f with every notification of the server that belongs to no call,
 // until stop. f must not block.
 func (p *Peer) Watch(f func(method string, params json.RawMessage)) (stop func()) {
-	return p.manager.watch(p.name, f)
+	key := connectionKey{name: p.name}
+	if p.who != nil && p.manager.Personal(p.name) {
+		key.owner = p.who.LoginOwner()
+	}
+	return p.manager.watch(key, f)
 }
 
 // relay makes a request, with the side effects that it has on the connection.

@@ -178,7 +178,7 @@ func (l *clients) prune() {
 
 // RootsChanged passes on that a client's roots have changed, to the servers that it uses.
 func (m *Manager) RootsChanged(client tool.Client) {
-	for _, c := range m.connections() {
+	for _, c := range m.everyConnection() {
 		if !c.clients.has(client) {
 			continue
 		}

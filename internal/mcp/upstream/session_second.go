@@ -91,7 +91,10 @@ func (c *connection) connectSecond(ctx context.Context, first *session) (*sessio
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout(c.currentSpec()))
 	defer cancel()
-	a := connectAttempt{opts: c.opts, spec: c.currentSpec(), notify: c.notifyWatchers, hooks: c.hooks(), roots: c, lost: c.failSession}
+	a, err := c.connectAttempt(ctx, c.currentSpec())
+	if err != nil {
+		return nil, err
+	}
 	a.spec.Protocol = ProtocolLegacy
 	a.hooks.CheckHealth = func() { signal(c.second.check) }
 	s, err := a.handshake(ctx, first.endpoint, wire.Legacy)

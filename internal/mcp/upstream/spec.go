@@ -114,8 +114,9 @@ type Spec struct {
 	// Owner is the ID of the principal whose connection it is; empty for the connection
 	// that all share, which lists the tools. Person is who that is. Both are never
 	// configured.
-	Owner  string
-	Person Person
+	Owner    string
+	Person   Person
+	personal *personalValues // of the person, during an attempt to connect
 
 	// Timeout bounds a call from its start or its last progress; zero means
 	// DefaultTimeout. The time in which the caller is asked does not count.
@@ -299,7 +300,7 @@ func (s Spec) transport() string {
 	return Auto
 }
 
-func (s Spec) lazy() bool { return s.Start == Lazy }
+func (s Spec) lazy() bool { return s.Start == Lazy || s.Personal() }
 
 func (s Spec) timeout() time.Duration { return positive(s.Timeout, DefaultTimeout) }
 func (s Spec) maxTime() time.Duration {

@@ -57,6 +57,9 @@ type Status struct {
 	// is being recorded.
 	Simulated []string `json:"simulated,omitempty"`
 
+	Login  string `json:"login,omitempty"`  // whose account calls use; empty if all share one connection
+	People int    `json:"people,omitempty"` // how many principals have a connection of their own now
+
 	Stats Stats `json:"stats"`
 
 	Desired Spec `json:"-"` // contains secrets

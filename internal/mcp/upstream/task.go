@@ -196,14 +196,14 @@ func taskRequest(method, id string, caller *tool.Caller) *request {
 
 // CancelTask cancels a task of a server.
 func (m *Manager) CancelTask(ctx context.Context, namespace, id string) error {
-	return m.with(namespace, func(c *connection) error { return c.cancelTask(ctx, id) })
+	return m.with(ctx, namespace, func(c *connection) error { return c.cancelTask(ctx, id) })
 }
 
 // FollowTask waits until a task of a server has ended and returns it. It calls changed
 // with each change before that, and asks the caller what the server asks. A task that the
 // server does not know is fault.NotFound.
 func (m *Manager) FollowTask(ctx context.Context, namespace, id string, caller *tool.Caller, changed func(tool.Task)) (end tool.Task, err error) {
-	err = m.with(namespace, func(c *connection) (err error) {
+	err = m.with(ctx, namespace, func(c *connection) (err error) {
 		end, err = c.followTask(ctx, id, caller, changed)
 		return err
 	})

@@ -45,6 +45,9 @@ func play(role string) int {
 	if role == "minimal" {
 		return playMinimal()
 	}
+	if role == "person" {
+		return playPerson()
+	}
 	if role == "reader" {
 		return playReader()
 	}

@@ -37,7 +37,7 @@ func (c *connection) loadCache() {
 				c.detected.Era = wire.Unknown // detecting it again is cheap, and the server may have been upgraded
 			}
 		}
-		if c.opts.OnDemand || c.spec.lazy() && c.cached.Server != "" {
+		if c.opts.OnDemand || c.cached.Server != "" && (c.spec.Start == Lazy || c.spec.lazy() && !c.listsOnly()) {
 			c.state = StateAsleep
 		}
 	})
@@ -61,8 +61,12 @@ func (c *connection) saveCache() {
 		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
 		Tools: definitions(c.tools.tools),
 	}
-	r := c.cached
+	r, tools := c.cached, c.tools
 	c.mu.Unlock()
+	if c.owner != "" {
+		c.listing.learn(c.owner, tools, r)
+		return
+	}
 	if err := c.opts.saveRecord(c.name, r); err != nil {
 		c.log.Warn("not cached", "error", err)
 	}

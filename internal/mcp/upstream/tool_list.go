@@ -119,6 +119,17 @@ func (l *toolList) sort() {
 	slices.SortFunc(l.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// find looks a tool up.
+func (l *toolList) find(name string) (info tool.Info, found bool) {
+	i, found := slices.BinarySearchFunc(l.tools, name, func(info tool.Info, name string) int {
+		return strings.Compare(info.Name, name)
+	})
+	if !found {
+		return info, false
+	}
+	return l.tools[i], true
+}
+
 // pageLimit is the reason to fetch no further page, or empty.
 func pageLimit(l *toolList, page, size int, again bool) string {
 	switch {

@@ -95,10 +95,10 @@ func (o *Options) header(spec Spec) (http.Header, error) {
 // secrets: a model must not be able to read files this way.
 func (o *Options) reveal(spec Spec, text string) (string, error) {
 	if o.Secret == nil || !spec.Trusted || !secret.IsReference(text) {
-		return text, nil
+		return spec.personal.replace(text), nil
 	}
 	found, err := o.Secret(text)
-	return found.Reveal(), err
+	return spec.personal.replace(found.Reveal()), err
 }
 
 // checkRedirect follows only redirects that keep the method and the host:

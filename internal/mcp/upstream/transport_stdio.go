@@ -30,6 +30,10 @@ type stdioTransport struct {
 	wg      sync.WaitGroup
 }
 
+// personalGrace is how long the process of one principal has to end by itself, so that it
+// is gone within a second after that principal was blocked.
+const personalGrace = 700 * time.Millisecond
+
 // dialStdio starts the process of a spec.
 func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	env, err := o.childEnv(spec)
@@ -48,11 +52,14 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	}
 	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
 	t.process, t.grace = p, o.StopTimeout
+	if spec.Owner != "" {
+		t.grace = min(t.grace, personalGrace)
+	}
 	t.stderr = stderr
 	if spec.Sandbox.Active() {
 		t.refused = refused
 	}
-	hide := hider(env)
+	hide := hider(env, spec.personal)
 	t.wg.Go(func() {
 		defer t.stderr.close()
 		readStderr(p.stderr, func(line string) {

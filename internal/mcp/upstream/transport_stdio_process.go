@@ -33,7 +33,7 @@ func (o *Options) startProcess(spec Spec, env []string, refused func(profile.Ref
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Command, err)
 	}
 	limits := spec.Sandbox
-	limits.Name, limits.Credentials = spec.Name, spec.Credentials
+	limits.Name, limits.Credentials = spec.programName(), spec.Credentials
 	cmd, err := o.Sandbox.Command(limits, launch.Program{
 		Path: program, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Cwd,
 	})

@@ -94,14 +94,17 @@ func readStderr(in io.Reader, each func(line string)) {
 }
 
 // hider hides secrets in what a process writes: the values of its variables with
-// secret names, and what looks like a secret.
-func hider(env []string) func(line string) string {
+// secret names, those of its person, and what looks like a secret.
+func hider(env []string, personal *personalValues) func(line string) string {
 	var pairs []string
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
 		if redact.Secret(name) && len(value) >= minSecret {
 			pairs = append(pairs, value, redact.Hidden)
 		}
+	}
+	for _, value := range personal.secrets() {
+		pairs = append(pairs, value, redact.Hidden)
 	}
 	values := strings.NewReplacer(pairs...)
 	return func(line string) string { return redact.Text(values.Replace(line)) }

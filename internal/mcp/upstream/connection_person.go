@@ -1,0 +1,221 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// A connection of an upstream whose spec is Personal is either that of one principal, its
+// owner, over which the owner's requests go, or the one without an owner, which only lists
+// the tools if the server lets it. The latter keeps what is known of the tools of others.
+
+// connectAttempt is what opens sessions with a spec. A connection without an owner has none of
+// the values of people, and is not opened if it needs them.
+func (c *connection) connectAttempt(ctx context.Context, spec Spec) (connectAttempt, error) {
+	spec, err := c.opts.resolve(ctx, spec)
+	return connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks(), roots: c, lost: c.failSession}, err
+}
+
+// listsOnly reports whether the connection is for listing tools only.
+func (c *connection) listsOnly() bool { return c.personal && c.owner == "" }
+
+// ends reports whether the connection of a principal ends, rather than sleeps, after err.
+func (c *connection) ends(err error) bool {
+	return c.owner != "" && (errors.Is(err, errIdle) || c.unused())
+}
+
+// refusesListing reports whether the server does not list its tools without a login: then
+// it is not asked again until there may be one.
+func (c *connection) refusesListing(err error) bool {
+	_, auth := isAuthError(err)
+	return auth && c.listsOnly()
+}
+
+// retryLogin makes another attempt if the last one lacked credentials: the owner may have
+// logged in since.
+func (c *connection) retryLogin() {
+	c.mu.Lock()
+	missing := c.state == StateNeedsAuth
+	c.mu.Unlock()
+	if !missing {
+		return
+	}
+	c.update(func() {
+		if c.state == StateNeedsAuth { // others see an attempt in progress, and wait for it
+			c.state, c.since = StateConnecting, time.Now()
+			signal(c.retry)
+		}
+	})
+}
+
+// hasSubscribers reports whether the owner waits for changes of resources.
+func (c *connection) hasSubscribers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owner != "" && len(c.subscribers) > 0
+}
+
+// inUse reports whether ending the connection would be noticed, and when it was last used.
+func (c *connection) inUse() (used bool, last time.Time) {
+	c.mu.Lock()
+	s, last := c.session, c.lastUsed
+	used = c.waiters > 0 || c.stats.InFlight > 0 || len(c.subscribers) > 0
+	c.mu.Unlock()
+	return used || s != nil && s.activeCalls() > 0, last
+}
+
+// learnFrom begins with what the connection that lists tools knows of the server.
+func (c *connection) learnFrom(listing *connection) {
+	listing.mu.Lock()
+	defer listing.mu.Unlock()
+	c.tools, c.stale, c.cached = listing.listFor(c.owner).forAnother(), true, listing.cached
+	if listing.spec.query() == "" {
+		c.detected = listing.detected
+	}
+	c.lastUsed = time.Now()
+}
+
+// forAnother is the list for another connection, which guards its own span labels.
+func (l *toolList) forAnother() *toolList {
+	other := *l
+	other.spanLabels = nil
+	return &other
+}
+
+// listFor is the last known tools of an owner, or else those that are listed for everybody;
+// c.mu is held.
+func (c *connection) listFor(owner string) *toolList {
+	if own := c.lists[owner]; own != nil {
+		return own
+	}
+	return c.tools
+}
+
+// maxLists is how many lists of owners are kept of one upstream.
+const maxLists = 1000
+
+// learn keeps the tools of an owner. While the server does not list its tools without a
+// login, those that all owners have are listed for everybody: definitions only.
+func (c *connection) learn(owner string, list *toolList, r record) {
+	list = list.forAnother()
+	var before, after, offered []tool.Info
+	c.update(func() {
+		before, offered = c.tools.tools, c.offers().tools
+		if c.lists == nil || len(c.lists) >= maxLists {
+			c.lists = map[string]*toolList{}
+		}
+		c.lists[owner] = list
+		if common := c.commonTools(list); !c.listed && len(common.tools) > 0 {
+			r.Instructions = nil
+			c.tools, c.stale, c.cached = common, false, r
+		}
+		if sameTools(list, c.tools) { // most people have the same: one copy is enough
+			c.lists[owner] = c.tools
+		}
+		c.offered = nil
+		after = c.tools.tools
+	})
+	added, removed, changed := diff(before, after)
+	if len(added)+len(removed)+len(changed) > 0 {
+		c.saveLearned()
+	}
+	c.mu.Lock()
+	same := slices.EqualFunc(offered, c.offers().tools, sameTool)
+	c.mu.Unlock()
+	if !same {
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed, Changed: changed})
+	}
+}
+
+// commonTools is the tools of a list that all owners have; c.mu is held.
+func (c *connection) commonTools(list *toolList) *toolList {
+	common := *list
+	common.tools = slices.DeleteFunc(slices.Clone(list.tools), func(info tool.Info) bool {
+		for _, other := range c.lists {
+			if !other.has(info.Name) {
+				return true
+			}
+		}
+		return false
+	})
+	if len(common.tools) == len(list.tools) {
+		return list
+	}
+	return &common
+}
+
+// saveLearned stores the definitions that are listed for everybody.
+func (c *connection) saveLearned() {
+	c.mu.Lock()
+	r := c.cached
+	r.Server, r.Tools = identity(c.spec), definitions(c.tools.tools)
+	c.cached = r
+	c.mu.Unlock()
+	if err := c.opts.saveRecord(c.name, r); err != nil {
+		c.log.Warn("not cached", "error", err)
+	}
+}
+
+func (l *toolList) has(name string) bool {
+	_, found := l.find(name)
+	return found
+}
+
+func sameTools(a, b *toolList) bool { return slices.EqualFunc(a.tools, b.tools, sameTool) }
+
+func sameTool(a, b tool.Info) bool { return a.Name == b.Name && sameJSON(a.Raw, b.Raw) }
+
+// offers is all tools that anybody has: those for everybody, and those of owners; c.mu is
+// held.
+func (c *connection) offers() *toolList {
+	if len(c.lists) == 0 {
+		return c.tools
+	}
+	if c.offered != nil && c.offeredOf == c.tools {
+		return c.offered
+	}
+	all := *c.tools
+	all.tools = slices.Clone(c.tools.tools)
+	known := map[string]bool{}
+	for i := range all.tools {
+		known[all.tools[i].Name] = true
+	}
+	for _, list := range c.lists {
+		for i := range list.tools {
+			if info := list.tools[i]; list != c.tools && !known[info.Name] {
+				known[info.Name] = true
+				all.tools = append(all.tools, info)
+			}
+		}
+	}
+	all.sort()
+	c.offered, c.offeredOf = &all, c.tools
+	if len(all.tools) == len(c.tools.tools) {
+		c.offered = c.tools
+	}
+	return c.offered
+}
+
+// hides returns the tools that are offered, but not to an owner; nil: none.
+func (c *connection) hides(owner string) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, own := c.offers(), c.listFor(owner)
+	if all == own {
+		return nil
+	}
+	var hidden map[string]bool
+	for i := range all.tools {
+		if name := all.tools[i].Name; !own.has(name) {
+			if hidden == nil {
+				hidden = map[string]bool{}
+			}
+			hidden[name] = true
+		}
+	}
+	return hidden
+}

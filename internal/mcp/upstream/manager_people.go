@@ -1,0 +1,216 @@
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// connectionFor is the connection over which requests of the principal of ctx go. If the
+// upstream has one for each principal, it is that of this one and never another.
+func (m *Manager) connectionFor(ctx context.Context, name string) (*connection, error) {
+	c, err := m.connection(name)
+	if err != nil || !c.personal {
+		return c, err
+	}
+	owner := principal.Of(ctx).LoginOwner()
+	m.mu.Lock()
+	own := m.people[name][owner]
+	m.mu.Unlock()
+	if own == nil {
+		return m.connectPerson(ctx, c, owner)
+	}
+	own.retryLogin()
+	return own, nil
+}
+
+// connectPerson starts the connection of an owner, unless another request was faster.
+func (m *Manager) connectPerson(ctx context.Context, listing *connection, owner string) (*connection, error) {
+	who := Person{ID: owner}
+	if m.opts.Person != nil {
+		var err error
+		if who, err = m.opts.Person(ctx, owner); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := listing.name
+	if m.closed || m.running[name] != listing {
+		return nil, fault.Wrap(fault.Unavailable, errRemoved, "connect to %s", name)
+	}
+	if own := m.people[name][owner]; own != nil {
+		return own, nil
+	}
+	spec := listing.currentSpec()
+	if len(m.people[name]) >= spec.people() && !m.endUnused(name) {
+		return nil, fault.New(fault.Limit, "upstream %s: %d people use it, which is its limit", name, spec.people()).
+			WithHint("try again when somebody has finished, or raise people of upstream %s", name)
+	}
+	return m.startPerson(spec.of(owner, who), listing), nil
+}
+
+// of is the spec of the connection of an owner.
+func (s Spec) of(owner string, who Person) Spec {
+	s = s.clone()
+	s.Owner, s.Person = owner, who
+	return s
+}
+
+// startPerson starts the connection of an owner; m.mu is held.
+func (m *Manager) startPerson(spec Spec, listing *connection) *connection {
+	m.generation++
+	c := newConnection(&m.opts, spec, m.generation)
+	c.listing, c.end = listing, m.endPerson
+	c.learnFrom(listing)
+	if m.people[c.name] == nil {
+		m.people[c.name] = map[string]*connection{}
+	}
+	m.people[c.name][c.owner] = c
+	m.launch(c)
+	return c
+}
+
+// endPerson ends the connection of an owner, because it is not used any more.
+func (m *Manager) endPerson(c *connection) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopPerson(c)
+}
+
+// stopPerson ends the connection of an owner; m.mu is held.
+func (m *Manager) stopPerson(c *connection) {
+	if m.people[c.name][c.owner] != c {
+		return
+	}
+	delete(m.people[c.name], c.owner)
+	if len(m.people[c.name]) == 0 {
+		delete(m.people, c.name)
+	}
+	m.finish(c)
+}
+
+// endUnused ends the connection that was not used for the longest time, to make place for
+// another; m.mu is held. It reports whether there was one.
+func (m *Manager) endUnused(name string) bool {
+	var oldest *connection
+	var since time.Time
+	for _, c := range m.people[name] {
+		if used, last := c.inUse(); !used && (oldest == nil || last.Before(since)) {
+			oldest, since = c, last
+		}
+	}
+	if oldest != nil {
+		m.stopPerson(oldest)
+	}
+	return oldest != nil
+}
+
+// stopPeople ends the connections of all owners to an upstream; m.mu is held.
+func (m *Manager) stopPeople(name string) (ended []*connection) {
+	for _, c := range m.people[name] {
+		ended = append(ended, c)
+		m.stopPerson(c)
+	}
+	return ended
+}
+
+// restartPeople ends the connections of all owners, because the spec has changed. Those who
+// wait for changes of resources get a new one, others when they need it. m.mu is held.
+func (m *Manager) restartPeople(listing *connection) {
+	for _, old := range m.stopPeople(listing.name) {
+		if spec := old.currentSpec(); listing.personal && old.hasSubscribers() {
+			m.startPerson(listing.currentSpec().of(spec.Owner, spec.Person), listing).inheritFrom(old)
+		}
+	}
+}
+
+// adjustPeople gives the connections of all owners settings that need no new connection;
+// m.mu is held.
+func (m *Manager) adjustPeople(spec Spec) {
+	for _, c := range m.people[spec.Name] {
+		old := c.currentSpec()
+		c.adjust(spec.of(old.Owner, old.Person))
+	}
+}
+
+// EndPeople ends all connections of the owners that gone reports, with their calls and
+// processes. It returns at once.
+func (m *Manager) EndPeople(gone func(owner string) bool) {
+	for _, c := range m.everyConnection() {
+		if c.owner != "" && gone(c.owner) {
+			m.endPerson(c)
+		}
+	}
+}
+
+// everyConnection lists the connections of all upstreams and owners.
+func (m *Manager) everyConnection() []*connection {
+	list := m.connections()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, people := range m.people {
+		for _, c := range people {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// withPeople adds to the status of an upstream how many principals are connected. That it
+// does not list its tools without a login is no fault.
+func (m *Manager) withPeople(st Status) Status {
+	if !st.Desired.Personal() {
+		return st
+	}
+	if st.State == StateAsleep {
+		st.LastError, st.Hint = "", ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st.Login, st.People = st.Desired.Login, len(m.people[st.Name])
+	return st
+}
+
+// PersonStatus is the state of the connection of a principal to an upstream. ok is false
+// if the upstream has no connection for each.
+func (m *Manager) PersonStatus(ctx context.Context, name string) (st Status, ok bool) {
+	listing, err := m.connection(name)
+	if err != nil || !listing.personal {
+		return st, false
+	}
+	owner := principal.Of(ctx).LoginOwner()
+	m.mu.Lock()
+	own := m.people[name][owner]
+	m.mu.Unlock()
+	if own != nil {
+		return own.status(), true
+	}
+	st = listing.status()
+	st.State, st.LastError, st.Hint = StateAsleep, "", ""
+	return st, true
+}
+
+// Hides returns which tools are not listed for a principal, because others have them at
+// their upstream and it does not; nil: none. Tools have their names at the upstream.
+func (m *Manager) Hides(who principal.Principal) func(tool.Ref) bool {
+	if m.personalUpstreams.Load() == 0 {
+		return nil
+	}
+	owner, hidden := who.LoginOwner(), map[string]map[string]bool{}
+	for _, c := range m.connections() {
+		if !c.personal {
+			continue
+		}
+		if names := c.hides(owner); names != nil {
+			hidden[c.name] = names
+		}
+	}
+	if len(hidden) == 0 {
+		return nil
+	}
+	return func(ref tool.Ref) bool { return hidden[ref.Space][ref.Name] }
+}
