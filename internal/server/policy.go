@@ -54,5 +54,5 @@ func (srv *Server) needsApproval(ctx context.Context, e host.Effect) (approval.D
 
 // hides returns which tools a principal may never call; nil: none.
 func (srv *Server) hides(who principal.Principal) func(*tool.Info) bool {
-	return srv.policy.Hides(who.Name)
+	return srv.upstreams.Hides(who, srv.policy.Hides(who.Name))
 }

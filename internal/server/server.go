@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
+	"github.com/luanette/luanette/internal/access/personal"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/access/quota"
@@ -113,6 +114,7 @@ type guards struct {
 	tokens       *jwt.Server       // of configured issuers; nil if there are none
 	people       *identity.Service // nil if nobody can sign in
 	erasure      *erasure.Service  // likewise
+	personal     *personal.Store
 	quota        *quota.Quota
 	logins       *login.Upstreams
 	loginService *login.Service
@@ -300,7 +302,7 @@ func (srv *Server) openStore(ctx context.Context) error {
 
 // buildTools builds the connection manager, the catalog and the scripts that use both.
 func (srv *Server) buildTools(ctx context.Context) error {
-	manager := upstream.New(upstream.Options{
+	o := upstream.Options{
 		Log: srv.log, Events: srv.bus,
 		ClientVersion: srv.options.Version,
 		OnDemand:      srv.options.OnDemand,
@@ -316,8 +318,13 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		DialControl: srv.outbound().Control,
 		Sandbox:     srv.launcher(),
 		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
-	})
-	srv.tasks.Start(manager) //nolint:contextcheck // it lives as long as the server
+	}
+	if err := srv.openPersonal(ctx, &o); err != nil {
+		return err
+	}
+	manager := upstream.New(o)
+	srv.followPeople(manager) //nolint:contextcheck // it lives as long as the server
+	srv.tasks.Start(manager)  //nolint:contextcheck // it lives as long as the server
 	if err := srv.openPins(ctx, manager); err != nil {
 		manager.Close()
 		return err

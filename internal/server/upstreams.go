@@ -52,8 +52,8 @@ type peers struct {
 }
 
 // Peer returns the view of one upstream.
-func (p peers) Peer(name string) (hub.Peer, bool) {
-	relayed, find, ok := p.Relayed(name)
+func (p peers) Peer(ctx context.Context, name string) (hub.Peer, bool) {
+	relayed, find, ok := p.Relayed(ctx, name)
 	if !ok {
 		return nil, false
 	}

@@ -125,7 +125,12 @@ func openDatabase(ctx context.Context) (database *db.DB, remove func() error, er
 // peers adapts a manager's upstreams to the hub.
 type peers struct{ *upstream.Manager }
 
-func (p peers) Peer(namespace string) (hub.Peer, bool) { return p.Manager.Peer(namespace) }
+func (p peers) Peer(_ context.Context, namespace string) (hub.Peer, bool) {
+	return p.Manager.Peer(namespace)
+}
+
+// Owner implements hub.Upstreams: all share one connection.
+func (peers) Owner(context.Context, string) string { return "" }
 
 // listen serves a hub until stop is called.
 func listen(address string, h *hub.Hub) (url string, stop func() error, err error) {

@@ -223,6 +223,9 @@ func (s *Store) List(ctx context.Context) (list []Person, err error) {
 	return list, err
 }
 
+// Known returns a person as they were last read; the zero Person if there is none.
+func (s *Store) Known(person string) Person { return s.now.Load().people[person] }
+
 // PersonOf returns the person that a principal is; empty for keys and others.
 func PersonOf(p principal.Principal) string {
 	person, _, _ := principal.SplitPersonID(p.ID)

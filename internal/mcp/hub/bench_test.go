@@ -59,10 +59,12 @@ func (echoPeer) Watch(func(string, json.RawMessage)) func() { return func() {} }
 // upstreams are peers by namespace.
 type upstreams map[string]hub.Peer
 
-func (u upstreams) Peer(namespace string) (hub.Peer, bool) {
+func (u upstreams) Peer(_ context.Context, namespace string) (hub.Peer, bool) {
 	p, ok := u[namespace]
 	return p, ok
 }
+
+func (upstreams) Owner(context.Context, string) string { return "" }
 
 func (u upstreams) Has(namespace string) bool {
 	_, ok := u[namespace]

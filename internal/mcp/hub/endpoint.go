@@ -43,6 +43,7 @@ type serverDescription struct {
 type endpoint struct {
 	hub          *Hub
 	name         string // the upstream's namespace, or empty
+	owner        string // whose connection to the upstream it uses; empty if all share one
 	backend      backend
 	sessions     *sessions
 	tasks        taskSource

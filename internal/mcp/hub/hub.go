@@ -40,7 +40,7 @@ type Hub struct {
 	mu       sync.Mutex
 	closed   bool
 	requests map[*request]struct{}
-	relays   map[string]*endpoint
+	relays   map[relayKey]*endpoint
 }
 
 // New makes a hub and starts watching for changes.
@@ -52,7 +52,7 @@ func New(opts Options) *Hub {
 		metrics:  newInstruments(opts.Meter),
 		closing:  make(chan struct{}),
 		requests: map[*request]struct{}{},
-		relays:   map[string]*endpoint{},
+		relays:   map[relayKey]*endpoint{},
 
 		unwatchTasks: func() {},
 	}

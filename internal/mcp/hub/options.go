@@ -40,7 +40,10 @@ type Completer interface {
 type Upstreams interface {
 	// Peer finds an upstream. It can be used while Has returns true, which the hub
 	// checks for every request.
-	Peer(namespace string) (Peer, bool)
+	Peer(ctx context.Context, namespace string) (Peer, bool)
+	// Owner is whose connection to an upstream the requests of ctx use; empty if all share
+	// one. Each owner has an endpoint of its own.
+	Owner(ctx context.Context, namespace string) string
 	// Has tells whether there is an upstream of that name, and costs less than Peer.
 	Has(namespace string) bool
 	Namespaces() []string

@@ -41,25 +41,30 @@ func (h *Hub) namespaces() []string {
 	return h.opts.Upstreams.Namespaces()
 }
 
+// relayKey identifies the endpoint of an upstream: sessions, subscriptions and notifications
+// of one owner never meet those of another.
+type relayKey struct{ namespace, owner string }
+
 // relayTo is the endpoint of an upstream. It is made at its first request, and closed at
 // the first request after the upstream was removed.
 func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if h.opts.Upstreams == nil {
 		return nil, false
 	}
+	key := relayKey{namespace, h.opts.Upstreams.Owner(ctx, namespace)}
 	h.mu.Lock()
-	known := h.relays[namespace]
+	known := h.relays[key]
 	h.mu.Unlock()
 	if known != nil && h.opts.Upstreams.Has(namespace) {
 		return known, true
 	}
-	peer, found := h.opts.Upstreams.Peer(namespace)
+	peer, found := h.opts.Upstreams.Peer(ctx, namespace)
 	h.relaying.Lock()
 	defer h.relaying.Unlock()
 	h.mu.Lock()
-	e := h.relays[namespace]
+	e := h.relays[key]
 	if e != nil && !found {
-		delete(h.relays, namespace)
+		delete(h.relays, key)
 		defer e.close(ctx)
 		e = nil
 	}
@@ -68,11 +73,11 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 		return e, found
 	}
 	e = newEndpoint(h, namespace, newRelayBackend(h, namespace, peer))
-	e.stop = peer.Watch(e.upstreamChanged)
+	e.owner, e.stop = key.owner, peer.Watch(e.upstreamChanged)
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {
-		h.relays[namespace] = e
+		h.relays[key] = e
 	}
 	h.mu.Unlock()
 	if closed {

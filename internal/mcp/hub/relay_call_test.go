@@ -117,7 +117,11 @@ func throughHub(t *testing.T, f *sdkServer, era string) string {
 
 type managed struct{ *upstream.Manager }
 
-func (m managed) Peer(namespace string) (hub.Peer, bool) { return m.Manager.Peer(namespace) }
+func (m managed) Peer(_ context.Context, namespace string) (hub.Peer, bool) {
+	return m.Manager.Peer(namespace)
+}
+
+func (managed) Owner(context.Context, string) string { return "" }
 
 // Clients of either era reach servers of either era, with progress, logs, questions,
 // traces, cancellation and changes.

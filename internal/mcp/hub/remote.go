@@ -29,6 +29,7 @@ type Nodes interface {
 // remoteMessage is a message that is passed to another node.
 type remoteMessage struct {
 	Place   string          `json:"place"`             // the upstream's namespace, or ""
+	Owner   string          `json:"owner,omitempty"`   // whose connection to it is used, if each has one
 	Who     string          `json:"who"`               // its principal
 	Session string          `json:"session,omitempty"` // a hash of its id, which is a secret of its client
 	Message json.RawMessage `json:"message"`
@@ -83,7 +84,7 @@ func (h *Hub) waitsAtNode(state json.RawMessage) string {
 
 // resumeAtNode passes input to the node on which a request waits for it.
 func (e *endpoint) resumeAtNode(w http.ResponseWriter, r *http.Request, node string, m wire.Message) {
-	back, err := e.sendToNode(r.Context(), node, remoteMessage{Place: e.name, Who: e.hub.principal(r), Message: m.Append(nil)})
+	back, err := e.sendToNode(r.Context(), node, remoteMessage{Place: e.name, Owner: e.owner, Who: e.hub.principal(r), Message: m.Append(nil)})
 	var b remoteAnswer
 	if err == nil {
 		err = json.Unmarshal(back, &b)
@@ -114,7 +115,7 @@ func (e *endpoint) forward(s *session, m wire.Message) {
 	if e.hub.opts.Nodes == nil {
 		return
 	}
-	c := remoteMessage{Place: e.name, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
+	c := remoteMessage{Place: e.name, Owner: e.owner, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
 	e.hub.spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 		defer cancel()
@@ -140,7 +141,7 @@ func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, min
 	e := h.local
 	if c.Place != "" {
 		h.mu.Lock()
-		e = h.relays[c.Place]
+		e = h.relays[relayKey{c.Place, c.Owner}]
 		h.mu.Unlock()
 	}
 	switch {

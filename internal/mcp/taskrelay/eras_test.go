@@ -119,7 +119,11 @@ func serve(t *testing.T, o hub.Options) string {
 
 type peers struct{ *upstream.Manager }
 
-func (p peers) Peer(namespace string) (hub.Peer, bool) { return p.Manager.Peer(namespace) }
+func (p peers) Peer(_ context.Context, namespace string) (hub.Peer, bool) {
+	return p.Manager.Peer(namespace)
+}
+
+func (peers) Owner(context.Context, string) string { return "" }
 
 // connect makes a manager with one server.
 func connect(t *testing.T, spec upstream.Spec, o upstream.Options) *upstream.Manager {

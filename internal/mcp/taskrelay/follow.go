@@ -1,6 +1,7 @@
 package taskrelay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/store/db"
@@ -84,11 +86,17 @@ func (r *Relay) followOnce(ctx context.Context, t task) (tool.Task, error) {
 	caller.Ask = func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 		return r.ask(ctx, t.id, questions)
 	}
-	end, err := r.upstreams.FollowTask(ctx, t.space, t.remote, caller, func(now tool.Task) { r.report(ctx, t.id, now) })
+	end, err := r.upstreams.FollowTask(t.as(ctx), t.space, t.remote, caller, func(now tool.Task) { r.report(ctx, t.id, now) })
 	if err != nil && errors.Is(context.Cause(ctx), errExpired) {
 		err = errExpired
 	}
 	return end, err
+}
+
+// as is ctx for requests to the upstream, over the connection with which the task was
+// started.
+func (t task) as(ctx context.Context) context.Context {
+	return principal.WithShared(ctx, &principal.Principal{ID: cmp.Or(t.account, t.owner)})
 }
 
 // report stores what the upstream says about a task that continues. That it waits for
@@ -138,7 +146,7 @@ func (r *Relay) forwardCancel(ctx context.Context, t task) {
 		return err
 	})
 	if err == nil && first {
-		within, cancel := context.WithTimeout(ctx, cancelTimeout)
+		within, cancel := context.WithTimeout(t.as(ctx), cancelTimeout)
 		err = r.upstreams.CancelTask(within, t.space, t.remote)
 		cancel()
 		r.mu.Lock()

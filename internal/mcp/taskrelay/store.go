@@ -19,7 +19,7 @@ import (
 
 // task is a row of the table.
 type task struct {
-	id, owner, space, tool, remote, caps, node string
+	id, owner, account, space, tool, remote, caps, node string
 
 	state     tool.TaskState
 	message   string
@@ -35,7 +35,7 @@ type task struct {
 	failure   string // JSON-RPC error, or empty
 }
 
-const columns = `id, owner, space, tool, remote, caps, node, state, message, poll, ttl, created, updated, expires, questions, answers, asked, cancelled, result, error`
+const columns = `id, owner, account, space, tool, remote, caps, node, state, message, poll, ttl, created, updated, expires, questions, answers, asked, cancelled, result, error`
 
 // unfinished is the condition of tasks that a node must follow, or cancel.
 const unfinished = `(state IN ('working', 'input_required') OR cancelled = 1)`
@@ -51,7 +51,7 @@ func scanText(row db.Scanner) (text string, err error) { return text, row.Scan(&
 func scan(row db.Scanner) (t task, err error) {
 	var poll, ttl, created, updated, expires, cancelled int64
 	var questions, answers string
-	err = row.Scan(&t.id, &t.owner, &t.space, &t.tool, &t.remote, &t.caps, &t.node, &t.state, &t.message, &poll, &ttl,
+	err = row.Scan(&t.id, &t.owner, &t.account, &t.space, &t.tool, &t.remote, &t.caps, &t.node, &t.state, &t.message, &poll, &ttl,
 		&created, &updated, &expires, &questions, &answers, &t.asked, &cancelled, &t.result, &t.failure)
 	if err != nil {
 		return t, err
@@ -77,7 +77,7 @@ func (t *task) values() ([]any, error) {
 		cancelled = 1
 	}
 	return []any{
-		t.id, t.owner, t.space, t.tool, t.remote, t.caps, t.node, string(t.state), t.message, t.poll.Milliseconds(), t.ttl.Milliseconds(),
+		t.id, t.owner, t.account, t.space, t.tool, t.remote, t.caps, t.node, string(t.state), t.message, t.poll.Milliseconds(), t.ttl.Milliseconds(),
 		t.created.UnixMicro(), t.updated.UnixMicro(), t.expires.UnixMicro(), questions, answers, t.asked, cancelled, t.result, t.failure,
 	}, nil
 }

@@ -256,7 +256,7 @@ const rereadInterval = 5 * time.Second
 // KeepTask stores a task that a call has started, and follows it.
 func (r *Relay) KeepTask(ctx context.Context, s upstream.StartedTask) (id string, err error) {
 	t := task{
-		id: prefix + strings.ToLower(rand.Text()), owner: principal.Of(ctx).ID, space: s.Ref.Space, tool: s.Ref.Name, remote: s.Task.ID,
+		id: prefix + strings.ToLower(rand.Text()), owner: principal.Of(ctx).ID, account: principal.Of(ctx).LoginOwner(), space: s.Ref.Space, tool: s.Ref.Name, remote: s.Task.ID,
 		node: r.options.Node, state: tool.TaskWorking, message: s.Task.Message, poll: s.Task.Poll, ttl: s.Task.TTL,
 	}
 	if s.Caller == nil || s.Caller.Ask == nil {

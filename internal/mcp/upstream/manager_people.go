@@ -147,6 +147,16 @@ func (m *Manager) EndPeople(gone func(owner string) bool) {
 	}
 }
 
+// RenewPerson ends the connections of an owner that use values of theirs, because a value
+// has changed. The next call connects anew.
+func (m *Manager) RenewPerson(owner string) {
+	for _, c := range m.everyConnection() {
+		if c.owner == owner && owner != "" && c.currentSpec().needsPerson() {
+			m.endPerson(c)
+		}
+	}
+}
+
 // everyConnection lists the connections of all upstreams and owners.
 func (m *Manager) everyConnection() []*connection {
 	list := m.connections()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -55,15 +56,27 @@ func (p *inProcess) status() Status {
 	}
 }
 
+// Owner is whose connection to an upstream the requests of ctx use; empty if all share one.
+func (u *Set) Owner(ctx context.Context, name string) string {
+	if !u.Manager.Personal(name) {
+		return ""
+	}
+	return principal.Of(ctx).LoginOwner()
+}
+
 // Relayed returns an upstream, or a namespace of this process, for /mcp/NAME, and the
-// function that finds its tools.
-func (u *Set) Relayed(name string) (peer hub.Peer, find func(tool.Ref) (tool.Info, bool), ok bool) {
+// function that finds its tools. If each principal has a connection of its own, it is that
+// of the principal of ctx.
+func (u *Set) Relayed(ctx context.Context, name string) (peer hub.Peer, find func(tool.Ref) (tool.Info, bool), ok bool) {
 	if p := u.local(name); p != nil {
 		return p, p.find, true
 	}
 	relayed, ok := u.Manager.Peer(name)
 	if !ok || IsPrivate(name) {
 		return nil, nil, false // not a typed nil
+	}
+	if u.Manager.Personal(name) {
+		relayed = relayed.For(principal.Of(ctx))
 	}
 	return relayed, u.Manager.Find, true
 }

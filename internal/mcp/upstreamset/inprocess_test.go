@@ -34,7 +34,7 @@ func TestInProcess(t *testing.T) {
 	if list := f.List(); !ok || len(list) != 1 || list[0].Namespace != "here" || s.State != "connected" || s.Tools != 1 || s.Transport != upstreamset.TransportInProcess {
 		t.Errorf("listed as %+v", list)
 	}
-	peer, find, ok := f.Relayed("here")
+	peer, find, ok := f.Relayed(t.Context(), "here")
 	if !ok {
 		t.Fatal("it is not served")
 	}

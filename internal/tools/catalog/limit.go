@@ -19,6 +19,9 @@ type Limits struct {
 	// Rate is how many calls a minute are allowed; more are refused. Zero means any
 	// number.
 	Rate int
+	// Each says that each principal has a connection of its own: Rate is for each, and there
+	// is no circuit breaker, because what fails for one may work for others.
+	Each bool
 	// Failures is how many failures in a row, of the connection and not of tools, open
 	// the circuit breaker. Zero means 5, below zero never.
 	Failures int
@@ -35,6 +38,9 @@ func (l Limits) filled() Limits {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
+	}
+	if l.Each {
+		l.Failures = -1
 	}
 	if l.Rest <= 0 {
 		l.Rest = 5 * time.Second

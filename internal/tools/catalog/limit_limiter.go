@@ -20,6 +20,7 @@ type limiter struct {
 	space string
 	limit atomic.Int64
 	rate  atomic.Int64 // calls a minute; zero means any number
+	each  atomic.Bool  // the rate is for each principal
 }
 
 // newLimiter makes the limiter of a namespace. Our own tools, which have no namespace,
@@ -41,6 +42,7 @@ func (g *limiter) set(l Limits) {
 	}
 	g.limit.Store(int64(concurrent))
 	g.rate.Store(int64(l.Rate))
+	g.each.Store(l.Each)
 	g.turns.SetLimit(concurrent)
 }
 
@@ -48,7 +50,11 @@ func (g *limiter) set(l Limits) {
 // done, and at once when too many calls wait.
 func (g *limiter) acquire(ctx context.Context) error {
 	if rate := int(g.rate.Load()); rate > 0 {
-		if after, ok := g.rates.Allow("", rate, time.Now()); !ok {
+		of := ""
+		if g.each.Load() {
+			of = principal.Of(ctx).LoginOwner()
+		}
+		if after, ok := g.rates.Allow(of, rate, time.Now()); !ok {
 			return principal.Exceeded{What: "calls", Of: "the upstream " + g.space, Most: rate, Per: "minute", After: after}.Fault()
 		}
 	}

@@ -1,0 +1,42 @@
+package personal
+
+import (
+	"context"
+	"strings"
+
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+)
+
+// Owners knows the principals that own connections to upstreams.
+type Owners struct {
+	People *people.Store // nil if nobody can sign in
+	// Check returns an error for a person or key that may not do anything any more.
+	Check func(id string) error
+}
+
+// Person returns who an owner is. An error says why nothing is done for them any more.
+func (o Owners) Person(_ context.Context, owner string) (upstream.Person, error) {
+	id, chatsFor, _ := strings.Cut(owner, " for ")
+	if err := o.Check(id); err != nil {
+		return upstream.Person{}, err
+	}
+	if rest, ok := strings.CutPrefix(id, principal.PersonPrefix); ok && o.People != nil {
+		person, org, _ := strings.Cut(rest, "/")
+		known := o.People.Known(person)
+		return upstream.Person{ID: person, Name: known.Name, Email: known.Email, Org: org}, nil
+	}
+	_, name, _ := strings.Cut(id, ":")
+	org, user, chats := strings.Cut(chatsFor, "/")
+	if chats {
+		name = user
+	}
+	return upstream.Person{ID: owner, Name: name, Org: org}, nil
+}
+
+// Gone reports whether an owner may not do anything any more.
+func (o Owners) Gone(owner string) bool {
+	id, _, _ := strings.Cut(owner, " for ")
+	return o.Check(id) != nil
+}
