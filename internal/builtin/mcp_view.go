@@ -45,6 +45,7 @@ func ViewUpstream(ctx context.Context, s upstreamset.Status, counts Counts) Upst
 
 // viewOf adds the call statistics to an upstream's status.
 func viewOf(ctx context.Context, s upstreamset.Status, counts Counts) UpstreamView {
+	s = s.For(ctx)
 	v := UpstreamView{
 		Namespace: principal.Of(ctx).NameOf(s.Namespace), Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),

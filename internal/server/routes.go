@@ -65,13 +65,14 @@ func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 	type upstreamHealth struct {
 		State    string   `json:"state"`
 		Tools    int      `json:"tools"`
+		People   int      `json:"people,omitempty"` // who have a connection of their own
 		Error    string   `json:"error,omitempty"`
 		Warnings []string `json:"warnings,omitempty"`
 	}
 	behind := map[string]upstreamHealth{}
 	for _, s := range srv.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
 		if who.CanSee(s.Namespace, "") {
-			behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error, s.Warnings}
+			behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.People, s.Error, s.Warnings}
 		}
 	}
 	health := map[string]any{

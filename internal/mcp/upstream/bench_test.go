@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -133,4 +134,31 @@ func BenchmarkBareHTTP(b *testing.B) {
 		_, _ = io.ReadAll(response.Body)
 		response.Body.Close()
 	}
+}
+
+// BenchmarkCallOfOnesOwn compares a call over the connection of one principal with a call
+// over a shared one, in turn.
+func BenchmarkCallOfOnesOwn(b *testing.B) {
+	s := httptest.NewServer(minimalServer{})
+	b.Cleanup(s.Close)
+	m := upstream.New(upstream.Options{})
+	b.Cleanup(m.Close)
+	ctx := as(b, "ann")
+	var took [2]time.Duration
+	specs := []upstream.Spec{{Name: "shared", URL: s.URL}, {Name: "own", URL: s.URL, Login: upstream.LoginEach}}
+	for _, spec := range specs {
+		if err := m.Add(spec); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		for i := range specs {
+			began := time.Now()
+			if _, err := m.Call(ctx, tool.Call{Ref: tool.Ref{Space: specs[i].Name, Name: "good"}}); err != nil {
+				b.Fatal(err)
+			}
+			took[i] += time.Since(began)
+		}
+	}
+	b.ReportMetric(float64(took[1])/float64(took[0]), "own/shared")
 }

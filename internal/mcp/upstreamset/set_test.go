@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -131,5 +132,28 @@ func TestCatalogFollowsTheSet(t *testing.T) {
 	f.Catalog.Refresh(t.Context())
 	if tools, ok := f.Catalog.In(t.Context(), "far"); ok {
 		t.Errorf("after the removal: %+v", tools)
+	}
+}
+
+// TestStatusOfOnesOwnConnection checks that the status of an upstream with a connection for
+// each is that of whoever asks.
+func TestStatusOfOnesOwnConnection(t *testing.T) {
+	t.Parallel()
+	f := openAlone(t)
+	spec := upstream.Spec{Name: "crm", URL: "http://127.0.0.1:1/mcp", Login: upstream.LoginEach, Headers: map[string]string{"X-Key": "${personal:KEY}"}}
+	if err := f.Configure([]upstream.Spec{spec}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	ann := principal.With(t.Context(), principal.Principal{ID: "person:ann"})
+	bob := principal.With(t.Context(), principal.Principal{ID: "person:bob"})
+	if _, err := f.Manager.Call(ann, tool.Call{Ref: tool.Ref{Space: "crm", Name: "find"}}); fault.CodeOf(err) != fault.NeedsAuth {
+		t.Errorf("without a value: %v", err)
+	}
+	s, _ := f.Status("crm")
+	if own := s.For(ann); own.State != string(upstream.StateNeedsAuth) || own.Error == "" || own.People != 1 {
+		t.Errorf("of ann: %+v", own)
+	}
+	if other := s.For(bob); other.State != string(upstream.StateAsleep) || other.Error != "" || !strings.Contains(other.Hint, "1 are connected") {
+		t.Errorf("of bob: %+v", other)
 	}
 }

@@ -32,6 +32,9 @@ type Status struct {
 	By           string    // who added, changed or removed it last
 	Changed      time.Time // and when
 	Warnings     []string  // settings that do not match its tools, and tools that were left out
+	People       int       // how many have a connection of their own now
+
+	manager *upstream.Manager // if each principal has a connection of its own; else nil
 }
 
 // List returns every upstream, sorted by name. Those that a user removed although the
@@ -70,6 +73,9 @@ func (u *Set) status(s upstream.Status) Status {
 		State: string(s.State), Since: s.Since, LastLine: s.LastLine, Tools: s.Tools, Stale: s.Stale,
 		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry,
 		Warnings: slices.Concat(s.Trouble, u.warnings(context.Background(), s)), // from memory
+	}
+	if s.Login != "" {
+		status.manager, status.People, status.Login = u.Manager, s.People, ""
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
