@@ -79,7 +79,8 @@ func (c *connection) learnFrom(listing *connection) {
 	c.lastUsed = time.Now()
 }
 
-// forAnother is the list for another connection, which guards its own span labels.
+// forAnother is the list for another connection, which guards its own span labels. The mu
+// of the connection that has the list is held.
 func (l *toolList) forAnother() *toolList {
 	other := *l
 	other.spanLabels = nil
@@ -101,7 +102,6 @@ const maxLists = 1000
 // learn keeps the tools of an owner. While the server does not list its tools without a
 // login, those that all owners have are listed for everybody: definitions only.
 func (c *connection) learn(owner string, list *toolList, r record) {
-	list = list.forAnother()
 	var before, after, offered []tool.Info
 	c.update(func() {
 		before, offered = c.tools.tools, c.offers().tools

@@ -61,7 +61,7 @@ func (c *connection) saveCache() {
 		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
 		Tools: definitions(c.tools.tools),
 	}
-	r, tools := c.cached, c.tools
+	r, tools := c.cached, c.tools.forAnother()
 	c.mu.Unlock()
 	if c.owner != "" {
 		c.listing.learn(c.owner, tools, r)
