@@ -51,8 +51,8 @@ type peopleEraseCommand struct {
 // Help is shown by `luanette people erase --help`.
 func (peopleEraseCommand) Help() string {
 	return `Erases a person and everything of theirs: jobs, schedules, sessions, conversations, values,
-results, artifacts, logins, keys, and what they allowed clients. It cannot be undone. The
-audit log keeps what was done, under a pseudonym. ID is a person's id, or me for yourself.`
+results, logins, keys, and what they allowed clients. It cannot be undone. The audit log
+keeps what was done, under a pseudonym. ID is a person's id, or me for yourself.`
 }
 
 // Run erases a person.

@@ -25,7 +25,11 @@ func (o Owners) Person(_ context.Context, owner string) (upstream.Person, error)
 	if rest, ok := strings.CutPrefix(id, principal.PersonPrefix); ok && o.People != nil {
 		person, org, _ := strings.Cut(rest, "/")
 		known := o.People.Known(person)
-		return upstream.Person{ID: person, Name: known.Name, Email: known.Email, Org: org}, nil
+		who := upstream.Person{ID: person, Name: known.Name, Org: org}
+		if known.Verified { // upstreams take an address for a proof of who it is
+			who.Email = known.Email
+		}
+		return who, nil
 	}
 	_, name, _ := strings.Cut(id, ":")
 	org, user, chats := strings.Cut(chatsFor, "/")
