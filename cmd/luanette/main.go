@@ -69,6 +69,7 @@ type cli struct {
 	Logout   signOutCommand  `cmd:"" group:"Decide who may do what:" help:"End the login at a server."`
 	Who      whoCommand      `cmd:"" group:"Decide who may do what:" help:"Show as whom a server knows you."`
 	People   peopleCommand   `cmd:"" group:"Decide who may do what:" help:"List and block the people of a server."`
+	Org      orgCommand      `cmd:"" group:"Decide who may do what:" help:"Show the quotas of organisations."`
 	Key      keyCommand      `cmd:"" group:"Decide who may do what:" help:"Create, list and revoke the API keys of a server."`
 	Approval approvalCommand `cmd:"" group:"Decide who may do what:" help:"List and decide the requests of scripts for approval."`
 	Trust    trustCommand    `cmd:"" group:"Decide who may do what:" help:"Let the luanette.toml of a folder start what it names."`

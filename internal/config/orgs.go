@@ -11,6 +11,22 @@ import (
 // Org is what an organisation has of its own.
 type Org struct {
 	Upstreams map[string]Upstream `toml:"upstreams,omitempty" help:"upstreams of this organisation alone, as in [upstreams]"`
+	Quota     OrgQuota            `toml:"quota" help:"how much its members may use together"`
+}
+
+// OrgQuota limits what the members of an organisation use together. Zero is no limit.
+type OrgQuota struct {
+	Calls int64 `toml:"calls" help:"how many calls of upstreams' tools a day, in UTC"`
+	Jobs  int64 `toml:"jobs" help:"how many jobs start a day, in UTC"`
+}
+
+// OrgQuotas returns the quotas of organisations, by their settings.
+func (c *Config) OrgQuotas() map[string]map[string]int64 {
+	quotas := map[string]map[string]int64{}
+	for name, org := range c.Orgs {
+		quotas[name] = map[string]int64{"calls": org.Quota.Calls, "jobs": org.Quota.Jobs}
+	}
+	return quotas
 }
 
 // spreadOrgs moves the upstreams of organisations to the others, by their namespaces:
@@ -33,6 +49,9 @@ func (l *Loaded) spreadOrgs() error {
 		return nil
 	}
 	for _, org := range slices.Sorted(maps.Keys(l.Orgs)) {
+		if q := l.Orgs[org].Quota; min(q.Calls, q.Jobs) < 0 {
+			return fault.New(fault.Config, "orgs.%s.quota: a quota cannot be negative", org).WithHint("zero is no limit")
+		}
 		for _, name := range slices.Sorted(maps.Keys(l.Orgs[org].Upstreams)) {
 			if err := add(name, org, l.Orgs[org].Upstreams[name]); err != nil {
 				return err

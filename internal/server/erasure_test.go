@@ -36,7 +36,7 @@ var impersonal = map[string]string{
 	"blobs":         "contents by hash", "blob_parts": "contents by hash", "contents": "contents by hash",
 	"artifacts_deleted": "by hash, for 30 days", "artifact_words": "words of artifacts", "artifact_titles": "words of artifacts",
 	"publications": "names of tools", "embeddings": "of descriptions of tools", "learned_shapes": "of results of tools",
-	"kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",
+	"quota_orgs": "sums of organisations", "kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",
 }
 
 // TestEveryTableIsErased checks that every table is either erased with a person, or known to

@@ -29,7 +29,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
-		options.Approvals, options.Tools, options.Revert = srv.approvals, srv.catalog, srv.revert
+		options.Approvals, options.Tools, options.Revert, options.Admit = srv.approvals, srv.catalog, srv.revert, srv.orgs.SpendJob
 	}
 	runner := jobrunner.Runner{Upstreams: srv.upstreams, Music: srv.localMusic, Since: srv.started, Settled: srv.startupDone, Limits: srv.config.Jobs.Limits(), Scope: srv.chatScope}
 	if srv.scripts != nil { // nil in a server with music only

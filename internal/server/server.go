@@ -116,6 +116,7 @@ type guards struct {
 	erasure      *erasure.Service  // likewise
 	personal     *personal.Store
 	quota        *quota.Quota
+	orgs         *quota.Orgs
 	logins       *login.Upstreams
 	loginService *login.Service
 	approvals    *approval.Store
@@ -226,7 +227,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run} {
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run} {
 		if watch != nil {
 			srv.background.Go(func() { watch(background) })
 		}
@@ -330,7 +331,12 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		return err
 	}
 	tools := overlay.New(srv.pins, manager)
-	srv.quota = quota.New(srv.keys.Spend)
+	var err error
+	if srv.orgs, err = quota.OpenOrgs(ctx, srv.store, srv.config.OrgQuotas(), time.Now); err != nil {
+		manager.Close()
+		return err
+	}
+	srv.quota = quota.New(srv.keys.Spend, srv.orgs)
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
 		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: srv.isReserved, Special: isMusic,

@@ -1,4 +1,5 @@
-// Package quota limits how many tool calls a principal may run at once and make a day.
+// Package quota limits how many tool calls a principal may run at once and make a day, and
+// how many an organisation may make a day on all nodes.
 package quota
 
 import (
@@ -20,15 +21,16 @@ const (
 // Quota holds the running calls of each principal.
 type Quota struct {
 	spend func(ctx context.Context, who principal.Principal) error
+	orgs  *Orgs // nil: organisations have no quotas
 
 	mu    sync.Mutex
 	turns map[string]*queue.FairSemaphore // by principal
 }
 
 // New makes a quota. spend counts a call against the principal's daily budget; its
-// error refuses the call.
-func New(spend func(ctx context.Context, who principal.Principal) error) *Quota {
-	return &Quota{spend: spend, turns: map[string]*queue.FairSemaphore{}}
+// error refuses the call. orgs counts it for the principal's organisation; it may be nil.
+func New(spend func(ctx context.Context, who principal.Principal) error, orgs *Orgs) *Quota {
+	return &Quota{spend: spend, orgs: orgs, turns: map[string]*queue.FairSemaphore{}}
 }
 
 // LimitCalls makes a call wait until its principal has fewer calls running than its
@@ -40,8 +42,11 @@ func (q *Quota) LimitCalls() tool.Step {
 
 func (q *Quota) acquire(ctx context.Context, i *tool.Invocation) (context.Context, error) {
 	who := principal.Of(ctx)
-	if i.Call.Ref.Space == "" || who.Limits == (principal.Limits{}) {
+	if i.Call.Ref.Space == "" {
 		return ctx, nil
+	}
+	if who.Limits == (principal.Limits{}) {
+		return ctx, q.spendOrg(ctx, who)
 	}
 	turns := q.turnsOf(who)
 	if err := turns.Acquire(ctx, ""); err != nil {
@@ -50,12 +55,23 @@ func (q *Quota) acquire(ctx context.Context, i *tool.Invocation) (context.Contex
 		}
 		return ctx, fault.Wrap(fault.CodeOf(err), err, "call %s", i.Call.Ref)
 	}
-	if err := q.spend(ctx, who); err != nil {
+	err := q.spendOrg(ctx, who)
+	if err == nil {
+		err = q.spend(ctx, who)
+	}
+	if err != nil {
 		turns.Release()
 		return ctx, err
 	}
 	i.Release = turns.Release
 	return ctx, nil
+}
+
+func (q *Quota) spendOrg(ctx context.Context, who principal.Principal) error {
+	if q.orgs == nil || who.Org == "" {
+		return nil
+	}
+	return q.orgs.Spend(ctx, who.Org)
 }
 
 func release(_ context.Context, i *tool.Invocation) {

@@ -22,7 +22,7 @@ func call(space string) *tool.Invocation {
 func TestCallsOfAPrincipalWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := quota.New(func(context.Context, principal.Principal) error { return nil })
+		q := quota.New(func(context.Context, principal.Principal) error { return nil }, nil)
 		step, ctx := q.LimitCalls(), caller(t.Context(), 1)
 		first, second := call("a"), call("b")
 		if _, err := step.Before(ctx, first); err != nil {
@@ -59,7 +59,7 @@ func TestCallPastTheBudgetGivesItsPlaceBack(t *testing.T) {
 			return fault.New(fault.Limit, "%s has no budget left", who.Name)
 		}
 		return nil
-	})
+	}, nil)
 	step, ctx := q.LimitCalls(), caller(t.Context(), 1)
 	first := call("a")
 	if _, err := step.Before(ctx, first); err != nil {

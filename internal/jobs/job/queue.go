@@ -45,8 +45,11 @@ type Options struct {
 	// CurrentPrincipal returns the current rights of the principal that created a job;
 	// its error ends the job. Nil means that rights do not change.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
-	Approvals        Approvals   // decides what jobs may do; nil allows all
-	Tools            tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
+	// Admit counts a new job of the caller, or refuses it with fault.Limit, in the
+	// transaction that stores it; nil admits all.
+	Admit     func(ctx context.Context, tx *db.Tx) error
+	Approvals Approvals   // decides what jobs may do; nil allows all
+	Tools     tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
 	// Revert returns how calls of a tool are undone, where the tool itself does not say it;
 	// may be nil.
 	Revert func(tool.Ref) (tool.Revert, bool)
@@ -249,6 +252,9 @@ func (q *Queue) submit(ctx context.Context, id string, s Spec, check func(*db.Tx
 		}
 		return q.insertJob(ctx, tx, j)
 	})
+	if fault.CodeOf(err) == fault.Limit {
+		return Job{}, err
+	}
 	if err != nil {
 		return Job{}, fault.Wrap(fault.Internal, err, "store job")
 	}

@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 const longTime = clocktest.Timeout // ends a test that would hang
@@ -361,4 +364,31 @@ func TestDelayAndRetention(t *testing.T) {
 			t.Errorf("a failed job was not removed: %v", err)
 		}
 	})
+}
+
+// TestAdmission checks that a job that is not admitted is not stored, and that one that
+// exists is not counted again.
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	q := open(t, database(t), newStage(), job.Options{Admit: func(context.Context, *db.Tx) error {
+		if asked++; asked > 1 {
+			return fault.New(fault.Limit, "no more jobs")
+		}
+		return nil
+	}})
+	defer shut(t, q)
+	scripts := job.ForScripts{Queue: q}
+	id := scripts.NewID("one token")
+	for range 2 {
+		if err := scripts.Start(t.Context(), id, "", host.NewJob{Source: "return 1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := q.Submit(t.Context(), job.Spec{Source: "return 1"}); fault.CodeOf(err) != fault.Limit || err.Error() != "no more jobs" {
+		t.Errorf("one job too many: %v", err)
+	}
+	if page, err := q.List(t.Context(), job.Filter{}, 0, ""); err != nil || len(page.Jobs) != 1 || asked != 2 {
+		t.Errorf("%d jobs, asked %d times (%v)", len(page.Jobs), asked, err)
+	}
 }

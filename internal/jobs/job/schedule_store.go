@@ -185,8 +185,30 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 		}
 		return updateSchedule(ctx, tx, s)
 	})
+	if fault.CodeOf(err) == fault.Limit {
+		q.options.Log.WarnContext(ctx, "schedule skipped", "schedule", id, "error", err)
+		return Job{}, q.skip(ctx, id, now)
+	}
 	if err != nil {
 		return Job{}, err
 	}
 	return j, nil
+}
+
+// skip moves a due schedule to its next time without a job.
+func (q *Queue) skip(ctx context.Context, id string, now time.Time) error {
+	_, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
+		r, err := parseCron(s.Cron, s.Zone)
+		if err != nil {
+			return err
+		}
+		if !s.Next.IsZero() && !s.Next.After(now) { // not meanwhile by another node
+			s.Next, s.Skipped = r.after(now), s.Skipped+1
+		}
+		return nil
+	})
+	if fault.CodeOf(err) == fault.NotFound { // removed meanwhile
+		return nil
+	}
+	return err
 }

@@ -1,13 +1,16 @@
 package job_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // started returns the jobs of a schedule, the newest first.
@@ -124,6 +127,39 @@ func TestScheduleIsPausedAndRemoved(t *testing.T) {
 		}
 		if _, err := q.PauseSchedule(t.Context(), made.ID, true); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("paused a removed schedule: %v", err)
+		}
+	})
+}
+
+// A time at which no more jobs are admitted is skipped.
+func TestScheduleWithoutQuota(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		var full atomic.Bool
+		o := keep
+		o.Admit = func(context.Context, *db.Tx) error {
+			if full.Load() {
+				return fault.New(fault.Limit, "no more jobs")
+			}
+			return nil
+		}
+		q := open(t, d, newStage(), o)
+		defer shut(t, q)
+		made := schedule(t, q, job.Spec{Source: "return 1"}, "@every 5s")
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		full.Store(true)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n, got := len(started(t, q, made.ID)), only(t, q); n != 1 || got.Started != 1 || got.Skipped != 2 || !got.Next.After(time.Now()) {
+			t.Errorf("%d jobs, schedule %+v", n, got)
+		}
+		full.Store(false)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 2 {
+			t.Errorf("%d jobs after the quota was renewed, want 2", n)
 		}
 	})
 }

@@ -63,6 +63,9 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	if err == nil {
 		err = storeOwner(ctx, tx, j.ID)
 	}
+	if err == nil && q.options.Admit != nil { // after the row: a job that exists is not counted again
+		err = q.options.Admit(ctx, tx)
+	}
 	for _, tag := range j.Tags {
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
