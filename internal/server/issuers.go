@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/ui/login"
 )
 
 // addIssuers accepts tokens of the configured issuers.
@@ -39,6 +40,7 @@ func (srv *Server) openPeople(ctx context.Context, keys *apikey.Options, auth *h
 	}
 	o := srv.config.IdentityOptions(srv.secrets)
 	o.Client, o.OnLogin, o.Audit, o.Interval, o.Log = srv.issuerClient(), srv.auditLogin, srv.auditAdmin, srv.keysMaxAge(), srv.log
+	o.OnBlock = login.EndOf
 	if srv.people, err = identity.Open(ctx, srv.store, o); err == nil {
 		keys.People, auth.People = srv.people, srv.people
 	}

@@ -24,7 +24,7 @@ var publicRoutes = map[string]bool{
 	"GET /api/v1/me/secrets": true, "PUT /api/v1/me/secrets/{name}": true, "DELETE /api/v1/me/secrets/{name}": true, // likewise
 	"GET /api/v1/openapi.json": true, "/api/v1/": true, "/v1/": true,
 	"/.well-known/": true, "/mcp/.well-known/": true,
-	"GET /oauth/callback": true, "GET /oauth/client.json": true, // used by browsers and authorization servers, which have no key
+	"GET /oauth/callback": true, "GET /oauth/callback/finish": true, "GET /oauth/client.json": true, // used by browsers and authorization servers, which have no key
 	"POST /hooks/{hook}": true, // its requests are signed
 
 	// People come here before they have a session, and their clients before they have a token.
@@ -33,7 +33,9 @@ var publicRoutes = map[string]bool{
 	"GET /oauth/authorize": true, "GET /oauth/consent": true, "POST /oauth/consent": true, "POST /oauth/token": true,
 	"POST /oauth/revoke": true, "POST /oauth/register": true, "POST /oauth/device": true,
 	"GET /.well-known/oauth-authorization-server": true, "/.well-known/oauth-protected-resource": true, "/.well-known/oauth-protected-resource/mcp": true,
-	"GET /api/v1/me/grants": true, "DELETE /api/v1/me/grants/{id}": true, "GET /api/v1/me/export": true, "DELETE /api/v1/me": true, // they check the session themselves
+	"GET /api/v1/me/grants": true, "DELETE /api/v1/me/grants/{id}": true, "GET /api/v1/me/export": true, "DELETE /api/v1/me": true,
+	"GET /api/v1/me/logins": true, "DELETE /api/v1/me/logins/{namespace}": true,
+	"GET /connect/{namespace}": true, "POST /connect/{namespace}": true, // they check the session themselves
 }
 
 // withPeople makes the server offer sign-in.

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/core/event"
@@ -11,9 +13,26 @@ import (
 
 // newLogins returns the service that logs in to upstreams.
 func (srv *Server) newLogins() *login.Service {
-	return login.NewService(srv.logins, login.ServiceOptions{
+	o := login.ServiceOptions{
 		Manager: srv.upstreams.Manager, Hidden: upstreamset.IsPrivate, RedirectURL: srv.redirectURL, Audit: srv.auditAdmin, Go: srv.runBackground, Log: srv.log,
-	})
+	}
+	if srv.people != nil {
+		o.Session = srv.people.Session
+	}
+	return login.NewService(srv.logins, o)
+}
+
+// openLogins opens the stored logins to upstreams.
+func (srv *Server) openLogins(ctx context.Context) (err error) {
+	o := srv.config.OAuthOptions(srv.secrets, srv.log)
+	o.Connect = func(upstream string) string { return srv.publicURL() + login.ConnectPath + upstream }
+	srv.logins, err = login.OpenUpstreams(ctx, srv.store, o)
+	return err
+}
+
+// publicURL is the address at which browsers reach the server.
+func (srv *Server) publicURL() string {
+	return cmp.Or(strings.TrimRight(srv.config.PublicURL, "/"), srv.address())
 }
 
 // redirectURL is the address that browsers return to after a login.
@@ -21,7 +40,7 @@ func (srv *Server) redirectURL() string {
 	if srv.config.OAuth.RedirectURL != "" {
 		return srv.config.OAuth.RedirectURL
 	}
-	return srv.address() + login.CallbackPath
+	return srv.publicURL() + login.CallbackPath
 }
 
 // watchLogins connects upstreams for which a login was stored elsewhere: by the
@@ -34,5 +53,6 @@ func (srv *Server) watchLogins(ctx context.Context) {
 			_ = srv.loginService.Check(ctx) // polling checks again
 		}
 	})
+	srv.background.Go(func() { srv.logins.RunRevocations(ctx) })
 	srv.poll(ctx, oauth.Topic, srv.loginService.Check)
 }

@@ -22,7 +22,11 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(), personal.API{Values: srv.personal, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(), srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(), login.Routes(srv.loginService, srv.config.Browsers()), srv.oauthRoutes(), debug.Routes(srv.config.Browsers()), srv.toolsAPI().Routes())
+	list = slices.Concat(list, web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
+		personal.API{Values: srv.personal, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
+		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),
+		login.Routes(srv.loginService, srv.config.Browsers()), srv.loginService.OwnRoutes(srv.config.Browsers()), srv.oauthRoutes(),
+		debug.Routes(srv.config.Browsers()), srv.toolsAPI().Routes())
 	if srv.chat != nil {
 		list = append(append(list, srv.chat.Routes()...), srv.openAI.Routes()...)
 	}

@@ -282,7 +282,7 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if err := srv.openKeys(ctx); err != nil {
 		return err
 	}
-	if srv.logins, err = login.OpenUpstreams(ctx, store, srv.config.OAuthOptions(srv.secrets, srv.log)); err != nil {
+	if err := srv.openLogins(ctx); err != nil {
 		return err
 	}
 	srv.exchangeTokens()

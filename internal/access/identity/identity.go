@@ -36,9 +36,12 @@ type Options struct {
 	Documents *http.Client
 	OnLogin   func(ctx context.Context, action, from string, allowed bool)
 	Audit     func(ctx context.Context, action, subject string, detail []byte)
-	Interval  time.Duration // how often changes of other processes are looked for; zero: a second
-	Clock     clock.Clock   // nil: the machine's
-	Log       *slog.Logger
+	// OnBlock ends what else acts for a person who is blocked, in the same transaction; nil:
+	// nothing else does.
+	OnBlock  func(ctx context.Context, tx *db.Tx, person string) error
+	Interval time.Duration // how often changes of other processes are looked for; zero: a second
+	Clock    clock.Clock   // nil: the machine's
+	Log      *slog.Logger
 }
 
 // Service lets people sign in. It is safe for concurrent use.
@@ -57,7 +60,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 		o.Documents = netguard.Outbound{}.Client()
 	}
 	all, err := people.Open(ctx, store, people.Options{
-		Roles: o.Roles, Key: o.Key, OnBlock: endAll, Now: o.Clock.Now, Log: o.Log, Interval: o.Interval,
+		Roles: o.Roles, Key: o.Key, OnBlock: o.endAll, Now: o.Clock.Now, Log: o.Log, Interval: o.Interval,
 	})
 	if err != nil {
 		return nil, err
@@ -80,11 +83,14 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
 }
 
 // endAll ends what acts for a person besides sessions and keys.
-func endAll(ctx context.Context, tx *db.Tx, person string) error {
+func (o Options) endAll(ctx context.Context, tx *db.Tx, person string) error {
 	if err := authserver.EndGrants(ctx, tx, person); err != nil {
 		return err
 	}
-	return signin.EndTokens(ctx, tx, person)
+	if err := signin.EndTokens(ctx, tx, person); err != nil || o.OnBlock == nil {
+		return err
+	}
+	return o.OnBlock(ctx, tx, person)
 }
 
 // Routes are the routes of all parts; none without a service.

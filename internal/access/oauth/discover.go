@@ -22,6 +22,7 @@ type description struct {
 	Token           string   `json:"token_endpoint"`
 	Register        string   `json:"registration_endpoint"`
 	Device          string   `json:"device_authorization_endpoint"`
+	Revoke          string   `json:"revocation_endpoint,omitempty"`
 	Scopes          []string `json:"scopes_supported"`
 	Challenges      []string `json:"code_challenge_methods_supported"`
 	TokenAuth       []string `json:"token_endpoint_auth_methods_supported"`

@@ -41,7 +41,7 @@ func (l *Logins) saveTokens(ctx context.Context, p flow, got tokens) error {
 }
 
 func (l *Logins) save(ctx context.Context, s Server, have *login) error {
-	sealed, err := l.box.Seal(sealedLogin{*have, have.at}, s.subject("login", have.Issuer, s.address())...)
+	sealed, err := l.box.Seal(sealedLogin{*have, have.at, s}, s.subject("login", have.Issuer, s.address())...)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,8 @@ func (l *Logins) save(ctx context.Context, s Server, have *login) error {
 // sealedLogin is a login as it is encrypted, with the address that renews it.
 type sealedLogin struct {
 	login
-	At description `json:"at"`
+	At     description `json:"at"`
+	Server Server      `json:"server"`
 }
 
 func (l *Logins) remember(s Server, have login) {

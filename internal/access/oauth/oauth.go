@@ -72,6 +72,9 @@ type Options struct {
 	// ClientName is the name that people see when they confirm a login; "Luanette"
 	// when empty.
 	ClientName string
+	// Connect returns the address of the page on which people log in to an upstream with
+	// accounts of their own. nil: there is none.
+	Connect func(upstream string) string
 
 	Clock clock.Clock  // nil: the machine's
 	Log   *slog.Logger // nil: discards
@@ -143,6 +146,7 @@ type Status struct {
 	LoggedIn bool      `json:"logged_in"`
 	State    string    `json:"state"`
 	Issuer   string    `json:"issuer,omitempty"`
+	Account  string    `json:"account,omitempty"` // the name of the account, if the issuer tells
 	Scopes   []string  `json:"scopes,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"` // of the access token
 	Renews   bool      `json:"renews,omitempty"` // can be renewed without a person
@@ -157,7 +161,7 @@ func (l *Logins) Status(ctx context.Context, s Server) (Status, error) {
 		return Status{State: StateNone}, err
 	}
 	status := Status{
-		State: StateNeedsLogin, Issuer: have.Issuer, Scopes: have.Scopes, Expires: have.Expires,
+		State: StateNeedsLogin, Issuer: have.Issuer, Account: have.Account, Scopes: have.Scopes, Expires: have.Expires,
 		Renews: have.Refresh != "", Changed: have.updated, Version: have.version,
 	}
 	if have.Access != "" && !(have.ended(l.options.Clock.Now()) && s.Settings.Grant != GrantCredentials) {
@@ -169,26 +173,14 @@ func (l *Logins) Status(ctx context.Context, s Server) (Status, error) {
 // Logout deletes the shared tokens and the registration of an upstream. It reports whether
 // there were any tokens.
 func (l *Logins) Logout(ctx context.Context, upstream string) (bool, error) {
-	found := false
-	err := l.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND owner = ''`, upstream)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		found = n > 0
-		for _, table := range []string{"oauth_flows", "oauth_challenges"} {
-			if err == nil {
-				_, err = tx.Exec(ctx, `DELETE FROM `+table+` WHERE upstream = $1 AND owner = ''`, upstream)
-			}
-		}
-		if err == nil { // the logins of people need their registration
-			_, err = tx.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1 AND NOT EXISTS (SELECT 1 FROM oauth_logins WHERE upstream = $1)`, upstream)
-		}
+	found, err := l.End(ctx, upstream, "")
+	if err != nil {
+		return found, err
+	}
+	return found, l.db.Write(ctx, func(tx *db.Tx) error { // the logins of people need their registration
+		_, err := tx.Exec(ctx, `DELETE FROM oauth_clients WHERE upstream = $1 AND NOT EXISTS (SELECT 1 FROM oauth_logins WHERE upstream = $1)`, upstream)
 		return err
 	})
-	l.forgetKnown(func(key Key) bool { return key.Upstream == upstream && key.Owner == "" })
-	return found, err
 }
 
 // forgetKnown removes logins from the cache.

@@ -46,8 +46,9 @@ func setup(t testing.TB) *rig {
 func (r *rig) node(t testing.TB) *oauth.Logins {
 	t.Helper()
 	l, err := oauth.Open(t.Context(), r.store, oauth.Options{
-		Key:   func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil },
-		Clock: r.clock,
+		Key:     func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil },
+		Clock:   r.clock,
+		Connect: func(upstream string) string { return "https://hub.example/connect/" + upstream },
 	})
 	if err != nil {
 		t.Fatal(err)

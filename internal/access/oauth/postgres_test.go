@@ -12,6 +12,7 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestLoginInABrowser, TestStateIsUsedOnce, TestResponsesOfOtherIssuersAreRefused, TestTokensAreRenewedAheadOfTime, TestOneRenewsForAll,
 		TestEndedLogin, TestMoreScopes, TestDeviceLogin, TestClientCredentials, TestARowIsBoundToItsUpstream,
-		TestLoginsWithoutOwner, TestOwnersAreSeparate, TestAttackLinkOfSomebodyElse, TestARowIsBoundToItsOwner,
+		TestLoginsWithoutOwner, TestOneRenewsForAllOfAnOwner, TestFailedRenewal, TestPausesGrow, TestEndedOwnLogin, TestNodeDiesWhileItRenews,
+		TestEnd, TestEndOf, TestRevocationIsRepeated, TestOwnersAreSeparate, TestAttackLinkOfSomebodyElse, TestARowIsBoundToItsOwner,
 	)
 }

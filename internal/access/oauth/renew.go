@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -64,6 +65,9 @@ type Refusal struct {
 func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, error) {
 	c := r.Challenge
 	if r.Status == 403 && c.Error != InsufficientScope {
+		if s.Owner != "" {
+			return "", fault.New(fault.Denied, "upstream %s refused the request: your account there may not do this", s.Name)
+		}
 		return "", fault.New(fault.NeedsAuth, "upstream %s refused the request as forbidden", s.Name).
 			WithHint("the logged-in user may not do this; log in as another user with `luanette upstream login %s`", s.Name)
 	}
@@ -103,12 +107,30 @@ func (c Challenge) wantsNoMoreThan(granted []string) bool {
 
 // loginNeeded is the error that a person has to log in.
 func (l *Logins) loginNeeded(s Server, c Challenge) error {
+	if s.Owner != "" && c.Error == InsufficientScope {
+		return l.ownNeeded(s, "that you allow more: "+printable(strings.Join(c.Scopes, " ")))
+	}
+	if s.Owner != "" {
+		return l.ownNeeded(s, "your login")
+	}
 	if c.Error == InsufficientScope {
 		return fault.New(fault.NeedsAuth, "upstream %s requires more scopes: %s", s.Name, printable(strings.Join(c.Scopes, " "))).
 			WithHint("grant them with `luanette upstream login %s`", s.Name)
 	}
 	return fault.New(fault.NeedsAuth, "upstream %s requires a login", s.Name).
 		WithHint("log in with `luanette upstream login %s`", s.Name)
+}
+
+// ownNeeded is the error that a person has to log in, with the address of the page.
+func (l *Logins) ownNeeded(s Server, what string) error {
+	f := fault.New(fault.NeedsAuth, "upstream %s requires %s", s.Name, what)
+	if l.options.Connect == nil {
+		return f.WithHint("ask an administrator how to log in to %s with your own account", s.Name)
+	}
+	link := l.options.Connect(s.Name)
+	return f.WithHint("open %s in a browser and log in with your own account, then try again", link).WithDetails(map[string]any{
+		"login": map[string]string{"upstream": s.Name, "url": link},
+	})
 }
 
 // renew replaces the token used. One caller on one node renews it; the others wait for
@@ -185,6 +207,7 @@ func (l *Logins) refresh(ctx context.Context, s Server, have login) (string, err
 	if len(got.Scopes) == 0 {
 		got.Scopes = have.Scopes
 	}
+	got.Account = cmp.Or(got.Account, have.Account)
 	have.tokens = got
 	return got.Access, l.save(ctx, s, &have)
 }

@@ -1,7 +1,9 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -20,6 +22,7 @@ const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
 type tokens struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
+	Account string    `json:"account,omitempty"` // the name of the person, if the server tells
 	Scopes  []string  `json:"scopes,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
 }
@@ -101,6 +104,7 @@ func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description
 		Access  string      `json:"access_token"`
 		Kind    string      `json:"token_type"`
 		Refresh string      `json:"refresh_token"`
+		ID      string      `json:"id_token"`
 		Scope   *string     `json:"scope"`
 		Seconds json.Number `json:"expires_in"`
 	}
@@ -113,7 +117,7 @@ func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description
 	if strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return tokens{}, fault.New(fault.Upstream, "%s issued a token that is not valid in a header", endpoint.Host)
 	}
-	t := tokens{Access: got.Access, Refresh: got.Refresh, Scopes: strings.Fields(form.Get("scope"))}
+	t := tokens{Access: got.Access, Refresh: got.Refresh, Account: accountOf(got.ID), Scopes: strings.Fields(form.Get("scope"))}
 	if got.Scope != nil {
 		t.Scopes = strings.Fields(*got.Scope)
 	}
@@ -121,6 +125,25 @@ func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description
 		t.Expires = l.options.Clock.Now().Add(time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second)))
 	}
 	return t, nil
+}
+
+// accountOf returns the name of the person of an ID token; empty if it has none. It comes
+// from the issuer itself and is only shown, so that its signature does not matter.
+func accountOf(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var said struct {
+		Email string `json:"email"`
+		Name  string `json:"preferred_username"`
+		Sub   string `json:"sub"`
+	}
+	if err != nil || json.Unmarshal(body, &said) != nil {
+		return ""
+	}
+	return printable(cmp.Or(said.Email, said.Name, said.Sub))
 }
 
 // post sends a form.

@@ -19,3 +19,6 @@ func Browser(w http.ResponseWriter, r *http.Request, b netguard.Browsers, now ti
 	cookie.In(r, b).Set(w, cookie.Flow, known, now.Add(cookie.FlowTime))
 	return known
 }
+
+// LocalPath returns an address of this server to go on to; "/" in place of any other.
+func LocalPath(next string) string { return local(next) }

@@ -118,7 +118,12 @@ func isBrowser(r *http.Request, browsers netguard.Browsers) bool {
 // before anything of the login is used.
 func ownBrowser(next http.Handler, browsers netguard.Browsers) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		proof := oauth.BrowserProof(r.URL.Query().Get("state"))
+		state := r.URL.Query().Get("state")
+		if oauth.IsOwned(state) { // the session is not sent with a redirect of another site, but from a page of ours
+			page.Write(w, http.StatusOK, page.Continue, finishPath+"?"+r.URL.RawQuery)
+			return
+		}
+		proof := oauth.BrowserProof(state)
 		if proof == "" {
 			next.ServeHTTP(w, r)
 			return

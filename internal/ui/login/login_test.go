@@ -137,7 +137,7 @@ func TestCallback(t *testing.T) {
 	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Logged in to docs") || strings.Contains(body, "hidden") {
 		t.Errorf("after a login: %d %s", w.Code, body)
 	}
-	for name, want := range map[string]string{"Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8"} {
+	for name, want := range map[string]string{"Referrer-Policy": "same-origin", "Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8"} {
 		if got := w.Header().Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

@@ -85,6 +85,7 @@ func (f *fixture) open() *login.Service {
 		Manager:     f.manager,
 		Hidden:      func(name string) bool { return name == "hidden" },
 		RedirectURL: func() string { return redirect },
+		Session:     session,
 		Audit: func(ctx context.Context, action, subject string, _ []byte) {
 			f.audited = append(f.audited, fmt.Sprint(action, " ", subject, " by ", principal.Of(ctx).Name))
 		},

@@ -96,13 +96,18 @@ func (u *Upstreams) Start(ctx context.Context, spec upstream.Spec, device bool, 
 
 // StatusOf returns the login to an upstream at the first of its addresses that has one.
 func (u *Upstreams) StatusOf(ctx context.Context, spec upstream.Spec) (oauth.Status, error) {
+	best := oauth.Status{State: oauth.StateNone}
 	for _, address := range spec.Addresses() {
 		spec.URL = address
-		if st, err := u.Status(ctx, oauthServer(spec)); err != nil || st.LoggedIn {
+		st, err := u.Status(ctx, oauthServer(spec))
+		if err != nil || st.LoggedIn {
 			return st, err
 		}
+		if best.State == oauth.StateNone {
+			best = st
+		}
 	}
-	return oauth.Status{}, nil
+	return best, nil
 }
 
 var _ upstream.Login = (*Upstreams)(nil)

@@ -36,6 +36,10 @@ type Site struct {
 	Secret string
 	// Trusts accepts the grants of others: token exchange and assertions. nil: none.
 	Trusts func(form url.Values) error
+	// AroundToken, if set, serves requests to the token endpoint in place of next, and
+	// AroundRevoke those to the revocation endpoint.
+	AroundToken  func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
+	AroundRevoke func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
 
 	mu        sync.Mutex
 	mistakes  []string
@@ -46,6 +50,7 @@ type Site struct {
 	spent     map[string]bool // used refresh tokens
 	devices   map[string]bool // whether the login was confirmed
 	refreshes int
+	revoked   int
 }
 
 type request struct{ client, redirect, challenge, resource, scope string }
@@ -77,7 +82,8 @@ func start(t testing.TB, inner http.Handler, serve func(http.Handler) *httptest.
 	issuer.HandleFunc("GET /.well-known/oauth-authorization-server", s.describe)
 	issuer.HandleFunc("POST /register", s.register)
 	issuer.HandleFunc("GET /authorize", s.authorize)
-	issuer.HandleFunc("POST /token", s.token)
+	issuer.HandleFunc("POST /token", s.around(func() around { return s.AroundToken }, s.token))
+	issuer.HandleFunc("POST /revoke", s.around(func() around { return s.AroundRevoke }, s.revoke))
 	issuer.HandleFunc("POST /device", s.device)
 	s.Issuer = serve(issuer)
 	resource := http.NewServeMux()
@@ -89,6 +95,28 @@ func start(t testing.TB, inner http.Handler, serve func(http.Handler) *httptest.
 		s.Issuer.Close()
 	})
 	return s
+}
+
+type around = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
+
+// around serves next, or what the test has in place of it.
+func (s *Site) around(chosen func() around, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		instead := chosen()
+		s.mu.Unlock()
+		if instead == nil {
+			next(w, r)
+			return
+		}
+		instead(w, r, next)
+	}
+}
+
+// Lose serves a request and closes the connection in place of the response.
+func Lose(_ http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+	next(httptest.NewRecorder(), r)
+	panic(http.ErrAbortHandler)
 }
 
 // URL is the address of the tool server.
@@ -113,6 +141,13 @@ func (s *Site) Refreshes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refreshes
+}
+
+// Revoked returns how many logins their owners have ended.
+func (s *Site) Revoked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revoked
 }
 
 // Expire ends all access tokens. Revoke ends the refresh tokens too.
@@ -178,7 +213,7 @@ func (s *Site) describe(w http.ResponseWriter, _ *http.Request) {
 	base := s.Issuer.URL
 	said := map[string]any{
 		"issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token",
-		"device_authorization_endpoint": base + "/device", "code_challenge_methods_supported": []string{"S256"},
+		"device_authorization_endpoint": base + "/device", "revocation_endpoint": base + "/revoke", "code_challenge_methods_supported": []string{"S256"},
 		"token_endpoint_auth_methods_supported":          []string{"none"},
 		"authorization_response_iss_parameter_supported": true,
 	}
@@ -343,6 +378,28 @@ func (s *Site) byRefresh(w http.ResponseWriter, client, token string) {
 		s.spent[token] = true
 		s.refreshes++
 		s.give(w, had)
+	}
+}
+
+// revoke ends a login by its refresh token (RFC 7009).
+func (s *Site) revoke(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = r.ParseForm()
+	had, known := s.refresh[r.PostForm.Get("token")]
+	switch {
+	case r.PostForm.Get("token_type_hint") != "refresh_token":
+		s.mistake(w, "unsupported_token_type", "revoked a %q", r.PostForm.Get("token_type_hint"))
+	case known && had.client != s.client(r):
+		s.mistake(w, "invalid_client", "another client revokes a token")
+	case known:
+		delete(s.refresh, r.PostForm.Get("token"))
+		for token, g := range s.access {
+			if g.family == had.family {
+				delete(s.access, token)
+			}
+		}
+		s.revoked++
 	}
 }
 

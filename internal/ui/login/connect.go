@@ -1,0 +1,196 @@
+package login
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/authserver"
+	"github.com/luanette/luanette/internal/access/cookie"
+	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/access/page"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/access/signin"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// ConnectPath is the path of the page on which a person logs in to an upstream with an
+// account of their own; the upstream's name follows.
+const ConnectPath = "/connect/"
+
+// finishPath is where a page of ours leads a browser that comes back to CallbackPath: the
+// redirect of another site does not send the session's cookie.
+const finishPath = CallbackPath + "/finish"
+
+// OwnRoutes are the routes by which people log in to upstreams with accounts of their own.
+// They check who asks themselves.
+func (s *Service) OwnRoutes(browsers netguard.Browsers) []principal.Route {
+	c := connect{s, browsers}
+	route := func(pattern string, serve http.HandlerFunc) principal.Route {
+		return principal.Route{Pattern: pattern, Handler: checkOrigin(serve, browsers)}
+	}
+	return []principal.Route{
+		route("GET "+ConnectPath+"{namespace}", c.page(c.show)),
+		route("POST "+ConnectPath+"{namespace}", c.page(c.begin)),
+		route("GET "+finishPath, c.page(c.finish)),
+		route("GET /api/v1/me/logins", func(w http.ResponseWriter, r *http.Request) {
+			list, err := s.OwnLogins(r.Context())
+			writeJSON(w, map[string]any{"logins": list}, err)
+		}),
+		route("DELETE /api/v1/me/logins/{namespace}", func(w http.ResponseWriter, r *http.Request) {
+			err := s.EndOwn(r.Context(), r.PathValue("namespace"))
+			writeJSON(w, map[string]bool{"logged_out": err == nil}, err)
+		}),
+	}
+}
+
+// connect serves the pages.
+type connect struct {
+	service  *Service
+	browsers netguard.Browsers
+}
+
+// page serves a function that may return an error.
+func (c connect) page(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil {
+			c.service.options.Log.InfoContext(r.Context(), "not logged in", "path", r.URL.Path, "error", err)
+			writeResult(w, httpjson.StatusOf(err), result{Problem: err.Error(), Hint: fault.HintOf(err)})
+		}
+	}
+}
+
+// errNotPerson refuses callers who have no account of their own.
+var errNotPerson = fault.New(fault.Denied, "only people who are signed in log in with accounts of their own").
+	WithHint("sign in at %s, or with luanette login", signin.Path)
+
+// ownAccount returns the owner of the logins of whoever asks. Clients that act for a person
+// do not manage them, and keys of machines have none.
+func ownAccount(who principal.Principal) (owner string, err error) {
+	if who.ID != principal.LocalID && authserver.OwnPerson(who) == "" {
+		return "", errNotPerson
+	}
+	return who.LoginOwner(), nil
+}
+
+// show asks whether the person wants to log in. A link alone must not: anybody can send one.
+func (c connect) show(w http.ResponseWriter, r *http.Request) error {
+	who := principal.Of(r.Context())
+	session := cookie.In(r, c.browsers).Get(cookie.Session)
+	if _, err := ownAccount(who); err != nil {
+		return c.signIn(w, r, session)
+	}
+	own, err := c.service.ownLogin(principal.With(r.Context(), who), r.PathValue("namespace"))
+	if err != nil {
+		return err
+	}
+	page.WriteForm(w, http.StatusOK, connectPage, map[string]any{
+		"Person": who.Name, "Login": own, "CSRF": apikey.CSRF(session), "Next": nextOf(r.URL.Query()),
+	}, "'self' https: http://localhost:* http://127.0.0.1:*")
+	return nil
+}
+
+var connectPage = page.New("connect", `<h1>Log in to {{.Login.Upstream}}</h1>
+<p>You are signed in as <b>{{.Person}}</b>. Calls of the tools of {{.Login.Upstream}} will use your own account there, and nobody else's will.</p>
+{{if eq .Login.State "active"}}<p>You are logged in{{with .Login.Account}} as <b>{{.}}</b>{{end}}. You can log in again, as somebody else for example.</p>{{end}}
+{{if eq .Login.State "needs_login"}}<p>Your login has ended.</p>{{end}}
+<form method="post"><input type="hidden" name="csrf" value="{{.CSRF}}"><input type="hidden" name="next" value="{{.Next}}"><button>Log in</button></form>`)
+
+// signIn leads somebody who is not signed in to sign in, and back. The link to the page may
+// have come from another site, so that the browser did not send the session.
+func (c connect) signIn(w http.ResponseWriter, r *http.Request, session string) error {
+	query := r.URL.Query()
+	if session == "" && !query.Has("again") {
+		query.Set("again", "1")
+		page.Write(w, http.StatusOK, page.Continue, r.URL.EscapedPath()+"?"+query.Encode())
+		return nil
+	}
+	if c.service.options.Session == nil {
+		return errNotPerson
+	}
+	query.Del("again")
+	next := r.URL.EscapedPath()
+	if len(query) > 0 {
+		next += "?" + query.Encode()
+	}
+	http.Redirect(w, r, signin.Path+"?next="+url.QueryEscape(next), http.StatusSeeOther)
+	return nil
+}
+
+// nextOf is the address of this server to go on to; empty if none was given.
+func nextOf(form url.Values) string {
+	if form.Get("next") == "" {
+		return ""
+	}
+	return signin.LocalPath(form.Get("next"))
+}
+
+// begin sends the person to the upstream's authorization server.
+func (c connect) begin(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	who, err := c.sender(r)
+	if err != nil {
+		return err
+	}
+	ctx := principal.With(r.Context(), who)
+	back := oauth.Return{Browser: signin.Browser(w, r, c.browsers, time.Now()), Next: nextOf(r.PostForm)}
+	begun, err := c.service.BeginOwn(ctx, r.PathValue("namespace"), back)
+	if err != nil {
+		return err
+	}
+	if begun.Code != "" {
+		page.Write(w, http.StatusOK, codePage, begun)
+		return nil
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, begun.URL, http.StatusSeeOther)
+	return nil
+}
+
+var codePage = page.New("code", `<h1>Log in to {{.Upstream}}</h1><p>Open <a href="{{.URL}}">{{.URL}}</a> and enter the code <b>{{.Code}}</b>. Then you can close this page.</p>`)
+
+// sender returns who sent a form. Its CSRF token is in the form, not in a header as in other
+// requests.
+func (c connect) sender(r *http.Request) (who principal.Principal, err error) {
+	who = principal.Of(r.Context())
+	session := cookie.In(r, c.browsers).Get(cookie.Session)
+	if people.IsSession(session) && c.service.options.Session != nil {
+		if !apikey.SameCSRF(session, r.PostFormValue("csrf")) {
+			return who, fault.New(fault.Denied, "the form does not repeat the session's CSRF token").WithHint("open the page again")
+		}
+		if who, err = c.service.options.Session(r.Context(), session); err != nil {
+			return who, err
+		}
+	}
+	_, err = ownAccount(who)
+	return who, err
+}
+
+// finish completes a login, of the same person in the same browser.
+func (c connect) finish(w http.ResponseWriter, r *http.Request) error {
+	owner, err := ownAccount(principal.Of(r.Context()))
+	if err != nil {
+		return err
+	}
+	done, err := c.service.FinishOwn(r.Context(), r.URL.Query(), oauth.Visitor{Owner: owner, Browser: cookie.In(r, c.browsers).Get(cookie.Flow)})
+	if err != nil {
+		return err
+	}
+	if done.Next != "" {
+		page.Write(w, http.StatusOK, page.Continue, done.Next)
+		return nil
+	}
+	writeResult(w, http.StatusOK, result{Upstream: done.Upstream})
+	return nil
+}
+
+// ownerDetail is what the audit log says about a login of a person.
+func ownerDetail(owner string) []byte {
+	detail, _ := json.Marshal(map[string]string{"owner": owner}) // texts always encode
+	return detail
+}
