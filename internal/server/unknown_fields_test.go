@@ -13,6 +13,7 @@ var noJSONBody = map[string]string{
 	"POST /cas":                             "takes any bytes",
 	"POST /v1/chat/completions":             "ignores fields, as clients of OpenAI expect",
 	"POST /api/v1/chat/{message}/stop":      "reads no body",
+	"POST /connect/{namespace}":             "the body is a form",
 	"POST /hooks/{hook}":                    "the body is another service's",
 	"POST /tools/{name}":                    "the tool's schema checks its arguments",
 	"POST /tools/{space}/{name}":            "the tool's schema checks its arguments",
