@@ -398,6 +398,7 @@ func (srv *Server) newHub() {
 		Tasks:        srv.jobTasks(),
 		RelayedTasks: srv.tasks.Hub(),
 		Upstreams:    peers{srv.upstreams, srv},
+		Logins:       srv.loginService,
 		SessionStore: srv.sessionStore,
 		Nodes:        srv.hubNodes(),
 		Changes:      builtin.Changes(exposed, srv.bus),

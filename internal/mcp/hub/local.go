@@ -97,13 +97,14 @@ func (o *localBackend) call(ctx context.Context, req *request) (json.RawMessage,
 	if err != nil {
 		return nil, err
 	}
-	result, err := o.hub.opts.Tools.Call(ctx, tool.Call{
+	call := tool.Call{
 		Ref:    tool.Ref{Name: req.name},
 		Args:   args,
 		Meta:   o.hub.callerMeta(fields[1]),
 		Caller: req.caller(),
 		Task:   req.taskRequest(fields[2]),
-	})
+	}
+	result, err := req.withLogin(ctx, func() (tool.Result, error) { return o.hub.opts.Tools.Call(ctx, call) })
 	if err != nil {
 		return toolFailure(ctx, req.name, err)
 	}

@@ -85,6 +85,7 @@ type Options struct {
 	Tasks        Tasks        // likewise
 	RelayedTasks RelayedTasks // tasks of upstreams; nil: calls that ask for a task wait for the result
 	Upstreams    Upstreams    // nil: nothing at /mcp/{namespace}
+	Logins       Logins       // asks people during a call to log in to an upstream; nil: they get the link as text
 	SessionStore SessionStore // shares sessions with other nodes; nil: there are none
 	Nodes        Nodes        // other nodes that serve the same clients; nil: there are none
 

@@ -188,7 +188,7 @@ func (r *relayBackend) call(ctx context.Context, req *request) (json.RawMessage,
 	if fields[2] != nil { // call.Task says it
 		params = rawjson.Delete(params, "task")
 	}
-	result, err := r.peer.Call(ctx, call, params)
+	result, err := req.withLogin(ctx, func() (tool.Result, error) { return r.peer.Call(ctx, call, params) })
 	switch {
 	case err != nil:
 		return toolFailure(ctx, req.name, err)
