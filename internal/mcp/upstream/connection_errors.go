@@ -104,7 +104,7 @@ func (c *connection) needsAuthError(err error, challenge string) error {
 		f = fault.Wrap(fault.NeedsAuth, textOnly{err}, "upstream %s requires credentials", c.name).
 			WithHint("set a bearer token or headers for upstream %s", c.name)
 	}
-	if challenge != "" {
+	if challenge != "" && len(f.Details) == 0 { // details of a login say where the person logs in
 		f = f.WithDetails(map[string]any{"upstream": c.name, "challenge": challenge})
 	}
 	return f
