@@ -42,6 +42,7 @@ type ScheduleView struct {
 	Tags       []string `json:"tags"`
 	CreatedAt  float64  `json:"created_at" jsonschema:"seconds since 1970"`
 	Paused     bool     `json:"paused"`
+	Reason     string   `json:"paused_because,omitempty" jsonschema:"if the server paused it"`
 	NextRun    float64  `json:"next_run,omitempty" jsonschema:"seconds since 1970; missing while it is paused"`
 	LastRun    float64  `json:"last_run,omitempty" jsonschema:"when it started its last job"`
 	LastJobID  string   `json:"last_job_id,omitempty"`
@@ -52,7 +53,7 @@ type ScheduleView struct {
 func scheduleView(s *job.Schedule) ScheduleView {
 	return ScheduleView{
 		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, Tags: append([]string{}, s.Tags...),
-		CreatedAt: seconds(s.Created), Paused: s.Paused, NextRun: seconds(s.Next), LastRun: seconds(s.Last), LastJobID: s.LastJob,
+		CreatedAt: seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: seconds(s.Next), LastRun: seconds(s.Last), LastJobID: s.LastJob,
 		Started: s.Started, Skipped: s.Skipped,
 	}
 }

@@ -16,7 +16,7 @@ var types = []string{
 	"config.update",
 	"event.missed",
 	"hook.failed",
-	"job.finished", "job.paused", "job.progress", "job.started", "job.state_changed", "job.submitted",
+	"job.finished", "job.needs_auth", "job.paused", "job.progress", "job.started", "job.state_changed", "job.submitted",
 	"key.created", "key.revoked",
 	"log.line",
 	"marker.reached",

@@ -37,7 +37,7 @@ type approvedJournal struct {
 }
 
 // withApproval adds the approval of effects to a job's journal, if any need it.
-func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journal *host.Journal) (approvedJournal, error) {
+func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journal host.Handler) (approvedJournal, error) {
 	g := approvedJournal{handler: journal, who: runInfoOf(j)}
 	if q.options.Approvals == nil {
 		return g, nil

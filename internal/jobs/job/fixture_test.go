@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -18,6 +20,7 @@ import (
 // stage runs "scripts" that are lists of words, one effect each:
 //
 //	read:X repeat:X write:X  do it, counted in done
+//	login:X                  needs a login at X, unless the stage is loggedIn
 //	wait                     waits until it is stopped, as a call would
 //	spin                     waits until it is stopped, outside of any effect
 //	say:X                    prints X
@@ -31,6 +34,8 @@ type stage struct {
 	done map[string]int
 	in   chan string // signalled when a script waits or spins; may be nil
 	hold chan struct{}
+
+	loggedIn atomic.Bool
 }
 
 func newStage() *stage { return &stage{done: map[string]int{}, in: make(chan string, 100)} }
@@ -67,12 +72,15 @@ func (s *stage) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 }
 
 func (s *stage) effect(ctx context.Context, task job.Task, seq int64, verb, object string) error {
-	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write, "wait": host.Write}[verb]
+	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write, "wait": host.Write, "login": host.Write}[verb]
 	e := host.Effect{Seq: seq, Name: "stage." + verb, Kind: kind, Args: []host.Value{object}}
 	_, err := task.Handler.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) {
 		s.mu.Lock()
 		s.done[task.ID+" "+verb+":"+object]++
 		s.mu.Unlock()
+		if verb == "login" && !s.loggedIn.Load() {
+			return nil, fault.New(fault.NeedsAuth, "upstream %s requires a login", object).WithHint("log in at http://hub/connect/%s", object)
+		}
 		if verb == "wait" {
 			s.in <- "wait"
 			select {

@@ -122,6 +122,14 @@ func (c *liveJob) progress(fraction float64, message string) {
 	}
 }
 
+// explain says why the job makes no progress.
+func (c *liveJob) explain(message string) {
+	c.mu.Lock()
+	fraction := c.fraction
+	c.mu.Unlock()
+	c.progress(fraction, message)
+}
+
 // watch passes the latest progress to see, and every further one until stop is called.
 func (c *liveJob) watch(see func(fraction float64, message string)) (stop func()) {
 	c.mu.Lock()

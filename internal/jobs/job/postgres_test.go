@@ -13,6 +13,6 @@ func TestOnPostgres(t *testing.T) {
 	dbtest.OnPostgres(t,
 		TestAJobWaitsForApproval, TestAJobThatWaitsCanBeCancelled, TestJobRunsToItsEnd, TestFailure, TestCancel, TestPoll,
 		TestListAndStats, TestCloseAndContinue, TestOneQueueAtATime, TestReadOnly,
-		TestInvalidSchedules, TestSubmitOnce, TestSubmitOnceAtOnce,
+		TestInvalidSchedules, TestJobWaitsForALogin, TestNobodyLogsIn, TestSubmitOnce, TestSubmitOnceAtOnce,
 	)
 }

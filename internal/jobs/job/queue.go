@@ -47,9 +47,13 @@ type Options struct {
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
 	// Admit counts a new job of the caller, or refuses it with fault.Limit, in the
 	// transaction that stores it; nil admits all.
-	Admit     func(ctx context.Context, tx *db.Tx) error
-	Approvals Approvals   // decides what jobs may do; nil allows all
-	Tools     tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
+	Admit func(ctx context.Context, tx *db.Tx) error
+	// LoginWait is how long a job waits until its owner has logged in to an upstream; zero
+	// means a day. LoginTopic is notified of logins; "" means that jobs try now and then.
+	LoginWait  time.Duration
+	LoginTopic string
+	Approvals  Approvals   // decides what jobs may do; nil allows all
+	Tools      tool.Source // gives the output schemas for plans of jobs that wait, and how calls are undone; may be nil
 	// Revert returns how calls of a tool are undone, where the tool itself does not say it;
 	// may be nil.
 	Revert func(tool.Ref) (tool.Revert, bool)
@@ -69,6 +73,7 @@ func (o Options) orDefault() Options {
 	o.KeepCount = cmp.Or(o.KeepCount, 5000)
 	o.KeepScheduled = cmp.Or(o.KeepScheduled, 50)
 	o.Attempts = cmp.Or(o.Attempts, 50)
+	o.LoginWait = cmp.Or(o.LoginWait, day)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	if o.Traces == nil {
 		o.Traces = noTraces{}

@@ -121,7 +121,7 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 		return q.stopped(ctx, j, err)
 	}
 	for {
-		over, err := q.attempt(ctx, run, j, steps)
+		over, err := q.attempt(ctx, run, j, steps, held)
 		if over {
 			return err
 		}
@@ -151,14 +151,16 @@ var errOutage = errors.New("the time limit passed while the database was unreach
 
 // attempt runs the script once. The job is not over if it waits for approval, with an
 // *pausedError as the error, or if an outage of the database used up its time.
-func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step) (over bool, err error) {
+func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) (over bool, err error) {
 	c := q.following(j.ID)
 	if c == nil { // cancelled meanwhile
 		return true, nil
 	}
 	ctx, outages := db.WaitForDatabase(ctx)
 	journal := host.NewJournal(run, q.boot)
-	approved, err := q.withApproval(ctx, j, steps, journal)
+	steps = withoutRefusals(steps)
+	logins := &loginHandler{then: journal, journal: journal, queue: q, job: j, live: c, held: held}
+	approved, err := q.withApproval(ctx, j, steps, logins)
 	if err != nil {
 		return true, q.conclude(ctx, j, Outcome{}, err, nil)
 	}
@@ -175,6 +177,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	running, err := q.asOwner(ctx, j.ID)
 	if err == nil {
 		outcome, err = q.runner.RunJob(q.traced(running, j), q.task(j, c, replay))
+		logins.pauseSchedule(ctx)
 	}
 	late := run.Delayed() || outages.Any()
 	switch stopped := journal.Err(); { // even if the script handled the error

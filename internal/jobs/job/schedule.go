@@ -18,6 +18,7 @@ type Schedule struct {
 	Created time.Time
 	Next    time.Time // start of the next job; zero if there is none
 	Paused  bool
+	Reason  string    // why the queue paused it; "" if somebody did
 	Last    time.Time // start of the last job; zero before the first
 	LastJob string
 	Started int // number of jobs so far
@@ -69,7 +70,7 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 		if s.Paused == paused {
 			return nil
 		}
-		s.Paused, s.Next = paused, time.Time{}
+		s.Paused, s.Next, s.Reason = paused, time.Time{}, ""
 		if paused {
 			return nil
 		}
@@ -150,11 +151,11 @@ func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
 	return q.nextDue(ctx)
 }
 
-// retire pauses a schedule whose owner has lost its rights.
+// retire pauses a schedule whose owner has lost its rights, or did not log in.
 func (q *Queue) retire(ctx context.Context, id string, why error) error {
 	q.options.Log.WarnContext(ctx, "schedule paused", "schedule", id, "error", why)
 	_, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
-		s.Paused, s.Next = true, time.Time{}
+		s.Paused, s.Next, s.Reason = true, time.Time{}, fault.From(why).Error()
 		return nil
 	})
 	if fault.CodeOf(err) == fault.NotFound { // removed meanwhile

@@ -13,14 +13,14 @@ import (
 )
 
 // scheduleColumns are the columns that scanSchedule reads.
-const scheduleColumns = "id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused, last, last_job, started, skipped"
+const scheduleColumns = "id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused, last, last_job, started, skipped, reason"
 
 func scanSchedule(row db.Scanner) (s Schedule, err error) {
 	var tags string
 	var params []byte
 	var created, next, last int64
 	err = row.Scan(&s.ID, &s.Cron, &s.Zone, &s.Name, &s.Hash, &s.Source, &params, &s.Creator, &tags, &s.Priority,
-		&created, &next, &s.Paused, &last, &s.LastJob, &s.Started, &s.Skipped)
+		&created, &next, &s.Paused, &last, &s.LastJob, &s.Started, &s.Skipped, &s.Reason)
 	if err != nil {
 		return s, err
 	}
@@ -62,8 +62,8 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 
 // updateSchedule stores the changed fields of a schedule.
 func updateSchedule(ctx context.Context, tx *db.Tx, s Schedule) error {
-	_, err := tx.Exec(ctx, "UPDATE job_schedules SET next = $2, paused = $3, last = $4, last_job = $5, started = $6, skipped = $7 WHERE id = $1",
-		s.ID, micros(s.Next), s.Paused, micros(s.Last), s.LastJob, s.Started, s.Skipped)
+	_, err := tx.Exec(ctx, "UPDATE job_schedules SET next = $2, paused = $3, last = $4, last_job = $5, started = $6, skipped = $7, reason = $8 WHERE id = $1",
+		s.ID, micros(s.Next), s.Paused, micros(s.Last), s.LastJob, s.Started, s.Skipped, s.Reason)
 	return err
 }
 
@@ -160,7 +160,7 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 		r, err := parseCron(s.Cron, s.Zone)
 		if err != nil { // it was valid when stored: this machine has another time zone database
 			q.options.Log.ErrorContext(ctx, "schedule paused", "schedule", id, "error", err)
-			s.Paused, s.Next = true, time.Time{}
+			s.Paused, s.Next, s.Reason = true, time.Time{}, err.Error()
 			return updateSchedule(ctx, tx, s)
 		}
 		s.Next = r.after(now)

@@ -118,6 +118,9 @@ var functions = map[string]func(fields) Line{
 	"job.paused": func(f fields) Line {
 		return Line{Bad, job(f) + ": waiting for approval of " + f.text("subject")}
 	},
+	"job.needs_auth": func(f fields) Line {
+		return Line{Bad, job(f) + ": waiting for a login. " + f.text("reason") + "; " + f.text("hint")}
+	},
 	"job.finished":       jobFinished,
 	"event.missed":       missed,
 	"config.update":      configUpdated,

@@ -326,6 +326,18 @@ func (j *Journal) Halt(err error) (settled <-chan struct{}) {
 	return j.settled
 }
 
+// While calls wait, which belongs to an effect and is not recorded, with a context that Halt
+// cancels too.
+func (j *Journal) While(ctx context.Context, e Effect, wait func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := j.begin(e.Seq, cancel); err != nil {
+		return err
+	}
+	defer j.finish(e.Seq)
+	return wait(ctx)
+}
+
 // enter begins a write.
 func (j *Journal) enter() error {
 	j.mu.Lock()
