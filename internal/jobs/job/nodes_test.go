@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
@@ -53,6 +54,54 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 			t.Errorf("done %v, pending %v (%v)", done, pending, err)
 		}
 		asked.Wait()
+	}
+}
+
+// signallingClock signals the beginning of every wait of a given length.
+type signallingClock struct {
+	clock.Clock
+	of    time.Duration
+	begun chan struct{}
+}
+
+func (c signallingClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	if d == c.of {
+		c.begun <- struct{}{}
+	}
+	return c.Clock.AfterFunc(d, f)
+}
+
+// A caller that waits for a job on one node learns its end also if another node took the
+// job over meanwhile.
+func TestPollFollowsAJobToAnotherNode(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	waits := signallingClock{clock.Real(), 59 * time.Second, make(chan struct{}, 1)}
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a", Clock: waits})
+	defer shut(t, a)
+	b := open(t, dbtest.Open(t, url), there, job.Options{Node: "b"})
+	defer shut(t, b)
+	j := submit(t, a, job.Spec{Source: "spin"})
+	<-here.in
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		if done, pending, err := a.Poll(t.Context(), []string{j}, waits.of, true); err != nil || len(done) != 1 || done[0].State != job.Cancelled {
+			t.Errorf("done %v, pending %v (%v)", done, pending, err)
+		}
+	})
+	defer asked.Wait()
+	<-waits.begun
+	if err := b.TakeOver(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Recheck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-there.in
+	clocktest.Await(t, func() bool { return a.Running() == 0 })
+	if _, err := b.Cancel(t.Context(), j); err != nil {
+		t.Fatal(err)
 	}
 }
 

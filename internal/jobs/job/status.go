@@ -208,28 +208,42 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 		return nil, nil, err
 	}
 	woke := make(chan struct{}, 1)
-	for _, id := range ids { // before the first check, so that no end is missed
-		if c := q.following(id); c != nil {
-			defer c.await(woke)()
-		} else {
-			defer q.awaitOther(id, woke)()
-		}
-	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer q.options.Clock.AfterFunc(min(timeout, maxPoll), func() { cancel(errPolled) })()
 	for {
+		stop := q.awaitEnds(ids, woke) // before the check, so that no end is missed
 		done, pending, err = q.partition(ctx, ids)
-		if err != nil || len(pending) == 0 || !all && len(done) > 0 {
+		over := err != nil || len(pending) == 0 || !all && len(done) > 0
+		if !over {
+			select {
+			case <-woke:
+			case <-waiting.Done():
+				over = true
+				if ctx.Err() != nil {
+					done, pending, err = nil, nil, context.Cause(ctx)
+				}
+			}
+		}
+		if stop(); over {
 			return done, pending, err
 		}
-		select {
-		case <-woke:
-		case <-waiting.Done():
-			if ctx.Err() != nil {
-				return nil, nil, context.Cause(ctx)
-			}
-			return done, pending, nil
+	}
+}
+
+// awaitEnds has woke signalled when one of the jobs ends, here or on another node: a job may
+// move meanwhile. The caller calls stop to unregister.
+func (q *Queue) awaitEnds(ids []string, woke chan<- struct{}) (stop func()) {
+	var stops []func()
+	for _, id := range ids {
+		stops = append(stops, q.awaitOther(id, woke))
+		if c := q.following(id); c != nil {
+			stops = append(stops, c.await(woke))
+		}
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
 		}
 	}
 }
