@@ -325,7 +325,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	}
 	manager := upstream.New(o)
 	srv.followPeople(manager)
-	srv.tasks.Start(manager)  //nolint:contextcheck // it lives as long as the server
+	srv.tasks.Start(manager) //nolint:contextcheck // it lives as long as the server
 	if err := srv.openPins(ctx, manager); err != nil {
 		manager.Close()
 		return err
