@@ -62,12 +62,9 @@ func (l *Loaded) spreadOrgs() error {
 		l.Orgs[org] = rest
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
-		orgs, err := exposeList(l.Upstreams[name].Org)
-		if org, one := l.Upstreams[name].Org.(string); one {
-			orgs, err = []string{org}, nil
-		}
+		orgs, err := orgsOf(name, l.Upstreams[name])
 		if err != nil {
-			return fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("org = \"acme\", or a list of names")
+			return err
 		}
 		for _, org := range orgs {
 			if err := add(name, org, l.Upstreams[name]); err != nil {
@@ -83,4 +80,16 @@ func (l *Loaded) spreadOrgs() error {
 	}
 	maps.Copy(l.Upstreams, own)
 	return nil
+}
+
+// orgsOf are the organisations that an upstream belongs to; none if it is everybody's.
+func orgsOf(name string, u Upstream) ([]string, error) {
+	if org, one := u.Org.(string); one {
+		return []string{org}, nil
+	}
+	orgs, err := exposeList(u.Org)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "upstreams.%s.org", name).WithHint("org = \"acme\", or a list of names")
+	}
+	return orgs, nil
 }

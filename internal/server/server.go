@@ -301,9 +301,9 @@ func (srv *Server) openStore(ctx context.Context) error {
 	return srv.openSearch(ctx)
 }
 
-// buildTools builds the connection manager, the catalog and the scripts that use both.
-func (srv *Server) buildTools(ctx context.Context) error {
-	o := upstream.Options{
+// upstreamOptions are what connections to upstreams use.
+func (srv *Server) upstreamOptions() upstream.Options {
+	return upstream.Options{
 		Log: srv.log, Events: srv.bus,
 		ClientVersion: srv.options.Version,
 		OnDemand:      srv.options.OnDemand,
@@ -320,6 +320,11 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		Sandbox:     srv.launcher(),
 		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	}
+}
+
+// buildTools builds the connection manager, the catalog and the scripts that use both.
+func (srv *Server) buildTools(ctx context.Context) error {
+	o := srv.upstreamOptions()
 	if err := srv.openPersonal(ctx, &o); err != nil {
 		return err
 	}

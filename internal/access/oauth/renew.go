@@ -25,31 +25,39 @@ const (
 // Token returns the token for requests to the server, or "" without a login. It renews
 // a token that is about to expire, and is cheap otherwise.
 func (l *Logins) Token(ctx context.Context, s Server) (string, error) {
-	l.mu.Lock()
-	have, known := l.known[s.key()]
-	l.mu.Unlock()
-	if !known {
-		var err error
-		if have, err = l.load(ctx, s); err != nil {
-			return "", err
-		}
+	have, err := l.current(ctx, s)
+	if err != nil {
+		return "", err
 	}
 	now := l.options.Clock.Now()
 	if have.Access == "" || have.Expires.IsZero() || now.Before(have.Expires.Add(-ahead)) {
 		return have.Access, nil
 	}
+	byItself := s.Settings.Grant == GrantCredentials
+	valid := now.Before(have.Expires)
 	switch {
-	case have.ended(now) && s.Settings.Grant != GrantCredentials:
+	case have.ended(now) && !byItself:
 		return "", nil
-	case now.Before(have.Expires) && (have.Refresh == "" && s.Settings.Grant != GrantCredentials || now.Before(have.retryAt)):
+	case valid && (have.Refresh == "" && !byItself || now.Before(have.retryAt)):
 		return have.Access, nil
 	}
 	fresh, err := l.renew(ctx, s, have.Access, nil)
-	if err != nil && now.Before(have.Expires) {
+	if err != nil && valid {
 		l.options.Log.WarnContext(ctx, "token not renewed ahead of time", "upstream", s.Name, "error", err)
 		return have.Access, nil
 	}
 	return fresh, err
+}
+
+// current is the login as it is known here, or else as it is stored.
+func (l *Logins) current(ctx context.Context, s Server) (login, error) {
+	l.mu.Lock()
+	have, known := l.known[s.key()]
+	l.mu.Unlock()
+	if known {
+		return have, nil
+	}
+	return l.load(ctx, s)
 }
 
 // Refusal is a request that the server refused because of its credentials.
@@ -65,11 +73,7 @@ type Refusal struct {
 func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, error) {
 	c := r.Challenge
 	if r.Status == 403 && c.Error != InsufficientScope {
-		if s.Owner != "" {
-			return "", fault.New(fault.Denied, "upstream %s refused the request: your account there may not do this", s.Name)
-		}
-		return "", fault.New(fault.NeedsAuth, "upstream %s refused the request as forbidden", s.Name).
-			WithHint("the logged-in user may not do this; log in as another user with `luanette upstream login %s`", s.Name)
+		return "", errForbidden(s)
 	}
 	have, err := l.load(ctx, s)
 	if err != nil {
@@ -92,6 +96,15 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 		return "", err
 	}
 	return "", l.loginNeeded(s, c)
+}
+
+// errForbidden says that the account may not do this.
+func errForbidden(s Server) error {
+	if s.Owner != "" {
+		return fault.New(fault.Denied, "upstream %s refused the request: your account there may not do this", s.Name)
+	}
+	return fault.New(fault.NeedsAuth, "upstream %s refused the request as forbidden", s.Name).
+		WithHint("the logged-in user may not do this; log in as another user with `luanette upstream login %s`", s.Name)
 }
 
 // renewable reports whether a token can be obtained without a person.

@@ -76,20 +76,14 @@ func (req *request) askLogin(ctx context.Context, missing missingLogin, cause er
 		rounds, wait = loginRounds, loginRepeats
 	}
 	for range rounds {
-		answers, err := req.ask(ctx, []tool.Question{question})
-		if err != nil && req.era == wire.Legacy && ctx.Err() == nil {
+		switch accepted, err := req.accepts(ctx, question); {
+		case err != nil && req.era == wire.Legacy && ctx.Err() == nil:
 			return wire.Errorf(wire.CodeURLElicitationMissing, "%s", cause.Error()).WithData(map[string]any{"elicitations": []json.RawMessage{question.Params}})
-		}
-		if err != nil {
+		case err != nil, !accepted:
 			return cause
 		}
-		if action, _ := rawjson.GetText(answers[0], "action"); action != "accept" {
-			return cause
-		}
-		if err := req.awaitLogin(ctx, missing.Upstream, wait); err == nil {
-			if req.era == wire.Legacy {
-				req.send(wire.Notification(wire.NoteElicitationComplete, rawjson.SetText(nil, "elicitationId", id)), false)
-			}
+		if req.awaitLogin(ctx, missing.Upstream, wait) == nil {
+			req.endQuestion(id)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -99,11 +93,28 @@ func (req *request) askLogin(ctx context.Context, missing missingLogin, cause er
 	return cause
 }
 
+// accepts asks one question, and reports whether the person agreed.
+func (req *request) accepts(ctx context.Context, question tool.Question) (bool, error) {
+	answers, err := req.ask(ctx, []tool.Question{question})
+	if err != nil {
+		return false, err
+	}
+	action, _ := rawjson.GetText(answers[0], "action")
+	return action == "accept", nil
+}
+
 // awaitLogin waits for a time: that the person accepted only says that the page was opened.
 func (req *request) awaitLogin(ctx context.Context, upstream string, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return req.ep.hub.opts.Logins.AwaitLogin(ctx, upstream)
+}
+
+// endQuestion tells a client of the sessions era that its page has done its work.
+func (req *request) endQuestion(id string) {
+	if req.era == wire.Legacy {
+		req.send(wire.Notification(wire.NoteElicitationComplete, rawjson.SetText(nil, "elicitationId", id)), false)
+	}
 }
 
 // params are those of the question. Only the sessions era has ids.

@@ -115,19 +115,7 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 		if c.asleep() && !c.waitForUse(ctx) {
 			return
 		}
-		s, err := c.connect(ctx)
-		connected, served := err == nil, false
-		if connected {
-			began := time.Now()
-			err = c.monitor(ctx, s)
-			served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.wasCalled()
-			c.clearSession(s)
-			s.noteEnd(ctx, began, err)
-			s.close()
-		} else {
-			err = c.stillSilent(err)
-			c.update(func() { c.lastStartOK = false })
-		}
+		connected, served, err := c.serve(ctx)
 		c.setLastError(err)
 		switch {
 		case ctx.Err() != nil:
@@ -143,6 +131,22 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 			c.waitToReconnect(ctx, err, served)
 		}
 	}
+}
+
+// serve connects, and stays until the connection ends. served reports whether it was of use.
+func (c *connection) serve(ctx context.Context) (connected, served bool, err error) {
+	s, err := c.connect(ctx)
+	if err != nil {
+		c.update(func() { c.lastStartOK = false })
+		return false, false, c.stillSilent(err)
+	}
+	began := time.Now()
+	err = c.monitor(ctx, s)
+	served = s.answeredCaller.Load() || time.Since(began) > time.Second || c.wasCalled()
+	c.clearSession(s)
+	s.noteEnd(ctx, began, err)
+	s.close()
+	return true, served, err
 }
 
 // connect makes one attempt, which includes the list of tools.

@@ -151,19 +151,15 @@ func (s Spec) variableProblem() error {
 			return fmt.Errorf("%s can be in headers, env, args and the query of the url only", form)
 		}
 	}
-	for _, text := range slices.Concat(open, secret) {
-		for _, form := range looksPersonal.FindAllString(text, -1) {
-			parts := personalForm.FindStringSubmatch(form)
-			if parts == nil || parts[1] != "" && personProperties[parts[1]] == nil {
-				return fmt.Errorf("%s is not known: there are ${person.id}, ${person.name}, ${person.email}, ${person.org} and ${personal:NAME}", form)
-			}
+	for _, form := range looksPersonal.FindAllString(strings.Join(slices.Concat(open, secret), "\n"), -1) {
+		parts := personalForm.FindStringSubmatch(form)
+		if parts == nil || parts[1] != "" && personProperties[parts[1]] == nil {
+			return fmt.Errorf("%s is not known: there are ${person.id}, ${person.name}, ${person.email}, ${person.org} and ${personal:NAME}", form)
 		}
 	}
-	for _, text := range open {
-		for _, parts := range personalForm.FindAllStringSubmatch(text, -1) {
-			if parts[2] != "" {
-				return fmt.Errorf("%s can be in headers and env only: arguments and addresses are not kept secret", parts[0])
-			}
+	for _, parts := range personalForm.FindAllStringSubmatch(strings.Join(open, "\n"), -1) {
+		if parts[2] != "" {
+			return fmt.Errorf("%s can be in headers and env only: arguments and addresses are not kept secret", parts[0])
 		}
 	}
 	return nil

@@ -96,7 +96,10 @@ func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, 
 			return tool.Result{}, err
 		}
 		result, err := do(ctx, call, in)
-		if err != nil {
+		switch {
+		case fault.CodeOf(err) == fault.NeedsAuth: // whoever calls may be able to log in, and call again
+			return tool.Result{}, err
+		case err != nil:
 			return tool.Failure(err), nil
 		}
 		return result, nil
