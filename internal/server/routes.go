@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -73,11 +74,13 @@ func (srv *Server) health(w http.ResponseWriter, r *http.Request) {
 		Error    string   `json:"error,omitempty"`
 		Warnings []string `json:"warnings,omitempty"`
 	}
-	behind := map[string]upstreamHealth{}
+	known := map[string]upstreamHealth{}
 	for _, s := range srv.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
-		if who.CanSee(s.Namespace, "") {
-			behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.People, s.Error, s.Warnings}
-		}
+		known[s.Namespace] = upstreamHealth{s.State, s.Tools, s.People, s.Error, s.Warnings}
+	}
+	behind := map[string]upstreamHealth{}
+	for _, space := range who.Visible(slices.Collect(maps.Keys(known))) {
+		behind[who.NameOf(space)] = known[space]
 	}
 	health := map[string]any{
 		"status":      "healthy",

@@ -127,7 +127,7 @@ func (o *Orgs) lease(a account) *lease {
 // SpendJob counts a job of the caller's organisation in the transaction that stores it, or
 // refuses it if none is left for the day. It is exact on all nodes.
 func (o *Orgs) SpendJob(ctx context.Context, tx *db.Tx) error {
-	a := account{principal.Of(ctx).Org, Jobs}
+	a := account{principal.Of(ctx).ActingOrg(), Jobs}
 	most, now := o.limits[a.org][Jobs], o.now()
 	if a.org == "" || most <= 0 {
 		return nil

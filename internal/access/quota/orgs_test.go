@@ -124,7 +124,8 @@ func TestCallsOfOrganisations(t *testing.T) {
 	}{
 		{principal.Principal{ID: "key:one", Org: "acme"}, false}, {limited, false},
 		{principal.Principal{ID: "key:one", Org: "acme"}, true}, {limited, true}, {limited, true},
-		{principal.Principal{ID: "key:other", Org: "beta"}, false}, {principal.Local(), false},
+		{principal.Principal{ID: "key:chats", Person: "acme/ada"}, true},
+		{principal.Principal{ID: "key:other", Org: "beta"}, false}, {principal.Principal{ID: "key:chats", Person: "beta/bob"}, false}, {principal.Local(), false},
 	} {
 		if err := attempt(want.who); (fault.CodeOf(err) == fault.Limit) != want.refused {
 			t.Errorf("call %d, %s: %v", n, want.who.ID, err)

@@ -68,10 +68,11 @@ func (q *Quota) acquire(ctx context.Context, i *tool.Invocation) (context.Contex
 }
 
 func (q *Quota) spendOrg(ctx context.Context, who principal.Principal) error {
-	if q.orgs == nil || who.Org == "" {
+	org := who.ActingOrg()
+	if q.orgs == nil || org == "" {
 		return nil
 	}
-	return q.orgs.Spend(ctx, who.Org)
+	return q.orgs.Spend(ctx, org)
 }
 
 func release(_ context.Context, i *tool.Invocation) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Server is an MCP server that an organisation or a person has configured. Without a URL
@@ -236,8 +237,8 @@ func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) 
 	p := t.Message.Person
 	chosen := map[string]ownedServer{}
 	changed := false
-	for _, own := range r.options.Servers.Own() {
-		chosen[own.ID] = ownedServer{Server: own}
+	for _, own := range r.ownServers(ctx, p) {
+		chosen[own.ID] = own
 	}
 	for _, whose := range []Person{p.org(), p} {
 		list, err := r.Servers(ctx, whose)
@@ -245,11 +246,15 @@ func (r *Service) offered(ctx context.Context, t *Turn) ([]agent.Server, error) 
 			return nil, err
 		}
 		for _, s := range list {
-			chosen[s.ID], changed = ownedServer{s, whose}, true
+			chosen[s.ID], changed = ownedServer{Server: s, owner: whose, space: chosen[s.ID].space}, true
 		}
 	}
 	if !changed {
-		r.awaitServers(ctx, t, slices.Collect(maps.Keys(chosen)))
+		var spaces []string
+		for _, own := range chosen {
+			spaces = append(spaces, own.space)
+		}
+		r.awaitServers(ctx, t, spaces)
 		return nil, nil
 	}
 	offered, spaces := []agent.Server{}, []string{}
@@ -280,6 +285,23 @@ func (r *Service) awaitServers(ctx context.Context, t *Turn, spaces []string) {
 type ownedServer struct {
 	Server
 	owner Person
+	space string // its namespace, if it is an upstream of the configuration
+}
+
+// ownServers returns the upstreams of the configuration that exist for a person, by their
+// names in the person's organisation.
+func (r *Service) ownServers(ctx context.Context, p Person) (list []ownedServer) {
+	who := principal.Of(asPerson(ctx, principal.Of(ctx), p))
+	all := map[string]Server{}
+	for _, own := range r.options.Servers.Own() {
+		all[own.ID] = own
+	}
+	for _, space := range who.Visible(slices.Collect(maps.Keys(all))) {
+		own := all[space]
+		own.ID, own.Name = who.NameOf(space), who.NameOf(own.Name)
+		list = append(list, ownedServer{Server: own, space: space})
+	}
+	return list
 }
 
 // connect connects a server. A failure does not affect the conversation.
@@ -287,7 +309,7 @@ func (r *Service) connect(ctx context.Context, p Person, s ownedServer) (agent.S
 	if !s.Enabled {
 		return agent.Server{}, false
 	}
-	space := s.ID
+	space := cmp.Or(s.space, s.ID)
 	if s.URL != "" {
 		var err error
 		if space, err = r.options.Servers.Connect(ctx, s.owner, s.Server); err != nil {

@@ -343,7 +343,8 @@ func TestHistory(t *testing.T) {
 func TestRequestOfATurn(t *testing.T) {
 	t.Parallel()
 	var last agent.Request
-	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6}}}
+	servers := &ownServers{own: []conversation.Server{{ID: "fs", Enabled: true, Priority: 5}, {ID: "git", Enabled: true, Priority: 6},
+		{ID: "wiki", Enabled: true, Priority: 7}, {ID: "wiki@acme", Enabled: true, Priority: 7}, {ID: "ledger@beta", Enabled: true, Priority: 8}}}
 	service, _ := open(t, store(t), func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		last = r
 		return echo(ctx, r, emit)
@@ -372,7 +373,7 @@ func TestRequestOfATurn(t *testing.T) {
 	if last.First || last.Message != "what now?" || last.Language != "de" || resolved["identity"] != "mode" || resolved["closing"] != "own" {
 		t.Errorf("then: %+v", last)
 	}
-	if got := fmt.Sprint(last.Servers); got != "[{private-web web web [get]} {fs fs fs []}]" {
+	if got := fmt.Sprint(last.Servers); got != "[{private-web web web [get]} {fs fs fs []} {wiki@acme wiki wiki []}]" {
 		t.Errorf("servers %s", got)
 	}
 	answered(t, say(t, service, ann, "#default #nosuch thing"))

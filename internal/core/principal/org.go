@@ -1,6 +1,7 @@
 package principal
 
 import (
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,11 +36,29 @@ func SplitNamespace(space string) (name, org string) {
 	return name, org
 }
 
+// ActingOrg returns the organisation that p acts in. For a key of all organisations it is,
+// in a chat, that of the person there.
+func (p Principal) ActingOrg() string {
+	if name, _, in := strings.Cut(p.Person, "/"); in && p.Org == "" {
+		if org, err := url.PathUnescape(name); err == nil {
+			return org
+		}
+	}
+	return p.Org
+}
+
+// IsForeign reports whether a namespace is that of an organisation that p has nothing to do
+// with. Administrators of the server see those of all, except in a chat for somebody.
+func (p Principal) IsForeign(space string) bool {
+	_, org := SplitNamespace(space)
+	return org != "" && org != p.ActingOrg() && (p.Person != "" || !p.Admin())
+}
+
 // Namespace returns the namespace that a name stands for: that of the caller's
 // organisation if it exists, else the server's.
 func (p Principal) Namespace(name string, exists func(namespace string) bool) string {
-	if p.Org != "" {
-		if own := InOrg(name, p.Org); exists(own) {
+	if org := p.ActingOrg(); org != "" {
+		if own := InOrg(name, org); exists(own) {
 			return own
 		}
 	}
@@ -49,7 +68,7 @@ func (p Principal) Namespace(name string, exists func(namespace string) bool) st
 // NameOf returns the name of a namespace for the caller: those of their own organisation
 // are shown without it.
 func (p Principal) NameOf(space string) string {
-	if name, org := SplitNamespace(space); org != "" && org == p.Org {
+	if name, org := SplitNamespace(space); org != "" && org == p.ActingOrg() {
 		return name
 	}
 	return space
@@ -58,8 +77,9 @@ func (p Principal) NameOf(space string) string {
 // Visible returns the namespaces of a list that the caller can see. Those of the server
 // are not seen if the caller's organisation has one of the same name.
 func (p Principal) Visible(spaces []string) (list []string) {
+	org := p.ActingOrg()
 	for _, space := range spaces {
-		if p.CanSee(space, "") && !(p.Org != "" && slices.Contains(spaces, InOrg(space, p.Org))) {
+		if p.CanSee(space, "") && !(org != "" && slices.Contains(spaces, InOrg(space, org))) {
 			list = append(list, space)
 		}
 	}

@@ -2,9 +2,7 @@ package principal
 
 import (
 	"context"
-	"net/url"
 	"slices"
-	"strings"
 )
 
 // Owner says whose something is: the ID, person and organisation of the principal that
@@ -15,17 +13,8 @@ type Owner struct {
 	Org    string `json:"org,omitempty"`
 }
 
-// Owner returns whose things are that p makes. What a key for all organisations makes in a
-// chat belongs to the organisation of the person there.
-func (p Principal) Owner() Owner {
-	o := Owner{ID: p.ID, Person: p.Person, Org: p.Org}
-	if name, _, in := strings.Cut(p.Person, "/"); in && o.Org == "" {
-		if org, err := url.PathUnescape(name); err == nil {
-			o.Org = org
-		}
-	}
-	return o
-}
+// Owner returns whose things are that p makes.
+func (p Principal) Owner() Owner { return Owner{ID: p.ID, Person: p.Person, Org: p.ActingOrg()} }
 
 // OwnerOf is Of(ctx).Owner(), without a copy of the principal.
 func OwnerOf(ctx context.Context) Owner {

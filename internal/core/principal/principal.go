@@ -146,12 +146,10 @@ func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Too
 // With an empty name it reports whether any tool of the namespace may be visible.
 // Namespaces of an organisation are for its members, by their names there.
 func (p Principal) CanSee(space, name string) bool {
-	if own, org := SplitNamespace(space); org != "" && !p.Admin() {
-		if org != p.Org {
-			return false
-		}
-		space = own
+	if p.IsForeign(space) {
+		return false
 	}
+	space = p.NameOf(space)
 	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {
 		return false
 	}

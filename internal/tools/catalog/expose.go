@@ -155,7 +155,7 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	shown := v.exposed
 	who := principal.Of(ctx)
 	hides := x.catalog.hidden(who)
-	if who.Admin() && !who.Restricted() && hides == nil {
+	if v.isOpenTo(who) && hides == nil {
 		return shown.tools, nil
 	}
 	var list []tool.Info
@@ -164,7 +164,7 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 			list = append(list, x.inOrg(who, v, ref, info))
 		}
 	}
-	if len(v.ofOrg(who.Org)) > 0 {
+	if len(v.ofOrg(who.ActingOrg())) > 0 {
 		slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return list, nil
@@ -209,9 +209,7 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 // isForeign tells whether a tool is of an organisation that the caller is not in. Its name
 // is as unknown to them as one that nobody has.
 func isForeign(ctx context.Context, ref tool.Ref) bool {
-	_, org := principal.SplitNamespace(ref.Space)
-	who := principal.Of(ctx)
-	return org != "" && org != who.Org && !who.Admin()
+	return principal.Of(ctx).IsForeign(ref.Space)
 }
 
 // unlisted finds the tool of a name that is not listed.

@@ -24,7 +24,7 @@ func (c *Catalog) own(ctx context.Context, ref tool.Ref) tool.Ref {
 			return ref
 		}
 	}
-	if space, named := c.view.Load().ofOrg(principal.Of(ctx).Org)[ref.Space]; named {
+	if space, named := c.view.Load().ofOrg(principal.Of(ctx).ActingOrg())[ref.Space]; named {
 		ref.Space = space
 	}
 	return ref
@@ -72,7 +72,7 @@ func orgsOf(spaces []string) map[string]map[string]string {
 // callerNames are the caller's names of namespaces, those of their scope before those of their
 // organisation.
 func (v *view) callerNames(ctx context.Context) map[string]string {
-	ofOrg, scope := v.ofOrg(principal.Of(ctx).Org), tool.ScopeOf(ctx)
+	ofOrg, scope := v.ofOrg(principal.Of(ctx).ActingOrg()), tool.ScopeOf(ctx)
 	switch {
 	case scope == nil || len(scope.Names) == 0:
 		return ofOrg

@@ -17,7 +17,7 @@ import (
 // one organisation a ledger.
 func ofTwoOrgs() *catalog.Catalog {
 	says := func(_ context.Context, call tool.Call) (tool.Result, error) {
-		return tool.Result{}, fault.New(fault.Unavailable, "%s answered", call.Ref)
+		return tool.Result{}, fault.New(fault.Conflict, "%s answered", call.Ref)
 	}
 	m := newMemory()
 	for _, space := range []string{"github", "github@acme", "github@beta"} {
@@ -37,6 +37,11 @@ func in(ctx context.Context, org string, scopes ...principal.Scope) context.Cont
 	return principal.With(ctx, principal.Principal{ID: "key:x", Name: "x", Org: org, Scopes: append(scopes, principal.MCP)})
 }
 
+// chatFor is a chat for somebody of an organisation, by a key of all organisations.
+func chatFor(ctx context.Context, org string, scopes ...principal.Scope) context.Context {
+	return principal.With(ctx, principal.Principal{ID: "key:app", Name: "app", Person: org + "/ada", Scopes: append(scopes, principal.Chat)})
+}
+
 // TestNamespacesOfOrganisations checks that members see the namespaces of their own
 // organisation by plain names instead of the server's, and that nothing tells others that
 // they exist.
@@ -48,30 +53,32 @@ func TestNamespacesOfOrganisations(t *testing.T) {
 		"beta": {"[github ledger wiki]", "[github.issues ledger.entries wiki.page]", "github.issues answered", "[github__issues ledger__entries wiki__page]"},
 		"":     {"[github wiki]", "[github.archive github.issues wiki.page]", "github.issues answered", "[github__archive github__issues wiki__page]"},
 	} {
-		ctx := in(t.Context(), org, principal.Admin)
+		callers := []context.Context{in(t.Context(), org, principal.Admin), chatFor(t.Context(), org), chatFor(t.Context(), org, principal.Admin)}
 		if org == "" {
-			ctx = in(t.Context(), org)
+			callers = []context.Context{in(t.Context(), org), chatFor(t.Context(), "default"), chatFor(t.Context(), "default", principal.Admin)}
 		}
-		tools, err := c.Tools(ctx)
-		exposed, _ := c.Exposed().Tools(ctx)
-		var listed []string
-		for _, info := range exposed {
-			listed = append(listed, info.Name)
-		}
-		if spaces := fmt.Sprint(c.Namespaces(ctx)); err != nil || spaces != want.spaces || fmt.Sprint(names(tools)) != want.tools || fmt.Sprint(listed) != want.listed {
-			t.Errorf("in %q: %v, %v, %v, %v", org, spaces, names(tools), listed, err)
-		}
-		for _, name := range []string{"github.issues", "github__issues"} {
-			info, err := c.Resolve(ctx, name)
-			if err != nil || info.Ref != ref("github", "issues") {
-				t.Errorf("in %q: %s is %v, %v", org, name, info.Ref, err)
+		for _, ctx := range callers {
+			tools, err := c.Tools(ctx)
+			exposed, _ := c.Exposed().Tools(ctx)
+			var listed []string
+			for _, info := range exposed {
+				listed = append(listed, info.Name)
 			}
-		}
-		if _, err := c.Call(ctx, call("github", "issues", `{}`)); err == nil || err.Error() != want.reached {
-			t.Errorf("in %q: %v", org, err)
-		}
-		if _, err := c.Exposed().Call(ctx, call("", "github__issues", `{}`)); err == nil || err.Error() != want.reached {
-			t.Errorf("in %q: %v", org, err)
+			if spaces := fmt.Sprint(c.Namespaces(ctx)); err != nil || spaces != want.spaces || fmt.Sprint(names(tools)) != want.tools || fmt.Sprint(listed) != want.listed {
+				t.Errorf("in %q: %v, %v, %v, %v", org, spaces, names(tools), listed, err)
+			}
+			for _, name := range []string{"github.issues", "github__issues"} {
+				info, err := c.Resolve(ctx, name)
+				if err != nil || info.Ref != ref("github", "issues") {
+					t.Errorf("in %q: %s is %v, %v", org, name, info.Ref, err)
+				}
+			}
+			if _, err := c.Call(ctx, call("github", "issues", `{}`)); err == nil || err.Error() != want.reached {
+				t.Errorf("in %q: %v", org, err)
+			}
+			if _, err := c.Exposed().Call(ctx, call("", "github__issues", `{}`)); err == nil || err.Error() != want.reached {
+				t.Errorf("in %q: %v", org, err)
+			}
 		}
 	}
 }
@@ -80,7 +87,7 @@ func TestNamespacesOfOrganisations(t *testing.T) {
 func TestNamespacesOfOthers(t *testing.T) {
 	t.Parallel()
 	c := ofTwoOrgs()
-	for _, who := range []context.Context{in(t.Context(), "acme", principal.Admin), in(t.Context(), "gamma"), in(t.Context(), "")} {
+	for _, who := range []context.Context{in(t.Context(), "acme", principal.Admin), in(t.Context(), "gamma"), in(t.Context(), ""), chatFor(t.Context(), "acme"), chatFor(t.Context(), "acme", principal.Admin)} {
 		var texts []string
 		tell := func(err error) {
 			texts = append(texts, fmt.Sprint(err, fault.HintOf(err), string(fault.From(err).Details)))

@@ -13,7 +13,7 @@ import (
 func (c *Catalog) visible(ctx context.Context, whole *view) *view {
 	v := c.scoped(ctx, whole)
 	who := principal.Of(ctx)
-	if hides := c.hidden(who); !who.Admin() || who.Restricted() || hides != nil {
+	if hides := c.hidden(who); !whole.isOpenTo(who) || hides != nil {
 		all := v
 		v = v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && all.shows(ref, hides) })
 	}
@@ -21,6 +21,12 @@ func (c *Catalog) visible(ctx context.Context, whole *view) *view {
 		return v.named(names)
 	}
 	return v
+}
+
+// isOpenTo tells whether a principal may see all tools. In a chat for somebody, an
+// administrator sees nothing of other organisations.
+func (v *view) isOpenTo(who principal.Principal) bool {
+	return who.Admin() && !who.Restricted() && (who.Person == "" || len(v.orgs) == 0)
 }
 
 // hidden returns which tools are not listed for a principal; nil: none.
@@ -63,7 +69,7 @@ func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
 		return false
 	}
-	if _, replaced := c.view.Load().ofOrg(who.Org)[ref.Space]; replaced {
+	if _, replaced := c.view.Load().ofOrg(who.ActingOrg())[ref.Space]; replaced {
 		return false // their organisation has another of this name
 	}
 	return c.private != nil && c.private(ref.Space) || who.CanSee(ref.Space, ref.Name)
