@@ -270,9 +270,9 @@ func (m *matrix) tryRoutes(a actor) {
 			continue
 		}
 		method, paths := m.requests(route.Pattern)
-		for _, path := range paths {
+		for _, path := range withOrg(paths) {
 			name, value := httpjsontest.Bearer(a.token)
-			response, body := httpjsontest.Read(m.t, method, m.url+path, m.body(route.Pattern), name, value)
+			response, body := httpjsontest.Read(m.t, method, m.url+path, m.body(route.Pattern), name, value, "X-Org", "acme", "OpenAI-Organization", "acme")
 			refused := response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden
 			if class != "open" && !a.may(class) && !refused {
 				m.t.Errorf("%s: %s %s: %s", a.name, method, path, response.Status)
@@ -291,6 +291,19 @@ func (m *matrix) tryRoutes(a actor) {
 	for pattern := range classes {
 		m.t.Errorf("there is no route %s", pattern)
 	}
+}
+
+// withOrg returns paths, and each again with the owner's organisation in the query.
+func withOrg(paths []string) []string {
+	all := slices.Clone(paths)
+	for _, path := range paths {
+		if strings.Contains(path, "?") {
+			all = append(all, path+"&org=acme")
+		} else {
+			all = append(all, path+"?org=acme")
+		}
+	}
+	return all
 }
 
 // body returns the body of a request: organisations are tried in it, too.
