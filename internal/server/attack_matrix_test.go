@@ -3,15 +3,20 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -80,11 +85,11 @@ var matrixRoutes = map[string][]string{
 var endless = map[string]bool{"/mcp/sse": true, "GET /debug/pprof/profile": true, "GET /debug/pprof/trace": true}
 
 // matrixTools are all tools of ours, with arguments that name what belongs to the owner: JOB,
-// LATER (a job that waits), SCHEDULE, SESSION, TRACE. Those with ids must say to others
+// LATER (a job that waits), SCHEDULE, SESSION, TRACE, APPROVAL. Those with ids must say to others
 // that there is no such thing.
 var matrixTools = map[string]string{
-	"approval_decide": `{"id":"a-x","decision":"allow"}`, "approval_delegate": `{"role":"finance","to":"person:x"}`, "approval_forget": `{"id":"x"}`,
-	"approval_list": `{}`, "approval_status": `{"id":"a-x"}`,
+	"approval_decide": `{"approval_id":"APPROVAL","decision":"allow"}`, "approval_delegate": `{"role":"finance","to":"person:x","until":"1d"}`, "approval_forget": `{"id":"x"}`,
+	"approval_list": `{}`, "approval_status": `{"approval_id":"APPROVAL"}`,
 	"call_tool": `{"name":"job_status","arguments":{"job_id":"JOB"}}`, "execute_code": `{"language":"lua","code":"return 1","session_id":"SESSION"}`,
 	"get_tool_definitions": `{"names":["job_status"]}`,
 	"job_cancel":           `{"job_id":"LATER"}`, "job_journal": `{"job_id":"JOB"}`, "job_list": `{}`, "job_logs": `{"job_id":"JOB"}`,
@@ -92,7 +97,7 @@ var matrixTools = map[string]string{
 	"lua_describe": `{"script_hash":"HASH"}`, "lua_eval": `{"code":"return mark","session_id":"SESSION"}`, "lua_execute": `{"script_hash":"000000000000"}`,
 	"lua_help": `{}`, "lua_preview": `{"code":"return 1","session_id":"SESSION"}`,
 	"mcp_connect": `{"namespace":"x","url":"http://127.0.0.1:1/mcp"}`, "mcp_disconnect": `{"namespace":"x"}`, "mcp_list_upstreams": `{}`, "mcp_status": `{}`,
-	"result_read":   `{"handle":"r-x"}`,
+	"result_read":   `{"handle":"$r1","count":10}`,
 	"schedule_list": `{}`, "schedule_pause": `{"schedule_id":"SCHEDULE"}`, "schedule_remove": `{"schedule_id":"SCHEDULE"}`, "schedule_resume": `{"schedule_id":"SCHEDULE"}`,
 	"script_get": `{"script_hash":"HASH"}`, "script_history": `{"name":"none"}`, "script_publish": `{"script_hash":"000000000000"}`, "script_search": `{}`,
 	"script_store": `{"content":"return 2"}`, "script_unpublish": `{"name":"none"}`, "search_tools": `{"query":"job"}`,
@@ -105,31 +110,53 @@ var matrixTools = map[string]string{
 // see what people of the organisation do.
 const mark = "mark-of-ada-4711"
 
-// actor is somebody who tries everything.
+// actor is somebody who tries everything: a key, or a person who is signed in.
 type actor struct {
-	name, token string
-	org         string
-	scopes      []principal.Scope
-	sees        bool // what the owner does: events, traces, audit
+	name   string
+	org    string
+	user   string // the user that the key is for, or the person
+	scopes []principal.Scope
+	sees   bool // what everybody of the organisation acme does: events, traces, audit
+	chats  bool // for everybody of the organisation acme
+
+	token  string        // of a key
+	cookie func() string // a session of a person; a new one each time, because some routes end it
 }
 
 // may reports whether the actor's scopes include that of a class of routes.
 func (a actor) may(class string) bool { return slices.Contains(a.scopes, principal.Scope(class)) }
 
-// TestAttackMatrix tries every route and every tool of ours as people of the same and of
-// another organisation, with the ids of what somebody else made, on both databases.
+// headers are those of a request of the actor.
+func (a actor) headers() []string {
+	if a.cookie == nil {
+		name, value := httpjsontest.Bearer(a.token)
+		return []string{name, value}
+	}
+	cookie := a.cookie()
+	return []string{"Cookie", "luanette_session=" + cookie, "X-CSRF-Token", apikey.CSRF(cookie), "Content-Type", "application/json"}
+}
+
+// TestAttackMatrix tries every route and every tool of ours as keys and people of the same
+// and of another organisation, with the ids of what somebody else made: a key, and a person
+// who is in both organisations. It does so on both databases.
 func TestAttackMatrix(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": nil, "postgres": dbtest.Postgres} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := startMatrix(t, database)
-			for _, a := range m.actors {
-				m.tryRoutes(a)
-				m.tryTools(a)
-			}
-			m.ownerHasAll()
-		})
+		for _, owner := range []string{"ada", "ann"} {
+			t.Run(name+" "+owner, func(t *testing.T) {
+				t.Parallel()
+				m := startMatrix(t, database, owner)
+				for _, chats := range []bool{false, true} { // those who may delete conversations are the last
+					for _, a := range m.actors {
+						if a.chats == chats {
+							m.tryRoutes(a)
+							m.tryTools(a)
+						}
+					}
+					m.ownerHasAll(!chats)
+				}
+			})
+		}
 	}
 }
 
@@ -137,90 +164,185 @@ type matrix struct {
 	t      *testing.T
 	url    string
 	srv    *Server
-	owner  keyClient
+	owner  actor
 	actors []actor
 	ids    *strings.Replacer
 	paths  map[string][]string // values of wildcards
 }
 
-func startMatrix(t *testing.T, database func(testing.TB) string) *matrix {
+func startMatrix(t *testing.T, database func(testing.TB) string, owner string) *matrix {
 	t.Helper()
-	env := config.Environment{"ENGINE_API_KEY": "root-token"}
+	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	env := config.Environment{"ENGINE_API_KEY": "root-token", "ANTHROPIC_API_KEY": llmtest.Key}
 	flags := map[string]string{}
 	if database != nil {
 		flags["database"] = database(t)
 		flags["node"] = "west"
-		env["OAUTH_KEY"] = "0123456789abcdef0123456789abcdef"
+		env["LUANETTE_OAUTH_KEY"] = "0123456789abcdef0123456789abcdef"
 	}
+	file := "hud.recent_traces = 100000\nhud.recent_events = 100000\n" + withPeople +
+		"[chat]\nbase_url = \"" + model.URL + "\"\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", &shop{}) + "\"\n"
 	m := &matrix{t: t}
-	m.url, m.srv = start(t, config.Sources{File: configtest.WriteFile(t, "hud.recent_traces = 100000\nhud.recent_events = 100000\n"+withPeople), Env: env, Flags: flags})
-	use := []principal.Scope{principal.Chat, principal.MCP, principal.Read}
-	for _, one := range []struct {
-		name, org string
-		user      string
-		scopes    []principal.Scope
-		sees      bool
-	}{
-		{"ada", "acme", "ada", use, true},
-		{"bob", "acme", "bob", use, false},
-		{"ada-elsewhere", "other", "ada", use, false},
-		{"rival", "other", "", []principal.Scope{principal.Admin}, false},
-		{"viewer", "acme", "vic", []principal.Scope{principal.Read}, false},
-		{"blocked", "acme", "bea", use, false},
-		{"boss", "acme", "", append(slices.Clone(use), principal.Org), true},
-		{"plain", "", "", use, false},
+	m.url, m.srv = start(t, config.Sources{File: configtest.WriteFile(t, file), Env: env, Flags: flags})
+	m.srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	m.srv.catalog.Refresh(t.Context())
+	m.addKeys()
+	m.addPeople()
+	m.actors = append(m.actors, actor{name: "anonymous"})
+	at := slices.IndexFunc(m.actors, func(a actor) bool { return a.name == owner })
+	m.owner = m.actors[at]
+	m.actors = slices.Delete(m.actors, at, at+1)
+	m.make()
+	return m
+}
+
+// ordinary are the scopes of most actors.
+func ordinary(more ...principal.Scope) []principal.Scope {
+	return append([]principal.Scope{principal.Chat, principal.MCP, principal.Read}, more...)
+}
+
+func (m *matrix) addKeys() {
+	m.t.Helper()
+	for _, a := range []actor{
+		{name: "ada", org: "acme", user: "ada", scopes: ordinary()},
+		{name: "bob", org: "acme", user: "bob", scopes: ordinary()},
+		{name: "ada-elsewhere", org: "other", user: "ada", scopes: ordinary()},
+		{name: "rival", org: "other", scopes: []principal.Scope{principal.Admin}},
+		{name: "viewer", org: "acme", user: "vic", scopes: []principal.Scope{principal.Read}},
+		{name: "revoked", org: "acme", user: "bea", scopes: ordinary()},
+		{name: "boss", org: "acme", scopes: ordinary(principal.Org), sees: true, chats: true},
+		{name: "plain", scopes: ordinary(), chats: true},
 	} {
-		_, token, err := m.srv.keys.Create(t.Context(), apikey.Key{Name: one.name, Rights: apikey.Rights{Scopes: one.scopes, Org: one.org, User: one.user}})
-		if err != nil {
-			t.Fatal(err)
+		var err error
+		if _, a.token, err = m.srv.keys.Create(m.t.Context(), apikey.Key{Name: a.name, Rights: apikey.Rights{Scopes: a.scopes, Org: a.org, User: a.user}}); err != nil {
+			m.t.Fatal(err)
 		}
-		a := actor{one.name, token, one.org, one.scopes, one.sees}
-		switch one.name {
-		case "ada":
-			m.owner = keyClient{t, m.url, token}
-			continue
+		switch a.name {
 		case "rival": // an administrator of one organisation has every scope in it but those about the server
-			a.scopes = append(use, principal.Org)
-		case "blocked":
-			if _, err := m.srv.keys.Revoke(t.Context(), one.name); err != nil {
-				t.Fatal(err)
+			a.scopes = ordinary(principal.Org)
+		case "revoked":
+			if _, err := m.srv.keys.Revoke(m.t.Context(), a.name); err != nil {
+				m.t.Fatal(err)
 			}
 			a.scopes = nil
 		}
 		m.actors = append(m.actors, a)
 	}
-	m.actors = append(m.actors, actor{name: "anonymous"})
-	m.make()
-	return m
+}
+
+func (m *matrix) addPeople() {
+	m.t.Helper()
+	ann := m.signIn("ann", map[string][]string{"acme": {"author"}, "other": {"operator"}})
+	ben := m.signIn("ben", map[string][]string{"acme": {"author"}})
+	oda := m.signIn("oda", map[string][]string{"acme": {"operator"}})
+	cid := m.signIn("cid", map[string][]string{"other": {"admin"}})
+	bea := m.signIn("bea", map[string][]string{"acme": {"operator"}})
+	before := m.begin(bea, "acme")
+	if err := m.srv.people.Block(m.t.Context(), bea); err != nil {
+		m.t.Fatal(err)
+	}
+	in := func(person, org string) func() string { return func() string { return m.begin(person, org) } }
+	operator := ordinary(principal.Org, principal.Observe, principal.Metrics)
+	m.actors = append(m.actors,
+		actor{name: "ann", org: "acme", user: ann, scopes: ordinary(), cookie: in(ann, "acme")},
+		actor{name: "ann elsewhere", org: "other", user: ann, scopes: operator, cookie: in(ann, "other")},
+		actor{name: "ben", org: "acme", user: ben, scopes: ordinary(), cookie: in(ben, "acme")},
+		actor{name: "oda", org: "acme", user: oda, scopes: operator, sees: true, chats: true, cookie: in(oda, "acme")},
+		actor{name: "cid", org: "other", user: cid, scopes: ordinary(principal.Org), cookie: in(cid, "other")},
+		actor{name: "bea, blocked", org: "acme", user: bea, cookie: func() string { return before }},
+	)
+}
+
+// signIn signs somebody in, as a provider would.
+func (m *matrix) signIn(name string, roles map[string][]string) (person string) {
+	m.t.Helper()
+	p, err := m.srv.people.SignIn(m.t.Context(), people.Arrival{
+		Identity: people.Identity{Issuer: "https://login.example", Subject: name}, Name: name, Email: name + "@example.com", Roles: roles, Source: "corp",
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return p.ID
+}
+
+// begin begins a session of a person in an organisation.
+func (m *matrix) begin(person, org string) (cookie string) {
+	m.t.Helper()
+	cookie, _, err := m.srv.people.BeginSession(m.t.Context(), people.Begun{Person: person, Org: org, Provider: "corp"})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return cookie
+}
+
+// call calls a tool: keys do so with MCP, people from the page.
+func (m *matrix) call(a actor, tool, args string) (status int, text string) {
+	m.t.Helper()
+	if a.cookie == nil {
+		return keyClient{m.t, m.url, a.token}.rpc("/mcp", "tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, tool, args))
+	}
+	return m.request(a, http.MethodPost, "/tools/"+tool, args)
+}
+
+func (m *matrix) request(a actor, method, path, body string) (status int, text string) {
+	m.t.Helper()
+	response, text := httpjsontest.Read(m.t, method, m.url+path, body, append(a.headers(), "X-Org", "acme", "OpenAI-Organization", "acme")...)
+	return response.StatusCode, text
+}
+
+// member returns a text in an answer.
+func (m *matrix) member(answer, name string) string {
+	m.t.Helper()
+	found := regexp.MustCompile(`"` + name + `": ?"([^"]+)"`).FindStringSubmatch(answer)
+	if found == nil {
+		m.t.Fatalf("no %s in %s", name, answer)
+	}
+	return found[1]
 }
 
 // make makes one thing of each kind as the owner.
 func (m *matrix) make() {
 	m.t.Helper()
-	call := func(tool, args, member string) string { return structured(m.t, m.owner.call(tool, args), member) }
-	hash := call("script_store", `{"content":"function main(p) print(p.m) emit('script.done', {m = p.m}) return p end"}`, "hash")
-	run := func(more string) string {
-		return `{"script_hash":"` + hash + `","params":{"m":"` + mark + `"},"tags":["` + mark + `"]` + more + `}`
+	call := func(tool, args string) string {
+		_, text := m.call(m.owner, tool, args)
+		return text
 	}
-	job := call("lua_execute", run(""), "job_id")
-	if text := m.owner.call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":60000}`); !strings.Contains(text, mark) {
+	hash := m.member(call("script_store", `{"content":"function main(p) print(p.m) emit('script.done', {m = p.m}) return p end"}`), "hash")
+	run := func(hash, more string) string {
+		return call("lua_execute", `{"script_hash":"`+hash+`","params":{"m":"`+mark+`"},"tags":["`+mark+`"]`+more+`}`)
+	}
+	job := m.member(run(hash, ""), "job_id")
+	if text := call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":60000}`); !strings.Contains(text, mark) {
 		m.t.Fatalf("the owner's job: %s", text)
 	}
-	later := call("lua_execute", run(`,"delay_ms":3600000`), "job_id")
-	schedule := call("lua_execute", run(`,"schedule":"0 0 1 1 *"`), "schedule_id")
-	session := call("session_create", `{"name":"`+mark+`"}`, "session_id")
-	m.owner.call("lua_eval", `{"session_id":"`+session+`","code":"mark = '`+mark+`' otel.set_attribute('m', mark) return mark"}`)
-	trace := ""
+	later := m.member(run(hash, `,"delay_ms":3600000`), "job_id")
+	schedule := m.member(run(hash, `,"schedule":"0 0 1 1 *"`), "schedule_id")
+	run(m.member(call("script_store", `{"content":"function main(p) return mcp.fine.buy { note = p.m } end"}`), "hash"), "")
+	clocktest.Await(m.t, func() bool { return strings.Contains(call("approval_list", `{}`), `"approval_id":"`) })
+	approval := m.member(call("approval_list", `{}`), "approval_id")
+	session := m.member(call("session_create", `{"name":"`+mark+`"}`), "session_id")
+	call("lua_eval", `{"session_id":"`+session+`","code":"mark = '`+mark+`' otel.set_attribute('m', mark) return mark"}`)
+	if text := call("lua_eval", `{"code":"local list = {} for i = 1, 10000 do list[i] = '`+mark+`' end return list"}`); !strings.Contains(text, "$r1") {
+		m.t.Fatalf("the owner's result: %.500s", text)
+	}
+	_, chat := m.request(m.owner, http.MethodPost, "/api/v1/chat", fmt.Sprintf(`{"client_id":"t","org":"acme","user_id":%q,"message":%q}`, m.owner.user, mark))
+	trace := m.trace()
+	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval)
+	m.paths = map[string][]string{
+		"{id}": {trace, job, session, approval}, "{org}": {"acme"}, "{user}": {m.owner.user}, "{name}": {"job_status"}, "{message}": {m.member(chat, "message_id")},
+	}
+}
+
+// trace returns the trace of what the owner did in the session.
+func (m *matrix) trace() string {
+	m.t.Helper()
 	for _, one := range m.srv.telemetry.Traces().List(m.t.Context(), 100) {
 		if raw, err := m.srv.telemetry.Traces().JSON(m.t.Context(), one.ID); err == nil && strings.Contains(string(raw), mark) {
-			trace = one.ID
+			return one.ID
 		}
 	}
-	if trace == "" {
-		m.t.Fatal("no trace of the owner")
-	}
-	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash)
-	m.paths = map[string][]string{"{id}": {trace, job, session}, "{org}": {"acme"}, "{user}": {"ada"}, "{name}": {"job_status"}}
+	m.t.Fatal("no trace of the owner")
+	return ""
 }
 
 // requests returns the requests of a route, with the owner's ids.
@@ -269,27 +391,34 @@ func (m *matrix) tryRoutes(a actor) {
 		if endless[route.Pattern] && (a.may(class) || class == "open") {
 			continue
 		}
+		if a.cookie != nil && route.Pattern == "DELETE /api/v1/me" {
+			continue // it would erase the actor
+		}
 		method, paths := m.requests(route.Pattern)
 		for _, path := range withOrg(paths) {
-			name, value := httpjsontest.Bearer(a.token)
-			response, body := httpjsontest.Read(m.t, method, m.url+path, m.body(route.Pattern), name, value, "X-Org", "acme", "OpenAI-Organization", "acme")
-			refused := response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden
-			if class != "open" && !a.may(class) && !refused {
-				m.t.Errorf("%s: %s %s: %s", a.name, method, path, response.Status)
-			}
-			if a.org == "other" && strings.Contains(path, "/orgs/acme") && !refused && response.StatusCode != http.StatusNotFound {
-				m.t.Errorf("%s: %s %s of another organisation: %s", a.name, method, path, response.Status)
-			}
-			if strings.Contains(body, mark) && !(a.sees && class == "read") {
-				m.t.Errorf("%s: %s %s shows what is not theirs: %.300s", a.name, method, path, body)
-			}
-			if a.sees && !strings.Contains(body, mark) && (route.Pattern == "GET /api/v1/events" || route.Pattern == "GET /api/v1/traces/{id}" && strings.HasSuffix(path, m.paths["{id}"][0])) {
-				m.t.Errorf("%s: %s %s does not show what people of the organisation do: %.300s", a.name, method, path, body)
-			}
+			m.tryRoute(a, class, route.Pattern, method, path)
 		}
 	}
 	for pattern := range classes {
 		m.t.Errorf("there is no route %s", pattern)
+	}
+}
+
+func (m *matrix) tryRoute(a actor, class, pattern, method, path string) {
+	status, body := m.request(a, method, path, m.body(pattern))
+	refused := status == http.StatusUnauthorized || status == http.StatusForbidden
+	if class != "open" && !a.may(class) && !refused {
+		m.t.Errorf("%s: %s %s: %d", a.name, method, path, status)
+	}
+	if a.org == "other" && strings.Contains(path, "/orgs/acme") && !refused && status != http.StatusNotFound {
+		m.t.Errorf("%s: %s %s of another organisation: %d", a.name, method, path, status)
+	}
+	own := pattern == "GET /api/v1/me/export" && a.user == m.owner.user // of all organisations
+	if strings.Contains(body, mark) && !own && !(a.sees && class == "read") && !(a.chats && (class == "chat" || class == "org")) {
+		m.t.Errorf("%s: %s %s shows what is not theirs: %.300s", a.name, method, path, body)
+	}
+	if a.sees && !strings.Contains(body, mark) && (pattern == "GET /api/v1/events" || pattern == "GET /api/v1/traces/{id}" && strings.HasSuffix(path, m.paths["{id}"][0])) {
+		m.t.Errorf("%s: %s %s does not show what people of the organisation do: %.300s", a.name, method, path, body)
 	}
 }
 
@@ -319,14 +448,13 @@ func (m *matrix) tryTools(a actor) {
 	if err != nil || len(tools) != len(matrixTools) {
 		m.t.Errorf("%d tools (%v), and matrixTools has %d", len(tools), err, len(matrixTools))
 	}
-	client := keyClient{m.t, m.url, a.token}
 	for _, tool := range tools {
 		args, known := matrixTools[tool.Name]
 		if !known {
 			m.t.Errorf("%s is not in matrixTools", tool.Name)
 			continue
 		}
-		status, text := client.rpc("/mcp", "tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, tool.Name, m.ids.Replace(args)))
+		status, text := m.call(a, tool.Name, m.ids.Replace(args))
 		if !a.may("mcp") {
 			if status != http.StatusUnauthorized && status != http.StatusForbidden {
 				m.t.Errorf("%s: %s: status %d", a.name, tool.Name, status)
@@ -336,7 +464,7 @@ func (m *matrix) tryTools(a actor) {
 		if strings.Contains(text, mark) && !(a.sees && tool.Name == "trace_get") {
 			m.t.Errorf("%s: %s shows what is not theirs: %.400s", a.name, tool.Name, text)
 		}
-		if names := strings.ContainsAny(args, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.Contains(args, "HASH"); names && !a.sees && !isFailure(text) {
+		if names := strings.ContainsAny(args, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.Contains(args, "HASH"); names && !a.sees && status < 400 && !isFailure(text) {
 			m.t.Errorf("%s: %s of another's thing: %.400s", a.name, tool.Name, text)
 		}
 	}
@@ -348,21 +476,25 @@ func isFailure(answer string) bool {
 }
 
 // ownerHasAll checks that nothing of the owner's was changed by the attempts.
-func (m *matrix) ownerHasAll() {
+func (m *matrix) ownerHasAll(conversation bool) {
 	for tool, args := range map[string]string{
 		"job_status": `{"job_id":"JOB"}`, "session_list": `{}`, "schedule_list": `{}`, "lua_eval": `{"code":"return mark","session_id":"SESSION"}`, "trace_get": `{"trace_id":"TRACE"}`,
+		"result_read": `{"handle":"$r1","count":10}`, "approval_status": `{"approval_id":"APPROVAL"}`,
 	} {
-		if text := m.owner.call(tool, m.ids.Replace(args)); !strings.Contains(text, mark) {
+		if _, text := m.call(m.owner, tool, m.ids.Replace(args)); !strings.Contains(text, mark) {
 			m.t.Errorf("the owner's %s: %.600s", tool, text)
 		}
 	}
-	var status struct {
-		Result struct {
-			StructuredContent struct{ Status string }
+	for tool, args := range map[string]string{"job_status": `{"job_id":"LATER"}`, "approval_status": `{"approval_id":"APPROVAL"}`} {
+		_, text := m.call(m.owner, tool, m.ids.Replace(args))
+		if m.member(text, "status") != "pending" {
+			m.t.Errorf("the owner's %s: %.600s", tool, text)
 		}
 	}
-	text := m.owner.call("job_status", m.ids.Replace(`{"job_id":"LATER"}`))
-	if decodeMessage(m.t, text, &status); status.Result.StructuredContent.Status != "pending" {
-		m.t.Errorf("the owner's job that starts later: %.600s", text)
+	if !conversation {
+		return
+	}
+	if _, text := m.request(m.owner, http.MethodGet, "/api/v1/orgs/acme/users/"+m.owner.user+"/history", ""); !strings.Contains(text, mark) {
+		m.t.Errorf("the owner's conversation: %.600s", text)
 	}
 }
