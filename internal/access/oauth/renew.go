@@ -30,7 +30,7 @@ func (l *Logins) Token(ctx context.Context, s Server) (string, error) {
 		return "", err
 	}
 	now := l.options.Clock.Now()
-	if have.Access == "" || have.Expires.IsZero() || now.Before(have.Expires.Add(-ahead)) {
+	if !have.expiresSoon(now) {
 		return have.Access, nil
 	}
 	byItself := s.Settings.Grant == GrantCredentials
@@ -47,6 +47,10 @@ func (l *Logins) Token(ctx context.Context, s Server) (string, error) {
 		return have.Access, nil
 	}
 	return fresh, err
+}
+
+func (have login) expiresSoon(now time.Time) bool {
+	return have.Access != "" && !have.Expires.IsZero() && !now.Before(have.Expires.Add(-ahead))
 }
 
 // current is the login as it is known here, or else as it is stored.
