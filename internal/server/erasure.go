@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/access/erasure"
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/access/people"
+	personalvalues "github.com/luanette/luanette/internal/access/personal"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/access/signin"
@@ -32,7 +33,7 @@ import (
 func personalTables() []personal.Table {
 	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(),
 		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
-		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(),
+		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(), personalvalues.Personal(),
 		authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())
 }
 
