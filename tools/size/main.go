@@ -23,9 +23,9 @@ import (
 	"strings"
 )
 
-// limit is the largest allowed size of the binary in bytes; the sandbox, APIs and the page
-// have brought it here. The goal is 50 MB.
-const limit = 64_000_000
+// limit is the largest allowed size of the binary in bytes; the sandbox, APIs, the page and
+// people have brought it here. The goal is 50 MB.
+const limit = 65_000_000
 
 // perFunction is the size of a function's entries in the table of functions, on average.
 const perFunction = 330
