@@ -18,7 +18,7 @@ export default defineConfig({
     rollupOptions: {
       output: {
         manualChunks: chunk,
-        experimentalMinChunkSize: 6000, // what several pages share is not a file for each part
+        experimentalMinChunkSize: 15000, // what several pages share is not a file for each part
         entryFileNames: 'assets/[name].js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/[name][extname]',
