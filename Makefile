@@ -39,6 +39,8 @@ build: $(BIN) ## Build bin/luanette
 
 # The web page is committed as built: `go install` runs no build of it.
 WEB := internal/ui/web
+# A registry that fails once does not fail a build.
+export npm_config_fetch_retries := 6
 NPM_INSTALL := npm install --no-save --no-audit --no-fund --ignore-scripts
 .PHONY: web
 web: $(WEB)/dist/index.html ## Build the web page that the server shows; commit what changes
@@ -67,7 +69,7 @@ test: servers system ## Install what tests need and run all of them
 .PHONY: browser
 browser: build servers ## Test the web page in a real browser; screenshots in .cache/web/screenshots
 	@if command -v chromium >/dev/null; then cd test/web && \
-	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --ignore-scripts && \
+	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 $(NPM_INSTALL) && \
 	  LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test; \
 	else echo "chromium is not installed: the web page was not tested"; fi
 
@@ -78,7 +80,7 @@ pictures: build servers ## Make the pictures of docs/hud.md in a real browser
 
 .PHONY: lighthouse
 lighthouse: build ## Grade the overview with 30 servers and 5,000 events with Lighthouse; the grade depends on the machine
-	cd test/web/lighthouse && npm install --no-save --no-audit --no-fund --ignore-scripts && \
+	cd test/web/lighthouse && $(NPM_INSTALL) && \
 	  cd .. && LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test -c lighthouse
 
 .PHONY: check
@@ -124,8 +126,11 @@ race: servers ## Run the race detector on packages with concurrency
 .PHONY: servers
 servers: $(SERVERS)/.installed $(STRIPE)/.installed-$(STRIPE_VERSION) ## Install the real servers and clients that tests use
 
+# Node 22 is a package for each platform; npm takes the right one, and ignores it in silence
+# when it cannot be fetched. Hence the look at it, and another try.
+INSTALL_SERVERS := $(NPM_INSTALL) && node_modules/.bin/node --version
 $(SERVERS)/.installed: test/servers/package.json test/servers/package-lock.json
-	cd test/servers && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node
+	cd test/servers && { $(INSTALL_SERVERS) || { sleep 10; $(INSTALL_SERVERS); }; }
 	touch $@
 
 $(STRIPE)/.installed-$(STRIPE_VERSION):
@@ -142,7 +147,7 @@ clients: servers $(CLIENTS)/.installed ## Real clients from npm call a tool thro
 
 $(CLIENTS)/.installed: test/clients/package.json
 	@mkdir -p $(CACHE)/clients && cp test/clients/package.json $(CACHE)/clients/
-	cd $(CACHE)/clients && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild opencode-ai
+	cd $(CACHE)/clients && $(NPM_INSTALL) && npm rebuild opencode-ai
 	touch $@
 
 .PHONY: conformance

@@ -11,15 +11,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// The versions of the suite and of Node.
+// The versions of the suite and of Node: the suite needs Node 22.
 const (
 	suitePackage = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-	nodePackage  = "node@22.23.3" // the suite needs Node 22
+	nodeVersion  = "22.23.2"
 )
 
 // revisions are the tested revisions of the protocol.
@@ -41,11 +42,21 @@ func findSuite(ctx context.Context, dir string) (suite, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return s, err
 	}
-	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", nodePackage, suitePackage)
+	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", nodePackage(), suitePackage)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return s, fmt.Errorf("install the suite: %w\n%s", err, text)
 	}
 	return s, nil
+}
+
+// nodePackage is the npm package with Node for this platform. The package "node" would
+// fetch it in a script at its installation, which fails without a second try.
+func nodePackage() string {
+	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+	if platform == "darwin-arm64" {
+		platform = "bin-" + platform
+	}
+	return "node-" + platform + "@" + nodeVersion
 }
 
 // score is the result of one subject for one revision.
