@@ -1,0 +1,116 @@
+// Package health tells load balancers and monitoring how the server is.
+package health
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// probeTimeout limits how long the database may take to respond.
+const probeTimeout = 2 * time.Second
+
+// Server answers how the server is.
+type Server struct {
+	Version       string
+	Started       time.Time
+	Draining      *atomic.Bool // it is shutting down
+	Store         *db.DB
+	Hub           *hub.Hub
+	Upstreams     func() []upstreamset.Status
+	RestartNeeded func() []string // settings that changed and need a restart
+}
+
+// Routes are the paths. They need no scope.
+func (s *Server) Routes() []principal.Route {
+	return []principal.Route{
+		{Pattern: "GET /health", Handler: http.HandlerFunc(s.health)},
+		{Pattern: "GET /ready", Handler: http.HandlerFunc(s.ready)},
+	}
+}
+
+// upstreamHealth is the state of one upstream.
+type upstreamHealth struct {
+	State    string   `json:"state"`
+	Tools    int      `json:"tools"`
+	People   int      `json:"people,omitempty"` // who have a connection of their own
+	Error    string   `json:"error,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// health reports version, uptime and the state of the upstreams. An unreachable upstream
+// does not make the server unhealthy.
+//
+// Only callers with the scope read see the details.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	who := principal.Of(r.Context())
+	if !who.May(principal.Read, who.Org) {
+		httpjson.JSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": s.Version})
+		return
+	}
+	health := map[string]any{
+		"status":      "healthy",
+		"version":     s.Version,
+		"uptime_secs": int64(time.Since(s.Started).Seconds()),
+		"sessions":    map[string]int{"total": s.Hub.Sessions(), "connected": s.Hub.Connected()},
+		"clients":     s.Hub.Clients(),
+		"upstreams":   s.upstreams(who),
+	}
+	if names := s.RestartNeeded(); len(names) > 0 {
+		health["restart_needed"] = names
+	}
+	httpjson.JSON(w, http.StatusOK, health)
+}
+
+// upstreams returns the state of those that the caller sees, by the names that they have
+// for the caller.
+func (s *Server) upstreams(who principal.Principal) map[string]upstreamHealth {
+	known := map[string]upstreamHealth{}
+	for _, u := range s.Upstreams() {
+		known[u.Namespace] = upstreamHealth{u.State, u.Tools, u.People, u.Error, u.Warnings}
+	}
+	visible := map[string]upstreamHealth{}
+	for _, space := range who.Visible(slices.Collect(maps.Keys(known))) {
+		visible[who.NameOf(space)] = known[space]
+	}
+	return visible
+}
+
+// ready tells load balancers whether to send requests here: 200 if the database responds
+// and can be written, else 503 with the reason. During shutdown it answers 503, while
+// requests are still served.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if why := s.notReady(r.Context()); why != "" {
+		w.Header().Set("Retry-After", "1")
+		httpjson.JSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "reason": why})
+		return
+	}
+	httpjson.JSON(w, http.StatusOK, map[string]any{"ready": true})
+}
+
+// notReady returns why no request should be sent here, or "". Migrations are done before
+// the server listens.
+func (s *Server) notReady(ctx context.Context) string {
+	if s.Draining.Load() {
+		return "draining"
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := s.Store.CheckReadable(ctx); err != nil {
+		return "the database does not answer: " + string(fault.CodeOf(err))
+	}
+	if err := s.Store.CheckWritable(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
+}
