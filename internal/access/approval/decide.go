@@ -91,11 +91,11 @@ func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (App
 	case !done && now.State != Pending:
 		return now, errDecided(&now)
 	case !done:
-		o.options.Events.PublishFor(now.owner(), Agreed{ID: now.ID, Run: now.Key, Subject: now.Subject, By: d.By.Title(), Agreed: now.Agreed(), Needed: now.Needed})
+		o.publish(ctx, &now, Agreed{ID: now.ID, Run: now.Key, Subject: now.Subject, By: d.By.Title(), Agreed: now.Agreed(), Needed: now.Needed})
 		o.audit(ctx, "approval.agreed", &now)
 		return now, nil
 	}
-	o.announce(now)
+	o.announce(ctx, now)
 	o.audit(ctx, "approval."+string(now.State), &now)
 	return now, nil
 }

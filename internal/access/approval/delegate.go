@@ -94,23 +94,35 @@ func (o *Store) saveDelegation(ctx context.Context, d Delegation, now time.Time)
 // delegatedTo returns the delegations to a person in an organisation that are in force:
 // whoever delegated must have the role now.
 func (o *Store) delegatedTo(ctx context.Context, all directory, person, org string) (list []Delegation, err error) {
-	if person == "" || len(all.roles(person, org)) == 0 {
+	if person == "" || !all.active(person, org) {
 		return nil, nil
 	}
+	return o.delegations(ctx, all, `delegate = $1 AND org = $2 AND until > $3`, person, org)
+}
+
+// substitutes returns the delegations in force of the role that a request needs.
+func (o *Store) substitutes(ctx context.Context, all directory, a *Approval) ([]Delegation, error) {
+	list, err := o.delegations(ctx, all, `role = $1 AND org = $2 AND until > $3`, a.Role, a.Org)
+	return slices.DeleteFunc(list, func(d Delegation) bool { return !all.active(d.To, d.Org) }), err
+}
+
+// delegations reads delegations of people who have the role now. where has the present as
+// its last parameter.
+func (o *Store) delegations(ctx context.Context, all directory, where string, args ...any) (list []Delegation, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, func(row db.Scanner) (d Delegation, err error) {
 			var until int64
 			err = row.Scan(&d.Person, &d.Org, &d.Role, &d.To, &until)
 			d.Until = time.UnixMicro(until).UTC()
 			return d, err
-		}, `SELECT person, org, role, delegate, until FROM approval_delegations WHERE delegate = $1 AND org = $2 AND until > $3 ORDER BY created, person`,
-			person, org, o.now().UnixMicro())
+		}, `SELECT person, org, role, delegate, until FROM approval_delegations WHERE `+where+` ORDER BY created, person`,
+			append(args, o.now().UnixMicro())...)
 		return err
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read the delegations")
 	}
-	return slices.DeleteFunc(list, func(d Delegation) bool { return !all.has(d.Person, org, d.Role) }), nil
+	return slices.DeleteFunc(list, func(d Delegation) bool { return !all.has(d.Person, d.Org, d.Role) }), nil
 }
 
 // substitute returns the person in whose place somebody decides a request, or "". The
@@ -119,7 +131,7 @@ func (o *Store) substitute(ctx context.Context, all directory, person string, a 
 	list, err := o.delegatedTo(ctx, all, person, a.Org)
 	for _, d := range list {
 		taken := slices.ContainsFunc(a.Decisions, func(said Decision) bool { return said.Person == d.Person })
-		if d.Role == a.Role && !taken && !a.Asker.is(Party{ID: principal.PersonPrefix + d.Person, User: d.Person}) {
+		if d.Role == a.Role && !taken && !a.askedBy(d.Person) {
 			return d.Person, nil
 		}
 	}

@@ -1,5 +1,38 @@
 package approval
 
+import (
+	"context"
+	"slices"
+
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// publish tells those who see a request of it: its owner, and the people who have its role
+// or decide in the place of one who has.
+func (o *Store) publish(ctx context.Context, a *Approval, p event.Payload) {
+	readers, err := o.readers(ctx, a)
+	o.warn(ctx, "those who decide not told", err)
+	o.options.Events.PublishTo(a.owner(), readers, p)
+}
+
+func (o *Store) readers(ctx context.Context, a *Approval) (list []string, err error) {
+	if a.Role == "" {
+		return nil, nil
+	}
+	all, err := o.directory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	substitutes, err := o.substitutes(ctx, all, a)
+	for id := range all {
+		if all.has(id, a.Org, a.Role) || slices.ContainsFunc(substitutes, func(d Delegation) bool { return d.To == id }) {
+			list = append(list, principal.PersonID(id, a.Org))
+		}
+	}
+	return list, err
+}
+
 // Requested is published when a run waits for a decision.
 type Requested struct {
 	ID      string `json:"approval_id"`

@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/mail"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -70,12 +69,15 @@ func (o *Store) addressMails(ctx context.Context) error {
 		return err
 	}
 	for i := range list {
-		people := o.deciders(all, &list[i])
+		people, err := o.deciders(ctx, all, &list[i])
+		if err != nil {
+			return err
+		}
 		next := o.now().UnixMicro()
 		if len(people) == 0 {
 			people, next = []string{""}, 0
 		}
-		err := o.db.Write(ctx, func(tx *db.Tx) error {
+		err = o.db.Write(ctx, func(tx *db.Tx) error {
 			for _, person := range people {
 				if _, err := tx.Exec(ctx, `INSERT INTO approval_mails (approval, person, next, tries, sent) SELECT id, $2, $3, 0, 0 FROM approvals WHERE id = $1 ON CONFLICT DO NOTHING`, list[i].ID, person, next); err != nil {
 					return err
@@ -90,16 +92,19 @@ func (o *Store) addressMails(ctx context.Context) error {
 	return nil
 }
 
-// deciders returns the people with the role of a request whose address their provider has
-// verified. The asker does not decide.
-func (o *Store) deciders(all directory, a *Approval) (list []string) {
+// deciders returns the people with the role of a request, and those who decide in their
+// place, whose address their provider has verified. The asker does not decide, and neither
+// does who would in the asker's place.
+func (o *Store) deciders(ctx context.Context, all directory, a *Approval) (list []string, err error) {
+	substitutes, err := o.substitutes(ctx, all, a)
 	for id, p := range all {
-		if p.Verified && all.has(id, a.Org, a.Role) && !a.Asker.is(Party{ID: principal.PersonPrefix + id, User: id}) {
+		may := all.has(id, a.Org, a.Role) || slices.ContainsFunc(substitutes, func(d Delegation) bool { return d.To == id && !a.askedBy(d.Person) })
+		if may && p.Verified && !a.askedBy(id) {
 			list = append(list, id)
 		}
 	}
 	slices.Sort(list)
-	return list
+	return list, err
 }
 
 // takeMails returns the requests that people are told of now. Others do not take them for
@@ -136,14 +141,8 @@ func (o *Store) takeMails(ctx context.Context) (due map[string][]Approval, err e
 // sendMail tells one person of requests, and stores when to repeat it if that fails.
 func (o *Store) sendMail(ctx context.Context, all directory, person string, list []Approval) {
 	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
-	var open []Approval
-	for i := range list { // what was decided meanwhile, or is not theirs any more, is not mentioned
-		if list[i].State == Pending && all.has(person, list[i].Org, list[i].Role) {
-			open = append(open, list[i])
-		}
-	}
-	var problem error
-	if len(open) > 0 {
+	open, problem := o.openFor(ctx, all, person, list)
+	if problem == nil && len(open) > 0 {
 		limited, cancel := context.WithTimeout(ctx, noticeTimeout)
 		problem = o.options.Mail.Sender.Send(limited, o.options.Mail.message(all[person].Email, open, o.now()))
 		cancel()
@@ -157,6 +156,21 @@ func (o *Store) sendMail(ctx context.Context, all directory, person string, list
 	if problem != nil && ctx.Err() == nil {
 		o.options.Log.WarnContext(ctx, "no mail sent of approvals", "person", person, "approvals", len(open), "error", problem)
 	}
+}
+
+// openFor returns those requests of a list that a person is to decide. What was decided
+// meanwhile, or is not theirs any more, is not mentioned.
+func (o *Store) openFor(ctx context.Context, all directory, person string, list []Approval) (open []Approval, err error) {
+	for i := range list {
+		deciders, err := o.deciders(ctx, all, &list[i])
+		if err != nil {
+			return nil, err
+		}
+		if list[i].State == Pending && slices.Contains(deciders, person) {
+			open = append(open, list[i])
+		}
+	}
+	return open, nil
 }
 
 // storeMails stores that requests were sent, or when they are tried again.

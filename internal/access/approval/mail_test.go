@@ -2,6 +2,8 @@ package approval_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/base/mail/mailtest"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // mailing opens a store that sends mail, and runs it until stop is called.
@@ -46,21 +49,35 @@ func (of *staff) tick(by time.Duration) {
 	of.looked(of.t, 1)
 }
 
-// received waits for so many mails and returns them by recipient.
+// received waits for so many mails that are due, until it is stored that they were sent, and
+// returns them by recipient. Meanwhile no time passes: it would be taken for a crash of
+// whoever sends them.
 func (of *staff) received(server *mailtest.Server, count int) map[string]mailtest.Mail {
 	of.t.Helper()
+	of.tick(3 * time.Second)
 	all := map[string]mailtest.Mail{}
 	clocktest.Await(of.t, func() bool {
-		of.tick(3 * time.Second)
 		for m, ok := server.Next(); ok; m, ok = server.Next() {
 			if _, twice := all[m.To]; twice {
 				of.t.Errorf("%s got a second mail: %s", m.To, m.Subject)
 			}
 			all[m.To] = m
 		}
-		return len(all) >= count
+		return len(all) >= count && of.unsent() == 0
 	}, func() string { return "mails did not arrive" })
 	return all
+}
+
+// unsent returns how many mails are on their way.
+func (of *staff) unsent() (count int) {
+	of.t.Helper()
+	err := of.db.Read(of.t.Context(), func(tx *db.Tx) error {
+		return tx.QueryRow(of.t.Context(), `SELECT count(*) FROM approval_mails WHERE tries > 0 AND next > 0`).Scan(&count)
+	})
+	if err != nil {
+		of.t.Fatal(err)
+	}
+	return count
 }
 
 // TestMailToTheRole checks who is told of a request, and what the mail says.
@@ -82,6 +99,37 @@ func TestMailToTheRole(t *testing.T) {
 	}
 	if strings.Contains(m.Text, "secret-account") {
 		t.Errorf("the mail has arguments: %s", m.Text)
+	}
+}
+
+// TestMailToDelegates checks that those who decide in somebody's place are told, too, except
+// of what that person asked for, and not after the delegation has ended.
+func TestMailToDelegates(t *testing.T) {
+	t.Parallel()
+	of, server := newStaff(t), mailtest.New(t)
+	o, _ := of.mailing(server)
+	of.store = o
+	of.signIn("eve", "", "user")
+	if _, err := o.Delegate(of.as("ann"), "finance", "eve", of.time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	recipients := func(count int) string {
+		t.Helper()
+		return strings.Join(slices.Sorted(maps.Keys(of.received(server, count))), " ")
+	}
+	of.ask(of.as("ann"), "run:1", "x")
+	if got := recipients(1); got != "bob@example.com" {
+		t.Errorf("of ann's request: %s", got)
+	}
+	of.tick(6 * time.Minute)
+	of.ask(of.as("dan"), "run:2", "x")
+	if got := recipients(3); got != "ann@example.com bob@example.com eve@example.com" {
+		t.Errorf("of dan's request: %s", got)
+	}
+	of.tick(2 * time.Hour)
+	of.ask(of.as("dan"), "run:3", "x")
+	if got := recipients(2); got != "ann@example.com bob@example.com" {
+		t.Errorf("after the delegation: %s", got)
 	}
 }
 
@@ -129,6 +177,7 @@ func TestMailIsTriedAgain(t *testing.T) {
 	}, func() string { return "the server was not asked" })
 	stop()
 	of.mailing(server)
+	of.tick(2 * time.Minute) // when the stopped process would have tried again, or has not
 	if got := of.received(server, 2); len(got) != 2 {
 		t.Errorf("%v", got)
 	}

@@ -21,6 +21,11 @@ func (a *Approval) owner() principal.Owner {
 	return principal.Owner{ID: a.Asker.ID, Person: a.Asker.Person, Org: a.Org}
 }
 
+// askedBy reports whether a person asked.
+func (a *Approval) askedBy(person string) bool {
+	return a.Asker.is(Party{ID: principal.PersonID(person, a.Org), User: person})
+}
+
 func partyOf(who principal.Principal) Party {
 	return Party{ID: who.ID, Name: who.Name, User: who.User, Person: who.Person, Org: who.Org}
 }

@@ -108,7 +108,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.ResumeState,
 		Created: now, Expires: now.Add(o.options.Expire),
-		Asker: partyOf(who), Org: who.Org, Role: demand.Role, Needed: max(demand.Count, 1),
+		Asker: partyOf(who), Org: who.ActingOrg(), Role: demand.Role, Needed: max(demand.Count, 1),
 	}
 	if a.Owner == "" && who.ID != principal.LocalID {
 		a.Owner = who.ID
@@ -120,7 +120,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	if before != nil {
 		return o.pending(ctx, before), nil
 	}
-	o.options.Events.PublishFor(who.Owner(), Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
+	o.publish(ctx, &a, Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan), Role: a.Role, Needed: a.Needed})
 	return o.pending(ctx, &a), nil
 }
 
@@ -145,15 +145,15 @@ func (o *Store) Withdraw(ctx context.Context, run string) error {
 		return fault.Wrap(fault.Internal, err, "withdraw an approval")
 	}
 	for _, a := range gone {
-		o.announce(a)
+		o.announce(ctx, a)
 	}
 	return nil
 }
 
 // announce wakes the callers that wait for an approval and publishes the event.
-func (o *Store) announce(a Approval) {
+func (o *Store) announce(ctx context.Context, a Approval) {
 	o.wake(a.ID)
-	o.publish(a)
+	o.publishSettled(ctx, a)
 }
 
 func (o *Store) wake(id string) {
@@ -165,8 +165,8 @@ func (o *Store) wake(id string) {
 	delete(o.waiting, id)
 }
 
-func (o *Store) publish(a Approval) {
-	o.options.Events.PublishFor(a.owner(), Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
+func (o *Store) publishSettled(ctx context.Context, a Approval) {
+	o.publish(ctx, &a, Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
 }
 
 // Await waits until an approval is no longer pending.
@@ -256,7 +256,7 @@ func (o *Store) wakeDecided(ctx context.Context) error {
 	for _, a := range decided {
 		o.wake(a.ID)
 		if !o.options.Nodes { // the deciding process has published the event
-			o.publish(a)
+			o.publishSettled(ctx, a)
 		}
 	}
 	return err
@@ -268,7 +268,7 @@ func (o *Store) tidy(ctx context.Context) error {
 		return err
 	}
 	for _, a := range over {
-		o.announce(a)
+		o.announce(ctx, a)
 	}
 	return errors.Join(o.wakeDecided(ctx), o.renew(ctx))
 }

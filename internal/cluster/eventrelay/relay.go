@@ -75,7 +75,8 @@ type relayedEvent struct {
 	Key  string          `json:"key,omitempty"`
 	Data json.RawMessage `json:"data"`
 
-	Owner principal.Owner `json:"owner,omitzero"`
+	Owner   principal.Owner `json:"owner,omitzero"`
+	Readers []string        `json:"readers,omitempty"`
 }
 
 // Run relays events in both directions until ctx ends.
@@ -123,7 +124,7 @@ func appendEvent(batch []relayedEvent, e event.Event) []relayedEvent {
 	if err != nil {
 		return batch
 	}
-	one := relayedEvent{Type: e.Type, Data: data, Owner: e.Owner}
+	one := relayedEvent{Type: e.Type, Data: data, Owner: e.Owner, Readers: e.Readers}
 	if keyed, ok := e.Data.(event.Keyed); ok {
 		one.Key = keyed.EventKey()
 	}
@@ -180,7 +181,7 @@ func (r *Relay) receive(ctx context.Context, payload string) {
 		r.options.Bus.Relay(m.Node, missed(missing))
 	}
 	for _, e := range m.Events {
-		r.options.Bus.Relay(m.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data, Owner: e.Owner})
+		r.options.Bus.Relay(m.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data, Owner: e.Owner, Readers: e.Readers})
 	}
 }
 

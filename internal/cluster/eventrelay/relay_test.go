@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -101,6 +102,23 @@ func TestEventsArePublishedOnce(t *testing.T) {
 	want := "b job.started one0, b job.started two0, b job.started three0, b event.missed 5, b job.started last0"
 	if got := strings.Join(got, ", "); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Events of another node belong to their owner there, and are seen by the same readers.
+func TestOwnerAndReadersAreRelayed(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	a, b := start(t, database, "a"), start(t, database, "b")
+	sub := a.options.Bus.SubscribeAs(principal.Principal{ID: "person:bob"}, event.Options{IncludeRemote: true})
+	defer sub.Close()
+	ada := principal.Owner{ID: "person:ada"}
+	b.sendBatch(t.Context(), appendEvent(nil, event.Event{Type: "job.started", Data: struct{}{}, Owner: ada}))
+	b.sendBatch(t.Context(), appendEvent(nil, event.Event{Type: "approval.requested", Data: struct{}{}, Owner: ada, Readers: []string{"person:bob"}}))
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
+	defer cancel()
+	if e, err := sub.Next(ctx); err != nil || e.Type != "approval.requested" || e.Owner != ada {
+		t.Errorf("received %+v, %v", e, err)
 	}
 }
 

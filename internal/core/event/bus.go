@@ -48,9 +48,12 @@ func (b *Bus) Publish(p Payload) { b.PublishFor(principal.Owner{}, p) }
 
 // PublishFor gives p, which belongs to an owner, the next sequence number and delivers it to
 // the subscriptions of its type. It never waits for them. A nil or closed bus drops p.
-func (b *Bus) PublishFor(owner principal.Owner, p Payload) {
+func (b *Bus) PublishFor(owner principal.Owner, p Payload) { b.PublishTo(owner, nil, p) }
+
+// PublishTo is PublishFor for an event that readers see, too: the IDs of people.
+func (b *Bus) PublishTo(owner principal.Owner, readers []string, p Payload) {
 	if b != nil {
-		b.publish(Event{Type: p.EventType(), Data: p, Owner: owner})
+		b.publish(Event{Type: p.EventType(), Data: p, Owner: owner, Readers: readers})
 	}
 }
 
@@ -91,7 +94,7 @@ func (b *Bus) audience(kind string) []*Subscription {
 
 // Relay publishes an event of another node to the subscriptions with IncludeRemote.
 func (b *Bus) Relay(node string, p Remote) {
-	b.publish(Event{Type: p.Type, Data: p, Node: node, Owner: p.Owner})
+	b.publish(Event{Type: p.Type, Data: p, Node: node, Owner: p.Owner, Readers: p.Readers})
 }
 
 func (b *Bus) publish(e Event) {

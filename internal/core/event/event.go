@@ -20,9 +20,11 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/core/principal"
@@ -54,20 +56,27 @@ type Event struct {
 	Node string `json:"node,omitempty"`
 	// Owner is whose it is. The zero Owner is the program.
 	Owner principal.Owner `json:"-"`
+	// Readers are the IDs of people who see it besides: those who must do something about it.
+	Readers []string `json:"-"`
 }
 
 // VisibleTo reports whether a principal may see the event: if it may see what belongs to
-// the owner, or if the event is of a type that concerns everybody.
+// the owner, if it is one of the readers or a key of one, or if the event is of a type that
+// concerns everybody.
 func (e *Event) VisibleTo(who principal.Principal) bool {
-	return e.Owner == (principal.Owner{}) && concernsAll(e.Type) || who.Sees(e.Owner)
+	if e.Owner == (principal.Owner{}) && concernsAll(e.Type) || who.Sees(e.Owner) {
+		return true
+	}
+	return who.Person == "" && slices.Contains(e.Readers, cmp.Or(who.Account, who.ID))
 }
 
 // Remote is a payload that another node published, as it was received.
 type Remote struct {
-	Type  string
-	Key   string
-	Data  json.RawMessage
-	Owner principal.Owner
+	Type    string
+	Key     string
+	Data    json.RawMessage
+	Owner   principal.Owner
+	Readers []string
 }
 
 // EventType returns the type of the payload.

@@ -60,6 +60,34 @@ func TestEventsBelongToTheirOwner(t *testing.T) {
 	}
 }
 
+// TestReaders checks that the readers of an event get it besides its owner, also from another
+// node: people and their keys, but not what chats with their rights.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	owner := principal.Principal{ID: "person:ada/acme", Org: "acme"}.Owner()
+	subs := map[string]*event.Subscription{}
+	for name, who := range map[string]principal.Principal{
+		"bob": {ID: "person:bob/acme", Org: "acme"}, "bob's key": {ID: "key:laptop", Account: "person:bob/acme", Org: "acme"},
+		"bob elsewhere": {ID: "person:bob/other", Org: "other"}, "a chat": {ID: "person:bob/acme", Org: "acme", Person: "acme/guest"}, "eve": {ID: "person:eve/acme", Org: "acme"},
+	} {
+		subs[name] = bus.SubscribeAs(who, event.Options{IncludeRemote: true})
+		defer subs[name].Close()
+	}
+	bus.PublishTo(owner, []string{"person:bob/acme"}, typed("approval.requested"))
+	bus.PublishFor(owner, typed("job.started"))
+	bus.Relay("b", event.Remote{Type: "approval.settled", Owner: owner, Readers: []string{"person:bob/acme"}, Data: []byte("{}")})
+	for name, want := range map[string][]string{"bob": {"approval.requested", "approval.settled"}, "bob's key": {"approval.requested", "approval.settled"}, "bob elsewhere": nil, "a chat": nil, "eve": nil} {
+		var got []string
+		for e, ok := subs[name].Poll(); ok; e, ok = subs[name].Poll() {
+			got = append(got, e.Type)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestProgramSubscriptions lists the files that receive events of all owners. Each acts on
 // them, and passes them on to nobody, or to a server of the same program. Others use SubscribeAs.
 func TestProgramSubscriptions(t *testing.T) {
