@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -34,7 +35,16 @@ type JobView struct {
 	Error       *JobError    `json:"error,omitempty" jsonschema:"why it failed"`
 	TraceID     string       `json:"trace_id,omitempty" jsonschema:"of its latest run; for trace_get"`
 	Output      []JobLogLine `json:"output,omitempty" jsonschema:"what it printed and logged"`
+	Shared
 }
+
+// Shared is how a thing of somebody else is seen.
+type Shared struct {
+	Owner string          `json:"owner,omitempty" jsonschema:"name of the owner, if it is somebody else's"`
+	Level principal.Level `json:"shared,omitempty" jsonschema:"what the owner permits: see, use or edit"`
+}
+
+func sharedView(s job.Sharing) Shared { return Shared{s.Owner, s.Level} }
 
 // JobError is why a job failed.
 type JobError struct {
@@ -75,7 +85,7 @@ func jobView(j *job.Job) JobView {
 		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, Tags: append([]string{}, j.Tags...),
 		Priority: j.Priority, ScheduleID: j.Schedule, TraceID: j.TraceID,
 		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
-		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: logLines(j.Output),
+		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: logLines(j.Output), Shared: sharedView(j.Sharing),
 	}
 	if j.Due.After(j.Created) {
 		v.DueAt = seconds(j.Due)

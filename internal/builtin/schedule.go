@@ -48,13 +48,14 @@ type ScheduleView struct {
 	LastJobID  string   `json:"last_job_id,omitempty"`
 	Started    int      `json:"started" jsonschema:"jobs it started so far"`
 	Skipped    int      `json:"skipped,omitempty" jsonschema:"times skipped because the previous job was still running"`
+	Shared
 }
 
 func scheduleView(s *job.Schedule) ScheduleView {
 	return ScheduleView{
 		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, Tags: append([]string{}, s.Tags...),
 		CreatedAt: seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: seconds(s.Next), LastRun: seconds(s.Last), LastJobID: s.LastJob,
-		Started: s.Started, Skipped: s.Skipped,
+		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing),
 	}
 }
 

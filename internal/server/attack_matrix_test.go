@@ -26,6 +26,7 @@ var matrixRoutes = map[string][]string{
 	"open": {
 		"GET /health", "GET /ready", "/", "GET /{$}", "GET /icon.svg", "GET /assets/", "POST /api/v1/login", "POST /api/v1/logout", "GET /api/v1/me", "POST /api/v1/me/org",
 		"GET /api/v1/me/logins", "DELETE /api/v1/me/logins/{namespace}", "GET /connect/{namespace}", "POST /connect/{namespace}", "GET /oauth/callback/finish",
+		"GET /api/v1/shares", "POST /api/v1/shares", "DELETE /api/v1/shares/{id}", "GET /api/v1/people/colleagues",
 		"GET /api/v1/me/secrets", "PUT /api/v1/me/secrets/{name}", "DELETE /api/v1/me/secrets/{name}",
 		"GET /api/v1/me/keys", "POST /api/v1/me/keys", "DELETE /api/v1/me/keys/{name}", "GET /signin", "GET /signin/to/{provider}", "GET /signin/callback",
 		"POST /signin/ended/{provider}", "GET /signout", "POST /signout", "GET /.well-known/oauth-authorization-server", "GET /oauth/authorize", "GET /oauth/consent",

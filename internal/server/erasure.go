@@ -13,6 +13,7 @@ import (
 	personalvalues "github.com/luanette/luanette/internal/access/personal"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/spending"
@@ -34,7 +35,7 @@ func personalTables() []personal.Table {
 	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(),
 		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
 		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(), personalvalues.Personal(),
-		authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())
+		share.Personal(), authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())
 }
 
 // openErasure lets what is stored about people be exported and erased.

@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
@@ -28,7 +29,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		KeepCount: srv.config.Jobs.KeepCount, KeepScheduled: srv.config.Jobs.KeepScheduled,
 		LoginWait: time.Duration(srv.config.Jobs.LoginWait), LoginTopic: oauth.Topic,
 		Grace: graceTimeout, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
+		Shares: srv.shares, CurrentPrincipal: srv.currentPrincipal(), ReadOnly: !srv.options.Jobs, Traces: telemetry.JobTraces{}, Tracer: srv.telemetry.Tracer("job"), Meter: srv.telemetry.Meter("job"), Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend needs no approvals
 		options.Approvals, options.Tools, options.Revert, options.Admit = srv.approvals, srv.catalog, srv.revert, srv.orgs.SpendJob
@@ -47,6 +48,8 @@ func (srv *Server) openJobs(ctx context.Context) error {
 		return err
 	}
 	srv.jobs = queue
+	srv.shares.Register(principal.Job, queue.SharedJob)
+	srv.shares.Register(principal.Schedule, queue.SharedSchedule)
 	return nil
 }
 

@@ -22,6 +22,7 @@ var publicRoutes = map[string]bool{
 	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true, "POST /api/v1/me/org": true,
 	"GET /api/v1/me/keys": true, "POST /api/v1/me/keys": true, "DELETE /api/v1/me/keys/{name}": true, // whoever signs in has some, whatever their role
 	"GET /api/v1/me/secrets": true, "PUT /api/v1/me/secrets/{name}": true, "DELETE /api/v1/me/secrets/{name}": true, // likewise
+	"GET /api/v1/shares": true, "POST /api/v1/shares": true, "DELETE /api/v1/shares/{id}": true, "GET /api/v1/people/colleagues": true, // they check who asks
 	"GET /api/v1/openapi.json": true, "/api/v1/": true, "/v1/": true,
 	"/.well-known/": true, "/mcp/.well-known/": true,
 	"GET /oauth/callback": true, "GET /oauth/callback/finish": true, "GET /oauth/client.json": true, // used by browsers and authorization servers, which have no key

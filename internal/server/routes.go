@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/access/personal"
+	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/ui/contents"
@@ -19,6 +20,7 @@ import (
 func (srv *Server) routes() []principal.Route {
 	list := []principal.Route{{Pattern: "/", Handler: http.HandlerFunc(notFound)}}
 	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
+		share.API{Shares: srv.shares, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
 		personal.API{Values: srv.personal, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
 		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),
 		login.Routes(srv.loginService, srv.config.Browsers()), srv.loginService.OwnRoutes(srv.config.Browsers()), srv.oauthRoutes(),

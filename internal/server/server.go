@@ -25,6 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/access/quota"
+	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/base/filewatch"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
@@ -114,6 +115,7 @@ type guards struct {
 	tokens       *jwt.Server       // of configured issuers; nil if there are none
 	people       *identity.Service // nil if nobody can sign in
 	erasure      *erasure.Service  // likewise
+	shares       *share.Store
 	personal     *personal.Store
 	quota        *quota.Quota
 	orgs         *quota.Orgs
@@ -227,7 +229,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run} {
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run} {
 		if watch != nil {
 			srv.background.Go(func() { watch(background) })
 		}
@@ -280,6 +282,9 @@ func (srv *Server) openStore(ctx context.Context) error {
 		return err
 	}
 	if err := srv.openKeys(ctx); err != nil {
+		return err
+	}
+	if srv.shares, err = share.Open(ctx, store, share.Options{People: srv.people.People(), Events: srv.bus, Log: srv.log}); err != nil {
 		return err
 	}
 	if err := srv.openLogins(ctx); err != nil {

@@ -101,6 +101,14 @@ func (s *Service) Routes() []principal.Route {
 	return slices.Concat(s.signin.Routes(), s.Server.Routes(), s.api.Routes())
 }
 
+// People has all people; nil without a service.
+func (s *Service) People() *people.Store {
+	if s == nil {
+		return nil
+	}
+	return s.api.People
+}
+
 // Providers are the providers at which people sign in, and what they gave for them.
 func (s *Service) Providers() *signin.Service { return s.signin }
 

@@ -34,6 +34,13 @@ type Shares interface {
 	IDs(ctx context.Context, p Principal, kind Kind) ([]string, error)
 }
 
+// Thing is something that its owner can share.
+type Thing struct {
+	ID    string // as shares name it
+	Owner Owner
+	Title string // for people; may be empty
+}
+
 // Permits reports whether a level includes another.
 func (l Level) Permits(wanted Level) bool { return wanted != Nothing && rank[l] >= rank[wanted] }
 

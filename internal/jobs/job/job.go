@@ -89,10 +89,12 @@ type Job struct {
 	Error    *Failure
 	Output   []host.OutputLine // empty in lists
 	TraceID  string            // of the trace of its latest run; "" without traces
+	Sharing
 
-	origin  string // the span that submitted it
-	owner   principal.Owner
-	resumed bool // an earlier process has run it
+	origin    string // the span that submitted it
+	owner     principal.Owner
+	ownerName string
+	resumed   bool // an earlier process has run it
 }
 
 // Failure is the stored error of a failed job.

@@ -40,14 +40,12 @@ func askerOf(ctx context.Context, tx *db.Tx, id string) (who principal.Principal
 	return who, err
 }
 
-// ownerOf returns the owner of a job whose stored principal is asker, or "".
-func ownerOf(asker string) (o principal.Owner, err error) {
+// ownerOf returns the principal that owns a job, as it is stored in asker, or "".
+func ownerOf(asker string) (who principal.Principal, err error) {
 	if asker == "" {
-		return principal.Local().Owner(), nil
+		return principal.Local(), nil
 	}
-	var who principal.Principal
-	err = json.Unmarshal([]byte(asker), &who)
-	return who.Owner(), err
+	return who, json.Unmarshal([]byte(asker), &who)
 }
 
 // asOwner returns ctx with the principal that created a job and its current rights. The
@@ -72,47 +70,26 @@ func (q *Queue) asOwner(ctx context.Context, id string) (context.Context, error)
 	return principal.With(ctx, who), nil
 }
 
-// checkOwner returns not_found for a job of another owner.
-func (q *Queue) checkOwner(ctx context.Context, refuse func(ids ...string) error, ids ...string) error {
-	who := principal.Of(ctx)
-	if who.Admin() && who.Person == "" {
-		return nil
-	}
-	var others []string
-	err := q.db.Read(ctx, func(tx *db.Tx) error {
-		others = nil
-		for _, id := range ids {
-			asker, err := askerOf(ctx, tx, id)
-			if err != nil {
-				return err
-			}
-			if !who.OwnsOf(asker) {
-				others = append(others, id)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "read the owners of jobs")
-	}
-	if len(others) > 0 {
-		return refuse(others...)
-	}
-	return nil
-}
-
 // ofOwner restricts a query over jobs or schedules to those of the caller. args are
 // the query's arguments so far.
 func ofOwner(ctx context.Context, where string, args []any) (string, []any) {
 	who := principal.Of(ctx)
-	if who.Admin() && who.Person == "" {
+	if seesAll(who) {
 		return where, args
 	}
+	mine, args := ownedBy(who, args)
+	return where + " AND " + mine, args
+}
+
+// seesAll reports whether the caller may do everything with all jobs.
+func seesAll(who principal.Principal) bool { return who.Admin() && who.Person == "" }
+
+func ownedBy(who principal.Principal, args []any) (string, []any) {
 	args = append(args, who.ID)
 	mine := fmt.Sprintf("owner = $%d", len(args))
 	if who.Person != "" {
 		args = append(args, who.Person)
 		mine += fmt.Sprintf(" AND person = $%d", len(args))
 	}
-	return where + " AND id IN (SELECT id FROM job_owners WHERE " + mine + ")", args
+	return "id IN (SELECT id FROM job_owners WHERE " + mine + ")", args
 }

@@ -57,12 +57,13 @@ type Options struct {
 	// Revert returns how calls of a tool are undone, where the tool itself does not say it;
 	// may be nil.
 	Revert func(tool.Ref) (tool.Revert, bool)
-	Events *event.Bus   // may be nil
-	Traces Traces       // nil: jobs are not part of traces
-	Tracer trace.Tracer // records how jobs ended; nil: nothing does
-	Meter  metric.Meter // records how long they took; nil: nothing does
-	Clock  clock.Clock  // nil means the machine's
-	Log    *slog.Logger // nil discards
+	Shares principal.Shares // what owners share with others; nil: nothing
+	Events *event.Bus       // may be nil
+	Traces Traces           // nil: jobs are not part of traces
+	Tracer trace.Tracer     // records how jobs ended; nil: nothing does
+	Meter  metric.Meter     // records how long they took; nil: nothing does
+	Clock  clock.Clock      // nil means the machine's
+	Log    *slog.Logger     // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -289,7 +290,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	if err := q.writable(); err != nil {
 		return false, err
 	}
-	if err := q.checkOwner(ctx, unknown, id); err != nil {
+	if err := q.check(ctx, principal.Job, principal.Edit, id); err != nil {
 		return false, err
 	}
 	c := q.following(id)

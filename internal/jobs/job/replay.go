@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
 // Journal returns the effects of a job so far with their outcomes, in the order of the
 // outcomes, followed by the effects in progress.
 func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
-	if err := q.checkOwner(ctx, unknown, id); err != nil {
+	if err := q.check(ctx, principal.Job, principal.See, id); err != nil {
 		return nil, err
 	}
 	_, tail, err := q.load(ctx, id)
@@ -58,7 +59,7 @@ type Replayed struct {
 // Replay runs a job's script again offline: the journal answers all effects, and none
 // is performed. If script has a source, it runs in place of the job's own.
 func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, error) {
-	if err := q.checkOwner(ctx, unknown, id); err != nil {
+	if err := q.check(ctx, principal.Job, principal.See, id); err != nil {
 		return Replayed{}, err
 	}
 	j, _, err := q.load(ctx, id)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Schedule starts jobs at the times of a cron expression. It is stored and continues
@@ -23,6 +24,10 @@ type Schedule struct {
 	LastJob string
 	Started int // number of jobs so far
 	Skipped int // number of times skipped
+	Sharing
+
+	owner     principal.Owner
+	ownerName string
 }
 
 // maxSchedules is the maximum number of schedules.
@@ -63,7 +68,7 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 	if err := q.writable(); err != nil {
 		return Schedule{}, err
 	}
-	if err := q.checkOwner(ctx, unknownSchedules, id); err != nil {
+	if err := q.check(ctx, principal.Schedule, principal.Edit, id); err != nil {
 		return Schedule{}, err
 	}
 	s, err := q.changeSchedule(ctx, id, func(s *Schedule) error {

@@ -13,19 +13,24 @@ import (
 )
 
 // scheduleColumns are the columns that scanSchedule reads.
-const scheduleColumns = "id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused, last, last_job, started, skipped, reason"
+const scheduleColumns = "id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused, last, last_job, started, skipped, reason, coalesce((SELECT asker FROM job_owners WHERE job_owners.id = job_schedules.id), '')"
 
 func scanSchedule(row db.Scanner) (s Schedule, err error) {
-	var tags string
+	var tags, asker string
 	var params []byte
 	var created, next, last int64
 	err = row.Scan(&s.ID, &s.Cron, &s.Zone, &s.Name, &s.Hash, &s.Source, &params, &s.Creator, &tags, &s.Priority,
-		&created, &next, &s.Paused, &last, &s.LastJob, &s.Started, &s.Skipped, &s.Reason)
+		&created, &next, &s.Paused, &last, &s.LastJob, &s.Started, &s.Skipped, &s.Reason, &asker)
 	if err != nil {
 		return s, err
 	}
 	s.Params = params
 	s.Created, s.Next, s.Last = timeOf(created), timeOf(next), timeOf(last)
+	who, err := ownerOf(asker)
+	if err != nil {
+		return s, err
+	}
+	s.owner, s.ownerName = who.Owner(), who.Name
 	return s, json.Unmarshal([]byte(tags), &s.Tags)
 }
 
@@ -89,7 +94,7 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 	if err := q.writable(); err != nil {
 		return err
 	}
-	if err := q.checkOwner(ctx, unknownSchedules, id); err != nil {
+	if err := q.check(ctx, principal.Schedule, principal.Edit, id); err != nil {
 		return err
 	}
 	return q.db.Write(ctx, func(tx *db.Tx) error {
@@ -107,21 +112,28 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 	})
 }
 
-func unknownSchedules(ids ...string) error { return unknownSchedule(ids[0]) }
-
 func unknownSchedule(id string) error {
 	return fault.New(fault.NotFound, "no schedule %s", id).WithHint("schedule_list lists the schedules")
 }
 
-// Schedules returns all schedules, ordered by their next time; paused ones come last.
+// Schedules returns all schedules that the caller sees, ordered by their next time; paused
+// ones come last.
 func (q *Queue) Schedules(ctx context.Context) (all []Schedule, err error) {
-	where, args := ofOwner(ctx, "TRUE", nil)
+	where, args, err := q.visible(ctx, principal.Schedule, "TRUE", nil)
+	if err != nil {
+		return nil, err
+	}
 	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
 		all, err = db.All(ctx, tx, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE "+where+" ORDER BY next = 0, next, created, id", args...)
 		return err
 	})
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "list schedules")
+	}
+	for i := range all {
+		if all[i].Sharing, err = q.sharing(ctx, principal.Schedule, all[i].ID, all[i].owner, all[i].ownerName); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Status returns a job with its current state and its output so far.
 func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
-	if err := q.checkOwner(ctx, unknown, id); err != nil {
+	if err := q.check(ctx, principal.Job, principal.See, id); err != nil {
 		return Job{}, err
 	}
 	c := q.following(id)
@@ -29,6 +30,9 @@ func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
 		c.overlay(&j)
 	case q.options.Node != "":
 		err = q.overlayOther(ctx, &j)
+	}
+	if err == nil {
+		j.Sharing, err = q.sharing(ctx, principal.Job, id, j.owner, j.ownerName)
 	}
 	return j, err
 }
@@ -101,7 +105,9 @@ func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (p
 		return Page{}, err
 	}
 	where, args := f.where()
-	where, args = ofOwner(ctx, where, args)
+	if where, args, err = q.visible(ctx, principal.Job, where, args); err != nil {
+		return Page{}, err
+	}
 	err = q.db.Read(ctx, func(tx *db.Tx) error {
 		if err := tx.QueryRow(ctx, "SELECT count(*) FROM jobs WHERE "+where, args...).Scan(&page.Total); err != nil {
 			return err
@@ -124,11 +130,15 @@ func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (p
 	return page, q.overlayAll(ctx, page.Jobs)
 }
 
-// overlayAll adds the progress of unfinished jobs.
+// overlayAll adds the progress of unfinished jobs, and how the caller sees jobs of others.
 func (q *Queue) overlayAll(ctx context.Context, jobs []Job) error {
 	var others []*Job
+	var err error
 	for i := range jobs {
 		j := &jobs[i]
+		if j.Sharing, err = q.sharing(ctx, principal.Job, j.ID, j.owner, j.ownerName); err != nil {
+			return err
+		}
 		if j.State.Final() {
 			continue
 		}
@@ -191,7 +201,7 @@ func (q *Queue) Active() []string {
 // block, until stop is called. Of other jobs it passes nothing.
 func (q *Queue) Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func()) {
 	c := q.following(id)
-	if c == nil || q.checkOwner(ctx, unknown, id) != nil {
+	if c == nil || q.check(ctx, principal.Job, principal.See, id) != nil {
 		return func() {}
 	}
 	return c.watch(see)
@@ -204,7 +214,7 @@ const maxPoll = 60 * time.Second
 // never longer than a minute. It returns the ended jobs, in the order of ids, and the
 // ids of the others. Unknown ids are an error that names them.
 func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error) {
-	if err := q.checkOwner(ctx, unknown, ids...); err != nil {
+	if err := q.check(ctx, principal.Job, principal.See, ids...); err != nil {
 		return nil, nil, err
 	}
 	woke := make(chan struct{}, 1)

@@ -39,9 +39,11 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 			return j, fmt.Errorf("read the error of job %s: %w", j.ID, err)
 		}
 	}
-	if j.owner, err = ownerOf(asker); err != nil {
+	who, err := ownerOf(asker)
+	if err != nil {
 		return j, err
 	}
+	j.owner, j.ownerName = who.Owner(), who.Name
 	return j, json.Unmarshal([]byte(tags), &j.Tags)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
@@ -49,6 +50,9 @@ func (q *Queue) Undo(ctx context.Context, id string) (Undo, error) {
 	}
 	if q.options.Approvals == nil || q.options.Tools == nil {
 		return Undo{}, fault.New(fault.Unavailable, "jobs cannot be undone here: no one can approve it")
+	}
+	if err := q.check(ctx, principal.Job, principal.Edit, id); err != nil {
+		return Undo{}, err
 	}
 	j, err := q.Status(ctx, id)
 	if err != nil {

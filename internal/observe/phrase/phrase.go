@@ -97,6 +97,8 @@ var templates = map[string]Line{
 	"webhook.refused":            {Bad, "webhook {hook}: refused, {reason}"},
 	"key.created":                {Neutral, "key {name}: created"},
 	"key.revoked":                {Neutral, "key {name}: revoked"},
+	"share.created":              {Neutral, "{kind} {thing} of {owner}: shared with {to_name}, who may {may} it"},
+	"share.removed":              {Neutral, "{kind} {thing} of {owner}: not shared with {to_name} any more"},
 	"chat.turn_started":          {Neutral, "chat of {person}{user}: message received"},
 }
 

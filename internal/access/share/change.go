@@ -1,0 +1,194 @@
+package share
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/authserver"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// maxShares is the maximum number of shares of one thing.
+const maxShares = 100
+
+// Create shares a thing with somebody, or changes what they may do with it.
+func (s *Store) Create(ctx context.Context, kind principal.Kind, id, to string, may principal.Level) (Share, error) {
+	if !may.Permits(principal.See) {
+		return Share{}, fault.New(fault.InvalidParams, "%q cannot be permitted", may).WithHint("see, use or edit")
+	}
+	thing, err := s.ofCaller(ctx, kind, id)
+	if err != nil {
+		return Share{}, err
+	}
+	org := orgOf(thing.Owner)
+	if to, err = s.recipient(to, org); err != nil {
+		return Share{}, err
+	}
+	var made Share
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		var count int
+		if err := tx.QueryRow(ctx, "SELECT count(*) FROM shares WHERE kind = $1 AND thing = $2 AND recipient <> $3", string(kind), thing.ID, to).Scan(&count); err != nil {
+			return err
+		}
+		if count >= maxShares {
+			return fault.New(fault.Limit, "the %s %s is shared %d times already", kind, id, count).WithHint("share it with a role or the organisation")
+		}
+		made, err = s.scan(tx.QueryRow(ctx, "INSERT INTO shares ("+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+			ON CONFLICT (kind, thing, recipient) DO UPDATE SET may = excluded.may, maker = excluded.maker, org = excluded.org, owner = excluded.owner RETURNING `+columns,
+			"share_"+strings.ToLower(rand.Text()), org, string(kind), thing.ID, to, string(may), thing.Owner.ID, principal.Of(ctx).ID, s.options.Clock.Now().UnixMicro()))
+		return err
+	})
+	if err != nil {
+		return Share{}, err
+	}
+	made.Title = thing.Title
+	s.publish(made, Created{about(made), made.May})
+	return made, nil
+}
+
+// Remove ends a share, and returns it.
+func (s *Store) Remove(ctx context.Context, id string) (Share, error) {
+	if err := mayShare(principal.Of(ctx), ""); err != nil {
+		return Share{}, err
+	}
+	var one Share
+	err := s.db.Write(ctx, func(tx *db.Tx) (err error) {
+		one, err = s.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM shares WHERE id = $1", id))
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !s.controls(ctx, one) {
+			return fault.New(fault.NotFound, "no share %s", id).WithHint("GET /api/v1/shares lists yours")
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM shares WHERE id = $1", id)
+		}
+		return err
+	})
+	if err == nil {
+		s.publish(one, Removed{about(one)})
+	}
+	return one, err
+}
+
+// controls reports whether the caller may end a share.
+func (s *Store) controls(ctx context.Context, one Share) bool {
+	who := principal.Of(ctx)
+	return who.Person == "" && who.ID == one.owner || administers(who, one.org)
+}
+
+// ofCaller finds a thing that the caller may share. Things that the caller does not know of
+// do not exist.
+func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (principal.Thing, error) {
+	who := principal.Of(ctx)
+	find := s.finders[kind]
+	if find == nil {
+		return principal.Thing{}, fault.New(fault.InvalidParams, "%q cannot be shared", kind).WithHint("job, schedule, session, artifact, script or conversation")
+	}
+	if err := mayShare(who, kind); err != nil {
+		return principal.Thing{}, err
+	}
+	thing, err := find(ctx, id)
+	if err != nil && fault.CodeOf(err) != fault.NotFound {
+		return principal.Thing{}, err
+	}
+	if err == nil && (owns(who, thing.Owner) || administers(who, orgOf(thing.Owner))) {
+		return thing, nil
+	}
+	if err == nil {
+		level, err := s.Level(ctx, who, kind, thing.ID)
+		if err != nil || level != principal.Nothing {
+			return principal.Thing{}, errors.Join(err, fault.New(fault.Denied, "the %s %s belongs to %s", kind, id, s.NameOf(thing.Owner.ID)).
+				WithHint("its owner and administrators of the organisation share it"))
+		}
+	}
+	return principal.Thing{}, fault.New(fault.NotFound, "no %s %s", kind, id)
+}
+
+// mayShare checks that the caller may share anything. Clients that act for a person must
+// not: what they were allowed would reach others.
+func mayShare(who principal.Principal, kind principal.Kind) error {
+	scope := principal.MCP
+	if kind == principal.Conversation {
+		scope = principal.Chat
+	}
+	switch {
+	case people.PersonOf(who) != "" && authserver.OwnPerson(who) == "":
+		return fault.New(fault.Denied, "clients do not share what belongs to a person").WithHint("sign in at /signin, or with luanette login")
+	case kind != "" && !who.May(scope, who.Org):
+		return fault.New(fault.Denied, "%s does not have the scope %s", who.Title(), scope)
+	}
+	return nil
+}
+
+// End ends all shares of things that are deleted.
+func (s *Store) End(ctx context.Context, kind principal.Kind, ids ...string) error {
+	if s == nil {
+		return nil
+	}
+	for _, id := range ids {
+		if err := s.delete(ctx, "kind = $1 AND thing = $2", string(kind), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) delete(ctx context.Context, where string, args ...any) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM shares WHERE "+where, args...)
+		return err
+	})
+}
+
+// sweepInterval is how often shares of things that are gone are removed. Most ids are never
+// used again, so it need not be in time.
+const sweepInterval = time.Hour
+
+// Run removes shares of things that are gone, until ctx ends.
+func (s *Store) Run(ctx context.Context) {
+	for s.options.Clock.Sleep(ctx, sweepInterval) == nil {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.options.Log.WarnContext(ctx, "shares of deleted things not removed", "error", err)
+		}
+	}
+}
+
+// Sweep removes the shares of things that are gone.
+func (s *Store) Sweep(ctx context.Context) error {
+	list, err := s.list(ctx, "TRUE")
+	if err != nil {
+		return err
+	}
+	_, err = s.existing(ctx, list)
+	return err
+}
+
+// existing returns the shares of a list whose things exist and still belong to the same
+// owner, with their titles, and ends the others.
+func (s *Store) existing(ctx context.Context, list []Share) (real []Share, err error) {
+	ctx = principal.With(ctx, principal.Local()) // things are found by the names that shares have for them
+	for _, one := range list {
+		find := s.finders[one.Kind]
+		if find == nil {
+			continue
+		}
+		thing, err := find(ctx, one.Thing)
+		if err != nil && fault.CodeOf(err) != fault.NotFound {
+			return nil, err
+		}
+		if err != nil || thing.Owner.ID != one.owner {
+			if err := s.delete(ctx, "id = $1", one.ID); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		one.Title = thing.Title
+		real = append(real, one)
+	}
+	return real, nil
+}
