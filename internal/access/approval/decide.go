@@ -71,6 +71,9 @@ func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error
 }
 
 func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (Approval, error) {
+	if who := principal.Of(ctx); who.ID != principal.LocalID { // a client is only the way by which somebody decides
+		answer.By = who.Title()
+	}
 	rule, err := o.ruleFor(ctx, &a, answer)
 	if err != nil {
 		return a, err

@@ -13,6 +13,6 @@ func TestOnPostgres(t *testing.T) {
 		TestRequestsAreStoredUnchanged, TestInvalidDecisions, TestADecisionIsUsedUp, TestRememberedDecisions,
 		TestDenyTakesPrecedenceUntilForgotten, TestRequestsExpire, TestWithdrawnRequests, TestDecidedElsewhere, TestPolicies,
 		TestNobodyApprovesTheirOwnRequest, TestRememberedForOthers, TestTwoOfARole, TestOneDenialDenies, TestPlanOfSeveralRoles, TestDecisionsAtTheSameTime,
-		TestDelegation, TestWebhookIsTold, TestEventsReachThoseWhoDecide, TestRoleOfTheChatsOrganisation, TestMailToDelegates,
+		TestDelegation, TestWebhookIsTold, TestEventsReachThoseWhoDecide, TestRoleOfTheChatsOrganisation, TestMailToDelegates, TestErasedDecider,
 	)
 }

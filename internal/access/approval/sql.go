@@ -126,6 +126,9 @@ func addDecisions(ctx context.Context, tx *db.Tx, list []Approval) (err error) {
 		if err != nil {
 			return err
 		}
+		if a := &list[i]; a.By == "" && (a.State == Allowed || a.State == Denied) {
+			a.By = a.deciders() // one of them was erased
+		}
 	}
 	return nil
 }

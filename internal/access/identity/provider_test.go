@@ -1,13 +1,9 @@
 package identity_test
 
 import (
-	"bufio"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,69 +11,23 @@ import (
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/access/signin"
-	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/base/secret"
 )
-
-// realProvider starts oidc-provider, with a client for the hub at an address.
-func realProvider(t *testing.T, hubURL string) (issuer string) {
-	t.Helper()
-	modules := npmtest.Modules(t)
-	if _, err := os.Stat(filepath.Join(modules, "oidc-provider")); err != nil {
-		t.Fatalf("`make servers` installs oidc-provider: %v", err)
-	}
-	provider := exec.CommandContext(t.Context(), npmtest.Program(t, "node"), "testdata/provider.mjs")
-	provider.Env = []string{"MODULES=" + modules, "HUB=" + hubURL, "CLIENT_ID=" + oauthtest.ClientID, "CLIENT_SECRET=" + oauthtest.ClientSecret}
-	var problems strings.Builder
-	provider.Stderr = &problems
-	in, err := provider.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := provider.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := provider.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = provider.Wait() // it ends with its input, or with the test
-		if t.Failed() {
-			t.Log(problems.String())
-		}
-	})
-	issuer, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("start oidc-provider: %v\n%s", err, problems.String())
-	}
-	return strings.TrimSpace(issuer)
-}
-
-// logIn types a name into the provider's page, and consents.
-func logIn(t *testing.T, b *identitytest.Browser, p identitytest.Page, name string) identitytest.Page {
-	t.Helper()
-	p = b.Submit(t, p, map[string]string{"login": name, "password": "any"})
-	if strings.Contains(p.Body, `value="consent"`) {
-		p = b.Submit(t, p, nil)
-	}
-	return p
-}
 
 // TestRealProvider signs in, connects a client and a device, is asked again about the
 // session, and signs out, with a real OpenID provider.
 func TestRealProvider(t *testing.T) {
 	t.Parallel()
 	h, start := newHubLater(t)
-	issuer := realProvider(t, h.url)
+	provider := identitytest.NewProvider(t, h.url)
+	issuer := provider.URL
 	start(signin.Provider{
 		Name: "real", Issuer: issuer, ClientID: oauthtest.ClientID, Scopes: []string{"profile", "email", "groups", "offline_access"}, Groups: "groups",
 		Secret: func() (secret.Text, error) { return secret.New(oauthtest.ClientSecret), nil },
 		Roles:  map[string][]string{"hub-users": {"author"}}, Clients: signin.ClientSecrets{oauthtest.ClientID: func() (secret.Text, error) { return secret.New(appSecret), nil }},
 	})
 	b := identitytest.New(t)
-	if p := logIn(t, b, b.Open(t, h.url+"/signin"), "bea"); p.URL.String() != h.url+"/" {
+	if p := b.LogIn(t, b.Open(t, h.url+"/signin"), "bea"); p.URL.String() != h.url+"/" {
 		t.Fatalf("after signing in: %d %s %s", p.Status, p.URL, p.Body)
 	}
 	m, status := h.me(t, b)
@@ -99,7 +49,7 @@ func TestRealProvider(t *testing.T) {
 	}
 	b.Stop = nil
 	second := identitytest.New(t)
-	if p := logIn(t, second, second.Open(t, h.url+"/signin"), "cleo"); p.URL.String() != h.url+"/" {
+	if p := second.LogIn(t, second.Open(t, h.url+"/signin"), "cleo"); p.URL.String() != h.url+"/" {
 		t.Fatalf("another person: %d %s %s", p.Status, p.URL, p.Body)
 	}
 	if other, _ := h.me(t, second); other.ID == m.ID {

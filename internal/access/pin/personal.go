@@ -5,6 +5,6 @@ import "github.com/luanette/luanette/internal/store/personal"
 // Personal lists the tables with decisions of people, which stay.
 func Personal() []personal.Table {
 	return []personal.Table{
-		{Name: "pins", Where: "decided_by = FULLNAME", Set: "decided_by = PSEUDONYM"},
+		{Name: "pins", Where: "OWNER(decider) OR decided_by = FULLNAME", Set: "decided_by = PSEUDONYM, decider = PSEUDONYM"},
 	}
 }

@@ -1,8 +1,10 @@
 // An OpenID provider for tests: oidc-provider with its own pages for login and consent.
-// It prints its issuer when it listens, and ends with its standard input.
+// It prints its issuer when it listens, and ends with its standard input. A line there sets
+// the groups of somebody, and is printed when that is done: {"login": "ann", "groups": ["x"]}.
 import { createSign, createVerify, generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const { default: Provider } = await import(pathToFileURL(join(process.env.MODULES, "oidc-provider/lib/index.js")));
@@ -12,6 +14,7 @@ await new Promise((done) => server.listen(0, "127.0.0.1", done));
 const issuer = `http://127.0.0.1:${server.address().port}`;
 const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+const groups = new Map();
 const types = "urn:ietf:params:oauth:token-type:";
 const provider = new Provider(issuer, {
   jwks: { keys: [{ ...keys.privateKey.export({ format: "jwk" }), kid: "1", use: "sig", alg: "RS256" }] },
@@ -25,7 +28,7 @@ const provider = new Provider(issuer, {
   scopes: ["openid", "offline_access", "profile", "email", "groups"],
   findAccount: (_, id) => ({
     accountId: id,
-    claims: () => ({ sub: id, name: `Person ${id}`, email: `${id}@example.com`, email_verified: true, groups: ["hub-users"] }),
+    claims: () => ({ sub: id, name: `Person ${id}`, email: `${id}@example.com`, email_verified: true, groups: groups.get(id) ?? ["hub-users"] }),
   }),
   features: { devInteractions: { enabled: true }, rpInitiatedLogout: { enabled: true }, backchannelLogout: { enabled: true } },
   fetch: (url, { dispatcher, ...options }) => fetch(url, options), // the hub is on this machine
@@ -72,5 +75,9 @@ provider.registerGrantType(exchange, async (ctx) => {
 }, ["audience", "resource", "scope", "requested_token_type", "subject_token", "subject_token_type"]);
 provider.on("backchannel.error", (_, err) => console.error(err));
 server.on("request", provider.callback());
-process.stdin.resume().on("end", () => process.exit(0));
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const change = JSON.parse(line);
+  groups.set(change.login, change.groups);
+  console.log(line);
+}).on("close", () => process.exit(0));
 console.log(issuer);
