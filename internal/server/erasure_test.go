@@ -28,6 +28,7 @@ import (
 // impersonal are the tables without rows of people, with the reason.
 var impersonal = map[string]string{
 	"as_assertions": "hashes that nobody can tell apart, for minutes",
+	"as_attempts":   "likewise",
 	"as_clients":    "programs",
 	"as_requests":   "of browsers, for minutes; who will consent is not known yet",
 	"signin_flows":  "of browsers, for minutes; who will sign in is not known yet",

@@ -3,8 +3,6 @@ package authserver
 import (
 	"errors"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -86,27 +84,4 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Pragma", "no-cache")
 	httpjson.JSON(w, status, body)
-}
-
-// attempts counts by name and period.
-type attempts struct {
-	mu     sync.Mutex
-	since  time.Time
-	counts map[string]int
-}
-
-// add counts an attempt and returns how many there were in the period.
-func (a *attempts) add(name string, now time.Time, period time.Duration) int {
-	return a.count(name, now, period, 1)
-}
-
-// count adds n attempts and returns how many there were in the period.
-func (a *attempts) count(name string, now time.Time, period time.Duration, n int) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now = now.Truncate(period); !now.Equal(a.since) || len(a.counts) > 10_000 {
-		a.since, a.counts = now, map[string]int{}
-	}
-	a.counts[name] += n
-	return a.counts[name]
 }

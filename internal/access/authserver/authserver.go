@@ -49,8 +49,7 @@ type Server struct {
 	db        *db.DB
 	options   Options
 	documents documentCache
-	guesses   attempts // of device codes, by person
-	registers attempts // by address
+	attempts  attempts
 }
 
 // Open creates the tables.
@@ -67,7 +66,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Server, error) {
 	if o.OnGrant == nil {
 		o.OnGrant = func(context.Context, string, string, []byte) {}
 	}
-	return &Server{Store: o.People, db: store, options: o}, nil
+	return &Server{Store: o.People, db: store, options: o, attempts: attempts{db: store}}, nil
 }
 
 // Paths of the endpoints.

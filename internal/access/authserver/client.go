@@ -190,10 +190,9 @@ func maxAge(header http.Header) time.Duration {
 
 // Limits of registrations.
 const (
-	registrationsPerMinute = 20 // of one address
-	maxClients             = 10_000
-	unusedClientTime       = 24 * time.Hour       // after which a client that never got tokens is deleted
-	idleClientTime         = 180 * 24 * time.Hour // and one that did
+	maxClients       = 10_000
+	unusedClientTime = 24 * time.Hour       // after which a client that never got tokens is deleted
+	idleClientTime   = 180 * 24 * time.Hour // and one that did
 )
 
 // register registers a client (RFC 7591). All clients are public: a secret that anybody can
@@ -202,7 +201,9 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	if !s.options.Registration {
 		return refusal{http.StatusForbidden, "access_denied", "clients cannot register here; use a client metadata document"}
 	}
-	if s.registers.add(s.options.Browsers.Proxies.Client(r), s.options.Now(), time.Minute) > registrationsPerMinute {
+	if tooMany, err := s.attempts.add(r.Context(), registrations, s.source(r), s.options.Now()); err != nil {
+		return err
+	} else if tooMany {
 		return refusal{http.StatusTooManyRequests, "slow_down", "too many registrations"}
 	}
 	var c client

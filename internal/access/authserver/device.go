@@ -15,15 +15,15 @@ import (
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Times of device codes (RFC 8628).
 const (
-	deviceTime    = 10 * time.Minute
-	devicePause   = 5  // seconds between two requests of a device
-	guessesPerTry = 10 // codes that a person may type in within deviceTime
+	deviceTime  = 10 * time.Minute
+	devicePause = 5 // seconds between two requests of a device
 )
 
 // The states of a device code.
@@ -66,7 +66,9 @@ func (s *Server) device(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if s.registers.add("device "+s.options.Browsers.Proxies.Client(r), s.options.Now(), time.Minute) > registrationsPerMinute {
+	if tooMany, err := s.attempts.add(r.Context(), devices, s.source(r), s.options.Now()); err != nil {
+		return err
+	} else if tooMany {
 		return refusal{http.StatusTooManyRequests, "slow_down", "too many logins begin"}
 	}
 	c, err := s.client(r.Context(), form.Get("client_id"))
@@ -184,11 +186,25 @@ type waitingDevice struct {
 	scopes                       []string
 }
 
+// source is what attempts of a request's address are counted for.
+func (s *Server) source(r *http.Request) string {
+	return netguard.Source(s.options.Browsers.Proxies.Client(r))
+}
+
 // waiting returns the device with a code. Each wrong code counts against the person who
-// types it, so that codes cannot be guessed.
+// types it, in whichever organisation, and against their address, so that codes cannot be
+// guessed.
 func (s *Server) waiting(r *http.Request, who principal.Principal, typed string) (d waitingDevice, err error) {
 	ctx, now := r.Context(), s.options.Now()
-	if s.guesses.count(who.ID, now, deviceTime, 0) >= guessesPerTry {
+	guesses := map[limit]string{personGuesses: people.PersonOf(who), addressGuesses: s.source(r)}
+	tooMany := false
+	for of, name := range guesses {
+		over, err := s.attempts.exhausted(ctx, of, name, now)
+		if tooMany = tooMany || over; err != nil {
+			return d, err
+		}
+	}
+	if tooMany {
 		return d, fault.New(fault.Limit, "too many wrong codes").WithHint("wait for ten minutes, and begin again")
 	}
 	var scopes string
@@ -197,7 +213,11 @@ func (s *Server) waiting(r *http.Request, who principal.Principal, typed string)
 			typedCode(typed), statePending, now.UnixMicro()).Scan(&d.code, &d.client, &d.name, &d.resource, &scopes)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		s.guesses.add(who.ID, now, deviceTime)
+		for of, name := range guesses {
+			if _, err := s.attempts.add(ctx, of, name, now); err != nil {
+				return d, err
+			}
+		}
 		return d, fault.New(fault.NotFound, "no device waits with this code").WithHint("look at the code again; it is valid for ten minutes")
 	}
 	d.scopes = strings.Fields(scopes)

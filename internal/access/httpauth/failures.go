@@ -2,11 +2,11 @@ package httpauth
 
 import (
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/base/netguard"
 )
 
 const (
@@ -20,7 +20,7 @@ func (a *Authenticator) remote(r *http.Request) string { return a.options.Browse
 
 // countRefusal counts a refused request and reports whether to log it.
 func (a *Authenticator) countRefusal(r *http.Request) bool {
-	return a.refusals.add(source(a.remote(r)), "", time.Now()) <= failuresLogged
+	return a.refusals.add(netguard.Source(a.remote(r)), "", time.Now()) <= failuresLogged
 }
 
 // failures counts by address, key and minute.
@@ -57,17 +57,6 @@ func (f *failures) blocked(from, key string, now time.Time) (time.Duration, bool
 		return 0, false
 	}
 	return minute.Add(time.Minute).Sub(now), true
-}
-
-// source is what failures of an address are counted for: the address, or its network of
-// 64 bits, since one IPv6 client has all addresses of it.
-func source(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil || !ip.Is6() || ip.Is4In6() {
-		return address
-	}
-	network, _ := ip.WithZone("").Prefix(64) // 64 bits fit
-	return network.String()
 }
 
 // keyID identifies a key in counters without keeping it.

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -86,7 +87,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	from, id := source(a.remote(r)), keyID(body.Key)
+	from, id := netguard.Source(a.remote(r)), keyID(body.Key)
 	if after, stop := a.wrongKeys.blocked(from, id, time.Now()); stop {
 		return principal.Exceeded{What: "wrong keys", Of: "the address " + from, Most: failuresAllowed, Per: "minute", After: after}.Fault()
 	}
