@@ -76,16 +76,18 @@ async function logIn(page: Page, name: string, between?: () => Promise<void>): P
   await back
 }
 
-/** Logs in and consents while the server is down, and returns the address at which the browser did not reach it. */
-async function logInWhileDown(page: Page, name: string, path: string): Promise<string> {
+/** Logs in and consents while the server is down. Returns the address at which the browser did not reach it, and another page of the browser: the first would load the address again by itself. */
+async function logInWhileDown(page: Page, name: string, path: string): Promise<[string, Page]> {
   await enter(page, name)
   await page.locator('input[name="prompt"][value="consent"]').waitFor({ state: 'attached' })
   await hub.stop('SIGKILL')
   const down = page.waitForEvent('requestfailed', (r) => r.url().includes(path))
   await page.locator('button[type="submit"]').click()
   const address = (await down).url()
+  const next = await page.context().newPage()
+  await page.close()
   await hub.start()
-  return address
+  return [address, next]
 }
 
 interface Me { id: string; name: string; csrf_token: string }
@@ -112,9 +114,9 @@ test('signing in goes on after the server was killed', async ({ page }) => {
   expect((await me(page)).id).toBe(first.id)
 })
 
-test('a browser that comes back while the server is down signs in by loading the page again', async ({ page }) => {
-  await page.goto(`${hub.address}/signin`)
-  const callback = await logInWhileDown(page, 'cleo', '/signin/callback')
+test('a browser that comes back while the server is down signs in by loading the page again', async ({ page: first }) => {
+  await first.goto(`${hub.address}/signin`)
+  const [callback, page] = await logInWhileDown(first, 'cleo', '/signin/callback')
   await page.goto(callback)
   await page.waitForURL((url) => url.pathname === '/')
   expect((await me(page)).name).toBe('Person cleo')
@@ -218,7 +220,7 @@ test('the command line signs in although the server was killed while it waited',
 
 /** A browser in which somebody has signed in, with a key of theirs for programs. */
 class Person {
-  private constructor(readonly page: Page, readonly key: string) {}
+  private constructor(public page: Page, readonly key: string) {}
 
   static async signIn(browser: Browser, name: string): Promise<Person> {
     const page = await (await browser.newContext()).newPage()
@@ -281,7 +283,8 @@ test('people log in to an upstream with accounts of their own although the serve
 test('a login is not finished in the browser of somebody else', async ({ browser }) => {
   const [fay, gus] = [await Person.signIn(browser, 'fay'), await Person.signIn(browser, 'gus')]
   await fay.begin()
-  const callback = await logInWhileDown(fay.page, 'fay-there', '/oauth/callback')
+  const [callback, next] = await logInWhileDown(fay.page, 'fay-there', '/oauth/callback')
+  fay.page = next
   const refused = gus.page.waitForResponse((r) => r.url().includes('/oauth/callback/finish'))
   await gus.page.goto(callback)
   expect((await refused).status()).toBe(403)

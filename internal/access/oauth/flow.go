@@ -221,13 +221,13 @@ func (l *Logins) FinishOwn(ctx context.Context, back url.Values, by Visitor) (Fi
 
 // complete gets and stores the tokens of a login.
 func (l *Logins) complete(ctx context.Context, p flow, back url.Values) error {
-	name := p.Server.Name
+	name := p.Server.shownName()
 	if err := p.checkIssuer(back); err != nil {
 		return err
 	}
 	if code := back.Get("error"); code != "" {
 		return fault.Wrap(fault.Denied, &refused{p.At.Issuer, printable(code), printable(back.Get("error_description"))}, "log in to %s", name).
-			WithHint("start again with `luanette upstream login %s`", name)
+			WithHint("%s", l.again(p.Server))
 	}
 	code := back.Get("code")
 	if code == "" {
@@ -243,7 +243,7 @@ func (l *Logins) complete(ctx context.Context, p flow, back url.Values) error {
 	if err != nil {
 		l.forgetRegistration(ctx, p, err)
 		return fault.Wrap(fault.Upstream, err, "log in to %s", name).
-			WithHint("start again with `luanette upstream login %s`", name)
+			WithHint("%s", l.again(p.Server))
 	}
 	return l.saveTokens(ctx, p, got)
 }

@@ -138,18 +138,6 @@ func (l *Logins) loginNeeded(s Server, c Challenge) error {
 		WithHint("log in with `luanette upstream login %s`", s.Name)
 }
 
-// ownNeeded is the error that a person has to log in, with the address of the page.
-func (l *Logins) ownNeeded(s Server, what string) error {
-	f := fault.New(fault.NeedsAuth, "upstream %s requires %s", s.Name, what)
-	if l.options.Connect == nil {
-		return f.WithHint("ask an administrator how to log in to %s with your own account", s.Name)
-	}
-	link := l.options.Connect(s.Name)
-	return f.WithHint("open %s in a browser and log in with your own account, then try again", link).WithDetails(map[string]any{
-		"login": map[string]string{"upstream": s.Name, "url": link},
-	})
-}
-
 // renew replaces the token used. One caller on one node renews it; the others wait for
 // the result.
 func (l *Logins) renew(ctx context.Context, s Server, used string, c *Challenge) (string, error) {

@@ -18,7 +18,7 @@ type Owners struct {
 
 // Person returns who an owner is. An error says why nothing is done for them any more.
 func (o Owners) Person(_ context.Context, owner string) (upstream.Person, error) {
-	id, chatsFor, _ := strings.Cut(owner, " for ")
+	id, chatsFor := principal.SplitLoginOwner(owner)
 	if err := o.Check(id); err != nil {
 		return upstream.Person{}, err
 	}
@@ -41,6 +41,6 @@ func (o Owners) Person(_ context.Context, owner string) (upstream.Person, error)
 
 // Gone reports whether an owner may not do anything any more.
 func (o Owners) Gone(owner string) bool {
-	id, _, _ := strings.Cut(owner, " for ")
+	id, _ := principal.SplitLoginOwner(owner)
 	return o.Check(id) != nil
 }

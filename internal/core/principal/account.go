@@ -2,6 +2,7 @@ package principal
 
 import (
 	"cmp"
+	"net/url"
 	"strings"
 )
 
@@ -13,5 +14,34 @@ func (p Principal) LoginOwner() string {
 	if p.Person == "" || id == LocalID || strings.HasPrefix(id, PersonPrefix) {
 		return id
 	}
-	return id + " for " + p.Person
+	return id + chatsFor + p.Person
+}
+
+const chatsFor = " for "
+
+// SplitLoginOwner returns the parts of what LoginOwner returns: the ID, and the person for whom
+// it chats as in Principal.Person, which may be empty.
+func SplitLoginOwner(owner string) (id, person string) {
+	id, person, _ = strings.Cut(owner, chatsFor)
+	return id, person
+}
+
+// LacksLogin says why the owner of logins cannot log in anywhere with an account of their own,
+// and what is possible; both are empty if it can. Only people who sign in and the owner of a
+// server without keys open pages of this server as themselves.
+func LacksLogin(owner string) (why, hint string) {
+	const shared = "or an administrator gives the upstream one login for all"
+	id, person := SplitLoginOwner(owner)
+	switch {
+	case id == LocalID || strings.HasPrefix(id, PersonPrefix):
+		return "", ""
+	case person == "":
+		return id + " is not a person", "use a key or token of a person who is signed in (luanette login, POST /api/v1/me/keys), " + shared
+	}
+	_, user, _ := strings.Cut(person, "/")
+	if plain, err := url.PathUnescape(user); err == nil {
+		user = plain
+	}
+	return user + " is known only by " + id + ", and cannot log in here",
+		"the application behind " + id + " lets " + user + " sign in here and sends that person's token (docs/people.md#people-of-a-chat-application), " + shared
 }

@@ -403,6 +403,10 @@ func TestPersonalValuesAreNotShown(t *testing.T) {
 	if _, err := answerTo(as(t, "bob"), m, "good"); fault.CodeOf(err) != fault.NeedsAuth {
 		t.Errorf("bob, who has none: %v", err)
 	}
+	chats := principal.With(t.Context(), principal.Principal{ID: "key:web", Person: "acme/ada"})
+	if _, err := answerTo(chats, m, "good"); fault.CodeOf(err) != fault.NeedsAuth || strings.Contains(fault.HintOf(err), "/me/secrets") || !strings.Contains(fault.HintOf(err), "lets ada sign in") {
+		t.Errorf("somebody in a chat, who cannot store any: %v (%s)", err, fault.HintOf(err))
+	}
 }
 
 // TestPersonalHeaders checks what variables stand for in headers and addresses, and that

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Whose account the calls of an upstream use, for Spec.Login.
@@ -246,6 +247,10 @@ func (o *Options) storedValue(ctx context.Context, spec Spec, name string) (stri
 	}
 	found, err := o.Personal(ctx, spec.Owner, name)
 	if fault.CodeOf(err) == fault.NotFound {
+		if _, chats := principal.SplitLoginOwner(spec.Owner); chats != "" {
+			why, hint := principal.LacksLogin(spec.Owner)
+			return "", fault.New(fault.NeedsAuth, "upstream %s needs a value %s of each person: %s", spec.Name, name, why).WithHint("%s", hint)
+		}
 		return "", fault.New(fault.NeedsAuth, "upstream %s needs your own value %s", spec.Name, name).
 			WithHint("set it with PUT /api/v1/me/secrets/%s and {\"value\": \"…\"}, then call again", name)
 	}

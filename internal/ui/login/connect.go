@@ -90,13 +90,13 @@ func (c connect) show(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page.WriteForm(w, http.StatusOK, connectPage, map[string]any{
-		"Person": who.Name, "Login": own, "CSRF": apikey.CSRF(session), "Next": nextOf(r.URL.Query()),
+		"Person": who.Name, "Org": who.Org, "Login": own, "CSRF": apikey.CSRF(session), "Next": nextOf(r.URL.Query()),
 	}, "'self' https: http://localhost:* http://127.0.0.1:*")
 	return nil
 }
 
 var connectPage = page.New("connect", `<h1>Log in to {{.Login.Upstream}}</h1>
-<p>You are signed in as <b>{{.Person}}</b>. Calls of the tools of {{.Login.Upstream}} will use your own account there, and nobody else's will.</p>
+<p>You are signed in as <b>{{.Person}}</b>{{with .Org}} in <b>{{.}}</b>{{end}}. Calls of the tools of {{.Login.Upstream}} will use your own account there, and nobody else's will.</p>
 {{if eq .Login.State "active"}}<p>You are logged in{{with .Login.Account}} as <b>{{.}}</b>{{end}}. You can log in again, as somebody else for example.</p>{{end}}
 {{if eq .Login.State "needs_login"}}<p>Your login has ended.</p>{{end}}
 <form method="post"><input type="hidden" name="csrf" value="{{.CSRF}}"><input type="hidden" name="next" value="{{.Next}}"><button>Log in</button></form>`)

@@ -27,7 +27,10 @@ type hub struct {
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	f := setup(t)
+	return hubOf(setup(t))
+}
+
+func hubOf(f *fixture) *hub {
 	for i := range f.manager.upstreams {
 		f.manager.upstreams[i].Desired.Login = upstream.LoginEach
 	}
@@ -39,13 +42,15 @@ func newHub(t *testing.T) *hub {
 	return h
 }
 
-// session returns the person of a session's cookie: p_ada is that of Ada.
+// session returns the person of a session's cookie: p_ada is that of Ada, p_ada/acme that of
+// Ada in an organisation.
 func session(_ context.Context, cookie string) (principal.Principal, error) {
 	name, ok := strings.CutPrefix(cookie, "p_")
 	if !ok {
 		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the session has ended")
 	}
-	return principal.Principal{ID: "person:" + name, Name: name}, nil
+	_, org, _ := strings.Cut(name, "/")
+	return principal.Principal{ID: "person:" + name, Name: name, Org: org}, nil
 }
 
 // browser is a browser with its cookies.
@@ -92,15 +97,20 @@ func (b *browser) send(t *testing.T, method, address, form string) *httptest.Res
 // address to which that redirects the browser.
 func (b *browser) begin(t *testing.T, next string) string {
 	t.Helper()
-	shown := b.send(t, "GET", "/connect/docs?next="+url.QueryEscape(next), "")
-	if shown.Code != http.StatusOK || !strings.Contains(shown.Body.String(), "Log in to docs") {
+	return b.beginAt(t, "docs", next)
+}
+
+func (b *browser) beginAt(t *testing.T, name, next string) string {
+	t.Helper()
+	shown := b.send(t, "GET", "/connect/"+name+"?next="+url.QueryEscape(next), "")
+	if shown.Code != http.StatusOK || !strings.Contains(shown.Body.String(), "Log in to "+name+"<") {
 		t.Fatalf("%d %s", shown.Code, shown.Body)
 	}
 	form := url.Values{}
 	for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(shown.Body.String(), -1) {
 		form.Set(field[1], field[2])
 	}
-	sent := b.send(t, "POST", "/connect/docs", form.Encode())
+	sent := b.send(t, "POST", "/connect/"+name, form.Encode())
 	if sent.Code != http.StatusSeeOther {
 		t.Fatalf("%d %s", sent.Code, sent.Body)
 	}

@@ -30,14 +30,17 @@ func (s *Service) OwnLogins(ctx context.Context) ([]OwnLogin, error) {
 	if _, err := ownAccount(principal.Of(ctx)); err != nil {
 		return nil, err
 	}
-	list := []OwnLogin{}
+	names := []string{}
 	for _, status := range s.options.Manager.List() {
-		if !hasOwnLogins(status.Desired) {
-			continue
+		if hasOwnLogins(status.Desired) {
+			names = append(names, status.Name)
 		}
-		own, err := s.ownLogin(ctx, status.Name)
+	}
+	list := []OwnLogin{}
+	for _, name := range principal.Of(ctx).Visible(names) {
+		own, err := s.ownLogin(ctx, name)
 		if fault.CodeOf(err) == fault.NotFound {
-			continue // the person does not see it
+			continue // it is hidden, or was removed meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -60,21 +63,22 @@ func (s *Service) ownLogin(ctx context.Context, name string) (OwnLogin, error) {
 		return OwnLogin{}, err
 	}
 	status, err := s.upstreams.StatusOf(ctx, spec)
+	name = principal.Of(ctx).NameOf(spec.Name)
 	return OwnLogin{
 		Upstream: name, State: status.State, Account: status.Account, Scopes: status.Scopes, Expires: status.Expires,
 		Connect: ConnectPath + url.PathEscape(name),
 	}, err
 }
 
-// ownSpec returns the spec of an upstream for the account of the principal in ctx.
+// ownSpec returns the spec of an upstream for the account of the principal in ctx. The name is
+// the principal's: that of an upstream of its organisation comes before one of the server.
 func (s *Service) ownSpec(ctx context.Context, name string) (upstream.Spec, error) {
 	who := principal.Of(ctx)
-	spec, err := s.spec(name)
+	spec, err := s.spec(who.Namespace(name, func(space string) bool { _, ok := s.options.Manager.Status(space); return ok }))
 	switch {
-	case err != nil:
-		return spec, err
-	case !who.CanSee(name, ""):
-		return spec, errNoUpstream(name)
+	case err != nil || !who.CanSee(spec.Name, ""):
+		return upstream.Spec{}, fault.New(fault.NotFound, "no upstream %q", name).
+			WithHint("it may be of another organisation than the one that you act in; GET /api/v1/me/logins lists those that you log in to")
 	case spec.Login != upstream.LoginEach:
 		return spec, fault.New(fault.Conflict, "people do not log in to upstream %s one by one", name).
 			WithHint("an administrator changes that with login = \"each\"")
@@ -90,7 +94,9 @@ func (s *Service) BeginOwn(ctx context.Context, name string, back oauth.Return) 
 		return oauth.Begun{}, err
 	}
 	back.URL = s.options.RedirectURL()
-	return s.start(ctx, spec, false, back)
+	begun, err := s.start(ctx, spec, false, back)
+	begun.Upstream = principal.Of(ctx).NameOf(begun.Upstream)
+	return begun, err
 }
 
 // FinishOwn completes the login of a person.
@@ -99,6 +105,7 @@ func (s *Service) FinishOwn(ctx context.Context, query url.Values, by oauth.Visi
 	if err == nil {
 		s.finished(ctx, done.Upstream, done.Owner)
 	}
+	done.Upstream = principal.Of(ctx).NameOf(done.Upstream)
 	return done, err
 }
 
@@ -111,14 +118,14 @@ func (s *Service) EndOwn(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	was, err := s.upstreams.End(ctx, name, spec.Owner)
+	was, err := s.upstreams.End(ctx, spec.Name, spec.Owner)
 	if err == nil && !was {
 		err = fault.New(fault.NotFound, "you are not logged in to %s", name)
 	}
 	if err != nil {
 		return err
 	}
-	s.options.Audit(ctx, "upstream.logout", name, ownerDetail(spec.Owner))
+	s.options.Audit(ctx, "upstream.logout", spec.Name, ownerDetail(spec.Owner))
 	return nil
 }
 

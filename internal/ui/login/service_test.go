@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/ui/login"
 )
@@ -56,6 +57,11 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
+	return setupOn(t, dbtest.Open(t, dbtest.SQLite(t)))
+}
+
+func setupOn(t *testing.T, store *db.DB) *fixture {
+	t.Helper()
 	site := oauthtest.New(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	f := &fixture{site: site, clock: clock.NewVirtual(time.Now()), manager: &managerFake{}}
 	for _, spec := range []upstream.Spec{
@@ -67,10 +73,11 @@ func setup(t *testing.T) *fixture {
 		f.manager.upstreams = append(f.manager.upstreams, upstream.Status{Name: spec.Name, State: upstream.StateNeedsAuth, Desired: spec})
 	}
 	var err error
-	f.upstreams, err = login.OpenUpstreams(t.Context(), dbtest.Open(t, dbtest.SQLite(t)), oauth.Options{
+	f.upstreams, err = login.OpenUpstreams(t.Context(), store, oauth.Options{
 		Key:         func() (secret.Text, error) { return secret.New("a key with more than 16 bytes"), nil },
 		Clock:       f.clock,
 		MetadataURL: "https://luanette.example/oauth/client.json",
+		Connect:     func(upstream string) string { return "https://hub.example/connect/" + upstream },
 	})
 	if err != nil {
 		t.Fatal(err)
