@@ -27,8 +27,8 @@ type PublishedTool struct {
 	Current     bool      `json:"current" jsonschema:"current version"`
 }
 
-func publishedTool(v script.Version) PublishedTool {
-	return PublishedTool{v.Name, v.Hash.String(), v.Version, v.Publisher, v.PublishedAt.UTC(), v.Current}
+func publishedTool(ctx context.Context, v script.Version) PublishedTool {
+	return PublishedTool{principal.Of(ctx).NameOf(v.Name), v.Hash.String(), v.Version, v.Publisher, v.PublishedAt.UTC(), v.Current}
 }
 
 // Text returns one line.
@@ -45,7 +45,7 @@ func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (Pu
 	if err != nil {
 		return PublishedTool{}, err
 	}
-	return publishedTool(v), nil
+	return publishedTool(ctx, v), nil
 }
 
 type toolNameIn struct {
@@ -96,7 +96,7 @@ func (t scriptTools) history(ctx context.Context, _ tool.Call, in toolNameIn) (P
 	}
 	h := PublishedHistory{Name: in.Name, Versions: make([]PublishedTool, len(versions))}
 	for i, v := range versions {
-		h.Versions[i] = publishedTool(v)
+		h.Versions[i] = publishedTool(ctx, v)
 	}
 	return h, nil
 }

@@ -111,6 +111,10 @@ var matrixTools = map[string]string{
 // see what people of the organisation do.
 const mark = "mark-of-ada-4711"
 
+// orgScript is the name of a script that the owner publishes for the organisation acme. Nobody
+// outside of it may receive the name.
+const orgScript = "ledger-of-acme-0815"
+
 // actor is somebody who tries everything: a key, or a person who is signed in.
 type actor struct {
 	name   string
@@ -156,6 +160,10 @@ func TestAttackMatrix(t *testing.T) {
 					}
 					m.ownerHasAll(!chats)
 				}
+				for _, a := range m.actors { // last: what they ask for is in their own traces
+					m.tryScripts(a)
+				}
+				m.ownerHasScript()
 			})
 		}
 	}
@@ -326,9 +334,11 @@ func (m *matrix) make() {
 	if text := call("lua_eval", `{"code":"local list = {} for i = 1, 10000 do list[i] = '`+mark+`' end return list"}`); !strings.Contains(text, "$r1") {
 		m.t.Fatalf("the owner's result: %.500s", text)
 	}
+	published := m.member(call("script_store", `{"content":"function describe() return {description = 'Says who has it'} end function main() return 'it is of acme' end"}`), "hash")
+	call("script_publish", `{"script_hash":"`+published+`","name":"`+orgScript+`"}`)
 	_, chat := m.request(m.owner, http.MethodPost, "/api/v1/chat", fmt.Sprintf(`{"client_id":"t","org":"acme","user_id":%q,"message":%q}`, m.owner.user, mark))
 	trace := m.trace()
-	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval)
+	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval, "PUBLISHED", published)
 	m.paths = map[string][]string{
 		"{id}": {trace, job, session, approval}, "{org}": {"acme"}, "{user}": {m.owner.user}, "{name}": {"job_status"}, "{message}": {m.member(chat, "message_id")},
 	}
@@ -415,6 +425,9 @@ func (m *matrix) tryRoute(a actor, class, pattern, method, path string) {
 		m.t.Errorf("%s: %s %s of another organisation: %d", a.name, method, path, status)
 	}
 	own := pattern == "GET /api/v1/me/export" && a.user == m.owner.user // of all organisations
+	if a.org != "acme" && !own && strings.Contains(body, orgScript) {
+		m.t.Errorf("%s: %s %s tells of a script of another organisation: %.300s", a.name, method, path, body)
+	}
 	if strings.Contains(body, mark) && !own && !(a.sees && class == "read") && !(a.chats && (class == "chat" || class == "org")) {
 		m.t.Errorf("%s: %s %s shows what is not theirs: %.300s", a.name, method, path, body)
 	}
@@ -468,6 +481,45 @@ func (m *matrix) tryTools(a actor) {
 		if names := strings.ContainsAny(args, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.Contains(args, "HASH"); names && !a.sees && status < 400 && !isFailure(text) {
 			m.t.Errorf("%s: %s of another's thing: %.400s", a.name, tool.Name, text)
 		}
+	}
+}
+
+// tryScripts tries to use, replace and withdraw the script of the organisation acme. Its members
+// may use it.
+func (m *matrix) tryScripts(a actor) {
+	if !a.may("mcp") {
+		return
+	}
+	for _, name := range []string{orgScript, orgScript + "@acme", strings.ReplaceAll(orgScript, "-", "_")} {
+		if a.org == "acme" && (name != orgScript || a.sees) {
+			continue
+		}
+		for tool, args := range map[string]string{
+			name: `{}`, "call_tool": `{"name":"` + name + `"}`, "lua_eval": `{"code":"return mcp['` + name + `'] {}"}`, "script_history": `{"name":"` + name + `"}`,
+		} {
+			status, text := m.call(a, tool, args)
+			if fails := status >= 400 || isFailure(text); fails == (a.org == "acme") {
+				m.t.Errorf("%s: %s of %s: %.400s", a.name, tool, name, text)
+			}
+		}
+		if _, text := m.call(a, "script_unpublish", `{"name":"`+name+`"}`); strings.Contains(text, `"removed":true`) {
+			m.t.Errorf("%s withdraws %s: %.400s", a.name, name, text)
+		}
+		if status, text := m.call(a, "script_publish", m.ids.Replace(`{"script_hash":"PUBLISHED","name":"`+orgScript+`@acme"}`)); status < 400 && !isFailure(text) {
+			m.t.Errorf("%s publishes into another organisation: %.400s", a.name, text)
+		}
+	}
+	for tool, args := range map[string]string{"search_tools": `{"query":"says who has it"}`, "get_tool_definitions": `{"names":["ledger"]}`, "call_tool": `{"name":"ledger-of-acme-08"}`} {
+		if _, text := m.call(a, tool, args); a.org != "acme" && strings.Contains(text, orgScript) {
+			m.t.Errorf("%s: %s tells of a script of another organisation: %.400s", a.name, tool, text)
+		}
+	}
+}
+
+// ownerHasScript checks that nobody replaced or withdrew the script.
+func (m *matrix) ownerHasScript() {
+	if _, text := m.call(m.owner, orgScript, `{}`); !strings.Contains(text, "it is of acme") {
+		m.t.Errorf("the owner's published script: %.600s", text)
 	}
 }
 

@@ -165,10 +165,10 @@ func (srv *Server) setHooks(ctx context.Context, hooks *script.Hooks) {
 	srv.catalog.Refresh(ctx)
 }
 
-// tools returns the scripts that are tools now.
-func (s *scripts) tools() map[cas.Ref]contents.PublishedAs {
+// tools returns the scripts that are tools of the caller now.
+func (s *scripts) tools(ctx context.Context) map[cas.Ref]contents.PublishedAs {
 	tools := map[cas.Ref]contents.PublishedAs{}
-	for ref, v := range s.published.Current() {
+	for ref, v := range s.published.Current(ctx) {
 		tools[ref] = contents.PublishedAs{Name: v.Name, Version: v.Version}
 	}
 	return tools

@@ -58,9 +58,9 @@ func (g *Guard) saveAndPublish(ctx context.Context, pins []*Pin) {
 		about := ToolAwaitingReview{Pin: p.ID, Upstream: p.Upstream, Kind: p.Kind, Name: p.Name, Digest: p.Digest, Flags: p.Flags}
 		switch p.State() {
 		case AwaitingReview:
-			g.options.Events.Publish(about)
+			g.options.Events.PublishAbout(p.Upstream, about)
 		case Changed:
-			g.options.Events.Publish(ToolChanged{about, p.Diff()})
+			g.options.Events.PublishAbout(p.Upstream, ToolChanged{about, p.Diff()})
 			g.options.Log.WarnContext(ctx, "an approved definition has changed and awaits review", "upstream", p.Upstream, "kind", p.Kind, "name", p.Name, "pin", p.ID)
 		}
 	}
@@ -72,11 +72,11 @@ func (g *Guard) reportFlags(j *checkedTool) {
 		return
 	}
 	if j.shadow.refused {
-		g.options.Events.Publish(ToolShadowed{Upstream: j.info.Space, Name: j.info.Name, Shadows: j.shadow.of})
+		g.options.Events.PublishAbout(j.info.Space, ToolShadowed{Upstream: j.info.Space, Name: j.info.Name, Shadows: j.shadow.of})
 		g.options.Log.Warn("a tool whose name imitates another is refused", "upstream", j.info.Space, "name", Visible(j.info.Name), "shadows", j.shadow.of)
 		return
 	}
-	g.options.Events.Publish(ToolFlagged{Upstream: j.info.Space, Name: j.info.Name, Flags: j.flags})
+	g.options.Events.PublishAbout(j.info.Space, ToolFlagged{Upstream: j.info.Space, Name: j.info.Name, Flags: j.flags})
 }
 
 // firstTime reports whether it is called with this text for the first time.

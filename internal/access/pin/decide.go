@@ -102,7 +102,7 @@ func (g *Guard) decide(ctx context.Context, id string, d Decision) (*Pin, error)
 	}
 	g.mu.Unlock()
 	g.version.Add(1)
-	g.options.Events.Publish(PinDecided{Pin: next.ID, Upstream: next.Upstream, Kind: next.Kind, Name: next.Name, State: next.State(), By: next.By})
+	g.options.Events.PublishAbout(next.Upstream, PinDecided{Pin: next.ID, Upstream: next.Upstream, Kind: next.Kind, Name: next.Name, State: next.State(), By: next.By})
 	return &next, nil
 }
 

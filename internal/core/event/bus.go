@@ -46,6 +46,13 @@ func New(o BusOptions) *Bus {
 // everybody, and only those who see everything do otherwise.
 func (b *Bus) Publish(p Payload) { b.PublishFor(principal.Owner{}, p) }
 
+// PublishAbout is Publish of what is about an upstream or script. If that is an
+// organisation's, it concerns nobody else.
+func (b *Bus) PublishAbout(name string, p Payload) {
+	_, org := principal.SplitNamespace(name)
+	b.PublishFor(principal.Owner{Org: org}, p)
+}
+
 // PublishFor gives p, which belongs to an owner, the next sequence number and delivers it to
 // the subscriptions of its type. It never waits for them. A nil or closed bus drops p.
 func (b *Bus) PublishFor(owner principal.Owner, p Payload) { b.PublishTo(owner, nil, p) }

@@ -54,7 +54,8 @@ type Event struct {
 	Data any       `json:"data"` // the published Payload
 	// Node is the node where it happened, if that is another one.
 	Node string `json:"node,omitempty"`
-	// Owner is whose it is. The zero Owner is the program.
+	// Owner is whose it is. The zero Owner is the program; an Owner that is only an
+	// organisation is the program, about what that organisation has.
 	Owner principal.Owner `json:"-"`
 	// Readers are the IDs of people who see it besides: those who must do something about it.
 	Readers []string `json:"-"`
@@ -64,7 +65,8 @@ type Event struct {
 // the owner, if it is one of the readers or a key of one, or if the event is of a type that
 // concerns everybody.
 func (e *Event) VisibleTo(who principal.Principal) bool {
-	if e.Owner == (principal.Owner{}) && concernsAll(e.Type) || who.Sees(e.Owner) {
+	about := e.Owner.Org
+	if e.Owner == (principal.Owner{Org: about}) && (about == "" || about == who.ActingOrg()) && concernsAll(e.Type) || who.Sees(e.Owner) {
 		return true
 	}
 	return who.Person == "" && slices.Contains(e.Readers, cmp.Or(who.Account, who.ID))

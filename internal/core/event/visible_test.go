@@ -36,13 +36,15 @@ func TestEventsBelongToTheirOwner(t *testing.T) {
 	bus.Publish(typed("upstream.connected"))
 	bus.PublishFor(bob.Owner(), typed("upstream.lost"))
 	bus.Publish(typed("upstream.stderr"))
+	bus.PublishAbout("github@acme", typed("upstream.failed"))
+	bus.PublishAbout("report@acme", typed("script.published"))
 	bus.Publish(typed("something.new"))
 	bus.Relay("b", event.Remote{Type: "session.used", Owner: ada.Owner(), Data: []byte("{}")})
 	bus.Relay("b", event.Remote{Type: "session.closed", Owner: bob.Owner(), Data: []byte("{}")})
-	all := []string{"job.started", "job.finished", "upstream.connected", "upstream.lost", "upstream.stderr", "something.new", "session.used", "session.closed"}
+	all := []string{"job.started", "job.finished", "upstream.connected", "upstream.lost", "upstream.stderr", "upstream.failed", "script.published", "something.new", "session.used", "session.closed"}
 	for name, want := range map[string][]string{
-		"ada":  {"job.started", "upstream.connected", "session.used"},
-		"acme": {"job.started", "job.finished", "upstream.connected", "upstream.lost", "session.used", "session.closed"},
+		"ada":  {"job.started", "upstream.connected", "upstream.failed", "script.published", "session.used"},
+		"acme": {"job.started", "job.finished", "upstream.connected", "upstream.lost", "upstream.failed", "script.published", "session.used", "session.closed"},
 		"root": all,
 		"eve":  {"upstream.connected"},
 	} {

@@ -20,8 +20,8 @@ func CheckOrg(name string) error {
 	return nil
 }
 
-// InOrg returns the namespace of an organisation's own upstream: "github@acme". An empty
-// organisation is the server itself.
+// InOrg returns the namespace of an organisation's own upstream, "github@acme", or the name
+// of its own published script. An empty organisation is the server itself.
 func InOrg(name, org string) string {
 	if org == "" {
 		return name
@@ -29,8 +29,8 @@ func InOrg(name, org string) string {
 	return name + "@" + org
 }
 
-// SplitNamespace returns the name and the organisation of a namespace; the organisation
-// is empty for those of the server.
+// SplitNamespace returns the name and the organisation of a namespace or of a published
+// script; the organisation is empty for those of the server.
 func SplitNamespace(space string) (name, org string) {
 	name, org, _ = strings.Cut(space, "@")
 	return name, org
@@ -47,14 +47,14 @@ func (p Principal) ActingOrg() string {
 	return p.Org
 }
 
-// IsForeign reports whether a namespace is that of an organisation that p has nothing to do
-// with. Administrators of the server see those of all, except in a chat for somebody.
+// IsForeign reports whether a namespace or script is that of an organisation that p has
+// nothing to do with. Administrators of the server see those of all, except in a chat for somebody.
 func (p Principal) IsForeign(space string) bool {
 	_, org := SplitNamespace(space)
 	return org != "" && org != p.ActingOrg() && (p.Person != "" || !p.Admin())
 }
 
-// Namespace returns the namespace that a name stands for: that of the caller's
+// Namespace returns the namespace or script that a name stands for: that of the caller's
 // organisation if it exists, else the server's.
 func (p Principal) Namespace(name string, exists func(namespace string) bool) string {
 	if org := p.ActingOrg(); org != "" {
@@ -65,8 +65,8 @@ func (p Principal) Namespace(name string, exists func(namespace string) bool) st
 	return name
 }
 
-// NameOf returns the name of a namespace for the caller: those of their own organisation
-// are shown without it.
+// NameOf returns the name of a namespace or script for the caller: those of their own
+// organisation are shown without it.
 func (p Principal) NameOf(space string) string {
 	if name, org := SplitNamespace(space); org != "" && org == p.ActingOrg() {
 		return name

@@ -144,10 +144,13 @@ func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Too
 // CanSee reports whether it can see a tool. Built-in tools have no namespace and are
 // visible unless Tools excludes them, because the tools they reach are restricted too.
 // With an empty name it reports whether any tool of the namespace may be visible.
-// Namespaces of an organisation are for its members, by their names there.
+// Namespaces and scripts of an organisation are for its members, by their names there.
 func (p Principal) CanSee(space, name string) bool {
-	if p.IsForeign(space) {
+	if p.IsForeign(space) || space == "" && p.IsForeign(name) {
 		return false
+	}
+	if space == "" {
+		name = p.NameOf(name)
 	}
 	space = p.NameOf(space)
 	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {

@@ -19,7 +19,7 @@ type Script struct {
 // Scripts finds the scripts of hooks.
 type Scripts struct {
 	Published interface {
-		Script(name string) (script.Request, bool)
+		Script(ctx context.Context, name string) (script.Request, bool)
 	}
 	Stored interface {
 		Resolve(ctx context.Context, text string) (cas.Ref, error)
@@ -34,7 +34,7 @@ func (s Scripts) Find(ctx context.Context, name string) (Script, error) {
 		source, err := readFile(name)
 		return Script{Name: filepath.Base(name), Source: source, Language: language}, err
 	}
-	if found, ok := s.Published.Script(name); ok {
+	if found, ok := s.Published.Script(ctx, name); ok {
 		return Script{Name: found.Name, Hash: found.Hash.String(), Source: found.Source, Language: found.Language}, nil
 	}
 	ref, err := s.Stored.Resolve(ctx, name)

@@ -364,7 +364,7 @@ func TestTable(t *testing.T) {
 // stored are the scripts of TestScripts.
 type stored struct{}
 
-func (stored) Script(name string) (script.Request, bool) {
+func (stored) Script(_ context.Context, name string) (script.Request, bool) {
 	return script.Request{Name: name, Source: "published"}, name == "note"
 }
 

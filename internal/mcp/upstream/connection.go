@@ -292,11 +292,11 @@ func (c *connection) publish(p event.Payload) {
 	if c.retired {
 		return
 	}
-	owner := principal.Owner{ID: c.spec.Owner}
-	if owner.ID != "" {
-		owner.Org = c.spec.Person.Org
+	if c.spec.Owner == "" {
+		c.opts.Events.PublishAbout(c.spec.Name, p)
+		return
 	}
-	c.opts.Events.PublishFor(owner, p)
+	c.opts.Events.PublishFor(principal.Owner{ID: c.spec.Owner, Org: c.spec.Person.Org}, p)
 }
 
 // stop ends the connection. It returns at once; stopped is closed when it has ended.

@@ -132,7 +132,7 @@ func (m *Manager) reconcile() {
 		case stop:
 			m.stop(a.name)
 			m.stopPeople(a.name)
-			m.opts.Events.Publish(Removed{Upstream: a.name})
+			m.opts.Events.PublishAbout(a.name, Removed{Upstream: a.name})
 		case start:
 			m.start(a.spec)
 		case replace:

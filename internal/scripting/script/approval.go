@@ -58,6 +58,7 @@ type storedRun struct {
 	Language string          `json:"language,omitempty"`
 	Hash     cas.Ref         `json:"hash"`
 	Creator  string          `json:"creator,omitempty"`
+	Org      string          `json:"org,omitempty"`
 	Params   json.RawMessage `json:"params,omitempty"`
 	Main     bool            `json:"main,omitempty"`
 	Limits   Limits          `json:"limits"`
@@ -168,7 +169,7 @@ func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver ho
 func (a *approvedRun) storedRun(ctx context.Context) storedRun {
 	q := a.request
 	k := storedRun{
-		Source: q.Source, Name: q.Name, Language: q.Language, Hash: q.Hash, Creator: q.Creator, Params: q.Params, Main: q.Main, Limits: q.Limits,
+		Source: q.Source, Name: q.Name, Language: q.Language, Hash: q.Hash, Creator: q.Creator, Org: q.Org, Params: q.Params, Main: q.Main, Limits: q.Limits,
 		Session: a.session, Turns: a.turns, Journal: a.journal,
 	}
 	if who := principal.Of(ctx); who.ID != principal.LocalID {
@@ -223,7 +224,7 @@ func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, stor
 		return nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
 	}
 	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
-	q.Params, q.Main, q.Limits = k.Params, k.Main, k.Limits
+	q.Params, q.Main, q.Limits, q.Org = k.Params, k.Main, k.Limits, k.Org
 	a := &approvedRun{
 		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q,
 		journal: k.Journal, resumeStore: s.runner.options.Approvals.ResumeStore(id),

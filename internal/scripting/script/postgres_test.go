@@ -11,7 +11,7 @@ func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
 		TestPublishedScriptsAreTools, TestEmptyTablesGetTheParameterType, TestNewVersionReplacesTheTool,
-		TestPublishRefuses, TestFailuresOfPublishedScripts, TestNestingOfPublishedScriptsIsLimited,
+		TestPublishRefuses, TestScriptsOfOrganisations, TestScriptsOfOtherOrganisations, TestFailuresOfPublishedScripts, TestNestingOfPublishedScriptsIsLimited,
 		TestSessionKeepsGlobals, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestStoppedTurnChangesNothing,
 		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestDamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
 		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestReadOnlyTurnWritesNothing,

@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -42,7 +43,9 @@ type PublishedOptions struct {
 }
 
 // Published is a source of the scripts that are published as tools, without a namespace.
-// The database stores every version of every name. It is safe for concurrent use.
+// The database stores every version of every name. A script that somebody of an
+// organisation publishes is called NAME@ORG here; its members call it NAME. It is safe for
+// concurrent use.
 type Published struct {
 	runner  *Runner
 	sources SourceReader
@@ -162,7 +165,11 @@ func (p *Published) Publish(ctx context.Context, want PublishRequest) (Version, 
 	if err != nil {
 		return Version{}, err
 	}
-	if err := p.checkName(ready.Name, want.Origin); err != nil {
+	if err := p.checkName(ready.Name); err != nil {
+		return Version{}, err
+	}
+	ready.Name = principal.InOrg(ready.Name, principal.Of(ctx).ActingOrg())
+	if err := p.checkOrigin(ready.Name, want.Origin); err != nil {
 		return Version{}, err
 	}
 	if now := p.list.Load().byName[ready.Name]; now != nil && now.Hash == want.Hash && now.origin == want.Origin {
@@ -176,15 +183,20 @@ func (p *Published) Publish(ctx context.Context, want PublishRequest) (Version, 
 	}
 	ready.define()
 	old := p.replace(ctx, ready.Name, ready)
-	p.options.Events.Publish(Changed{Name: ready.Name, Hash: ready.Hash, Version: ready.Version.Version})
+	p.options.Events.PublishAbout(ready.Name, Changed{Name: ready.Name, Hash: ready.Hash, Version: ready.Version.Version})
 	p.publishInvalidated(old)
 	return ready.Version, nil
 }
 
-// Unpublish withdraws a tool and reports whether there was one. Its history stays.
+// Unpublish withdraws a tool, by the caller's name of it, and reports whether there was one.
+// Its history stays.
 func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
+	if principal.Of(ctx).IsForeign(name) {
+		return false, nil
+	}
+	name = p.fullName(ctx, name)
 	if err := p.checkOwner(ctx, name); err != nil {
 		return false, err
 	}
@@ -193,7 +205,7 @@ func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	old := p.replace(ctx, name, nil)
-	p.options.Events.Publish(Changed{Name: name})
+	p.options.Events.PublishAbout(name, Changed{Name: name})
 	p.publishInvalidated(old)
 	return true, nil
 }
@@ -201,7 +213,7 @@ func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
 // publishInvalidated publishes that a script is no longer a tool, if it was one.
 func (p *Published) publishInvalidated(old *publication) {
 	if old != nil {
-		p.options.Events.Publish(Invalidated{Name: old.Name, Hash: old.Hash})
+		p.options.Events.PublishAbout(old.Name, Invalidated{Name: old.Name, Hash: old.Hash})
 	}
 }
 
@@ -259,29 +271,41 @@ func cannotPublish(hash cas.Ref, err error) error {
 // Tools lists the published tools, sorted by name.
 func (p *Published) Tools(context.Context) ([]tool.Info, error) { return p.list.Load().tools, nil }
 
-// Script returns the script that is published under a name.
-func (p *Published) Script(name string) (Request, bool) {
-	one := p.list.Load().byName[name]
-	if one == nil {
+// fullName returns the script that the caller's name of it stands for: that of their
+// organisation if it is published there, else the server's.
+func (p *Published) fullName(ctx context.Context, name string) string {
+	byName := p.list.Load().byName
+	return principal.Of(ctx).Namespace(name, func(full string) bool { return byName[full] != nil })
+}
+
+// Script returns the script that is published under the caller's name of it.
+func (p *Published) Script(ctx context.Context, name string) (Request, bool) {
+	one := p.list.Load().byName[p.fullName(ctx, name)]
+	if one == nil || principal.Of(ctx).IsForeign(name) {
 		return Request{}, false
 	}
-	return Request{Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher}, true
+	return one.request(), true
+}
+
+// request returns the request to run the script. In messages it has its plain name.
+func (p *publication) request() Request {
+	name, org := principal.SplitNamespace(p.Name)
+	return Request{Source: p.source, Language: p.language, Name: name, Org: org, Hash: p.Hash, Creator: p.Publisher}
 }
 
 // Call runs main of a published script with the arguments and defaults.
 func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	one := p.list.Load().byName[call.Ref.Name]
-	if one == nil || call.Ref.Space != "" {
+	if one == nil || call.Ref.Space != "" || principal.Of(ctx).IsForeign(call.Ref.Name) {
 		return tool.Result{}, fault.New(fault.ToolNotFound, "no published script %q", call.Ref)
 	}
 	params, err := one.description.Check(call.Args)
 	if err != nil {
 		return ToolFailure(Outcome{}, err), nil
 	}
-	outcome, err := p.runner.Run(ctx, Request{
-		Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher,
-		Params: params, Main: true, Caller: call.Caller,
-	})
+	q := one.request()
+	q.Params, q.Main, q.Caller = params, true, call.Caller
+	outcome, err := p.runner.Run(ctx, q)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return tool.Result{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "run %s", call.Ref)

@@ -19,11 +19,12 @@ const ScriptKey = "luanette/script"
 // define writes the tool's definition from the script's description.
 func (p *publication) define() {
 	d := &p.description
+	name, _ := principal.SplitNamespace(p.Name)
 	info := tool.Info{
-		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
+		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(name),
 		Input: d.Schema(), Hints: d.Hints, RunsScript: true, Tags: d.Tags,
 	}
-	raw := rawjson.SetText(nil, "name", info.Name)
+	raw := rawjson.SetText(nil, "name", name)
 	if info.Title != "" {
 		raw = rawjson.SetText(raw, "title", info.Title)
 	}
@@ -51,19 +52,24 @@ func (d *Description) toolText(name string) string {
 // prefixes fit before them.
 var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`) })
 
-// checkOwner lets only the publisher of a name change it: others call the tool with
-// their own rights, which another publisher's script would get.
+// checkOwner lets only the publisher of a name change it, and administrators of its
+// organisation: others call the tool with their own rights, which another publisher's
+// script would get.
 func (p *Published) checkOwner(ctx context.Context, name string) error {
 	now := p.list.Load().byName[name]
-	if who := principal.Of(ctx); now != nil && !who.Owns(now.Publisher) {
-		return fault.New(fault.Denied, "publish: %s was published by another user", name).
-			WithHint("choose another name; only its publisher or an administrator may change it")
+	if now == nil {
+		return nil
 	}
-	return nil
+	who := principal.Of(ctx)
+	if _, org := principal.SplitNamespace(name); who.Owns(now.Publisher) || org != "" && who.May(principal.Org, org) {
+		return nil
+	}
+	return fault.New(fault.Denied, "publish: %s was published by another user", who.NameOf(name)).
+		WithHint("choose another name; only its publisher or an administrator may change it")
 }
 
-// checkName checks that a script from that origin may have the name.
-func (p *Published) checkName(name, origin string) error {
+// checkName checks that a script may have the name.
+func (p *Published) checkName(name string) error {
 	switch {
 	case name == "":
 		return fault.New(fault.InvalidParams, "publish: the script has no name").
@@ -76,6 +82,11 @@ func (p *Published) checkName(name, origin string) error {
 	case p.options.Reserved != nil && p.options.Reserved(name):
 		return fault.New(fault.Conflict, "publish: %s is the name of a built-in tool", name).WithHint("choose another name")
 	}
+	return nil
+}
+
+// checkOrigin checks that a script from that origin may replace the one of this name.
+func (p *Published) checkOrigin(name, origin string) error {
 	now := p.list.Load().byName[name]
 	switch {
 	case now == nil || now.origin == origin:

@@ -2,26 +2,45 @@ package script
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// History lists all versions of a name, newest first.
+// History lists all versions of the caller's name of a script, newest first: those of their
+// organisation if there are any, else the server's.
 func (p *Published) History(ctx context.Context, name string) (versions []Version, err error) {
+	who := principal.Of(ctx)
+	full := principal.InOrg(name, who.ActingOrg())
+	if strings.Contains(name, "@") { // an administrator names the organisation
+		full = name
+	}
+	if !who.IsForeign(full) {
+		versions, err = p.versions(ctx, full)
+	}
+	if err == nil && len(versions) == 0 && full != name {
+		full = name
+		versions, err = p.versions(ctx, full)
+	}
+	if err == nil && len(versions) == 0 {
+		err = fault.New(fault.NotFound, "no script was ever published as %q", name).WithHint("script_search finds stored scripts")
+	}
+	if now := p.list.Load().byName[full]; now != nil && len(versions) > 0 {
+		versions[0].Current = true
+	}
+	return versions, err
+}
+
+func (p *Published) versions(ctx context.Context, name string) (versions []Version, err error) {
 	err = p.db.Read(ctx, func(tx *db.Tx) error {
 		versions, err = db.All(ctx, tx, scanVersion,
 			"SELECT v.name, v.version, v.hash, v.publisher, v.published_at FROM publication_versions v WHERE v.name = $1 ORDER BY v.version DESC", name)
 		return err
 	})
-	if err == nil && len(versions) == 0 {
-		err = fault.New(fault.NotFound, "no script was ever published as %q", name).WithHint("script_search finds stored scripts")
-	}
-	if now := p.list.Load().byName[name]; now != nil && len(versions) > 0 {
-		versions[0].Current = true
-	}
 	return versions, err
 }
 
@@ -141,11 +160,19 @@ func (p *Published) origins() map[string]*publication {
 	return byFile
 }
 
-// Current returns the versions that are tools now, by the hash of their script.
-func (p *Published) Current() map[cas.Ref]Version {
-	current := map[cas.Ref]Version{}
-	for _, one := range p.list.Load().byName {
-		current[one.Hash] = one.Version
+// Current returns the versions that are tools of the caller now, by the hash of their
+// script, with the caller's names of them.
+func (p *Published) Current(ctx context.Context) map[cas.Ref]Version {
+	who, current := principal.Of(ctx), map[cas.Ref]Version{}
+	for name, one := range p.list.Load().byName {
+		if !who.CanSee("", name) || p.fullName(ctx, who.NameOf(name)) != name {
+			continue
+		}
+		version := one.Version
+		version.Name = who.NameOf(name)
+		if other, twice := current[one.Hash]; !twice || version.Name < other.Name {
+			current[one.Hash] = version
+		}
 	}
 	return current
 }

@@ -23,7 +23,7 @@ func (r *Runner) kvFor(ctx context.Context, q Request) host.KV {
 	if r.options.KV == nil {
 		return nil
 	}
-	return scriptValues{r.options.KV, kv.Space{Owner: principal.Of(ctx).ID, Script: q.ownName()}, r.options.Flow}
+	return scriptValues{r.options.KV, kv.Space{Owner: principal.Of(ctx).ID, Script: principal.InOrg(q.ownName(), q.Org)}, r.options.Flow}
 }
 
 // ownName is the name of the script; "" for code without a name. Turns of sessions have

@@ -163,6 +163,7 @@ type Request struct {
 	Language string          // "" means the language of Name's extension, otherwise Lua
 	Hash     cas.Ref         // of a stored script; zero otherwise
 	Creator  string          // who stored or started it
+	Org      string          // whose published script it is; "" is the server's, or none
 	Params   json.RawMessage // with Main: the argument of main
 	Main     bool            // run the chunk, then call main(params); otherwise the chunk's value is the result
 	// TypedParams are params as typed on a command line. Where describe() asks for a

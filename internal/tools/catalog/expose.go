@@ -164,7 +164,7 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 			list = append(list, x.inOrg(who, v, ref, info))
 		}
 	}
-	if len(v.ofOrg(who.ActingOrg())) > 0 {
+	if org := who.ActingOrg(); len(v.ofOrg(org))+len(v.scriptsOf(org)) > 0 {
 		slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return list, nil
@@ -173,10 +173,10 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 // inOrg is a tool under the name that it has for members of its organisation, unless that
 // would be too long or another tool has it.
 func (x Exposed) inOrg(who principal.Principal, v *view, ref tool.Ref, info tool.Info) tool.Info {
-	space := who.NameOf(ref.Space)
-	plain := allowed(space + "__" + ref.Name)
+	own := shownTo(who, ref)
+	plain := exposedAs(own.Space, own.Name)
 	other, taken := v.exposed.refs[plain]
-	if space == ref.Space || len(plain) > x.catalog.names.limit || taken && other != (tool.Ref{Space: space, Name: ref.Name}) {
+	if own == ref || len(plain) > x.catalog.names.limit || taken && other != own {
 		return info
 	}
 	return renamed(info, plain)
@@ -209,7 +209,8 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 // isForeign tells whether a tool is of an organisation that the caller is not in. Its name
 // is as unknown to them as one that nobody has.
 func isForeign(ctx context.Context, ref tool.Ref) bool {
-	return principal.Of(ctx).IsForeign(ref.Space)
+	who := principal.Of(ctx)
+	return who.IsForeign(ref.Space) || ref.Space == "" && who.IsForeign(ref.Name)
 }
 
 // unlisted finds the tool of a name that is not listed.

@@ -45,7 +45,7 @@ func (n *names) assign(tools []tool.Info) map[string]tool.Ref {
 	var altered []tool.Ref
 	for i := range tools {
 		ref := tools[i].Ref
-		if ref.Space == "" {
+		if ref.Space == "" && allowed(ref.Name) == ref.Name {
 			n.reserve(ref)
 		} else if _, named := n.byRef[ref]; !named {
 			if plain, kept := n.plain(ref); !kept || !n.take(ref, plain) {
@@ -91,9 +91,17 @@ func (n *names) settle(ref tool.Ref) {
 // plain is the namespace and the name; kept is false when characters had to be replaced
 // or there are too many.
 func (n *names) plain(ref tool.Ref) (name string, kept bool) {
-	exact := ref.Space + "__" + ref.Name
-	name = allowed(exact)
-	return name, name == exact && len(name) <= n.limit
+	name = exposedAs(ref.Space, ref.Name)
+	return name, name == ref.Space+"__"+ref.Name && len(name) <= n.limit
+}
+
+// exposedAs is the name of a tool with its namespace, in the characters of exposed names.
+// Scripts, those of organisations too, have no namespace.
+func exposedAs(space, name string) string {
+	if space == "" {
+		return allowed(name)
+	}
+	return allowed(space + "__" + name)
 }
 
 // hashed is the beginning of the namespace, the end of the tool's name, which says

@@ -188,6 +188,9 @@ func similar(name string, known []string, limit int) []string {
 }
 
 func (s *namespaceTools) names() []string {
+	if s == nil {
+		return nil
+	}
 	names := make([]string, len(s.tools))
 	for i := range s.tools {
 		names[i] = s.tools[i].Name

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -66,6 +67,7 @@ type view struct {
 	names      map[string]tool.Ref          // every way to write a tool's name
 	aliases    map[string]tool.Ref          // spellings in the names of a scope; nil: it has none
 	orgs       map[string]map[string]string // names of organisations for their own namespaces
+	scripts    map[string]map[string]string // names of organisations for their own scripts
 	routes     []route
 	exposed    exposed
 }
@@ -148,7 +150,7 @@ func (c *Catalog) rebuild() (*view, []func()) {
 	if !differ(old, v) {
 		return old, nil
 	}
-	v.orgs = orgsOf(v.sorted)
+	v.orgs, v.scripts = orgsOf(v.sorted), orgsOf(v.namespaces[""].names())
 	parts := make([][]tool.Info, len(v.sorted))
 	for i, name := range v.sorted {
 		parts[i] = v.namespaces[name].tools
@@ -240,10 +242,20 @@ func (c *Catalog) gather() map[string]*namespaceTools {
 	}
 	for _, s := range namespaces {
 		slices.SortFunc(s.tools, func(a, b tool.Info) int {
-			return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Name, b.Name))
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(sortName(&a), sortName(&b)), strings.Compare(a.Name, b.Name))
 		})
 	}
 	return namespaces
+}
+
+// sortName is the name by which a tool has its place: that of a script without its
+// organisation, so that the place is the same for members.
+func sortName(info *tool.Info) string {
+	if info.Space != "" {
+		return info.Name
+	}
+	name, _ := principal.SplitNamespace(info.Name)
+	return name
 }
 
 // bySpace splits a list where the next namespace begins.

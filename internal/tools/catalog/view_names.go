@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,9 +13,9 @@ import (
 )
 
 // A scope may have its own names for namespaces: two people may both have a server
-// "wiki". So may organisations: a member's "github" is "github@acme". The methods of the
-// catalog take and return the caller's names; sources, steps and events know the
-// namespaces by their own.
+// "wiki". So may organisations: a member's "github" is "github@acme", and a member's script
+// "report" may be "report@acme". The methods of the catalog take and return the caller's
+// names; sources, steps and events know the namespaces and scripts by their own.
 
 // own returns the tool that a caller's name stands for.
 func (c *Catalog) own(ctx context.Context, ref tool.Ref) tool.Ref {
@@ -24,8 +25,11 @@ func (c *Catalog) own(ctx context.Context, ref tool.Ref) tool.Ref {
 			return ref
 		}
 	}
-	if space, named := c.view.Load().ofOrg(principal.Of(ctx).ActingOrg())[ref.Space]; named {
+	v, org := c.view.Load(), principal.Of(ctx).ActingOrg()
+	if space, named := v.ofOrg(org)[ref.Space]; named {
 		ref.Space = space
+	} else if name, named := v.scriptsOf(org)[ref.Name]; named && ref.Space == "" {
+		ref.Name = name
 	}
 	return ref
 }
@@ -39,7 +43,15 @@ func shown(ctx context.Context, ref tool.Ref) tool.Ref {
 			}
 		}
 	}
-	return tool.Ref{Space: principal.Of(ctx).NameOf(ref.Space), Name: ref.Name}
+	return shownTo(principal.Of(ctx), ref)
+}
+
+// shownTo returns the name of a tool for a member of its organisation.
+func shownTo(who principal.Principal, ref tool.Ref) tool.Ref {
+	if ref.Space == "" {
+		return tool.Ref{Name: who.NameOf(ref.Name)}
+	}
+	return tool.Ref{Space: who.NameOf(ref.Space), Name: ref.Name}
 }
 
 // ofOrg returns the names that an organisation has for its own namespaces.
@@ -50,7 +62,22 @@ func (v *view) ofOrg(org string) map[string]string {
 	return v.orgs[org]
 }
 
-// orgsOf returns the names that each organisation has for its own namespaces.
+// scriptsOf returns the names that an organisation has for its own scripts.
+func (v *view) scriptsOf(org string) map[string]string {
+	if org == "" {
+		return nil
+	}
+	return v.scripts[org]
+}
+
+// isReplaced tells whether an organisation has another namespace or script of this name.
+func (v *view) isReplaced(org string, ref tool.Ref) bool {
+	_, space := v.ofOrg(org)[ref.Space]
+	_, script := v.scriptsOf(org)[ref.Name]
+	return space || script && ref.Space == ""
+}
+
+// orgsOf returns the names that each organisation has for its own namespaces or scripts.
 func orgsOf(spaces []string) map[string]map[string]string {
 	var all map[string]map[string]string
 	for _, space := range spaces {
@@ -89,17 +116,16 @@ func (c *Catalog) missing(ctx context.Context, v *view, ref tool.Ref) error {
 	return c.visible(ctx, v).missing(shown(ctx, ref))
 }
 
-// named is the view with the caller's names of namespaces.
-func (v *view) named(names map[string]string) *view {
+// named is the view with the caller's names of namespaces and scripts.
+func (v *view) named(names, scripts map[string]string) *view {
 	n := &view{namespaces: map[string]*namespaceTools{}, names: v.names, exposed: v.exposed, aliases: map[string]tool.Ref{}}
-	called := make(map[string]string, len(names))
-	for name, space := range names {
-		called[space] = name
-	}
+	called, calledScript := inverted(names), inverted(scripts)
 	for _, space := range v.sorted {
 		s := v.namespaces[space]
 		if name, renamed := called[space]; renamed {
-			s = s.named(name, n.aliases)
+			s = s.named(name, nil, n.aliases)
+		} else if space == "" && len(scripts) > 0 {
+			s = s.named("", calledScript, n.aliases)
 		}
 		n.namespaces[s.space] = s
 		n.sorted = append(n.sorted, s.space)
@@ -108,18 +134,27 @@ func (v *view) named(names map[string]string) *view {
 	return n
 }
 
-// named is the namespace under another name, whose spellings are added to aliases. It is
-// searched by the same index.
-func (s *namespaceTools) named(space string, aliases map[string]tool.Ref) *namespaceTools {
+func inverted(names map[string]string) map[string]string {
+	by := make(map[string]string, len(names))
+	for name, real := range names {
+		by[real] = name
+	}
+	return by
+}
+
+// named is the namespace under another name, with other names of some tools. Their spellings
+// are added to aliases. It is searched by the same index.
+func (s *namespaceTools) named(space string, called map[string]string, aliases map[string]tool.Ref) *namespaceTools {
 	n := &namespaceTools{space: space, owner: s.owner, state: s.state, search: s.search}
 	n.reserve(len(s.tools))
 	for _, info := range s.tools {
-		info.Space = space
-		n.put(info, s.entries[info.Name].source)
+		source := s.entries[info.Name].source
+		info.Space, info.Name = space, cmp.Or(called[info.Name], info.Name)
+		n.put(info, source)
 		for _, name := range []string{info.Name, info.Original} {
 			if name != "" {
 				aliases[tool.Ref{Space: space, Name: name}.String()] = info.Ref
-				aliases[allowed(space+"__"+name)] = info.Ref
+				aliases[exposedAs(info.Ref.Space, name)] = info.Ref
 			}
 		}
 	}
@@ -134,14 +169,17 @@ func (c *Catalog) inNames(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	names := c.view.Load().callerNames(ctx)
-	if len(names) == 0 {
+	v := c.view.Load()
+	names, scripts := v.callerNames(ctx), v.scriptsOf(principal.Of(ctx).ActingOrg())
+	if len(names)+len(scripts) == 0 {
 		return err
 	}
 	text, hint := err.Error(), fault.HintOf(err)
 	was := text + hint
-	for name, space := range names {
-		text, hint = strings.ReplaceAll(text, space, name), strings.ReplaceAll(hint, space, name)
+	for _, called := range []map[string]string{names, scripts} {
+		for name, real := range called {
+			text, hint = strings.ReplaceAll(text, real, name), strings.ReplaceAll(hint, real, name)
+		}
 	}
 	if text+hint == was {
 		return err

@@ -17,8 +17,8 @@ func (c *Catalog) visible(ctx context.Context, whole *view) *view {
 		all := v
 		v = v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && all.shows(ref, hides) })
 	}
-	if names := whole.callerNames(ctx); len(names) > 0 {
-		return v.named(names)
+	if names, scripts := whole.callerNames(ctx), whole.scriptsOf(who.ActingOrg()); len(names)+len(scripts) > 0 {
+		return v.named(names, scripts)
 	}
 	return v
 }
@@ -26,7 +26,7 @@ func (c *Catalog) visible(ctx context.Context, whole *view) *view {
 // isOpenTo tells whether a principal may see all tools. In a chat for somebody, an
 // administrator sees nothing of other organisations.
 func (v *view) isOpenTo(who principal.Principal) bool {
-	return who.Admin() && !who.Restricted() && (who.Person == "" || len(v.orgs) == 0)
+	return who.Admin() && !who.Restricted() && (who.Person == "" || len(v.orgs)+len(v.scripts) == 0)
 }
 
 // hidden returns which tools are not listed for a principal; nil: none.
@@ -69,7 +69,7 @@ func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
 		return false
 	}
-	if _, replaced := c.view.Load().ofOrg(who.ActingOrg())[ref.Space]; replaced {
+	if c.view.Load().isReplaced(who.ActingOrg(), ref) {
 		return false // their organisation has another of this name
 	}
 	return c.private != nil && c.private(ref.Space) || who.CanSee(ref.Space, ref.Name)

@@ -1,6 +1,7 @@
 package contents
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,8 +21,8 @@ import (
 type Library struct {
 	Files    *artifact.Files
 	Browsers netguard.Browsers
-	// Published returns the scripts that are tools now.
-	Published func() map[cas.Ref]PublishedAs
+	// Published returns the scripts that are tools of the caller now.
+	Published func(context.Context) map[cas.Ref]PublishedAs
 }
 
 // Item is an artifact in the library.
@@ -151,7 +152,7 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	published := l.Published()
+	published := l.Published(r.Context())
 	out := Items{Items: []Item{}, Total: page.Total, Next: page.Next}
 	for i := range page.Artifacts {
 		out.Items = append(out.Items, itemOf(&page.Artifacts[i], published))
@@ -162,7 +163,7 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 
 // tools lists the scripts that are tools now.
 func (l *Library) tools(w http.ResponseWriter, r *http.Request, q artifact.Query) error {
-	published := l.Published()
+	published := l.Published(r.Context())
 	out := Items{Items: []Item{}}
 	for ref := range published {
 		a, err := l.Files.Get(r.Context(), ref)
@@ -220,7 +221,7 @@ func (l *Library) one(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, itemOf(&a, l.Published()), nil)
+	writeJSON(w, http.StatusOK, itemOf(&a, l.Published(r.Context())), nil)
 	return nil
 }
 
@@ -278,7 +279,7 @@ func (l *Library) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	published := l.Published()
+	published := l.Published(r.Context())
 	if v, ok := published[a.Hash]; ok {
 		return fault.New(fault.Conflict, "this script is the tool %s", v.Name).WithHint("unpublish the tool first")
 	}
@@ -298,6 +299,6 @@ func (l *Library) restore(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, itemOf(&a, l.Published()), nil)
+	writeJSON(w, http.StatusOK, itemOf(&a, l.Published(r.Context())), nil)
 	return nil
 }

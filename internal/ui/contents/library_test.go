@@ -1,6 +1,7 @@
 package contents_test
 
 import (
+	"context"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 	published := map[cas.Ref]contents.PublishedAs{stored["code"].Hash: {Name: "greet", Version: 2}}
-	library := &contents.Library{Files: files, Published: func() map[cas.Ref]contents.PublishedAs { return published }}
+	library := &contents.Library{Files: files, Published: func(context.Context) map[cas.Ref]contents.PublishedAs { return published }}
 	web := httptest.NewServer(principal.Unguarded(library.Routes()))
 	t.Cleanup(web.Close)
 	path := func(name string) string { return "/" + artifact.ID(stored[name].Hash) }
