@@ -19,6 +19,10 @@ type Budget struct {
 	Reserve Reserve
 	// Deadline is when the state must stop.
 	Deadline time.Time
+	// Tick is called between slices of work, well under a millisecond long, on
+	// the goroutine that runs the state: the host may measure it, and cancel
+	// its context. May be nil.
+	Tick func()
 }
 
 // Usage tells what a state has used.
@@ -78,6 +82,9 @@ func (s *State) step(n int) error {
 // refuel looks at every limit and, when none is reached, grants a new slice.
 func (s *State) refuel() error {
 	a := &s.account
+	if a.granted > 0 && a.budget.Tick != nil {
+		a.budget.Tick()
+	}
 	a.spent += a.granted - a.fuel
 	a.granted = fuelSlice
 	if limit := a.budget.Steps; limit > 0 {

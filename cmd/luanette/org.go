@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -30,13 +31,12 @@ func (c *orgUsageCommand) Run(ctx context.Context, proc *process) error {
 		return printValue(proc, u)
 	}
 	var rows [][]string
-	for _, q := range []struct {
-		name string
-		of   quota.Used
-	}{{quota.Calls, u.Calls}, {quota.Jobs, u.Jobs}} {
-		if q.of.Limit > 0 {
-			rows = append(rows, []string{q.name, strconv.FormatInt(q.of.Used, 10), strconv.FormatInt(q.of.Limit, 10), u.Renews.Format(time.RFC3339)})
+	for _, q := range u.Quotas() {
+		renews := "-"
+		if !q.Renews.IsZero() {
+			renews = q.Renews.Format(time.RFC3339)
 		}
+		rows = append(rows, []string{q.Name, decimals(q.Used.Used), decimals(q.Limit), renews})
 	}
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(proc.Stdout, "%s has no quotas\n", c.Org)
@@ -44,3 +44,6 @@ func (c *orgUsageCommand) Run(ctx context.Context, proc *process) error {
 	}
 	return table(proc, []string{"QUOTA", "USED", "LIMIT", "RENEWS"}, rows)
 }
+
+// decimals writes a number with at most three decimals.
+func decimals(n float64) string { return strconv.FormatFloat(math.Round(n*1000)/1000, 'f', -1, 64) }

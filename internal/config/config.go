@@ -74,7 +74,7 @@ type Config struct {
 	Hooks          map[string]Hook   `toml:"hooks" live:"yes"`
 
 	Identity map[string]Identity `toml:"identity"`
-	Orgs     map[string]Org      `toml:"orgs"`
+	Orgs     map[string]Org      `toml:"orgs" live:"yes"`
 	Roles    map[string]Role     `toml:"roles"`
 	People   People              `toml:"people"`
 }

@@ -18,13 +18,14 @@ type Org struct {
 type OrgQuota struct {
 	Calls int64 `toml:"calls" help:"how many calls of upstreams' tools a day, in UTC"`
 	Jobs  int64 `toml:"jobs" help:"how many jobs start a day, in UTC"`
+	CPU   int64 `toml:"cpu_seconds" help:"how many seconds of processor time its scripts use a day, in UTC"`
 }
 
 // OrgQuotas returns the quotas of organisations, by their settings.
 func (c *Config) OrgQuotas() map[string]map[string]int64 {
 	quotas := map[string]map[string]int64{}
 	for name, org := range c.Orgs {
-		quotas[name] = map[string]int64{"calls": org.Quota.Calls, "jobs": org.Quota.Jobs}
+		quotas[name] = map[string]int64{"calls": org.Quota.Calls, "jobs": org.Quota.Jobs, "cpu_seconds": org.Quota.CPU}
 	}
 	return quotas
 }
@@ -49,7 +50,7 @@ func (l *Loaded) spreadOrgs() error {
 		return nil
 	}
 	for _, org := range slices.Sorted(maps.Keys(l.Orgs)) {
-		if q := l.Orgs[org].Quota; min(q.Calls, q.Jobs) < 0 {
+		if q := l.Orgs[org].Quota; min(q.Calls, q.Jobs, q.CPU) < 0 {
 			return fault.New(fault.Config, "orgs.%s.quota: a quota cannot be negative", org).WithHint("zero is no limit")
 		}
 		for _, name := range slices.Sorted(maps.Keys(l.Orgs[org].Upstreams)) {

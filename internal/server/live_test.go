@@ -51,6 +51,7 @@ func TestEverySettingTakesEffectOrNeedsARestart(t *testing.T) {
 		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 		"tools":   map[string]config.Tool{"x": {Command: []any{"true"}}},
 		"hooks":   map[string]config.Hook{"x": {Script: "hello", Secret: "${env:HOOK}"}},
+		"orgs":    map[string]config.Org{"acme": {Quota: config.OrgQuota{CPU: 5}}},
 		"secrets": map[string]config.Secret{"token": {Value: "${env:TOKEN}", Hosts: []string{"b.example"}}},
 	}
 	for i, k := range config.Entries(&srv.config.Config) {
@@ -183,7 +184,11 @@ func liveState(t *testing.T, srv *Server) string {
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))
 	}
-	return fmt.Sprint(rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
+	quotas, err := srv.orgs.Usage(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
 		srv.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
 		srv.current().Registry, srv.current().Hooks) // commands and requests read them each time
 }

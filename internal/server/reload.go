@@ -81,6 +81,9 @@ func (srv *Server) apply(ctx context.Context, config *config.Loaded) error {
 		return err
 	}
 	srv.upstreams.SetUntrusted(config.WithheldUpstreams())
+	if err := srv.orgs.Set(ctx, config.OrgQuotas()); err != nil {
+		return err
+	}
 	srv.setWebhooks(ctx, config)
 	srv.applyLive(before)
 	srv.catalog.Refresh(ctx)

@@ -86,7 +86,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 		Results: script.Results{Store: srv.results}, Fields: srv.fieldsOf,
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
-		JavaScript: javascript, Memory: pool, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
+		JavaScript: javascript, Memory: pool, CPU: srv.orgs, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
 		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
 		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},

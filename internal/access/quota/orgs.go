@@ -6,12 +6,11 @@ import (
 	"embed"
 	"errors"
 	"maps"
-	"net/http"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -29,18 +28,30 @@ const keepDays = 30
 
 // What is counted, a day.
 const (
-	Calls = "calls" // of upstreams' tools
-	Jobs  = "jobs"  // started
+	Calls = "calls"       // of upstreams' tools
+	Jobs  = "jobs"        // started
+	CPU   = "cpu_seconds" // of scripts; counted in nanoseconds
 )
 
+// Storage is the quota of what is stored, which is counted where it is stored.
+const Storage = "storage_mb"
+
 // nouns are the counted things in error messages.
-var nouns = map[string]string{Calls: "tool calls", Jobs: "jobs"}
+var nouns = map[string]string{Calls: "tool calls", Jobs: "jobs", CPU: "CPU seconds of scripts"}
+
+// Limits are how much of what organisations may use a day, by their names and what is
+// counted. Zero is no limit.
+type Limits = map[string]map[string]int64
 
 // Orgs counts what organisations use against their quotas, on all nodes of a database. It
 // is safe for concurrent use.
 type Orgs struct {
+	// Stored returns how much an organisation stores, with its quota; nil if that is not
+	// counted.
+	Stored func(ctx context.Context, org string) (*Used, error)
+
 	db     *db.DB
-	limits map[string]map[string]int64 // a day, by organisation and what is counted
+	limits atomic.Pointer[Limits]
 	now    func() time.Time
 
 	mu     sync.Mutex
@@ -54,17 +65,29 @@ type account struct{ org, kind string }
 type lease struct {
 	mu    sync.Mutex
 	day   int64
-	left  int64
+	left  int64     // negative if more was used than taken
 	empty time.Time // when nothing was left of the quota
 }
 
-// OpenOrgs opens the quotas of organisations: how many calls and jobs a day each may have.
-// Those without a limit, or with zero, are not counted.
-func OpenOrgs(ctx context.Context, store *db.DB, limits map[string]map[string]int64, now func() time.Time) (*Orgs, error) {
+// OpenOrgs opens the quotas of organisations. What has no limit is not counted.
+func OpenOrgs(ctx context.Context, store *db.DB, limits Limits, now func() time.Time) (*Orgs, error) {
 	if err := store.Migrate(ctx, "quota", migrations); err != nil {
 		return nil, err
 	}
-	return &Orgs{db: store, limits: limits, now: now, leases: map[account]*lease{}}, nil
+	o := &Orgs{db: store, now: now, leases: map[account]*lease{}}
+	o.limits.Store(&limits)
+	return o, nil
+}
+
+// Set changes the quotas. What was used today stays counted.
+func (o *Orgs) Set(ctx context.Context, limits Limits) error {
+	o.limits.Store(&limits)
+	return o.Close(ctx) // the next use takes a portion of what is left now
+}
+
+// most is how much of a thing an organisation may use a day; 0 is no limit.
+func (o *Orgs) most(a account) int64 {
+	return min((*o.limits.Load())[a.org][a.kind], math.MaxInt64/a.unit()) * a.unit()
 }
 
 const dayLength = 24 * time.Hour
@@ -76,28 +99,53 @@ func endOf(day int64) time.Time { return time.Unix((day+1)*int64(dayLength.Secon
 // Spend counts a call of an organisation, or refuses it if none is left for the day.
 func (o *Orgs) Spend(ctx context.Context, org string) error {
 	a := account{org, Calls}
-	most := o.limits[org][Calls]
+	most := o.most(a)
 	if most <= 0 {
 		return nil
 	}
-	now := o.now()
-	l := o.lease(a)
+	l, now := o.lease(a), o.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if today := dayOf(now); l.day != today || l.left == 0 && !l.emptyAt(now) {
-		taken, err := o.take(ctx, a, today, most)
+	if err := o.fill(ctx, a, l, now, most, 1); err != nil {
+		return err
+	}
+	l.left--
+	return nil
+}
+
+// Unspend takes back that a call was counted.
+func (o *Orgs) Unspend(org string) {
+	a := account{org, Calls}
+	if o.most(a) <= 0 {
+		return
+	}
+	l, today := o.lease(a), dayOf(o.now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.day == today { // else it was a call of yesterday
+		l.left++
+	}
+}
+
+// fill makes a node have something left of a quota: if it has nothing, it takes a portion,
+// of at least a size. The error refuses what was asked for. l.mu is held.
+func (o *Orgs) fill(ctx context.Context, a account, l *lease, now time.Time, most, least int64) error {
+	if today := dayOf(now); l.day != today || l.left <= 0 && !l.emptyAt(now) {
+		if l.day != today {
+			l.day, l.left = today, 0
+		}
+		taken, err := o.take(ctx, a, today, most, least-l.left)
 		if err != nil {
 			return err
 		}
-		l.day, l.left = today, taken
-		if taken == 0 {
+		l.left += taken
+		if l.left <= 0 {
 			l.empty = now
 		}
 	}
-	if l.left == 0 {
+	if l.left <= 0 {
 		return a.refusal(most, now)
 	}
-	l.left--
 	return nil
 }
 
@@ -110,7 +158,7 @@ func (l *lease) emptyAt(now time.Time) bool {
 }
 
 func (a account) refusal(most int64, now time.Time) error {
-	return principal.Exceeded{What: nouns[a.kind], Of: "the organisation " + a.org, Most: int(most), Per: "day", After: endOf(dayOf(now)).Sub(now)}.Fault()
+	return principal.Exceeded{What: nouns[a.kind], Of: "the organisation " + a.org, Most: int(most / a.unit()), Per: "day", After: endOf(dayOf(now)).Sub(now)}.Fault()
 }
 
 func (o *Orgs) lease(a account) *lease {
@@ -128,7 +176,7 @@ func (o *Orgs) lease(a account) *lease {
 // refuses it if none is left for the day. It is exact on all nodes.
 func (o *Orgs) SpendJob(ctx context.Context, tx *db.Tx) error {
 	a := account{principal.Of(ctx).ActingOrg(), Jobs}
-	most, now := o.limits[a.org][Jobs], o.now()
+	most, now := o.most(a), o.now()
 	if a.org == "" || most <= 0 {
 		return nil
 	}
@@ -142,12 +190,13 @@ func (o *Orgs) SpendJob(ctx context.Context, tx *db.Tx) error {
 	return a.add(ctx, tx, dayOf(now), 1)
 }
 
-// take takes a portion of what is left of a quota.
-func (o *Orgs) take(ctx context.Context, a account, day, most int64) (portion int64, err error) {
+// take takes a portion of what is left of a quota, of at least a size as long as there is
+// so much.
+func (o *Orgs) take(ctx context.Context, a account, day, most, least int64) (portion int64, err error) {
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
 		used, err := a.used(ctx, tx, day)
 		left := max(most-used, 0)
-		portion = min(left, left/portions+1)
+		portion = min(left, left/portions+least)
 		if err != nil || portion == 0 {
 			return err
 		}
@@ -197,6 +246,7 @@ func (o *Orgs) Close(ctx context.Context) error {
 func (o *Orgs) giveBack(ctx context.Context, a account, l *lease) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.empty = time.Time{}
 	if l.left == 0 {
 		return nil
 	}
@@ -206,45 +256,4 @@ func (o *Orgs) giveBack(ctx context.Context, a account, l *lease) error {
 	})
 	l.left = 0
 	return err
-}
-
-// OrgUsage is how much of its quotas an organisation has used today.
-type OrgUsage struct {
-	Org    string    `json:"org"`
-	Calls  Used      `json:"calls"` // with up to 0.2 % of the limit that each node has taken and not used yet
-	Jobs   Used      `json:"jobs"`
-	Renews time.Time `json:"renews"`
-}
-
-// Used is how much of a quota is used. What has no limit is not counted.
-type Used struct {
-	Used  int64 `json:"used"`
-	Limit int64 `json:"limit,omitempty"`
-}
-
-// Usage returns today's use of an organisation, on all nodes.
-func (o *Orgs) Usage(ctx context.Context, org string) (OrgUsage, error) {
-	day, limits := dayOf(o.now()), o.limits[org]
-	u := OrgUsage{Org: org, Calls: Used{Limit: limits[Calls]}, Jobs: Used{Limit: limits[Jobs]}, Renews: endOf(day)}
-	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
-		if u.Calls.Used, err = (account{org, Calls}).used(ctx, tx, day); err == nil {
-			u.Jobs.Used, err = account{org, Jobs}.used(ctx, tx, day)
-		}
-		return err
-	})
-	return u, err
-}
-
-// Routes are the routes of the API.
-func (o *Orgs) Routes() []principal.Route {
-	return []principal.Route{{Pattern: "GET /api/v1/orgs/{org}/usage", Scope: principal.Org, Handler: http.HandlerFunc(o.serveUsage)}}
-}
-
-func (o *Orgs) serveUsage(w http.ResponseWriter, r *http.Request) {
-	u, err := o.Usage(r.Context(), r.PathValue("org"))
-	if err != nil {
-		httpjson.JSON(w, httpjson.StatusOf(err), map[string]any{"error": fault.From(err)})
-		return
-	}
-	httpjson.JSON(w, http.StatusOK, u)
 }

@@ -4,6 +4,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ func New(spend func(ctx context.Context, who principal.Principal) error, orgs *O
 // limit, and counts it against the daily budget. Our own tools are not counted: a call
 // of one that waits for another tool would wait for itself.
 func (q *Quota) LimitCalls() tool.Step {
-	return tool.Step{Name: "quota", Before: q.acquire, After: release}
+	return tool.Step{Name: "quota", Before: q.acquire, After: q.release}
 }
 
 func (q *Quota) acquire(ctx context.Context, i *tool.Invocation) (context.Context, error) {
@@ -75,9 +76,17 @@ func (q *Quota) spendOrg(ctx context.Context, who principal.Principal) error {
 	return q.orgs.Spend(ctx, org)
 }
 
-func release(_ context.Context, i *tool.Invocation) {
+// release ends a call. One that waits for somebody's login has not used the upstream, and
+// does not count for the organisation.
+func (q *Quota) release(ctx context.Context, i *tool.Invocation) {
 	if i.Release != nil {
 		i.Release()
+	}
+	if i.Err == nil || q.orgs == nil || i.Call.Ref.Space == "" || fault.CodeOf(i.Err) != fault.NeedsAuth {
+		return
+	}
+	if unsent := (tool.Unsent{}); errors.As(i.Err, &unsent) {
+		q.orgs.Unspend(principal.Of(ctx).ActingOrg())
 	}
 }
 

@@ -62,3 +62,10 @@ func (i *Invocation) Deny(rule string, err error) error {
 	i.Denied, i.Rule = true, rule
 	return err
 }
+
+// Unsent is the error of a call that its upstream never got.
+type Unsent struct{ Err error }
+
+func (e Unsent) Error() string { return e.Err.Error() }
+
+func (e Unsent) Unwrap() error { return e.Err }

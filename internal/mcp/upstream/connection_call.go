@@ -117,6 +117,9 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 	var since time.Time // when the wait for a session began
 	for try := 1; ; try++ {
 		s, err := c.sessionFor(ctx, r, &since)
+		if err != nil && try == 1 {
+			return nil, tool.Unsent{Err: err}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,8 @@ type Env struct {
 
 	job string // the job that the run is part of; "" if it is none
 
+	meter Meter // may be nil
+
 	rehearsed func() *Services // the Services of effects that are only rehearsed, made on first use
 }
 
@@ -32,6 +34,16 @@ func (e *Env) SetParent(parent *Parent) {
 	e.job = parent.job
 }
 
+// Meter measures the script of a run while it computes. Pause is called when it begins to
+// wait for an effect, and Resume afterwards, on the goroutine that runs it.
+type Meter interface {
+	Pause()
+	Resume()
+}
+
+// SetMeter makes calls pause a meter while their effects are carried out.
+func (e *Env) SetMeter(m Meter) { e.meter = m }
+
 // WantsLines reports whether the engine should call SetLine before each effect.
 func (e *Env) WantsLines() bool {
 	_, ok := e.handler.(flowHandler)
@@ -44,7 +56,18 @@ func (e *Env) SetLine(line int) { e.line = line }
 // Call runs a host function for a script: a pure one directly, an effect through the
 // Handler. module is the global it was called on, for messages.
 func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) ([]Value, error) {
-	return e.Start(module, f, values)(ctx)
+	run := e.Start(module, f, values)
+	if e.meter != nil && f.leaves() {
+		e.meter.Pause()
+		defer e.meter.Resume()
+	}
+	return run(ctx)
+}
+
+// leaves reports whether a call may wait for something: functions that compute, report or
+// read a clock do not.
+func (f *Func) leaves() bool {
+	return f.Pure == nil && (f.Waits || f.Classify != nil || f.Kind != Observe && f.Kind != Nondeterministic)
 }
 
 // Start is the first half of Call: it numbers the effect in the goroutine that runs the

@@ -164,6 +164,10 @@ func (c *calls) await(ctx context.Context, id int) (answer, error) {
 
 // sleep waits until a call may have finished.
 func (c *calls) sleep(ctx context.Context) error {
+	if c.limits.Meter != nil {
+		c.limits.Meter.Pause()
+		defer c.limits.Meter.Resume()
+	}
 	select {
 	case <-c.wake:
 		return nil

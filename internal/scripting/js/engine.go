@@ -224,7 +224,7 @@ func (e *Engine) attempt(ctx context.Context, m *machine, img *image, r *run, ke
 	started := time.Now()
 	ctx, cancel := r.limits.deadline(ctx)
 	defer cancel()
-	r.prepare(in, newWatch(ctx, r.limits.Steps, func() bool { return m.backend.Load() != in.backend }), &e.underway)
+	r.prepare(in, newWatch(ctx, r.limits, func() bool { return m.backend.Load() != in.backend }), &e.underway)
 	guest := in.bind(ctx)
 	result, err := r.execute(guest)
 	if err != nil && e.tooDeep(ctx, m, r, err) {

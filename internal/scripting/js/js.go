@@ -73,6 +73,17 @@ type Limits struct {
 	Parallel int           // asynchronous calls at the same time, more wait; 64
 	Steps    int64         // branches, counted in ten thousands; 0: no limit
 	Reserve  Reserve       // memory that several scripts share; nil takes it from nowhere
+	Meter    Meter         // measures the script while it computes; may be nil
+}
+
+// Meter is told what a script does, on the goroutine that runs it.
+type Meter interface {
+	// Tick is called from time to time while the script computes. It may end the run by
+	// cancelling its context.
+	Tick()
+	// Pause is called before the script waits for answers, and Resume afterwards.
+	Pause()
+	Resume()
 }
 
 // Reserve is memory that several scripts share.

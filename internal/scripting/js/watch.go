@@ -22,18 +22,20 @@ type watch struct {
 	steps int64 // what is left of Limits.Steps
 	spent bool  // the steps are used up
 
+	meter    Meter       // may be nil
 	outdated func() bool // reports whether there is machine code for a script that is interpreted
 	effects  bool        // the host knows of the run: it asked for something or wrote a line
 	again    bool        // the run ends here and starts again in machine code
 }
 
-// newWatch watches over a run, with the deadline of ctx. steps is 0 without a limit.
-func newWatch(ctx context.Context, steps int64, outdated func() bool) watch {
+// newWatch watches over a run, with the deadline of ctx.
+func newWatch(ctx context.Context, limits Limits, outdated func() bool) watch {
 	deadline, _ := ctx.Deadline()
+	steps := limits.Steps
 	if steps == 0 {
 		steps = math.MaxInt64
 	}
-	return watch{allowed: max(0, time.Until(deadline)), steps: steps, outdated: outdated}
+	return watch{allowed: max(0, time.Until(deadline)), steps: steps, meter: limits.Meter, outdated: outdated}
 }
 
 // pollSteps is how many branches of a script pass between two polls.
@@ -41,6 +43,9 @@ const pollSteps = 10_000
 
 // poll is stop, called by the guest; it counts the steps.
 func (w *watch) poll(ctx context.Context, native bool) bool {
+	if w.meter != nil {
+		w.meter.Tick()
+	}
 	if w.steps -= pollSteps; w.steps < 0 && !w.stopped() {
 		w.spent, w.softened = true, time.Now()
 	}

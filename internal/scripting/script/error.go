@@ -175,6 +175,8 @@ func tellCalls(ctx context.Context, failure *Error, names []string) {
 	}
 	var timeout *timeoutError
 	switch cause := context.Cause(ctx); {
+	case fault.CodeOf(cause) == fault.Limit: // the message says what was used up
+		return
 	case errors.As(cause, &timeout):
 		failure.Kind, failure.Message = Timeout, timeout.Error()
 	case fault.CodeOf(cause) == fault.Timeout:

@@ -109,6 +109,9 @@ func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits
 			Calls: jsCalls, Parallel: int(limits.Calls), Steps: limits.Steps, Reserve: limits.reserve(),
 		},
 	}
+	if limits.meter != nil {
+		p.Limits.Meter, p.Limits.Reserve = limits.meter, limits.meter.reserve(limits.share)
+	}
 	if entry := q.entryPoint(); entry != nil {
 		p.Entry = &js.Entry{Name: entry.name, Argument: q.Params}
 		if len(q.Params) == 0 {

@@ -25,6 +25,8 @@ func (e *luaEngine) explain(ctx context.Context, r *Runner, q Request, err error
 		to.Stack = frames(raised.Traceback, q.name())
 		to.locate(q)
 		to.explainRaised(ctx, r, raised)
+	default: // it did not start
+		to.explainFault(fault.From(err), false)
 	}
 }
 
@@ -38,7 +40,7 @@ func (e *Error) explainBudget(b *lua.BudgetError) {
 		e.Message = fmt.Sprintf("the script needed more than %d MiB of memory and was stopped", b.Allowed>>20)
 	case errors.As(b.Cause, &timeout):
 		e.Kind, e.Message = Timeout, timeout.Error()
-	case b.Limit == lua.LimitReserve:
+	case b.Limit == lua.LimitReserve, b.Limit == lua.LimitContext && fault.CodeOf(b.Cause) == fault.Limit:
 		e.Message = fault.From(b.Cause).Error()
 		e.explainFault(fault.From(b.Cause), false)
 	case b.Limit == lua.LimitContext:

@@ -42,12 +42,16 @@ type Limits struct {
 	Steps  int64         // loop iterations and calls; no limit
 
 	share *memory.Share // of the memory of all runs; set by the run
+	meter *cpuMeter     // of the processor time of the organisation; set by the run, nil if it is not counted
 }
 
 // budget returns the limits of a Lua state.
 func (l Limits) budget() lua.Budget {
 	b := lua.Budget{Memory: l.Memory, Steps: l.Steps}
-	if l.share != nil {
+	switch {
+	case l.meter != nil:
+		b.Reserve, b.Tick = l.meter.reserve(l.share), l.meter.Tick
+	case l.share != nil:
 		b.Reserve = l.share
 	}
 	return b
@@ -116,6 +120,7 @@ type Options struct {
 	Files     host.FilesOptions
 	Limits    Limits
 	Memory    *memory.Pool // of all runs together; nil does not limit it
+	CPU       CPU          // counts the processor time of organisations; nil does not count it
 	// JavaScript runs scripts in that language; nil disables them. It may be shared
 	// between runners, and the runner does not close it.
 	JavaScript *JavaScriptEngine
@@ -206,7 +211,8 @@ type Outcome struct {
 	Result   json.RawMessage // nil if it failed
 	Output   []host.OutputLine
 	Duration time.Duration
-	Tools    int64 // number of tool calls
+	Tools    int64         // number of tool calls
+	CPU      time.Duration // processor time of the script itself; 0 if it is not counted
 }
 
 // Run runs a script. The error is an *Error if the script failed, and a *PendingError if
@@ -311,9 +317,11 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	defer cancel()
 	var result json.RawMessage
 	if err == nil {
-		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, ownServices{tools, temp, output, listener}))
+		result, err = r.measured(ctx, &limits, func(ctx context.Context) (json.RawMessage, error) {
+			return engine.run(ctx, q, limits, r.environment(ctx, q, limits, ownServices{tools, temp, output, listener}))
+		})
 	}
-	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count()}
+	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count(), CPU: limits.meter.total(span)}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
 		tellCalls(ctx, failure, tools.Open())
@@ -367,6 +375,9 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 	})
 	if parent != nil {
 		env.SetParent(parent)
+	}
+	if limits.meter != nil {
+		env.SetMeter(limits.meter)
 	}
 	return env
 }

@@ -1,0 +1,111 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/cputime"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/memory"
+)
+
+// CPU counts the processor time that the scripts of organisations use.
+type CPU interface {
+	// Counts tells whether an organisation's time is limited. That of others is not
+	// measured.
+	Counts(org string) bool
+	// Charge counts time that was used. Its error says that nothing is left: the script
+	// ends with it.
+	Charge(ctx context.Context, org string, used time.Duration) error
+}
+
+// cpuMeter measures the processor time of one run: what the script itself computes, with
+// our functions that only compute, and without what it waits for. It is used by the
+// goroutine that runs the script.
+type cpuMeter struct {
+	cputime.Meter
+	cpu  CPU
+	org  string
+	ctx  context.Context         //nolint:containedctx // of the run; Tick gets none
+	stop context.CancelCauseFunc // ends the run
+	used time.Duration
+	due  time.Duration // of used, not charged yet
+}
+
+// chargeStep is how much a run uses before it is charged, so that short scripts and those
+// that often wait are charged once. It is what all runs of a node can use too much, each.
+const chargeStep = time.Millisecond
+
+// measured runs a script, and counts its processor time if its organisation's is limited.
+func (r *Runner) measured(ctx context.Context, limits *Limits, run func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	org := principal.Of(ctx).ActingOrg()
+	if r.options.CPU == nil || org == "" || !r.options.CPU.Counts(org) {
+		return run(ctx)
+	}
+	if err := r.options.CPU.Charge(ctx, org, 0); err != nil {
+		return nil, err
+	}
+	m := &cpuMeter{cpu: r.options.CPU, org: org}
+	m.ctx, m.stop = context.WithCancelCause(ctx)
+	defer m.stop(nil)
+	limits.meter = m
+	m.Start()
+	defer func() {
+		m.count(m.Stop())
+		_ = m.cpu.Charge(m.ctx, org, m.due) // what a script used at its end is no reason to refuse its result
+	}()
+	return run(m.ctx)
+}
+
+// count adds what was used since the last time, and ends the run if nothing is left.
+func (m *cpuMeter) count(used time.Duration) {
+	m.used += used
+	if m.due += used; m.due < chargeStep {
+		return
+	}
+	due := m.due
+	m.due = 0
+	if err := m.cpu.Charge(m.ctx, m.org, due); err != nil {
+		m.stop(err)
+	}
+}
+
+// Tick counts while the script computes.
+func (m *cpuMeter) Tick() { m.count(m.Lap()) }
+
+// Pause counts before the script waits. Meanwhile it holds no thread.
+func (m *cpuMeter) Pause() { m.count(m.Stop()) }
+
+// Resume goes on after Pause.
+func (m *cpuMeter) Resume() { m.Start() }
+
+// total returns what the run has used, and adds it to the run's span.
+func (m *cpuMeter) total(span trace.Span) time.Duration {
+	if m == nil {
+		return 0
+	}
+	span.SetAttributes(attribute.Float64("script.cpu_seconds", m.used.Seconds()))
+	return m.used
+}
+
+// reserve is the run's share of the memory of all runs, for which it waits without a
+// thread.
+func (m *cpuMeter) reserve(share *memory.Share) meteredShare { return meteredShare{share, m} }
+
+type meteredShare struct {
+	*memory.Share
+	meter *cpuMeter
+}
+
+// Take pauses the meter while it may wait.
+func (s meteredShare) Take(ctx context.Context, n int64, wait bool) error {
+	if wait {
+		s.meter.Pause()
+		defer s.meter.Resume()
+	}
+	return s.Share.Take(ctx, n, wait)
+}
