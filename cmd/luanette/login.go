@@ -49,6 +49,11 @@ func (upstreamLoginCommand) Help() string {
 redirected to this command. If the browser is on another machine, use --device,
 if the upstream supports it, or --server with a server that the browser can reach.
 
+To an upstream with login = "each" you log in with your own account: sign in at the
+server (luanette login URL), then use --server URL. The link is that of a page of the
+server, and works in any browser in which you are signed in there. The command waits
+for you; if you stop it, the login in the browser goes on.
+
 Tokens are stored encrypted in the database, renewed automatically, and sent only
 to this upstream. A running server on the same database uses them at once.`
 }
@@ -57,7 +62,11 @@ to this upstream. A running server on the same database uses them at once.`
 func (c *upstreamLoginCommand) Run(ctx context.Context, proc *process) error {
 	return c.withLogins(ctx, proc, func(api client.Logins) error {
 		err := api.Login(ctx, c.Name, c.Device, func(begun oauth.Begun) {
-			fmt.Fprintf(proc.Stdout, "log in to %s at %s\n\n  %s\n\n", begun.Upstream, begun.Issuer, begun.URL)
+			at := " with your own account"
+			if begun.Issuer != "" {
+				at = " at " + begun.Issuer
+			}
+			fmt.Fprintf(proc.Stdout, "log in to %s%s\n\n  %s\n\n", begun.Upstream, at, begun.URL)
 			if begun.Code != "" {
 				fmt.Fprintf(proc.Stdout, "and type in the code %s\n", begun.Code)
 			}

@@ -71,6 +71,7 @@ type cli struct {
 	People   peopleCommand   `cmd:"" group:"Decide who may do what:" help:"List and block the people of a server."`
 	Org      orgCommand      `cmd:"" group:"Decide who may do what:" help:"Show the quotas of organisations."`
 	Key      keyCommand      `cmd:"" group:"Decide who may do what:" help:"Create, list and revoke the API keys of a server."`
+	Secret   secretCommand   `cmd:"" group:"Decide who may do what:" help:"Store values of your own for upstreams, such as API keys."`
 	Approval approvalCommand `cmd:"" group:"Decide who may do what:" help:"List and decide the requests of scripts for approval."`
 	Trust    trustCommand    `cmd:"" group:"Decide who may do what:" help:"Let the luanette.toml of a folder start what it names."`
 	Pin      pinCommand      `cmd:"" group:"Decide who may do what:" help:"Approve or refuse the tool definitions of upstreams."`

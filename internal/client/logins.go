@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/ui/login"
@@ -22,7 +24,8 @@ import (
 
 // Logins logs in to upstreams, with the database or on a running server.
 type Logins interface {
-	// Login passes to show what the person has to do, and waits until it is done.
+	// Login passes to show what the person has to do, and waits until it is done. An upstream
+	// that is used with the account of each person is logged in to with that of the caller.
 	Login(ctx context.Context, upstream string, device bool, show func(oauth.Begun)) error
 	Logout(ctx context.Context, upstream string) (bool, error)
 	Close() error
@@ -58,6 +61,9 @@ func (l *localLogins) spec(name string) (upstream.Spec, error) {
 	names := make([]string, len(l.specs))
 	for i, spec := range l.specs {
 		if names[i] = spec.Name; spec.Name == name {
+			if spec.Login == upstream.LoginEach { // calls without a server are those of the local owner
+				spec.Owner = principal.LocalID
+			}
 			return spec, nil
 		}
 	}
@@ -82,12 +88,16 @@ func (l *localLogins) Login(ctx context.Context, name string, device bool, show 
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "listen for the browser").WithHint("choose another redirect_port, or omit it")
 	}
-	begun, _, err := l.upstreams.Start(ctx, spec, false, oauth.Return{URL: "http://" + listener.Addr().String() + login.CallbackPath})
+	back := oauth.Return{URL: "http://" + listener.Addr().String() + login.CallbackPath}
+	if spec.Owner != "" {
+		back.Browser = rand.Text() // only this process finishes the login
+	}
+	begun, _, err := l.upstreams.Start(ctx, spec, false, back)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	show(begun)
-	return l.record(ctx, "upstream.login", name, l.awaitBrowser(ctx, listener, begun))
+	return l.record(ctx, "upstream.login", name, l.awaitBrowser(ctx, listener, begun, oauth.Visitor{Owner: spec.Owner, Browser: back.Browser}))
 }
 
 // record writes an audit entry for an action that succeeded.
@@ -104,17 +114,17 @@ const closeTimeout = 500 * time.Millisecond
 // awaitBrowser serves the OAuth callback until the browser was redirected to it.
 // Requests that belong to another login do not end the wait, since any program on
 // this machine can send them.
-func (l *localLogins) awaitBrowser(ctx context.Context, listener net.Listener, begun oauth.Begun) error {
+func (l *localLogins) awaitBrowser(ctx context.Context, listener net.Listener, begun oauth.Begun, by oauth.Visitor) error {
 	ended := make(chan error, 1)
 	finish := func(ctx context.Context, back url.Values) (string, error) {
-		name, err := l.upstreams.Finish(ctx, back)
+		done, err := l.upstreams.FinishOwn(ctx, back, by)
 		if back.Get("state") == begun.State {
 			select {
 			case ended <- err:
 			default: // it has ended already
 			}
 		}
-		return name, err
+		return done.Upstream, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+login.CallbackPath, login.Callback(finish))
@@ -138,8 +148,12 @@ func (l *localLogins) awaitBrowser(ctx context.Context, listener net.Listener, b
 	return err
 }
 
-func (l *localLogins) Logout(ctx context.Context, name string) (bool, error) {
-	was, err := l.upstreams.Logout(ctx, name)
+func (l *localLogins) Logout(ctx context.Context, name string) (was bool, err error) {
+	if spec, unknown := l.spec(name); unknown == nil && spec.Owner != "" {
+		was, err = l.upstreams.End(ctx, name, spec.Owner)
+	} else {
+		was, err = l.upstreams.Logout(ctx, name)
+	}
 	return was, l.record(ctx, "upstream.logout", name, err)
 }
 
@@ -161,6 +175,18 @@ func loginPath(upstream string) string {
 }
 
 func (l *remoteLogins) Login(ctx context.Context, name string, device bool, show func(oauth.Begun)) error {
+	own, known, err := l.own(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case known:
+		return l.loginOwn(ctx, own, show)
+	}
+	return notOwn(name, l.loginShared(ctx, name, device, show))
+}
+
+// loginShared logs in with the account that all callers share.
+func (l *remoteLogins) loginShared(ctx context.Context, name string, device bool, show func(oauth.Begun)) error {
 	var before, now oauth.Status
 	if err := l.api.sendInto(ctx, http.MethodGet, loginPath(name), nil, &before); err != nil {
 		return err
@@ -189,11 +215,21 @@ func (l *remoteLogins) Login(ctx context.Context, name string, device bool, show
 }
 
 func (l *remoteLogins) Logout(ctx context.Context, name string) (bool, error) {
+	own, known, err := l.own(ctx, name)
+	switch {
+	case err != nil:
+		return false, err
+	case known && own.State == oauth.StateNone:
+		return false, nil
+	case known:
+		_, err := l.api.send(ctx, http.MethodDelete, ownLoginsPath+"/"+url.PathEscape(name), nil)
+		return err == nil, err
+	}
 	var response struct {
 		Was bool `json:"logged_out"`
 	}
-	err := l.api.sendInto(ctx, http.MethodDelete, loginPath(name), nil, &response)
-	return response.Was, err
+	err = l.api.sendInto(ctx, http.MethodDelete, loginPath(name), nil, &response)
+	return response.Was, notOwn(name, err)
 }
 
 func (l *remoteLogins) Close() error { return nil }

@@ -252,7 +252,7 @@ func (o *Options) storedValue(ctx context.Context, spec Spec, name string) (stri
 			return "", fault.New(fault.NeedsAuth, "upstream %s needs a value %s of each person: %s", spec.Name, name, why).WithHint("%s", hint)
 		}
 		return "", fault.New(fault.NeedsAuth, "upstream %s needs your own value %s", spec.Name, name).
-			WithHint("set it with PUT /api/v1/me/secrets/%s and {\"value\": \"…\"}, then call again", name)
+			WithHint("set it with luanette secret set %s, on the page You, or with PUT /api/v1/me/secrets/%s and {\"value\": \"…\"}; then call again", name, name)
 	}
 	return found.Reveal(), err
 }

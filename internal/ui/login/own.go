@@ -22,6 +22,7 @@ type OwnLogin struct {
 	Scopes   []string  `json:"scopes,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"` // of the token; it is renewed by itself if that is possible
 	Connect  string    `json:"connect"`          // the page on which the person logs in
+	Link     string    `json:"link,omitempty"`   // the same, with the address of this server
 }
 
 // OwnLogins returns the logins of whoever asks to all upstreams that require one of each
@@ -64,10 +65,14 @@ func (s *Service) ownLogin(ctx context.Context, name string) (OwnLogin, error) {
 	}
 	status, err := s.upstreams.StatusOf(ctx, spec)
 	name = principal.Of(ctx).NameOf(spec.Name)
-	return OwnLogin{
+	own := OwnLogin{
 		Upstream: name, State: status.State, Account: status.Account, Scopes: status.Scopes, Expires: status.Expires,
 		Connect: ConnectPath + url.PathEscape(name),
-	}, err
+	}
+	if connect := s.upstreams.options.Connect; connect != nil {
+		own.Link = connect(name)
+	}
+	return own, err
 }
 
 // ownSpec returns the spec of an upstream for the account of the principal in ctx. The name is
