@@ -16,9 +16,10 @@ type Org struct {
 
 // OrgQuota limits what the members of an organisation use together. Zero is no limit.
 type OrgQuota struct {
-	Calls int64 `toml:"calls" help:"how many calls of upstreams' tools a day, in UTC"`
-	Jobs  int64 `toml:"jobs" help:"how many jobs start a day, in UTC"`
-	CPU   int64 `toml:"cpu_seconds" help:"how many seconds of processor time its scripts use a day, in UTC"`
+	Calls     int64 `toml:"calls" help:"how many calls of upstreams' tools a day, in UTC"`
+	Jobs      int64 `toml:"jobs" help:"how many jobs start a day, in UTC"`
+	CPU       int64 `toml:"cpu_seconds" help:"how many seconds of processor time its scripts use a day, in UTC"`
+	StorageMB int64 `toml:"storage_mb" help:"how many MiB its contents may have together, each counted once"`
 }
 
 // OrgQuotas returns the quotas of organisations, by their settings.
@@ -50,7 +51,7 @@ func (l *Loaded) spreadOrgs() error {
 		return nil
 	}
 	for _, org := range slices.Sorted(maps.Keys(l.Orgs)) {
-		if q := l.Orgs[org].Quota; min(q.Calls, q.Jobs, q.CPU) < 0 {
+		if q := l.Orgs[org].Quota; min(q.Calls, q.Jobs, q.CPU, q.StorageMB) < 0 {
 			return fault.New(fault.Config, "orgs.%s.quota: a quota cannot be negative", org).WithHint("zero is no limit")
 		}
 		for _, name := range slices.Sorted(maps.Keys(l.Orgs[org].Upstreams)) {

@@ -26,11 +26,11 @@ func (srv *Server) codeOptions() builtin.CodeOptions {
 
 // scriptLanguage returns the language of a stored script.
 func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
-	a, err := srv.contents.Get(ctx, hash)
+	mime, err := srv.contents.MIMEOf(ctx, hash)
 	if err != nil {
-		return "" // one that was not stored
+		return "" // as for one that was not stored
 	}
-	return script.LanguageOf(a.MIME)
+	return script.LanguageOf(mime)
 }
 
 // openJavaScript opens the JavaScript engine. It caches compiled code, which saves a

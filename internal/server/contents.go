@@ -14,6 +14,11 @@ func (srv *Server) openContents(ctx context.Context) error {
 		return err
 	}
 	inDatabase, folder := srv.config.ContentLocation(srv.store.Kind(), data)
-	srv.contents, err = artifact.OpenFiles(ctx, srv.store, artifact.FilesOptions{Folder: folder, InDatabase: inDatabase, Events: srv.bus})
+	srv.contents, err = artifact.OpenFiles(ctx, srv.store, artifact.FilesOptions{
+		Folder: folder, InDatabase: inDatabase, Options: artifact.Options{Events: srv.bus, Quota: srv.storageQuota},
+	})
 	return err
 }
+
+// storageQuota returns how many bytes the contents of an organisation may have.
+func (srv *Server) storageQuota(org string) int64 { return srv.config.Orgs[org].Quota.StorageMB << 20 }

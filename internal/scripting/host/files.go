@@ -22,6 +22,7 @@ type Files struct {
 	read    []string
 	write   []string
 	named   string
+	allowed func(inside string) bool
 	limit   int64
 	overlay *overlay // for a rehearsal: what would be written; nil writes to disk
 }
@@ -31,6 +32,8 @@ type FilesOptions struct {
 	Read  []string // folders scripts may read
 	Write []string // folders scripts may read and write
 	Named string   // a folder whose files scripts may read by path, but not list
+	// Allowed tells which files of Named the run may read, by their path in it; nil: all.
+	Allowed func(inside string) bool
 	Limit int64    // largest file read whole, in bytes; 0 means 10 MiB
 }
 
@@ -39,7 +42,7 @@ func NewFiles(temp *Temp, options FilesOptions) *Files {
 	if options.Limit == 0 {
 		options.Limit = 10 << 20
 	}
-	return &Files{temp: temp, read: absolute(options.Read), write: absolute(options.Write), named: options.Named, limit: options.Limit}
+	return &Files{temp: temp, read: absolute(options.Read), write: absolute(options.Write), named: options.Named, allowed: options.Allowed, limit: options.Limit}
 }
 
 func absolute(folders []string) []string {
@@ -107,6 +110,9 @@ func (f *Files) Open(path string) (File, error) {
 func (f *Files) openNamed(path string) (*os.Root, string, error) {
 	if f.named != "" && filepath.IsAbs(path) {
 		if inside, err := filepath.Rel(f.named, filepath.Clean(path)); err == nil && filepath.IsLocal(inside) {
+			if f.allowed != nil && !f.allowed(inside) {
+				return nil, "", fileFault("read", path, fs.ErrNotExist)
+			}
 			if root, err := os.OpenRoot(f.named); err == nil {
 				return root, inside, nil
 			}

@@ -367,7 +367,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 	env := host.NewEnv(r.lua.modules, host.TrackFlow(host.LimitEffects(own.tools.Wrap(handler), limits.Calls), o.Flow), &host.Services{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
-		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
+		Files: host.NewFiles(own.temp, r.filesFor(ctx)), Temp: own.temp, Contents: o.Contents,
 		KV: r.kvFor(ctx, q), Jobs: r.jobsFor(q), Job: q.Job,
 		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
 		Events: o.Events, Listener: own.listener, Resident: q.residentState != nil,

@@ -1,7 +1,10 @@
 // Package artifact stores what people and scripts create: content under its hash, and
 // its metadata: kind, tags, creator, parent, time and annotations. A cas.Store holds the
-// content, the database everything else. The same content is one artifact, however often
-// and by whomever it is stored.
+// content, the database everything else. The same content is one artifact of each owner,
+// however often it is stored, and its content is stored once.
+//
+// Everything that takes a context shows what the principal in it may see: see audience.
+// Read and Open do not check, for content that was found before, or that the program needs.
 package artifact
 
 import (
@@ -10,13 +13,15 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
 // Artifact is the metadata of one content.
 type Artifact struct {
 	Hash        cas.Ref
-	Size        int64 // bytes
+	Owner       principal.Owner // zero: nobody's, and everybody sees it
+	Size        int64           // bytes
 	MIME        string
 	Tags        []string // sorted, each once
 	Creator     string   // who stored it first; "" if unknown
@@ -96,7 +101,7 @@ func cleanTags(tags []string) ([]string, error) {
 	return clean, nil
 }
 
-// Created is published when content becomes an artifact, once per content.
+// Created is published when content becomes an artifact, once per content and owner.
 type Created struct {
 	ID      string   `json:"artifact_id"`
 	Hash    cas.Ref  `json:"hash"`

@@ -27,10 +27,10 @@ func library(b *testing.B, size int) *Store {
 		err := database.Write(b.Context(), func(tx *db.Tx) error {
 			for i := first; i < first+5000; i++ {
 				ref := cas.Sum(fmt.Append(nil, i))
-				if _, err := s.record(b.Context(), tx, ref, 100, detailsOf(random, i)); err != nil {
+				if _, err := s.record(b.Context(), tx, everything, ref, 100, detailsOf(random, i)); err != nil {
 					return err
 				}
-				a, err := load(b.Context(), tx, ref)
+				a, err := load(b.Context(), tx, everything, ref)
 				if err != nil {
 					return err
 				}

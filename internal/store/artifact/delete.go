@@ -29,12 +29,23 @@ func (Deleted) EventType() string { return "artifact.deleted" }
 // EventKey is the artifact's hash.
 func (d Deleted) EventKey() string { return d.Hash.String() }
 
-// Delete removes the metadata of ref: it is not listed or found any more. Restore brings it
-// back within 30 days. The content stays, because others may use it by its hash.
+// Delete removes the metadata of ref: it is not listed or found any more, and its content is
+// no longer one of its owner, whose organisation's quota it does not count for. Restore
+// brings it back within 30 days.
 func (s *Store) Delete(ctx context.Context, ref cas.Ref) (a Artifact, err error) {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return a, err
+	}
+	if a, err = s.Get(ctx, ref); err == nil {
+		err = s.mayDelete(ctx, w, &a)
+	}
+	if err != nil {
+		return a, err
+	}
 	now := s.clock.Now()
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		if a, err = load(ctx, tx, ref); err != nil {
+		if a, err = load(ctx, tx, w, ref); err != nil {
 			return err
 		}
 		record, err := json.Marshal(a)
@@ -44,8 +55,12 @@ func (s *Store) Delete(ctx context.Context, ref cas.Ref) (a Artifact, err error)
 		if _, err := tx.Exec(ctx, `DELETE FROM artifacts_deleted WHERE deleted_at < $1`, now.Add(-restorable).UnixMicro()); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO artifacts_deleted (hash, record, deleted_at) VALUES ($1, $2, $3)
-			ON CONFLICT (hash) DO UPDATE SET record = excluded.record, deleted_at = excluded.deleted_at`, ref.String(), string(record), now.UnixMicro())
+		_, err = tx.Exec(ctx, `INSERT INTO artifacts_deleted (hash, owner, person, org, record, deleted_at) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (hash, owner, person, org) DO UPDATE SET record = excluded.record, deleted_at = excluded.deleted_at`,
+			ref.String(), a.Owner.ID, a.Owner.Person, a.Owner.Org, string(record), now.UnixMicro())
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM content_owners WHERE hash = $1 AND owner = $2 AND person = $3 AND org = $4", ref.String(), a.Owner.ID, a.Owner.Person, a.Owner.Org)
+		}
 		if err != nil {
 			return err
 		}
@@ -62,22 +77,35 @@ func (s *Store) Delete(ctx context.Context, ref cas.Ref) (a Artifact, err error)
 	return a, err
 }
 
+// mayDelete is mayChange, and for the artifacts of nobody only administrators may.
+func (s *Store) mayDelete(ctx context.Context, w audience, a *Artifact) error {
+	if a.Owner == (principal.Owner{}) && !w.who.Admin() {
+		return fault.New(fault.Denied, "the artifact %s is everybody's", a.Hash.Short()).WithHint("administrators can delete it")
+	}
+	return s.mayChange(ctx, w, a)
+}
+
 // Restore brings back a deleted artifact as it was.
 func (s *Store) Restore(ctx context.Context, ref cas.Ref) (a Artifact, err error) {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return a, err
+	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		was, err := takeDeleted(ctx, tx, ref)
+		was, err := s.takeDeleted(ctx, tx, w, ref)
 		if err != nil {
 			return err
 		}
+		owner := audience{who: w.who, own: was.Owner}
 		details := Details{MIME: was.MIME, Tags: was.Tags, Creator: was.Creator, Name: was.Name, Description: was.Description}
-		if _, err := s.record(ctx, tx, ref, was.Size, details); err != nil {
+		if _, err := s.record(ctx, tx, owner, ref, was.Size, details); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE artifacts SET parent = $2, created_at = $3 WHERE hash = $1`, ref.String(), written(was.Parent), was.CreatedAt.UnixMicro())
+		number, err := numberOf(ctx, tx, ref, was.Owner)
 		if err != nil {
 			return err
 		}
-		number, err := numberOf(ctx, tx, ref)
+		_, err = tx.Exec(ctx, `UPDATE artifacts SET parent = $2, created_at = $3 WHERE number = $1`, number, written(was.Parent), was.CreatedAt.UnixMicro())
 		for i, n := range was.Annotations {
 			if err != nil {
 				return err
@@ -88,7 +116,7 @@ func (s *Store) Restore(ctx context.Context, ref cas.Ref) (a Artifact, err error
 		if err != nil {
 			return err
 		}
-		if a, err = load(ctx, tx, ref); err != nil {
+		if a, err = load(ctx, tx, owner, ref); err != nil {
 			return err
 		}
 		return s.words.put(ctx, tx, &a)
@@ -99,21 +127,39 @@ func (s *Store) Restore(ctx context.Context, ref cas.Ref) (a Artifact, err error
 	return a, err
 }
 
-// takeDeleted removes the record of a deleted artifact and returns it. Content that was
-// stored again meanwhile is an artifact of its own.
-func takeDeleted(ctx context.Context, tx *db.Tx, ref cas.Ref) (was Artifact, err error) {
-	if _, err := numberOf(ctx, tx, ref); err == nil {
+// takeDeleted removes the record of a deleted artifact, gives its content back to its owner,
+// and returns it. Content that was stored again meanwhile is an artifact of its own.
+func (s *Store) takeDeleted(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref) (was Artifact, err error) {
+	var record string
+	query, args := w.rowsOf("artifacts_deleted", "record", ref)
+	err = tx.QueryRow(ctx, query+", deleted_at DESC LIMIT 1", args...).Scan(&record)
+	if err == nil {
+		err = json.Unmarshal([]byte(record), &was)
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return was, err
+	}
+	owner := was.Owner
+	if record == "" {
+		owner = w.own
+	}
+	if _, err := numberOf(ctx, tx, ref, owner); err == nil {
 		return was, fault.New(fault.Conflict, "the artifact %s exists", ref.Short()).WithHint("it was stored again after it was deleted")
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return was, err
 	}
-	var record string
-	err = tx.QueryRow(ctx, `DELETE FROM artifacts_deleted WHERE hash = $1 RETURNING record`, ref.String()).Scan(&record)
-	if errors.Is(err, sql.ErrNoRows) {
+	if record == "" {
 		return was, fault.New(fault.NotFound, "no deleted artifact %s", ref.Short()).WithHint("deleted artifacts can be restored for 30 days")
 	}
+	if err := s.mayDelete(ctx, w, &was); err != nil {
+		return was, err
+	}
+	if err := s.checkQuota(ctx, tx, owner.Org, ref, was.Size); err != nil {
+		return was, err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM artifacts_deleted WHERE hash = $1 AND owner = $2 AND person = $3 AND org = $4`, ref.String(), owner.ID, owner.Person, owner.Org)
 	if err != nil {
 		return was, err
 	}
-	return was, json.Unmarshal([]byte(record), &was)
+	return was, s.own(ctx, tx, owner, Content{Hash: ref, Size: was.Size, MIME: was.MIME})
 }

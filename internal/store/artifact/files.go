@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -22,7 +21,7 @@ type Files struct {
 type FilesOptions struct {
 	Folder     string
 	InDatabase bool // contents are in the database, and the folder is a cache
-	Events     *event.Bus
+	Options
 }
 
 // OpenFiles opens the store of a database and its folder.
@@ -40,7 +39,7 @@ func OpenFiles(ctx context.Context, database *db.DB, o FilesOptions) (*Files, er
 		}
 		blobs = f.shared
 	}
-	f.Store, err = Open(ctx, database, blobs, Options{Events: o.Events})
+	f.Store, err = Open(ctx, database, blobs, o.Options)
 	return f, err
 }
 

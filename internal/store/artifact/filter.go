@@ -26,7 +26,7 @@ func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err erro
 		if f.value == "" {
 			continue
 		}
-		if f.count, err = count(ctx, tx, []filter{f}); err != nil {
+		if f.count, err = count(ctx, tx, []filter{f}, everything); err != nil {
 			return nil, err
 		}
 		given = append(given, f)
@@ -46,10 +46,11 @@ func (q Query) fields() []filter {
 	return fields
 }
 
-// count returns the number of artifacts that match all filters, up to MaxCounted.
-func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err error) {
-	column, from, where, args := joinedBy(filters)
-	if len(filters) == 1 && filters[0].column == "tag" { // needs no access to artifacts
+// count returns the number of artifacts that match all filters and that somebody sees, up
+// to MaxCounted.
+func count(ctx context.Context, tx *db.Tx, filters []filter, w audience) (total int, err error) {
+	column, from, where, args := joinedBy(filters, w)
+	if len(filters) == 1 && filters[0].column == "tag" && w.all() { // needs no access to artifacts
 		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
 	}
 	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
@@ -57,8 +58,9 @@ func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err err
 	return total, err
 }
 
-// joinedBy returns the filters as SQL, and the column to order by.
-func joinedBy(filters []filter) (column, from string, where []string, args []any) {
+// joinedBy returns the filters as SQL, for the artifacts that somebody sees, and the column
+// to order by.
+func joinedBy(filters []filter, w audience) (column, from string, where []string, args []any) {
 	column, from = "a.number", "artifacts a"
 	for i, f := range filters {
 		if f.column == "mime" {
@@ -76,6 +78,10 @@ func joinedBy(filters []filter) (column, from string, where []string, args []any
 		default:
 			where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM artifact_tags t WHERE t.tag = $%d AND t.number = a.number)", len(args)))
 		}
+	}
+	if !w.all() {
+		sees, values := w.sees("a", len(args))
+		where, args = append(where, sees), append(args, values...)
 	}
 	return column, from, where, args
 }

@@ -56,20 +56,20 @@ func (fts5) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
 func (fts5) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error) {
 	const few = 50
 	rest := restriction(q)
-	found, err := matching(ctx, tx, texts, everywhere+exactly(wanted)+rest, limit)
+	found, err := matching(ctx, tx, q.audience, texts, everywhere+exactly(wanted)+rest, limit)
 	if err == nil && len(found) == limit {
 		var first []int64
-		first, err = matching(ctx, tx, titles, inTitle+exactly(wanted)+rest, limit)
+		first, err = matching(ctx, tx, q.audience, titles, inTitle+exactly(wanted)+rest, limit)
 		return join(limit, first, found), err
 	}
 	if err == nil && len(found) < few {
-		found, err = widen(ctx, tx, found, limit, everywhere+beginning(wanted)+rest)
+		found, err = widen(ctx, tx, q.audience, found, limit, everywhere+beginning(wanted)+rest)
 	}
 	for _, word := range wanted {
 		if err != nil || len(found) >= few || len(wanted) == 1 {
 			break
 		}
-		found, err = widen(ctx, tx, found, limit, everywhere+beginning([]string{word})+rest)
+		found, err = widen(ctx, tx, q.audience, found, limit, everywhere+beginning([]string{word})+rest)
 	}
 	return found, err
 }
@@ -90,8 +90,8 @@ func exactly(wanted []string) string { return `("` + strings.Join(wanted, `" AND
 func beginning(wanted []string) string { return `("` + strings.Join(wanted, `" * AND "`) + `" *)` }
 
 // widen adds the matches of the expression to found.
-func widen(ctx context.Context, tx *db.Tx, found []int64, limit int, expression string) ([]int64, error) {
-	more, err := matching(ctx, tx, texts, expression, limit)
+func widen(ctx context.Context, tx *db.Tx, w audience, found []int64, limit int, expression string) ([]int64, error) {
+	more, err := matching(ctx, tx, w, texts, expression, limit)
 	return join(limit, found, more), err
 }
 
@@ -115,9 +115,13 @@ func tokensInOrder(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '"' || r < ' ' || strings.ContainsRune(" :/_-.,;'()", r) })
 }
 
-func matching(ctx context.Context, tx *db.Tx, table, expression string, limit int) ([]int64, error) {
-	return db.All(ctx, tx, scanNumber,
-		"SELECT rowid FROM "+table+" WHERE "+table+" MATCH $1 ORDER BY rowid DESC LIMIT $2", expression, limit)
+func matching(ctx context.Context, tx *db.Tx, w audience, table, expression string, limit int) ([]int64, error) {
+	seen, args := "", []any{expression, limit}
+	if !w.all() {
+		sees, more := w.sees("a", len(args))
+		seen, args = " AND EXISTS (SELECT 1 FROM artifacts a WHERE a.number = "+table+".rowid AND "+sees+")", append(args, more...)
+	}
+	return db.All(ctx, tx, scanNumber, "SELECT rowid FROM "+table+" WHERE "+table+" MATCH $1"+seen+" ORDER BY rowid DESC LIMIT $2", args...)
 }
 
 func join(limit int, first, second []int64) []int64 {

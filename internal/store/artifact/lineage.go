@@ -16,14 +16,18 @@ const maxGenerations = 1000
 // Ancestors returns the parent of ref, its parent and so on, nearest first, at most
 // limit of them.
 func (s *Store) Ancestors(ctx context.Context, ref cas.Ref, limit int) (line []Artifact, err error) {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return nil, err
+	}
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		line = nil
-		a, err := load(ctx, tx, ref)
+		a, err := load(ctx, tx, w, ref)
 		for err == nil && !a.Parent.IsZero() && len(line) < min(limit, maxGenerations) {
-			if a, err = load(ctx, tx, a.Parent); err == nil {
+			if a, err = load(ctx, tx, w, a.Parent); err == nil {
 				line = append(line, a)
 			} else if fault.CodeOf(err) == fault.NotFound {
-				return nil // it was deleted
+				return nil // it was deleted, or is not shown to the caller
 			}
 		}
 		return err
@@ -43,9 +47,9 @@ func (s *Store) Versions(ctx context.Context, name string, limit int) ([]Artifac
 	return page.Artifacts, err
 }
 
-// checkParent checks that a parent exists and does not descend from ref, which would
-// create a cycle.
-func checkParent(ctx context.Context, tx *db.Tx, ref, parent cas.Ref) error {
+// checkParent checks that the caller sees the parent, and that it does not descend from ref,
+// which would create a cycle.
+func checkParent(ctx context.Context, tx *db.Tx, w audience, ref, parent cas.Ref) error {
 	if parent.IsZero() {
 		return nil
 	}
@@ -55,9 +59,10 @@ func checkParent(ctx context.Context, tx *db.Tx, ref, parent cas.Ref) error {
 				WithHint("give the artifact it was really made from, or none")
 		}
 		var above string
-		err := tx.QueryRow(ctx, "SELECT parent FROM artifacts WHERE hash = $1", at.String()).Scan(&above)
+		query, args := w.rowsOf("artifacts", "parent", at)
+		err := tx.QueryRow(ctx, query+", number LIMIT 1", args...).Scan(&above)
 		if errors.Is(err, sql.ErrNoRows) && at != parent {
-			return nil // it was deleted
+			return nil // it was deleted, or is not shown to the caller
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			return fault.Wrap(fault.NotFound, missing(at), "find parent").WithHint("store the parent first, or give none")

@@ -2,8 +2,8 @@ package artifact
 
 import (
 	"context"
+	"errors"
 
-	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -18,24 +18,20 @@ var Derived = struct{ Sets, Tables []string }{
 func (s *Store) Reindex(ctx context.Context) error {
 	const atOnce = 200
 	for after := int64(0); ; {
-		var refs []cas.Ref
+		var rows []Artifact
 		var last int64
 		err := s.db.Write(ctx, func(tx *db.Tx) (err error) {
 			last = after
-			refs, err = db.All(ctx, tx, scanRef, "SELECT hash FROM artifacts WHERE number > $1 ORDER BY number LIMIT $2", after, atOnce)
-			for _, ref := range refs {
-				a, err := load(ctx, tx, ref)
-				if err != nil {
-					return err
-				}
-				last = a.number
-				if err := s.words.put(ctx, tx, &a); err != nil {
+			rows, err = db.All(ctx, tx, scanRow, "SELECT "+columns+" FROM artifacts WHERE number > $1 ORDER BY number LIMIT $2", after, atOnce)
+			for i := range rows {
+				last = rows[i].number
+				if err := errors.Join(loadDetails(ctx, tx, &rows[i]), s.words.put(ctx, tx, &rows[i])); err != nil {
 					return err
 				}
 			}
 			return err
 		})
-		if err != nil || len(refs) < atOnce {
+		if err != nil || len(rows) < atOnce {
 			return err
 		}
 		after = last

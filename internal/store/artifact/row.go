@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-const columns = "hash, number, size, mime, creator, parent, name, description, created_at"
+const columns = "hash, owner, person, org, number, size, mime, creator, parent, name, description, created_at"
 
 // scanRow reads a row of columns, which does not include tags and annotations.
 func scanRow(row db.Scanner) (Artifact, error) {
 	var a Artifact
 	var hash, parent string
 	var created int64
-	err := row.Scan(&hash, &a.number, &a.Size, &a.MIME, &a.Creator, &parent, &a.Name, &a.Description, &created)
+	err := row.Scan(&hash, &a.Owner.ID, &a.Owner.Person, &a.Owner.Org, &a.number, &a.Size, &a.MIME, &a.Creator, &parent, &a.Name, &a.Description, &created)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -47,9 +48,11 @@ func scanNumber(row db.Scanner) (number int64, err error) {
 	return number, err
 }
 
-// load reads all metadata of ref.
-func load(ctx context.Context, tx *db.Tx, ref cas.Ref) (Artifact, error) {
-	a, err := scanRow(tx.QueryRow(ctx, "SELECT "+columns+" FROM artifacts WHERE hash = $1", ref.String()))
+// load reads all metadata of ref that the caller sees: of their own artifact, or else of
+// the oldest.
+func load(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref) (Artifact, error) {
+	query, args := w.rowsOf("artifacts", columns, ref)
+	a, err := scanRow(tx.QueryRow(ctx, query+", number LIMIT 1", args...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Artifact{}, missing(ref)
 	}
@@ -78,8 +81,14 @@ func scanAnnotation(row db.Scanner) (Annotation, error) {
 	return n, err
 }
 
-func numberOf(ctx context.Context, tx *db.Tx, ref cas.Ref) (number int64, err error) {
-	err = tx.QueryRow(ctx, "SELECT number FROM artifacts WHERE hash = $1", ref.String()).Scan(&number)
+// numberOf returns the number of an owner's artifact. The local owner, who was the only one
+// before artifacts had owners, also has those of nobody.
+func numberOf(ctx context.Context, tx *db.Tx, ref cas.Ref, owner principal.Owner) (number int64, err error) {
+	const query = "SELECT number FROM artifacts WHERE hash = $1 AND owner = $2 AND person = $3 AND org = $4"
+	err = tx.QueryRow(ctx, query, ref.String(), owner.ID, owner.Person, owner.Org).Scan(&number)
+	if errors.Is(err, sql.ErrNoRows) && owner == principal.Local().Owner() {
+		err = tx.QueryRow(ctx, query, ref.String(), "", "", "").Scan(&number)
+	}
 	return number, err
 }
 

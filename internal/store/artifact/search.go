@@ -22,6 +22,8 @@ type Query struct {
 	Vibe    string   // words to find in name, tags, description and annotations
 	Limit   int      // of one page; zero means 20, and the maximum is 200
 	Cursor  string   // Page.Next of the previous page
+
+	audience audience // who asks
 }
 
 // Page is one page of results: the best first with a Vibe, otherwise the newest first.
@@ -48,6 +50,9 @@ func (s *Store) Search(ctx context.Context, q Query) (page Page, err error) {
 	if err != nil {
 		return Page{}, err
 	}
+	if q.audience, err = s.audience(ctx); err != nil {
+		return Page{}, err
+	}
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		if wanted := tokens(q.Vibe); len(wanted) > 0 {
 			page, err = s.ranked(ctx, tx, q, wanted, after)
@@ -61,9 +66,18 @@ func (s *Store) Search(ctx context.Context, q Query) (page Page, err error) {
 
 // Tags lists tags that begin with prefix, the most used first.
 func (s *Store) Tags(ctx context.Context, prefix string, limit int) (tags []string, err error) {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen, args := "", []any{prefix, prefix + "\U0010FFFF", limit}
+	if !w.all() {
+		sees, more := w.sees("a", len(args))
+		seen, args = " AND EXISTS (SELECT 1 FROM artifacts a WHERE a.number = t.number AND "+sees+")", append(args, more...)
+	}
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		tags, err = db.All(ctx, tx, scanText, `SELECT tag FROM artifact_tags WHERE tag >= $1 AND tag < $2
-			GROUP BY tag ORDER BY COUNT(*) DESC, tag LIMIT $3`, prefix, prefix+"\U0010FFFF", limit)
+		tags, err = db.All(ctx, tx, scanText, `SELECT t.tag FROM artifact_tags t WHERE t.tag >= $1 AND t.tag < $2`+seen+`
+			GROUP BY t.tag ORDER BY COUNT(*) DESC, t.tag LIMIT $3`, args...)
 		return err
 	})
 	return tags, err
@@ -75,12 +89,12 @@ func newest(ctx context.Context, tx *db.Tx, q Query, after cursor) (Page, error)
 	if err != nil {
 		return Page{}, err
 	}
-	total, err := count(ctx, tx, filters)
+	total, err := count(ctx, tx, filters, q.audience)
 	if err != nil {
 		return Page{}, err
 	}
 	page := Page{Total: total}
-	column, from, where, args := joinedBy(filters)
+	column, from, where, args := joinedBy(filters, q.audience)
 	if after.number > 0 {
 		args = append(args, after.number)
 		where = append(where, fmt.Sprintf("%s < $%d", column, len(args)))
@@ -151,7 +165,7 @@ func (s *Store) candidates(ctx context.Context, tx *db.Tx, q Query, wanted []str
 	if len(filters) == 0 || filters[0].count >= maxRanked {
 		return s.words.find(ctx, tx, q, wanted, maxRanked)
 	}
-	column, from, where, args := joinedBy(filters)
+	column, from, where, args := joinedBy(filters, q.audience)
 	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s", column, from, conditions(where)), args...)
 }
 

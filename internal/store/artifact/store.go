@@ -6,6 +6,8 @@ import (
 	"embed"
 	"errors"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,10 @@ var migrations embed.FS
 type Options struct {
 	Events *event.Bus
 	Clock  clock.Clock
+	Shares principal.Shares // nil: nobody shares anything
+	// Quota returns how many bytes the contents of an organisation may have together; zero
+	// is no limit. nil: nobody has one.
+	Quota func(org string) int64
 }
 
 // Store stores artifacts. It is safe for concurrent use.
@@ -34,6 +40,9 @@ type Store struct {
 	words  words
 	events *event.Bus
 	clock  clock.Clock
+	shares principal.Shares
+	quota  func(org string) int64
+	public func(ctx context.Context, ref cas.Ref) bool
 }
 
 // Open opens the store of a database and a store of contents, and creates or updates its
@@ -53,7 +62,10 @@ func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*St
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: database, blobs: blobs, words: words, events: o.Events, clock: o.Clock}, nil
+	return &Store{
+		db: database, blobs: blobs, words: words, events: o.Events, clock: o.Clock, shares: o.Shares,
+		quota: o.Quota,
+	}, nil
 }
 
 // Put stores all of content. If it is an artifact already, tags are added, name and
@@ -64,16 +76,16 @@ func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifa
 	if err != nil {
 		return Artifact{}, false, err
 	}
-	ref, size, err := s.blobs.Put(ctx, content)
+	w, err := s.audience(ctx)
 	if err != nil {
 		return Artifact{}, false, err
 	}
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		created, err = s.record(ctx, tx, ref, size, d)
+	err = s.putContent(ctx, w.own, content, d.MIME, func(tx *db.Tx, ref cas.Ref, size int64) error {
+		created, err = s.record(ctx, tx, w, ref, size, d)
 		if err != nil {
 			return err
 		}
-		a, err = load(ctx, tx, ref)
+		a, err = load(ctx, tx, w, ref)
 		if err != nil {
 			return err
 		}
@@ -88,18 +100,18 @@ func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifa
 	return a, created, nil
 }
 
-// record stores the metadata of ref, and adds to existing metadata.
-func (s *Store) record(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, d Details) (created bool, err error) {
-	if err := checkParent(ctx, tx, ref, d.Parent); err != nil {
+// record stores the metadata of the caller's artifact, and adds to existing metadata.
+func (s *Store) record(ctx context.Context, tx *db.Tx, w audience, ref cas.Ref, size int64, d Details) (created bool, err error) {
+	if err := checkParent(ctx, tx, w, ref, d.Parent); err != nil {
 		return false, err
 	}
-	number, err := numberOf(ctx, tx, ref)
+	number, err := numberOf(ctx, tx, ref, w.own)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		created = true
-		number, err = s.insert(ctx, tx, ref, size, d)
+		number, err = s.insert(ctx, tx, Artifact{Hash: ref, Owner: w.own, Size: size}, d)
 	case err == nil:
-		err = amend(ctx, tx, ref, d)
+		err = amend(ctx, tx, number, d)
 	}
 	if err != nil {
 		return false, err
@@ -107,21 +119,22 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, 
 	return created, addTags(ctx, tx, number, d.Tags)
 }
 
-func (s *Store) insert(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, d Details) (number int64, err error) {
-	err = tx.QueryRow(ctx, `INSERT INTO artifacts (hash, number, size, mime, creator, parent, name, description, created_at)
-		VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM artifacts), $2, $3, $4, $5, $6, $7, $8) RETURNING number`,
-		ref.String(), size, d.MIME, d.Creator, written(d.Parent), d.Name, d.Description, s.clock.Now().UnixMicro()).Scan(&number)
+func (s *Store) insert(ctx context.Context, tx *db.Tx, a Artifact, d Details) (number int64, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO artifacts (hash, number, size, mime, creator, parent, name, description, created_at, owner, person, org)
+		VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM artifacts), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING number`,
+		a.Hash.String(), a.Size, d.MIME, d.Creator, written(d.Parent), d.Name, d.Description, s.clock.Now().UnixMicro(),
+		a.Owner.ID, a.Owner.Person, a.Owner.Org).Scan(&number)
 	return number, err
 }
 
 // amend adds metadata to an existing artifact.
-func amend(ctx context.Context, tx *db.Tx, ref cas.Ref, d Details) error {
+func amend(ctx context.Context, tx *db.Tx, number int64, d Details) error {
 	_, err := tx.Exec(ctx, `UPDATE artifacts SET
 		creator = CASE WHEN creator = '' THEN $2 ELSE creator END,
 		parent = CASE WHEN parent = '' THEN $3 ELSE parent END,
 		name = CASE WHEN $4 = '' THEN name ELSE $4 END,
 		description = CASE WHEN $5 = '' THEN description ELSE $5 END
-		WHERE hash = $1`, ref.String(), d.Creator, written(d.Parent), d.Name, d.Description)
+		WHERE number = $1`, number, d.Creator, written(d.Parent), d.Name, d.Description)
 	return err
 }
 
@@ -143,11 +156,31 @@ func addTags(ctx context.Context, tx *db.Tx, number int64, tags []string) error 
 
 // Get returns the metadata of ref.
 func (s *Store) Get(ctx context.Context, ref cas.Ref) (a Artifact, err error) {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return a, err
+	}
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		a, err = load(ctx, tx, ref)
+		a, err = load(ctx, tx, w, ref)
+		if fault.CodeOf(err) == fault.NotFound && s.isPublic(ctx, ref) {
+			a, err = load(ctx, tx, everything, ref)
+		}
 		return err
 	})
 	return a, err
+}
+
+// MIMEOf returns the type of an artifact, whoever it belongs to: for contents that the
+// program uses itself, such as the sources of published scripts. It is "" if there is none.
+func (s *Store) MIMEOf(ctx context.Context, ref cas.Ref) (mime string, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		query, args := audience{who: principal.Local(), own: ownerOf(ctx)}.rowsOf("artifacts", "mime", ref)
+		return tx.QueryRow(ctx, query+", number LIMIT 1", args...).Scan(&mime)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return mime, err
 }
 
 // Read returns the whole content of ref, of at most limit bytes.
@@ -168,12 +201,38 @@ func (s *Store) Resolve(ctx context.Context, text string) (cas.Ref, error) {
 
 // Match returns up to limit artifacts whose hash begins with prefix.
 func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
+	w, err := s.audience(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sees, args := w.sees("artifacts", 2)
+	args = append([]any{prefix, prefix + "g"}, args...)
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		refs, err = db.All(ctx, tx, scanRef, "SELECT hash FROM artifacts WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3",
-			prefix, prefix+"g", limit)
+		refs, err = db.All(ctx, tx, scanRef, "SELECT DISTINCT hash FROM artifacts WHERE hash >= $1 AND hash < $2 AND "+sees+" ORDER BY hash LIMIT "+strconv.Itoa(limit), args...)
 		return err
 	})
+	if err == nil && len(refs) == 0 && s.public != nil {
+		return s.matchPublic(ctx, prefix, limit)
+	}
 	return refs, err
+}
+
+// matchPublic is Match for artifacts of others that are public.
+func (s *Store) matchPublic(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		refs, err = db.All(ctx, tx, scanRef, "SELECT DISTINCT hash FROM artifacts WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
+		return err
+	})
+	return slices.DeleteFunc(refs, func(ref cas.Ref) bool { return !s.isPublic(ctx, ref) }), err
+}
+
+// SetPublic sets what tells whether an artifact of somebody else is shown to the caller
+// without a share: a script that is one of the caller's tools. It is called once, before
+// the store is used by others.
+func (s *Store) SetPublic(public func(ctx context.Context, ref cas.Ref) bool) { s.public = public }
+
+func (s *Store) isPublic(ctx context.Context, ref cas.Ref) bool {
+	return s.public != nil && s.public(ctx, ref)
 }
 
 // Annotate adds an annotation to ref. Searches find its words from now on.
@@ -182,8 +241,18 @@ func (s *Store) Annotate(ctx context.Context, ref cas.Ref, n Annotation) (a Arti
 		return a, fault.New(fault.InvalidParams, "annotate %s: the annotation is too long", ref.Short()).
 			WithHint("at most %d bytes are allowed", maxDescription)
 	}
+	w, err := s.audience(ctx)
+	if err != nil {
+		return a, err
+	}
+	if a, err = s.Get(ctx, ref); err == nil {
+		err = s.mayChange(ctx, w, &a)
+	}
+	if err != nil {
+		return a, err
+	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		if a, err = load(ctx, tx, ref); err != nil {
+		if a, err = load(ctx, tx, w, ref); err != nil {
 			return err
 		}
 		n.Time = s.clock.Now()

@@ -80,7 +80,7 @@ func tsMatching(ctx context.Context, tx *db.Tx, q Query, search string, limit in
 			given = append(given, f)
 		}
 	}
-	column, from, where, args := joinedBy(given)
+	column, from, where, args := joinedBy(given, q.audience)
 	args = append(args, search, limit)
 	where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM artifact_words w WHERE w.number = %s AND w.words @@ $%d::TEXT::TSQUERY)", column, len(args)-1))
 	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s DESC LIMIT $%d", column, from, conditions(where), column, len(args)), args...)
