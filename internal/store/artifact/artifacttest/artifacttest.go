@@ -36,6 +36,9 @@ func Run(t *testing.T, open func(t *testing.T, bus *event.Bus) *artifact.Store) 
 		"deletes and restores":                 deletesAndRestores,
 		"finds by type":                        findsByType,
 		"stores the same content concurrently": manyWriters,
+		"shows artifacts to their owners":      ownersAndStrangers,
+		"keeps the same content of two apart":  sameContentOfTwo,
+		"shows what is nobody's to everybody":  nobodysIsEverybodys,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
