@@ -26,7 +26,7 @@ type OrgQuota struct {
 func (c *Config) OrgQuotas() map[string]map[string]int64 {
 	quotas := map[string]map[string]int64{}
 	for name, org := range c.Orgs {
-		quotas[name] = map[string]int64{"calls": org.Quota.Calls, "jobs": org.Quota.Jobs, "cpu_seconds": org.Quota.CPU}
+		quotas[name] = map[string]int64{"calls": org.Quota.Calls, "jobs": org.Quota.Jobs, "cpu_seconds": org.Quota.CPU, "storage_mb": org.Quota.StorageMB}
 	}
 	return quotas
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
+	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -43,12 +44,12 @@ var matrixRoutes = map[string][]string{
 		"DELETE /api/v1/search/learned/all", "GET /api/v1/setup/registry", "POST /api/v1/setup/registry", "GET /api/v1/setup/import", "POST /api/v1/setup/import",
 		"POST /api/v1/setup/servers", "GET /api/v1/setup/servers/{name}", "PATCH /api/v1/setup/servers/{name}", "DELETE /api/v1/setup/servers/{name}",
 		"POST /api/v1/setup/servers/{name}/restore", "POST /api/v1/upstreams/{namespace}/login", "DELETE /api/v1/upstreams/{namespace}/login", "GET /debug/pprof/{$}",
-		"GET /debug/pprof/profile", "GET /debug/pprof/trace", "GET /debug/pprof/symbol", "GET /debug/pprof/{name}", "GET /debug/goroutines", "DELETE /api/v1/library/{id}",
-		"POST /api/v1/library/{id}/restore",
+		"GET /debug/pprof/profile", "GET /debug/pprof/trace", "GET /debug/pprof/symbol", "GET /debug/pprof/{name}", "GET /debug/goroutines",
 	},
 	"mcp": {
 		"/mcp", "/mcp/sse", "/mcp/message", "/mcp/{namespace}", "DELETE /api/v1/search/learned", "GET /openapi.json", "POST /tools/{name}", "POST /tools/{space}/{name}",
 		"GET /api/v1/library", "GET /api/v1/library/{id}", "GET /api/v1/library/{id}/content", "GET /api/v1/library/{id}/midi",
+		"DELETE /api/v1/library/{id}", "POST /api/v1/library/{id}/restore",
 	},
 	"read": {
 		"GET /api/v1/events", "GET /api/v1/calls", "GET /api/v1/traces", "GET /api/v1/traces/{id}", "GET /api/v1/config", "GET /api/v1/audit", "GET /api/v1/upstreams",
@@ -86,7 +87,7 @@ var matrixRoutes = map[string][]string{
 var endless = map[string]bool{"/mcp/sse": true, "GET /debug/pprof/profile": true, "GET /debug/pprof/trace": true}
 
 // matrixTools are all tools of ours, with arguments that name what belongs to the owner: JOB,
-// LATER (a job that waits), SCHEDULE, SESSION, TRACE, APPROVAL. Those with ids must say to others
+// LATER (a job that waits), SCHEDULE, SESSION, TRACE, APPROVAL, HASH (a script). Those with ids must say to others
 // that there is no such thing.
 var matrixTools = map[string]string{
 	"approval_decide": `{"approval_id":"APPROVAL","decision":"allow"}`, "approval_delegate": `{"role":"finance","to":"person:x","until":"1d"}`, "approval_forget": `{"id":"x"}`,
@@ -121,7 +122,7 @@ type actor struct {
 	org    string
 	user   string // the user that the key is for, or the person
 	scopes []principal.Scope
-	sees   bool // what everybody of the organisation acme does: events, traces, audit
+	sees   bool // what everybody of the organisation acme does and stores: events, traces, audit, artifacts
 	chats  bool // for everybody of the organisation acme
 
 	token  string        // of a key
@@ -156,6 +157,7 @@ func TestAttackMatrix(t *testing.T) {
 						if a.chats == chats {
 							m.tryRoutes(a)
 							m.tryTools(a)
+							m.tryContents(a)
 						}
 					}
 					m.ownerHasAll(!chats)
@@ -170,13 +172,14 @@ func TestAttackMatrix(t *testing.T) {
 }
 
 type matrix struct {
-	t      *testing.T
-	url    string
-	srv    *Server
-	owner  actor
-	actors []actor
-	ids    *strings.Replacer
-	paths  map[string][]string // values of wildcards
+	t       *testing.T
+	url     string
+	srv     *Server
+	owner   actor
+	actors  []actor
+	ids     *strings.Replacer
+	content string              // the hash of a content of the owner
+	paths   map[string][]string // values of wildcards
 }
 
 func startMatrix(t *testing.T, database func(testing.TB) string, owner string) *matrix {
@@ -316,7 +319,7 @@ func (m *matrix) make() {
 		_, text := m.call(m.owner, tool, args)
 		return text
 	}
-	hash := m.member(call("script_store", `{"content":"function main(p) print(p.m) emit('script.done', {m = p.m}) return p end"}`), "hash")
+	hash := m.member(call("script_store", `{"content":"function main(p) print(p.m) emit('script.done', {m = p.m}) return p end","tags":["`+mark+`"]}`), "hash")
 	run := func(hash, more string) string {
 		return call("lua_execute", `{"script_hash":"`+hash+`","params":{"m":"`+mark+`"},"tags":["`+mark+`"]`+more+`}`)
 	}
@@ -336,11 +339,15 @@ func (m *matrix) make() {
 	}
 	published := m.member(call("script_store", `{"content":"function describe() return {description = 'Says who has it'} end function main() return 'it is of acme' end"}`), "hash")
 	call("script_publish", `{"script_hash":"`+published+`","name":"`+orgScript+`"}`)
+	m.content = cas.Sum([]byte(mark)).String()
+	if text := call("lua_eval", `{"code":"return cas.store('`+mark+`', 'text/plain')"}`); !strings.Contains(text, m.content) {
+		m.t.Fatalf("the owner's content: %.500s", text)
+	}
 	_, chat := m.request(m.owner, http.MethodPost, "/api/v1/chat", fmt.Sprintf(`{"client_id":"t","org":"acme","user_id":%q,"message":%q}`, m.owner.user, mark))
 	trace := m.trace()
 	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval, "PUBLISHED", published)
 	m.paths = map[string][]string{
-		"{id}": {trace, job, session, approval}, "{org}": {"acme"}, "{user}": {m.owner.user}, "{name}": {"job_status"}, "{message}": {m.member(chat, "message_id")},
+		"{id}": {trace, job, session, approval, hash, "artifact_" + hash[:12]}, "{org}": {"acme"}, "{user}": {m.owner.user}, "{name}": {"job_status"}, "{message}": {m.member(chat, "message_id")},
 	}
 }
 
@@ -428,7 +435,7 @@ func (m *matrix) tryRoute(a actor, class, pattern, method, path string) {
 	if a.org != "acme" && !own && strings.Contains(body, orgScript) {
 		m.t.Errorf("%s: %s %s tells of a script of another organisation: %.300s", a.name, method, path, body)
 	}
-	if strings.Contains(body, mark) && !own && !(a.sees && class == "read") && !(a.chats && (class == "chat" || class == "org")) {
+	if strings.Contains(body, mark) && !own && !(a.sees && (class == "read" || strings.Contains(pattern, "/library"))) && !(a.chats && (class == "chat" || class == "org")) {
 		m.t.Errorf("%s: %s %s shows what is not theirs: %.300s", a.name, method, path, body)
 	}
 	if a.sees && !strings.Contains(body, mark) && (pattern == "GET /api/v1/events" || pattern == "GET /api/v1/traces/{id}" && strings.HasSuffix(path, m.paths["{id}"][0])) {
@@ -475,10 +482,10 @@ func (m *matrix) tryTools(a actor) {
 			}
 			continue
 		}
-		if strings.Contains(text, mark) && !(a.sees && tool.Name == "trace_get") {
+		if strings.Contains(text, mark) && !(a.sees && slices.Contains([]string{"trace_get", "script_get", "script_search"}, tool.Name)) {
 			m.t.Errorf("%s: %s shows what is not theirs: %.400s", a.name, tool.Name, text)
 		}
-		if names := strings.ContainsAny(args, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.Contains(args, "HASH"); names && !a.sees && status < 400 && !isFailure(text) {
+		if names := strings.ContainsAny(args, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"); names && !a.sees && status < 400 && !isFailure(text) {
 			m.t.Errorf("%s: %s of another's thing: %.400s", a.name, tool.Name, text)
 		}
 	}
@@ -516,6 +523,25 @@ func (m *matrix) tryScripts(a actor) {
 	}
 }
 
+// contentReads are all ways of a script to a content of which it knows the hash, CONTENT.
+var contentReads = []string{
+	"cas.read('CONTENT')", "cas.read('cas:CONTENT')", "cas.read(cas.info('CONTENT').hash)", "fs.read(cas.path('CONTENT'))",
+	"fs.read(cas.base_path() .. '/' .. ('CONTENT'):sub(1, 2) .. '/' .. ('CONTENT'):sub(3))", "cas.exists('CONTENT') and '" + mark[:8] + "' .. '" + mark[8:] + "'",
+}
+
+// tryContents reads a content of the owner by its hash, in scripts.
+func (m *matrix) tryContents(a actor) {
+	if !a.may("mcp") {
+		return
+	}
+	for _, read := range contentReads {
+		_, text := m.call(a, "lua_eval", fmt.Sprintf(`{"code":%q}`, "return "+strings.ReplaceAll(read, "CONTENT", m.content)))
+		if a.sees != strings.Contains(text, mark) {
+			m.t.Errorf("%s: %s: %.400s", a.name, read, text)
+		}
+	}
+}
+
 // ownerHasScript checks that nobody replaced or withdrew the script.
 func (m *matrix) ownerHasScript() {
 	if _, text := m.call(m.owner, orgScript, `{}`); !strings.Contains(text, "it is of acme") {
@@ -544,8 +570,16 @@ func (m *matrix) ownerHasAll(conversation bool) {
 			m.t.Errorf("the owner's %s: %.600s", tool, text)
 		}
 	}
-	if !conversation {
+	if !conversation { // nor artifacts: those who see them may delete them
 		return
+	}
+	if _, text := m.call(m.owner, "script_get", m.ids.Replace(`{"script_hash":"HASH"}`)); !strings.Contains(text, mark) {
+		m.t.Errorf("the owner's script: %.600s", text)
+	}
+	for _, read := range contentReads {
+		if _, text := m.call(m.owner, "lua_eval", fmt.Sprintf(`{"code":%q}`, "return "+strings.ReplaceAll(read, "CONTENT", m.content))); !strings.Contains(text, mark) {
+			m.t.Errorf("the owner: %s: %.400s", read, text)
+		}
 	}
 	if _, text := m.request(m.owner, http.MethodGet, "/api/v1/orgs/acme/users/"+m.owner.user+"/history", ""); !strings.Contains(text, mark) {
 		m.t.Errorf("the owner's conversation: %.600s", text)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/luanette/luanette/internal/access/quota"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/artifact"
 )
 
@@ -15,10 +17,24 @@ func (srv *Server) openContents(ctx context.Context) error {
 	}
 	inDatabase, folder := srv.config.ContentLocation(srv.store.Kind(), data)
 	srv.contents, err = artifact.OpenFiles(ctx, srv.store, artifact.FilesOptions{
-		Folder: folder, InDatabase: inDatabase, Options: artifact.Options{Events: srv.bus, Quota: srv.storageQuota},
+		Folder: folder, InDatabase: inDatabase, Options: artifact.Options{Events: srv.bus, Shares: srv.shares, Quota: srv.storageQuota},
 	})
+	if err == nil {
+		srv.shares.Register(principal.Artifact, srv.contents.SharedArtifact)
+	}
 	return err
 }
 
 // storageQuota returns how many bytes the contents of an organisation may have.
-func (srv *Server) storageQuota(org string) int64 { return srv.config.Orgs[org].Quota.StorageMB << 20 }
+func (srv *Server) storageQuota(org string) int64 {
+	if srv.orgs == nil { // the music backend has no organisations
+		return 0
+	}
+	return srv.orgs.StorageLimit(org) << 20
+}
+
+// stored returns how many MiB the contents of an organisation have.
+func (srv *Server) stored(ctx context.Context, org string) (*quota.Used, error) {
+	bytes, err := srv.contents.Storage(ctx, org)
+	return &quota.Used{Used: float64(bytes) / (1 << 20), Limit: float64(srv.orgs.StorageLimit(org))}, err
+}

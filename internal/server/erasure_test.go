@@ -38,7 +38,7 @@ var impersonal = map[string]string{
 	"erasures":      "deleted when the erasure is finished",
 	"oauth_clients": "this server at authorization servers", "oauth_revocations": "tokens to be ended at their issuers, for hours at most",
 	"blobs": "contents by hash", "blob_parts": "contents by hash", "contents": "contents by hash",
-	"artifacts_deleted": "by hash, for 30 days", "artifact_words": "words of artifacts", "artifact_titles": "words of artifacts",
+	"artifact_words": "words of artifacts", "artifact_titles": "words of artifacts",
 	"publications": "names of tools", "embeddings": "of descriptions of tools", "learned_shapes": "of results of tools",
 	"quota_orgs": "sums of organisations", "kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",
 }

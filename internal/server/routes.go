@@ -32,7 +32,7 @@ func (srv *Server) routes() []principal.Route {
 		list = append(list, srv.webhookReceiver().Routes()...)
 	}
 	if srv.scripts != nil {
-		library := &contents.Library{Files: srv.contents, Browsers: srv.config.Browsers(), Published: srv.scripts.tools}
+		library := &contents.Library{Files: srv.contents, Browsers: srv.config.Browsers(), Published: srv.scripts.tools, NameOf: srv.shares.NameOf}
 		list = append(list, library.Routes()...)
 	}
 	if srv.localMusic != nil {

@@ -61,6 +61,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	store.SetPublic(func(ctx context.Context, ref cas.Ref) bool { return published.Current(ctx)[ref].Name != "" })
 	sessionOptions := srv.config.Sessions.SessionOptions()
 	sessionOptions.Events, sessionOptions.Node = srv.bus, srv.jobNode()
 	sessions, err := script.OpenSessions(ctx, srv.store, runner, sessionOptions)

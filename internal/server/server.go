@@ -346,6 +346,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 		manager.Close()
 		return err
 	}
+	srv.orgs.Stored = srv.stored
 	srv.quota = quota.New(srv.keys.Spend, srv.orgs)
 	srv.catalog = catalog.New(catalog.Options{
 		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),

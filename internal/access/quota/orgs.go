@@ -90,6 +90,9 @@ func (o *Orgs) most(a account) int64 {
 	return min((*o.limits.Load())[a.org][a.kind], math.MaxInt64/a.unit()) * a.unit()
 }
 
+// StorageLimit returns how many MiB an organisation may store; 0 is no limit.
+func (o *Orgs) StorageLimit(org string) int64 { return (*o.limits.Load())[org][Storage] }
+
 const dayLength = 24 * time.Hour
 
 func dayOf(t time.Time) int64 { return t.Unix() / int64(dayLength.Seconds()) }

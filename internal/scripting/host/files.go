@@ -177,8 +177,8 @@ func (f *Files) Remove(path string) error {
 func (f *Files) Exists(path string) (bool, error) {
 	root, inside, err := f.openNamed(path)
 	if err != nil {
-		if !filepath.IsAbs(path) {
-			return false, nil // no allowed folder has it
+		if !filepath.IsAbs(path) || fault.CodeOf(err) == fault.NotFound {
+			return false, nil // no allowed folder has it, or it is a content of somebody else
 		}
 		return false, err
 	}

@@ -112,6 +112,16 @@ func (s *Store) Shared(ctx context.Context, a *Artifact) (principal.Level, error
 	return principal.Nothing, err
 }
 
+// SharedArtifact finds an artifact for those who share it.
+func (s *Store) SharedArtifact(ctx context.Context, id string) (principal.Thing, error) {
+	ref, err := s.Resolve(ctx, id)
+	if err != nil {
+		return principal.Thing{}, err
+	}
+	a, err := s.Get(ctx, ref)
+	return principal.Thing{ID: ref.String(), Owner: a.Owner, Title: a.Name}, err
+}
+
 // mayChange refuses to change an artifact that the caller only sees. Those of nobody are
 // everybody's, as they always were.
 func (s *Store) mayChange(ctx context.Context, w audience, a *Artifact) error {

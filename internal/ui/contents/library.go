@@ -23,6 +23,8 @@ type Library struct {
 	Browsers netguard.Browsers
 	// Published returns the scripts that are tools of the caller now.
 	Published func(context.Context) map[cas.Ref]PublishedAs
+	// NameOf returns the name of an owner; nil: their IDs are shown.
+	NameOf func(id string) string
 }
 
 // Item is an artifact in the library.
@@ -36,6 +38,8 @@ type Item struct {
 	Description string       `json:"description,omitempty"`
 	Tags        []string     `json:"tags"`
 	Creator     string       `json:"creator,omitempty"`
+	Owner       string       `json:"owner,omitempty"`  // whose it is, if it is somebody else's
+	Shared      string       `json:"shared,omitempty"` // what its owner permits, if it is seen through a share
 	Parent      string       `json:"parent_id,omitempty"`
 	CreatedAt   time.Time    `json:"created_at"`
 	Tool        *PublishedAs `json:"tool,omitempty"` // if it is a tool now
@@ -123,8 +127,8 @@ func (l *Library) Routes() []principal.Route {
 		route("GET /api/v1/library/{id}", principal.MCP, l.one),
 		route("GET /api/v1/library/{id}/content", principal.MCP, l.content),
 		route("GET /api/v1/library/{id}/midi", principal.MCP, l.midi),
-		route("DELETE /api/v1/library/{id}", principal.Admin, l.remove),
-		route("POST /api/v1/library/{id}/restore", principal.Admin, l.restore),
+		route("DELETE /api/v1/library/{id}", principal.MCP, l.remove),
+		route("POST /api/v1/library/{id}/restore", principal.MCP, l.restore),
 	}
 }
 
@@ -155,7 +159,11 @@ func (l *Library) list(w http.ResponseWriter, r *http.Request) error {
 	published := l.Published(r.Context())
 	out := Items{Items: []Item{}, Total: page.Total, Next: page.Next}
 	for i := range page.Artifacts {
-		out.Items = append(out.Items, itemOf(&page.Artifacts[i], published))
+		item, err := l.itemOf(r.Context(), &page.Artifacts[i], published)
+		if err != nil {
+			return err
+		}
+		out.Items = append(out.Items, item)
 	}
 	writeJSON(w, http.StatusOK, out, nil)
 	return nil
@@ -173,7 +181,10 @@ func (l *Library) tools(w http.ResponseWriter, r *http.Request, q artifact.Query
 		if err != nil {
 			return err
 		}
-		item := itemOf(&a, published)
+		item, err := l.itemOf(r.Context(), &a, published)
+		if err != nil {
+			return err
+		}
 		words := strings.ToLower(item.Name + " " + item.Description + " " + item.Tool.Name + " " + strings.Join(item.Tags, " "))
 		if strings.Contains(words, strings.ToLower(q.Vibe)) {
 			out.Items = append(out.Items, item)
@@ -190,7 +201,8 @@ func shownTags(tags []string) []string {
 	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return tag == "kind:script" })
 }
 
-func itemOf(a *artifact.Artifact, published map[cas.Ref]PublishedAs) Item {
+// itemOf returns an artifact as the caller sees it.
+func (l *Library) itemOf(ctx context.Context, a *artifact.Artifact, published map[cas.Ref]PublishedAs) (Item, error) {
 	item := Item{
 		ID: artifact.ID(a.Hash), Hash: a.Hash.String(), Kind: kindOf(a.MIME), MIMEType: a.MIME, Size: a.Size, Name: a.Name, Description: a.Description,
 		Tags: append([]string{}, shownTags(a.Tags)...), Creator: a.Creator, CreatedAt: a.CreatedAt.UTC(),
@@ -204,7 +216,25 @@ func itemOf(a *artifact.Artifact, published map[cas.Ref]PublishedAs) Item {
 	for _, n := range a.Annotations {
 		item.Annotations = append(item.Annotations, Remark{n.Message, n.Vibe, n.Source, n.Time.UTC()})
 	}
-	return item
+	if a.Owner == principal.OwnerOf(ctx) || a.Owner == (principal.Owner{}) {
+		return item, nil
+	}
+	item.Owner = a.Owner.ID
+	if l.NameOf != nil {
+		item.Owner = l.NameOf(a.Owner.ID)
+	}
+	level, err := l.Files.Shared(ctx, a)
+	item.Shared = string(level)
+	return item, err
+}
+
+// writeItem sends an artifact as the caller sees it.
+func (l *Library) writeItem(w http.ResponseWriter, r *http.Request, a *artifact.Artifact) error {
+	item, err := l.itemOf(r.Context(), a, l.Published(r.Context()))
+	if err == nil {
+		writeJSON(w, http.StatusOK, item, nil)
+	}
+	return err
 }
 
 // find returns the artifact that a path names.
@@ -221,8 +251,7 @@ func (l *Library) one(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, itemOf(&a, l.Published(r.Context())), nil)
-	return nil
+	return l.writeItem(w, r, &a)
 }
 
 func (l *Library) content(w http.ResponseWriter, r *http.Request) error {
@@ -279,15 +308,13 @@ func (l *Library) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	published := l.Published(r.Context())
-	if v, ok := published[a.Hash]; ok {
+	if v, ok := l.Published(r.Context())[a.Hash]; ok {
 		return fault.New(fault.Conflict, "this script is the tool %s", v.Name).WithHint("unpublish the tool first")
 	}
 	if a, err = l.Files.Delete(r.Context(), a.Hash); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, itemOf(&a, published), nil)
-	return nil
+	return l.writeItem(w, r, &a)
 }
 
 func (l *Library) restore(w http.ResponseWriter, r *http.Request) error {
@@ -299,6 +326,5 @@ func (l *Library) restore(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, itemOf(&a, l.Published(r.Context())), nil)
-	return nil
+	return l.writeItem(w, r, &a)
 }
