@@ -23,7 +23,9 @@ var (
 	root   = principal.Principal{ID: "key:root", Scopes: []principal.Scope{principal.Admin}}
 )
 
-func as(t *testing.T, who principal.Principal) context.Context { return principal.With(t.Context(), who) }
+func as(t *testing.T, who principal.Principal) context.Context {
+	return principal.With(t.Context(), who)
+}
 
 // ownersAndStrangers checks that every way to reach an artifact or a content shows those of
 // others to nobody but whom principal.Sees names, with the same error as for unknown ones.
