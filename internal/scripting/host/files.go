@@ -34,7 +34,7 @@ type FilesOptions struct {
 	Named string   // a folder whose files scripts may read by path, but not list
 	// Allowed tells which files of Named the run may read, by their path in it; nil: all.
 	Allowed func(inside string) bool
-	Limit int64    // largest file read whole, in bytes; 0 means 10 MiB
+	Limit   int64 // largest file read whole, in bytes; 0 means 10 MiB
 }
 
 // NewFiles allows the folders of options and the run's temp folder.
