@@ -22,6 +22,7 @@ type ApprovalStore interface {
 	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
 	Refusal(ctx context.Context, a *approval.Approval) error
 	Delegate(ctx context.Context, role, to string, until time.Time) (approval.Delegation, error)
+	Delegations(ctx context.Context) ([]approval.Delegation, error)
 	NameOf(ctx context.Context, person string) string
 	Rules(ctx context.Context) ([]approval.Rule, error)
 	Forget(ctx context.Context, id string) error
@@ -159,6 +160,8 @@ type approvalListIn struct {
 type ApprovalList struct {
 	Approvals  []ApprovalView `json:"approvals" jsonschema:"the newest first"`
 	Remembered []RuleView     `json:"remembered" jsonschema:"stored decisions; approval_forget deletes one"`
+
+	Delegations []DelegationView `json:"delegations,omitempty" jsonschema:"by and to you"`
 }
 
 // RuleView is a stored decision.
@@ -190,6 +193,10 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 	if err != nil {
 		return tool.Result{}, err
 	}
+	delegations, err := t.delegations(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	all, remembered, lines := []approvalData{}, []RuleView{}, []string{}
 	for i := range found {
 		v := t.view(ctx, &found[i])
@@ -205,7 +212,14 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 		v := RuleView{r.ID, decisionOf(r.Allow), r.Scope, r.Subject, r.Created, r.By}
 		remembered, lines = append(remembered, v), append(lines, fmt.Sprintf("%s  %s  %s %s", v.ID, v.Decision, v.Scope, v.Subject))
 	}
-	return tool.Output(strings.Join(lines, "\n"), map[string]any{"approvals": all, "remembered": remembered})
+	out := map[string]any{"approvals": all, "remembered": remembered}
+	if len(delegations) > 0 {
+		out["delegations"] = delegations
+	}
+	for _, d := range delegations {
+		lines = append(lines, d.line())
+	}
+	return tool.Output(strings.Join(lines, "\n"), out)
 }
 
 func decisionOf(allow bool) string {

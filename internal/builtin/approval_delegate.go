@@ -52,3 +52,25 @@ func (t approvalTools) delegate(ctx context.Context, _ tool.Call, in approvalDel
 	}
 	return ApprovalDelegated{Role: d.Role, To: t.store.NameOf(ctx, d.To), ToID: d.To, Until: d.Until, Ended: ended}, nil
 }
+
+// DelegationView is a delegation in force.
+type DelegationView struct {
+	Role  string    `json:"role"`
+	From  string    `json:"from" jsonschema:"who has the role"`
+	To    string    `json:"to" jsonschema:"who decides"`
+	ToID  string    `json:"to_id"`
+	Until time.Time `json:"until"`
+}
+
+func (d DelegationView) line() string {
+	return fmt.Sprintf("%s decides for %s with the role %s until %s.", d.To, d.From, d.Role, d.Until.Format(time.RFC3339))
+}
+
+// delegations returns those by and to the caller.
+func (t approvalTools) delegations(ctx context.Context) (list []DelegationView, err error) {
+	found, err := t.store.Delegations(ctx)
+	for _, d := range found {
+		list = append(list, DelegationView{d.Role, t.store.NameOf(ctx, d.Person), t.store.NameOf(ctx, d.To), d.To, d.Until})
+	}
+	return list, err
+}

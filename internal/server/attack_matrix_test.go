@@ -65,7 +65,7 @@ var matrixRoutes = map[string][]string{
 		"POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/{model...}",
 	},
 	"org": {
-		"GET /api/v1/orgs/{org}/usage", "GET /api/v1/admin/orgs/{org}/mcp-servers", "PUT /api/v1/admin/orgs/{org}/mcp-servers", "POST /api/v1/admin/orgs/{org}/mcp-servers",
+		"GET /api/v1/orgs/{org}/usage", "GET /api/v1/orgs/{org}/people", "GET /api/v1/admin/orgs/{org}/mcp-servers", "PUT /api/v1/admin/orgs/{org}/mcp-servers", "POST /api/v1/admin/orgs/{org}/mcp-servers",
 		"PUT /api/v1/admin/orgs/{org}/mcp-servers/{server}", "PATCH /api/v1/admin/orgs/{org}/mcp-servers/{server}", "DELETE /api/v1/admin/orgs/{org}/mcp-servers/{server}",
 		"GET /api/v1/admin/orgs/{org}/config", "PUT /api/v1/admin/orgs/{org}/config", "DELETE /api/v1/admin/orgs/{org}/config",
 		"GET /api/v1/admin/orgs/{org}/prompt-overrides", "PUT /api/v1/admin/orgs/{org}/prompt-overrides", "DELETE /api/v1/admin/orgs/{org}/prompt-overrides",

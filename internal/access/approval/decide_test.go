@@ -371,6 +371,7 @@ func TestDelegation(t *testing.T) {
 	if err := delegate("ann", "finance", "eve", tomorrow); err != nil {
 		t.Fatal(err)
 	}
+	of.wantDelegations(map[string]int{"ann": 1, "eve": 1, "dan": 0, "zoe": 0})
 
 	anns := of.ask(of.as("ann"), "run:ann", "x") // the asker never counts, not by a delegate either
 	_, err := of.allow(of.as("eve"), anns)
@@ -395,6 +396,7 @@ func TestDelegation(t *testing.T) {
 	of.signIn("ann", "", "finance")
 
 	of.time.Advance(25 * time.Hour)
+	of.wantDelegations(map[string]int{"ann": 0, "eve": 0})
 	_, err = of.allow(of.as("eve"), of.ask(of.as("dan"), "run:2", "x"))
 	wantCode(t, err, fault.NotFound)
 	if err := delegate("ann", "finance", "eve", of.time.Now().Add(time.Hour)); err != nil {
@@ -405,4 +407,15 @@ func TestDelegation(t *testing.T) {
 	}
 	_, err = of.allow(of.as("eve"), of.ask(of.as("dan"), "run:3", "x"))
 	wantCode(t, err, fault.NotFound)
+}
+
+// wantDelegations checks how many delegations each person is shown.
+func (of *staff) wantDelegations(want map[string]int) {
+	of.t.Helper()
+	for name, n := range want {
+		list, err := of.store.Delegations(of.as(name))
+		if err != nil || len(list) != n || n > 0 && (list[0].Person != of.ids["ann"] || list[0].To != of.ids["eve"] || list[0].Role != "finance") {
+			of.t.Errorf("%s is shown %+v, %v", name, list, err)
+		}
+	}
 }

@@ -100,6 +100,20 @@ func (o *Store) delegatedTo(ctx context.Context, all directory, person, org stri
 	return o.delegations(ctx, all, `delegate = $1 AND org = $2 AND until > $3`, person, org)
 }
 
+// Delegations returns those by and to the person of ctx that are in force.
+func (o *Store) Delegations(ctx context.Context) ([]Delegation, error) {
+	who := principal.Of(ctx)
+	person, err := o.personOf(ctx, who)
+	if err != nil || person == "" {
+		return nil, err
+	}
+	all, err := o.directory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.delegations(ctx, all, `(person = $1 OR delegate = $1) AND org = $2 AND until > $3`, person, who.Org)
+}
+
 // substitutes returns the delegations in force of the role that a request needs.
 func (o *Store) substitutes(ctx context.Context, all directory, a *Approval) ([]Delegation, error) {
 	list, err := o.delegations(ctx, all, `role = $1 AND org = $2 AND until > $3`, a.Role, a.Org)

@@ -45,6 +45,8 @@ type People interface {
 	Token(ctx context.Context, token string) (principal.Principal, error)
 	// Orgs lists the organisations of a person.
 	Orgs(person string) []string
+	// RolesOf lists the roles of a person in an organisation.
+	RolesOf(person, org string) []string
 	// ChooseOrg continues a session in another organisation; fault.NotFound if the person
 	// is not in it.
 	ChooseOrg(ctx context.Context, cookie, org string) (principal.Principal, error)

@@ -56,7 +56,8 @@ type Me struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	Org        string            `json:"org,omitempty"`
-	Orgs       []string          `json:"orgs,omitempty"` // of a person: one of them is chosen with POST /api/v1/me/org; an empty one is the server itself
+	Orgs       []string          `json:"orgs,omitempty"`  // of a person: one of them is chosen with POST /api/v1/me/org; an empty one is the server itself
+	Roles      []string          `json:"roles,omitempty"` // of a person in the organisation
 	User       string            `json:"user,omitempty"`
 	Client     string            `json:"client,omitempty"` // that acts for the person
 	Scopes     []principal.Scope `json:"scopes"`
@@ -151,7 +152,7 @@ func (a *Authenticator) describe(v *access) Me {
 		m.CSRF = apikey.CSRF(v.cookie)
 	}
 	if id := authserver.OwnPerson(v.who); id != "" && a.options.People != nil {
-		m.Orgs = a.options.People.Orgs(id)
+		m.Orgs, m.Roles = a.options.People.Orgs(id), a.options.People.RolesOf(id, v.who.Org)
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
@@ -64,7 +66,7 @@ func TestChoiceOfOrganisation(t *testing.T) {
 	b := h.signIn(t, "/signin")
 	id := h.person(t).ID
 	m, _ := h.me(t, b)
-	if m.ID != "person:"+id+"/acme" || m.Org != "acme" || fmt.Sprint(m.Orgs) != "[acme beta]" || fmt.Sprint(m.Scopes) != "[chat mcp]" {
+	if m.ID != "person:"+id+"/acme" || m.Org != "acme" || fmt.Sprint(m.Orgs) != "[acme beta]" || fmt.Sprint(m.Scopes) != "[chat mcp]" || fmt.Sprint(m.Roles) != "[user]" {
 		t.Fatalf("%+v", m)
 	}
 	for org, want := range map[string]int{"gamma": http.StatusNotFound, "": http.StatusNotFound, "acme/beta": http.StatusNotFound} {
@@ -82,8 +84,32 @@ func TestChoiceOfOrganisation(t *testing.T) {
 	if status != http.StatusOK || chosen.ID != "person:"+id+"/beta" || !strings.Contains(fmt.Sprint(chosen.Scopes), "org") {
 		t.Fatalf("%d %+v", status, chosen)
 	}
-	if now, _ := h.me(t, b); now.Org != "beta" || now.ID != chosen.ID || now.User != id {
+	if now, _ := h.me(t, b); now.Org != "beta" || now.ID != chosen.ID || now.User != id || !slices.Contains(now.Roles, "operator") {
 		t.Errorf("%+v", now)
+	}
+}
+
+// TestMembersOfAnOrganisation checks that an organisation's own administrators see its
+// people, with their roles in it only, and nobody sees those of another.
+func TestMembersOfAnOrganisation(t *testing.T) {
+	t.Parallel()
+	p := oauthtest.NewProvider(t, inBoth())
+	h := newHub(t, nil, ofGroups(p))
+	b := h.signIn(t, "/signin")
+	m, _ := h.me(t, b)
+	if got := b.Open(t, h.url+"/api/v1/orgs/acme/people"); got.Status != http.StatusForbidden {
+		t.Errorf("as a user: %d %s", got.Status, got.Body)
+	}
+	h.choose(t, b, "beta", m.CSRF)
+	if got := b.Open(t, h.url+"/api/v1/orgs/acme/people"); got.Status != http.StatusForbidden {
+		t.Errorf("of another organisation: %d %s", got.Status, got.Body)
+	}
+	var answer struct{ People []people.Person }
+	if err := json.Unmarshal([]byte(b.Open(t, h.url+"/api/v1/orgs/beta/people").Body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.People) != 1 || len(answer.People[0].Memberships) != 1 || !slices.Contains(answer.People[0].Memberships[0].Roles, "operator") {
+		t.Errorf("%+v", answer.People)
 	}
 }
 

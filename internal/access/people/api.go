@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// API serves the people to administrators.
+// API serves the people to administrators, and those of an organisation to its own.
 type API struct {
 	People   *Store
 	Browsers netguard.Browsers
@@ -29,6 +29,9 @@ func (a API) Routes() []principal.Route {
 			list, err := a.People.List(r.Context())
 			return map[string]any{"people": append([]Person{}, list...)}, err
 		}),
+		{Pattern: "GET /api/v1/orgs/{org}/people", Scope: principal.Org, Handler: a.handle(func(r *http.Request) (any, error) {
+			return map[string]any{"people": a.People.Members(r.PathValue("org"))}, nil
+		})},
 		route("POST /api/v1/people/{id}/block", a.change("person.block", a.People.Block)),
 		route("POST /api/v1/people/{id}/unblock", a.change("person.unblock", a.People.Unblock)),
 		route("POST /api/v1/people/{id}/orgs", a.join),

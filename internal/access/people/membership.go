@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -29,6 +30,38 @@ func (p Person) in(org string) bool { return slices.Contains(p.Orgs(), org) }
 // Orgs lists the organisations of a person, sorted. It uses the people as they were last
 // read.
 func (s *Store) Orgs(person string) []string { return s.now.Load().people[person].Orgs() }
+
+// RolesOf lists the roles of a person in an organisation, likewise.
+func (s *Store) RolesOf(person, org string) []string {
+	return s.now.Load().people[person].within(org).roles()
+}
+
+// Members lists the people of an organisation by name, each with the membership in it only,
+// likewise.
+func (s *Store) Members(org string) []Person {
+	list := []Person{}
+	for _, p := range s.now.Load().people {
+		if p = p.within(org); len(p.Memberships) > 0 {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b Person) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// within is the person as an organisation knows them: without memberships in others.
+func (p Person) within(org string) Person {
+	p.Memberships = slices.DeleteFunc(slices.Clone(p.Memberships), func(m Membership) bool { return m.Org != org })
+	return p
+}
+
+// roles lists the roles of all memberships.
+func (p Person) roles() (list []string) {
+	for _, m := range p.Memberships {
+		list = append(list, m.Roles...)
+	}
+	return list
+}
 
 const putMember = `INSERT INTO people_members (org, person, roles, source) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (org, person) DO UPDATE SET roles = excluded.roles, source = excluded.source`
