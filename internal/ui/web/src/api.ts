@@ -7,6 +7,7 @@ export interface Me {
   name: string
   org?: string
   orgs?: string[] // of a person who can choose; an empty one is the server itself
+  roles?: string[] // of a person in the organisation
   user?: string // the person of a key that is one person's
   scopes: string[]
   open: boolean // the server requires no key
@@ -47,9 +48,10 @@ export async function login(key: string): Promise<void> {
   me.value = (await response.json()) as Me
 }
 
-/** Continues the session in another organisation of its person. */
+/** Continues the session in another organisation of its person. Everything that is shown belongs to the other one, so the page begins anew. */
 export async function chooseOrg(org: string): Promise<void> {
-  me.value = await post<Me>('/api/v1/me/org', { org })
+  await post<Me>('/api/v1/me/org', { org })
+  location.reload()
 }
 
 export async function logout(): Promise<void> {
@@ -57,9 +59,12 @@ export async function logout(): Promise<void> {
   me.value = null
 }
 
-/** Whether the user has a scope. */
+/** Whether the user has a scope. In an organisation, administrators are those of the organisation, not of the server. */
 export function may(scope: string): boolean {
-  return me.value?.open === true || me.value?.scopes.some((s) => s === scope || s === 'admin') === true
+  const { open, org, scopes = [] } = me.value ?? {}
+  if (open) return true
+  if (org && (scope === 'admin' || scope === 'metrics')) return false
+  return scopes.includes('admin') || (scopes.includes(scope) && (scope !== 'org' || !!org)) || (scope === 'chat' && !!org && scopes.includes('org'))
 }
 
 /** Thrown when the server cannot be reached. The banner says so, too. */

@@ -1,6 +1,7 @@
 // Definitions of tools that administrators review, and decisions about them.
 import { get, post } from './api'
 import { notify } from './parts/notices'
+import { attempt } from './upstream'
 
 export interface Pin {
   id: string
@@ -47,12 +48,7 @@ export function loadPin(id: string, signal: AbortSignal): Promise<PinDetail> {
 
 /** Approves or refuses the definition that was shown. `changed` is called when that is done. */
 export async function decidePin(p: Pin, decision: 'approve' | 'refuse', changed: () => void): Promise<void> {
-  try {
-    await post(`/api/v1/pins/${encodeURIComponent(p.id)}/decide`, { decision, digest: p.digest })
-    notify('good', `${p.upstream}.${p.name}: ${decision === 'approve' ? 'approved' : 'refused'}`)
-  } catch (e) {
-    notify('bad', (e as Error).message)
-  }
+  await attempt(() => post(`/api/v1/pins/${encodeURIComponent(p.id)}/decide`, { decision, digest: p.digest }), `${p.upstream}.${p.name}: ${decision === 'approve' ? 'approved' : 'refused'}`)
   changed()
 }
 

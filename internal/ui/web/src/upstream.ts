@@ -57,11 +57,11 @@ export interface Settings {
   read_only?: boolean
 }
 
-/** Does an action and shows a notice about its result, with a button if it can be taken back; reports whether it succeeded. */
-export async function attempt(action: () => Promise<unknown>, done: string, undo?: () => void): Promise<boolean> {
+/** Does an action and shows a notice about its result, with a button if it can be taken back; reports whether it succeeded. Without `done` only a failure is shown. */
+export async function attempt(action: () => Promise<unknown>, done = '', undo?: () => void): Promise<boolean> {
   try {
     await action()
-    notify('good', done, undo)
+    if (done) notify('good', done, undo)
     return true
   } catch (e) {
     notify('bad', (e as Error).message)

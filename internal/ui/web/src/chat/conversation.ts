@@ -2,8 +2,9 @@
 // arriving while the user visits other pages.
 import { signal, type Signal } from '@preact/signals'
 import { errorOf, get, me, post, request } from '../api'
+import type { Owned } from '../shares'
 
-export interface Summary {
+export interface Summary extends Owned {
   id: string
   title: string
   messages: number

@@ -1,12 +1,13 @@
 // A job as the server tells it, and the parts that several pages show of it.
 import { Ask } from '../parts/ask'
-import { notify } from '../parts/notices'
 import type { OutputLine } from '../parts/output'
 import { duration, firstLine } from '../format'
 import { call } from '../mcp'
 import { go } from '../route'
+import { isPermitted, type Owned } from '../shares'
+import { attempt } from '../upstream'
 
-export interface Job {
+export interface Job extends Owned {
   job_id: string
   status: string
   name?: string
@@ -62,30 +63,20 @@ export function Progress({ job }: { job: Job }) {
 
 /** Cancels a job. What it did stays done, so the page asks first. */
 export function Cancel({ job }: { job: Job }) {
+  if (!isPermitted(job, 'edit')) return null
   return (
-    <Ask label="Cancel" question={`Cancel ${titleOf(job)}? It stops now. What it has done stays done; it can be started again.`} yes="Cancel the job" action={async () => {
-      try {
-        await call('job_cancel', { job_id: job.job_id })
-      } catch (e) {
-        notify('bad', (e as Error).message)
-      }
-    }} />
+    <Ask label="Cancel" question={`Cancel ${titleOf(job)}? It stops now. What it has done stays done; it can be started again.`} yes="Cancel the job" action={() => void attempt(() => call('job_cancel', { job_id: job.job_id }))} />
   )
 }
 
 /** Starts the same script with the same parameters as a new job. */
 export function Retry({ job }: { job: Job }) {
-  if (!job.script_hash) return null // its script was not stored
+  if (!job.script_hash || !isPermitted(job, 'use')) return null // its script was not stored, or is not for everybody
   return (
-    <button type="button" onClick={async () => {
-      try {
-        const { params } = job.params ? job : await call<Job>('job_status', { job_id: job.job_id })
-        const started = await call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags })
-        notify('good', `${titleOf(job)} started again`)
-        go(`jobs/${started.job_id}`)
-      } catch (e) {
-        notify('bad', (e as Error).message)
-      }
-    }}>Retry</button>
+    <button type="button" onClick={() => void attempt(async () => {
+      const { params } = job.params ? job : await call<Job>('job_status', { job_id: job.job_id })
+      const started = await call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags })
+      go(`jobs/${started.job_id}`)
+    }, `${titleOf(job)} started again`)}>Retry</button>
   )
 }

@@ -4,10 +4,12 @@ import { when } from '../format'
 import { call } from '../mcp'
 import { Hint } from '../parts/hint'
 import { Schedules } from '../parts/schedules'
+import { SharedMark, Whose } from '../parts/share'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
+import { useWhose } from '../shares'
 import { active, Cancel, Progress, Retry, titleOf, took, type Job } from './job'
 
 const states = ['pending', 'running', 'waiting', 'complete', 'failed', 'cancelled']
@@ -24,17 +26,18 @@ export function AllJobs() {
   const [tag, setTag] = useFilter('tag')
   const [span, setSpan] = useFilter('time')
   const [find, setFind] = useFilter('find')
+  const whose = useWhose()
   const [limit, setLimit] = useState(first)
   const [marked, setMarked] = useState<string[]>([])
   const load = (s: AbortSignal) => call<{ jobs: Job[]; total: number }>('job_list', {
     limit, ...(status && { status }), ...(script && { script }), ...(tag && { tag }), ...(spans[span]?.[1] && { since: Math.floor(Date.now() / 1000 - spans[span][1]) }),
   }, s)
-  const { data, error } = useData(load, [status, script, tag, span, limit], ['job.'])
+  const { data, error } = useData(load, [status, script, tag, span, limit], ['job.', 'share.'])
   const stats = useData((s) => call<Record<string, number>>('job_stats', {}, s), [], ['job.'], (e) => e.type !== 'job.progress')
-  const shown = data?.jobs.filter((j) => [titleOf(j), j.job_id, j.creator ?? '', ...j.tags].some((text) => text.toLowerCase().includes(find.toLowerCase())))
+  const shown = data?.jobs.filter((j) => whose.isShown(j) && [titleOf(j), j.job_id, j.creator ?? '', ...j.tags].some((text) => text.toLowerCase().includes(find.toLowerCase())))
   const scripts = useSeen((data?.jobs ?? []).flatMap((j) => j.name ?? []), script)
   const tags = useSeen((data?.jobs ?? []).flatMap((j) => j.tags), tag)
-  const filtered = [status, script, tag, span, find].some(Boolean)
+  const filtered = [status, script, tag, span, find, whose.whose].some(Boolean)
   const mark = (id: string) => setMarked((m) => (m.includes(id) ? m.filter((x) => x !== id) : [...m.slice(-1), id]))
   return (
     <>
@@ -48,6 +51,7 @@ export function AllJobs() {
         <Choice id="job-tag" label="Tag" value={tag} all="all tags" options={tags} change={setTag} />
         <label for="job-time" class="hidden">Time</label>
         <select id="job-time" value={span} onChange={(e) => setSpan(e.currentTarget.value)}>{Object.entries(spans).map(([key, [text]]) => <option key={key} value={key}>{text}</option>)}</select>
+        <Whose {...whose} />
         {marked.length === 2 ? <a class="button" href={`#/jobs/${marked[0]}/${marked[1]}`}>Compare both</a> : <a class="button" href="#/scripts">Start a script</a>}
         <span class="soft" role="status">{shown && data && `${shown.length} of ${data.total}`}</span>
       </div>
@@ -82,7 +86,7 @@ function columns(marked: string[], mark: (id: string) => void, setTag: (tag: str
     { name: '(Compare)', cell: (j) => <input type="checkbox" aria-label={`compare ${j.job_id}`} title="Mark two jobs to compare them" checked={marked.includes(j.job_id)} onChange={() => mark(j.job_id)} /> },
     {
       name: 'Job', value: titleOf, cell: (j) => (
-        <><a class="name" href={`#/jobs/${j.job_id}`}>{titleOf(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span>{j.tags.map((t) => <button key={t} type="button" class="tag at soft" title={`only jobs with the tag ${t}`} onClick={() => setTag(t)}>{t}</button>)}</>
+        <><a class="name" href={`#/jobs/${j.job_id}`}>{titleOf(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span> <SharedMark kind="job" of={j} />{j.tags.map((t) => <button key={t} type="button" class="tag at soft" title={`only jobs with the tag ${t}`} onClick={() => setTag(t)}>{t}</button>)}</>
       ),
     },
     { name: 'Status', value: (j) => states.indexOf(j.status), cell: (j) => <State state={j.status} /> },

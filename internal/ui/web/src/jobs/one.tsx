@@ -5,6 +5,7 @@ import { call } from '../mcp'
 import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
 import { Output } from '../parts/output'
+import { SharedMark, ShareButton } from '../parts/share'
 import { State } from '../parts/state'
 import { useData } from '../resource'
 import { Effects } from './effects'
@@ -28,8 +29,8 @@ export function OneJob({ id }: { id: string }) {
       {j && (
         <>
           <div class="row title">
-            <h2>{titleOf(j)}</h2> <State state={j.status} /> {active(j) && <Progress job={j} />} <span class="soft">{took(j)}</span>
-            <div class="row">{active(j) ? <Cancel job={j} /> : <Retry job={j} />}</div>
+            <h2>{titleOf(j)}</h2> <State state={j.status} /> {active(j) && <Progress job={j} />} <span class="soft">{took(j)}</span> <SharedMark kind="job" of={j} />
+            <div class="row"><ShareButton kind="job" id={j.job_id} name={titleOf(j)} of={j} />{active(j) ? <Cancel job={j} /> : <Retry job={j} />}</div>
           </div>
           <div class="columns wide-first">
             <div>

@@ -3,8 +3,8 @@ import { may } from '../api'
 import { ago, count } from '../format'
 import { call } from '../mcp'
 import { ApprovalCard, decideApproval, remember, type Approval } from '../parts/approval'
+import { Delegations, type Delegation } from '../parts/delegations'
 import { Hint } from '../parts/hint'
-import { notify } from '../parts/notices'
 import { PinCard, shownPin } from '../parts/pins'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
@@ -12,6 +12,7 @@ import { approveAll, decidePin, loadAwaiting, loadDecided, pinEvents, type Pin }
 import { useData } from '../resource'
 import { replace } from '../route'
 import { usePageKeys } from '../shell/shortcuts'
+import { attempt } from '../upstream'
 
 interface Rule {
   id: string
@@ -31,7 +32,7 @@ interface Item {
 
 /** Approvals that scripts wait for and definitions that await review: a list, and the one to decide beside it. */
 export function Approvals({ rest }: { rest: string }) {
-  const waiting = useData((s) => call<{ approvals: Approval[]; remembered: Rule[] }>('approval_list', { status: 'pending', limit: 500 }, s), [], ['approval.'])
+  const waiting = useData((s) => call<{ approvals: Approval[]; remembered: Rule[]; delegations?: Delegation[] }>('approval_list', { status: 'pending', limit: 500 }, s), [], ['approval.'])
   const pins = useData((s) => (may('admin') ? loadAwaiting(s) : Promise.resolve([])), [], pinEvents)
   const [version, setVersion] = useState(0)
   const reload = () => {
@@ -60,6 +61,7 @@ export function Approvals({ rest }: { rest: string }) {
         </div>
       )}
       {items.length === 0 && !rest && <Decided version={version} />}
+      <Delegations list={waiting.data?.delegations ?? []} reload={waiting.reload} />
       <Remembered rules={waiting.data?.remembered ?? []} reload={waiting.reload} />
     </>
   )
@@ -157,15 +159,7 @@ function Decided({ version }: { version: number }) {
 
 /** Decisions that apply to later requests too. */
 function Remembered({ rules, reload }: { rules: Rule[]; reload: () => void }) {
-  const forget = async (id: string) => {
-    try {
-      await call('approval_forget', { id })
-      notify('good', 'decision forgotten')
-    } catch (e) {
-      notify('bad', (e as Error).message)
-    }
-    reload()
-  }
+  const forget = (id: string) => void attempt(() => call('approval_forget', { id }), 'decision forgotten').then(reload)
   return (
     <section class="panel" aria-label="Remembered decisions">
       <h2>Remembered decisions</h2>
@@ -174,7 +168,7 @@ function Remembered({ rules, reload }: { rules: Rule[]; reload: () => void }) {
         {rules.map((r) => (
           <li key={r.id} class="row">
             <span class={r.decision === 'allow' ? 'good' : 'bad'}>{r.decision}</span> the {r.scope} <code>{r.subject}</code> <span class="soft small">since {ago(r.created_at)}</span>
-            <button type="button" onClick={() => void forget(r.id)}>Forget</button>
+            <button type="button" onClick={() => forget(r.id)}>Forget</button>
           </li>
         ))}
       </ul>

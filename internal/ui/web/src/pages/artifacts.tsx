@@ -4,14 +4,16 @@ import { ago, clock, size } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
+import { useWhose, type Owned } from '../shares'
 import { Copy } from '../parts/copy'
 import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
 import { notify } from '../parts/notices'
 import { Preview } from '../parts/content'
+import { SharedMark, ShareButton, Whose } from '../parts/share'
 import { Tree, type TreeNode } from '../parts/tree'
 
-interface Artifact {
+interface Artifact extends Owned {
   id: string
   hash: string
   kind: string
@@ -65,9 +67,10 @@ export function Library({ only = '' }: { only?: string }) {
   const [kind, setKind] = useFilter('kind', only)
   const [tag, setTag] = useFilter('tag')
   const [creator, setCreator] = useFilter('creator')
+  const whose = useWhose()
   const [cursors, setCursors] = useState<string[]>([]) // of the pages before the current one
   const params = new URLSearchParams(Object.entries({ find, kind, tag, creator, cursor: cursors.at(-1) ?? '', limit: '48' }).filter(([, v]) => v))
-  const { data, error } = useData((s) => get<Found>(`/api/v1/library?${params}`, s), [params.toString()], ['artifact.', 'script.'])
+  const { data, error } = useData((s) => get<Found>(`/api/v1/library?${params}`, s), [params.toString()], ['artifact.', 'script.', 'share.'])
   const filterBy = (change: () => void) => { setCursors([]); change() }
   return (
     <>
@@ -77,16 +80,18 @@ export function Library({ only = '' }: { only?: string }) {
         <input id="words" type="search" value={find} onInput={(e) => { const v = e.currentTarget.value; filterBy(() => setFind(v)) }} />
         <label for="creator">Creator</label>
         <input id="creator" value={creator} onInput={(e) => { const v = e.currentTarget.value; filterBy(() => setCreator(v)) }} />
+        <Whose {...whose} />
         {tag && <button type="button" aria-label={`remove the tag filter ${tag}`} onClick={() => filterBy(() => setTag(''))}>{tag} ×</button>}
         <span class="soft" role="status">{data && `${data.items.length} of ${data.total}`}</span>
       </div>
       {error && <p class="bad">{error.message}</p>}
       {data?.items.length === 0 && <Hint>{find || tag || creator ? 'Nothing matches.' : 'Nothing yet. Save a script in the playground or with `luanette script store FILE`; music tools and the script module `cas` store their results here.'}</Hint>}
       <div class="cards">
-        {data?.items.map((a) => (
+        {data?.items.filter(whose.isShown).map((a) => (
           <article class="card item" key={a.id} aria-label={`${a.kind === 'script' ? 'script' : 'artifact'} ${a.name || a.id}`}>
             <h2><a href={addressOf(a)}>{a.name || a.hash.slice(0, 12)}</a> <span class={`kind k-${a.kind}`}>{kindNames[a.kind] ?? a.kind}</span></h2>
             {a.tool && <p class="small"><span class="good">tool</span> <a class="mono" href={`#/tools/${encodeURIComponent(a.tool.name)}`}>{a.tool.name}</a>, version {a.tool.version}</p>}
+            <SharedMark kind={a.kind === 'script' ? 'script' : 'artifact'} of={a} />
             {a.description && <p class="prose brief">{a.description}</p>}
             <p class="soft small">{size(a.size_bytes)}{a.creator && a.creator !== 'unknown' && <>, by <button type="button" class="tag" onClick={() => filterBy(() => setCreator(a.creator!))}>{a.creator}</button></>}, {ago(a.created_at)}</p>
             <div class="row">{a.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => filterBy(() => setTag(t))}>{t}</button>)}</div>
@@ -123,11 +128,12 @@ function OneArtifact({ id }: { id: string }) {
     <>
       <p><a href="#/artifacts">All artifacts</a></p>
       <div class="row title">
-        <h2>{name}</h2><span class={`kind k-${a.kind}`}>{kindNames[a.kind] ?? a.kind}</span>
+        <h2>{name}</h2><span class={`kind k-${a.kind}`}>{kindNames[a.kind] ?? a.kind}</span><SharedMark kind="artifact" of={a} />
         <div class="row">
           <a class="button" href={address} download={fileName(name, a.mime_type)}>Download</a>
           <Copy text={a.id}>Copy id</Copy>
           <Copy text={a.hash}>Copy hash</Copy>
+          <ShareButton kind="artifact" id={a.id} name={name} of={a} />
           {may('admin') && <button type="button" onClick={() => void removeItem(a.id, name, 'artifacts')}>Delete</button>}
         </div>
       </div>

@@ -4,23 +4,12 @@ import { ago, count } from '../format'
 import { Ask } from '../parts/ask'
 import { Hint } from '../parts/hint'
 import { Keys } from '../parts/keys'
+import { Memberships, type Person } from '../parts/memberships'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { attempt } from '../upstream'
-
-interface Person {
-  id: string
-  name: string
-  email?: string
-  created: string
-  seen: string
-  blocked?: string
-  memberships?: { org: string; roles?: string[]; source: string }[]
-}
-
-const allScopes = ['read', 'mcp', 'chat', 'admin']
 
 export function People() {
   return (
@@ -28,7 +17,7 @@ export function People() {
       <section class="panel" aria-label="People"><h2>People</h2><Persons /></section>
       <section class="panel" aria-label="Keys">
         <h2>Keys</h2>
-        <Keys path="/api/v1/keys" scopes={allScopes} none="No keys: everyone who can reach this server has full access. Once the first key exists, every request requires one, including this page." />
+        <Keys path="/api/v1/keys" none="No keys: everyone who can reach this server has full access. Once the first key exists, every request requires one, including this page." />
       </section>
     </>
   )
@@ -62,13 +51,6 @@ function columns(reload: () => void): Column<Person>[] {
     { name: 'Last sign-in', value: (p) => p.seen, cell: (p) => <time class="soft" dateTime={p.seen}>{ago(p.seen)}</time> },
     { name: '(Actions)', cell: (p) => <Actions person={p} reload={reload} />, class: 'row' },
   ]
-}
-
-/** The roles of a person in each organisation; an empty one is the server itself. */
-function Memberships({ of: p }: { of: Person }) {
-  const list = p.memberships ?? []
-  if (list.length === 0) return <span class="soft">none</span>
-  return <>{list.map((m) => <div key={m.org}>{m.org && <b>{m.org} </b>}{(m.roles ?? []).map((r) => <span key={r} class="kind">{r}</span>)}</div>)}</>
 }
 
 function Actions({ person: p, reload }: { person: Person; reload: () => void }) {

@@ -12,6 +12,7 @@ import type { Fault } from '../playground/mark'
 import { Outcome, Planned } from '../playground/outcome'
 import { evaluate, failed, globals, preview, ranAs, type Answer, type Code, type Run } from '../playground/run'
 import { Versions } from '../playground/versions'
+import { ShareButton } from '../parts/share'
 import { useData } from '../resource'
 import { route } from '../route'
 import { lazy } from '../shell/lazy'
@@ -91,6 +92,7 @@ function Bench({ draft, change, discard, kept }: { draft: Draft; change: (d: Dra
               <option value="lua">Lua</option><option value="javascript">JavaScript</option><option value="typescript">TypeScript</option>
             </select>
             <label><input type="checkbox" checked={session.wanted} onChange={(e) => void session.keep(e.currentTarget.checked)} /> keep variables</label>
+            {session.id && !session.given && <ShareButton kind="session" id={session.id} name="these variables" of={{}} />}
             {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={discard}>Discard draft</button></>}
           </div>
           <Editor value={draft.code} language={draft.language} fault={fault} change={edit} run={run} />
@@ -148,21 +150,23 @@ function useDescription(draft: Draft) {
 
 /** A session that keeps variables between runs, if somebody wants one. */
 function useSession(language: Language) {
-  const [id, setID] = useState<string>()
-  const [wanted, setWanted] = useState(false) // creating it takes a moment
+  const given = route.value.query.get('session') ?? undefined // that somebody shares
+  const [id, setID] = useState(given)
+  const [wanted, setWanted] = useState(given !== undefined) // creating one takes a moment
   const [busy, setBusy] = useState(false)
   const [variables, setVariables] = useState<Record<string, string>>({})
   useEffect(() => {
-    setID(undefined)
-    setWanted(false)
+    setID(given)
+    setWanted(given !== undefined)
     setVariables({})
-  }, [language])
+    if (given) void globals(language, given).then(setVariables, (e: Error) => notify('bad', e.message))
+  }, [language, given])
   const keep = async (on: boolean) => {
     setWanted(on)
     setBusy(true)
     setVariables({})
     try {
-      if (id) await call('session_close', { session_id: id })
+      if (id && id !== given) await call('session_close', { session_id: id })
       setID(on ? (await call<{ session_id: string }>('session_create', { language: ranAs(language) })).session_id : undefined)
     } catch (e) {
       notify('bad', (e as Error).message)
@@ -173,7 +177,7 @@ function useSession(language: Language) {
   const refresh = async () => {
     if (id) setVariables(await globals(language, id))
   }
-  return { id, wanted, busy, variables, keep, refresh }
+  return { id, given, wanted, busy, variables, keep, refresh }
 }
 
 function Variables({ all }: { all: Record<string, string> }) {

@@ -2,15 +2,18 @@ import { useState } from 'preact/hooks'
 import { get, may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
+import { isPermitted, type Owned } from '../shares'
 import { ago, count, duration } from '../format'
+import { attempt } from '../upstream'
 import { Library, removeItem } from './artifacts'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
+import { SharedMark, ShareButton } from '../parts/share'
 import { StartJob } from '../parts/startjob'
 import { Diff } from '../parts/diff'
 import { Tree, type TreeNode } from '../parts/tree'
 
-interface Script {
+interface Script extends Owned {
   hash: string
   name?: string
   description?: string
@@ -39,7 +42,7 @@ interface Version {
 }
 
 function OneScript({ hash }: { hash: string }) {
-  const { data: s, error } = useData((signal) => call<ScriptDetail>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.'])
+  const { data: s, error } = useData((signal) => call<ScriptDetail>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.', 'share.'])
   // A script that was never published has no history; that is not an error.
   const history = useData((signal) => (s?.name ? call<{ versions: Version[] }>('script_history', { name: s.name }, signal).catch(() => undefined) : Promise.resolve(undefined)), [s?.name], ['script.'])
   const [against, setAgainst] = useState('')
@@ -57,17 +60,18 @@ function OneScript({ hash }: { hash: string }) {
     <>
       <p><a href="#/scripts">All scripts</a></p>
       <div class="row title">
-        <h2>{s.name || s.hash.slice(0, 12)}</h2>{current && <span class="state good">tool, version {current.version}</span>}
+        <h2>{s.name || s.hash.slice(0, 12)}</h2>{current && <span class="state good">tool, version {current.version}</span>}<SharedMark kind="script" of={s} />
         <div class="row">
+          <ShareButton kind="script" id={s.hash} name={s.name || s.hash.slice(0, 12)} of={s} />
           <a class="button" href={`#/playground/${s.hash}`}>Open in the playground</a>
-          {current ? <Unpublish name={s.name!} /> : <Publish script={s} />}
+          {isPermitted(s, 'edit') && (current ? <Unpublish name={s.name!} /> : <Publish script={s} />)}
           <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${(s.name || s.hash.slice(0, 12)).replaceAll(/[^\w.-]+/g, '_')}.${s.language === 'javascript' ? 'js' : s.language === 'typescript' ? 'ts' : 'lua'}`}>Download</a>
           {may('admin') && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
         </div>
       </div>
       <p class="prose">{s.description}</p>
       <p class="mono soft breaks">{s.hash}</p>
-      <StartJob hash={s.hash} />
+      {isPermitted(s, 'use') && <StartJob hash={s.hash} />}
       <h2>Lineage</h2>
       <Lineage script={s} family={family.data} />
       {versions.length > 0 && (
@@ -131,14 +135,7 @@ function Callers({ tool }: { tool: string }) {
 
 function Unpublish({ name }: { name: string }) {
   return (
-    <button type="button" onClick={async () => {
-      try {
-        await call('script_unpublish', { name })
-        notify('good', `${name} is no tool any more`)
-      } catch (e) {
-        notify('bad', (e as Error).message)
-      }
-    }}>Unpublish</button>
+    <button type="button" onClick={() => void attempt(() => call('script_unpublish', { name }), `${name} is no tool any more`)}>Unpublish</button>
   )
 }
 

@@ -4,6 +4,7 @@ import { dollars } from '../chat/turn'
 import { count } from '../format'
 import { Chart } from '../parts/chart'
 import { Hint } from '../parts/hint'
+import { Quota } from '../parts/quota'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
 import { useFilter } from '../route'
@@ -113,16 +114,7 @@ function Budgets({ list }: { list: Budget[] }) {
     <section class="panel" aria-label="Budgets">
       <h2>Budgets</h2>
       {list.length === 0 && <Hint>None. `[chat.budget]` in luanette.toml limits what a person, an organisation and everybody may use.</Hint>}
-      {list.map((b) => {
-        const share = b.limit > 0 ? b.used / b.limit : 0
-        return (
-          <div class="budget" key={b.setting}>
-            <span><code>{b.setting}</code></span>
-            <meter min={0} max={1} low={0.75} high={0.95} optimum={0} value={Math.min(share, 1)} aria-label={`${b.setting}: ${Math.round(share * 100)} % used`} />
-            <span class={share >= 1 ? 'bad' : 'soft'}>{show(b, b.used)} of {show(b, b.limit)}</span>
-          </div>
-        )
-      })}
+      {list.map((b) => <Quota key={b.setting} name={b.setting} used={b.used} limit={b.limit} show={(n) => show(b, n)} />)}
     </section>
   )
 }

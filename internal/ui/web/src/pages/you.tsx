@@ -1,15 +1,16 @@
 // What belongs to the user: logins to servers, keys, clients, secrets and data.
 import { useState } from 'preact/hooks'
-import { chooseOrg, getIfAny, loadMe, me, post } from '../api'
+import { getIfAny, loadMe, me, post } from '../api'
 import { ago, when } from '../format'
 import { endLogin, isNeeded, loadLogins, loginEvents, type OwnLogin } from '../logins'
 import { Ask } from '../parts/ask'
 import { Hint } from '../parts/hint'
 import { Keys } from '../parts/keys'
-import { notify } from '../parts/notices'
+import { OrgChoice, orgName } from '../parts/orgchoice'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
 import { useData } from '../resource'
+import { addressOf, isPerson, loadSharedWithMe, permits, type Share } from '../shares'
 import { attempt } from '../upstream'
 
 interface Grant {
@@ -25,9 +26,6 @@ interface Secret {
   name: string
   updated?: string
 }
-
-/** Whether the user is a person who signed in, not a key. */
-const isPerson = () => me.value?.id.startsWith('person:') === true
 
 export function You() {
   const mine = useData(async (s) => {
@@ -45,7 +43,8 @@ export function You() {
       {error && <p class="bad">{error.message}</p>}
       <section class="panel" aria-label="Who you are"><Who /></section>
       <section class="panel" aria-label="Your logins"><h2>Your logins to servers</h2><Logins list={data.logins} reload={reload} /></section>
-      {isPerson() && <section class="panel" aria-label="Your keys"><h2>Your keys</h2><Keys path="/api/v1/me/keys" scopes={me.value?.scopes ?? []} none="No keys. A key lets a program act as you, with at most your rights." /></section>}
+      {isPerson() && <section class="panel" aria-label="Shared with you"><h2>Shared with you</h2><Shared /></section>}
+      {isPerson() && <section class="panel" aria-label="Your keys"><h2>Your keys</h2><Keys path="/api/v1/me/keys" none="No keys. A key lets a program act as you, with at most your rights." /></section>}
       {data.grants && <section class="panel" aria-label="Allowed clients"><h2>Clients that act for you</h2><Grants list={data.grants} reload={reload} /></section>}
       {data.secrets && <section class="panel" aria-label="Your secrets"><h2>Your secrets</h2><Secrets list={data.secrets} reload={reload} /></section>}
       {isPerson() && <section class="panel" aria-label="Your data"><h2>Your data</h2><Data /></section>}
@@ -63,6 +62,7 @@ function Who() {
         <dt>Signed in as</dt><dd class="mono">{user.id}</dd>
         {user.user && !user.id.includes(user.user) && <><dt>Person</dt><dd class="mono">{user.user}</dd></>}
         {((user.orgs?.length ?? 0) > 1 || user.org) && <><dt><label for="org">Organisation</label></dt><dd><Organisation /></dd></>}
+        {user.roles && <><dt>Roles</dt><dd>{user.roles.map((r) => <span key={r} class="kind">{r}</span>)}</dd></>}
         <dt>Scopes</dt><dd>{user.scopes.join(', ')}</dd>
         {user.expires && <><dt>Until</dt><dd>{when(user.expires)}</dd></>}
       </dl>
@@ -74,11 +74,26 @@ function Who() {
 /** The organisation for which the user acts, and the others to choose. */
 function Organisation() {
   const user = me.value!
-  const name = (org: string) => org || 'none: the server itself'
-  if (!user.orgs || user.orgs.length < 2) return <>{name(user.org ?? '')}</>
-  const choose = (org: string) => void attempt(() => chooseOrg(org), `you act for ${org || 'the server itself'} now`)
-  return <select id="org" value={user.org ?? ''} onChange={(e) => choose(e.currentTarget.value)}>{user.orgs.map((o) => <option key={o} value={o}>{name(o)}</option>)}</select>
+  if (!user.orgs || user.orgs.length < 2) return <>{orgName(user.org ?? '')}</>
+  return <OrgChoice id="org" />
 }
+
+/** What others share with the user. */
+function Shared() {
+  const { data, error } = useData(loadSharedWithMe, [], ['share.'])
+  if (error) return <p class="bad">{error.message}</p>
+  if (!data) return <p class="soft">…</p>
+  if (data.length === 0) return <Hint>Nothing. Colleagues share jobs, schedules, sessions, artifacts, scripts and conversations with the button `Share` of each.</Hint>
+  return <Table label="Shared with you" rows={data} columns={sharedColumns} id={(s) => s.id} />
+}
+
+const sharedColumns: Column<Share>[] = [
+  { name: 'What', value: (s) => s.title || s.thing, cell: (s) => <a class="name breaks" href={addressOf(s)}>{s.title || s.thing}</a> },
+  { name: 'Kind', value: (s) => s.kind, cell: (s) => <span class="kind">{s.kind}</span> },
+  { name: 'Of', value: (s) => s.owner, cell: (s) => s.owner },
+  { name: 'You can', value: (s) => s.may, cell: (s) => <><b>{s.may}</b> <span class="soft">{permits[s.kind][s.may]}</span></> },
+  { name: 'With', value: (s) => s.to_name, cell: (s) => <span class="soft">shared with {s.to_name} {ago(s.created)}</span> },
+]
 
 function Logins({ list, reload }: { list: OwnLogin[]; reload: () => void }) {
   const end = (name: string) => void attempt(() => endLogin(name), `logged out of ${name}`).then(reload)
@@ -132,14 +147,10 @@ function Secrets({ list, reload }: { list: Secret[]; reload: () => void }) {
 
 /** The export and the erasure of what is stored about a person. */
 function Data() {
-  const erase = async () => {
-    try {
-      await post('/api/v1/me', undefined, 'DELETE')
-      await loadMe()
-    } catch (e) {
-      notify('bad', (e as Error).message)
-    }
-  }
+  const erase = () => void attempt(async () => {
+    await post('/api/v1/me', undefined, 'DELETE')
+    await loadMe()
+  })
   return (
     <>
       <Hint>Everything that is stored about you, as lines of JSON. To erase it also ends your sessions, keys, clients and jobs; the audit log keeps that something happened, not its content.</Hint>

@@ -3,8 +3,8 @@ import { signal } from '@preact/signals'
 import { ago, count, duration } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
+import { attempt } from '../upstream'
 import { Json } from './json'
-import { notify } from './notices'
 import { Until } from './now'
 import { Output, type OutputLine } from './output'
 import { Plan, type Planned } from './plan'
@@ -39,13 +39,10 @@ export interface Approval {
 export const remember = signal('')
 
 export async function decideApproval(id: string, decision: 'allow' | 'deny', rememberFor: string): Promise<void> {
-  try {
+  await attempt(async () => {
     await call('approval_decide', { approval_id: id, decision, remember: rememberFor || undefined })
-    notify('good', decision === 'allow' ? 'allowed' : 'denied')
     remember.value = ''
-  } catch (e) {
-    notify('bad', (e as Error).message)
-  }
+  }, decision === 'allow' ? 'allowed' : 'denied')
 }
 
 /** `known` is the request if a list has it already. */

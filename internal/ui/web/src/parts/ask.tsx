@@ -1,5 +1,6 @@
 // A button for what cannot be undone: it asks before it acts.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
+import { Dialog } from './dialog'
 
 interface Props {
   label: string
@@ -20,15 +21,13 @@ export function Ask({ label, question, yes, action, name }: Props) {
 }
 
 function Question({ question, yes, action, close }: Omit<Props, 'label' | 'name'> & { close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
-    <dialog ref={dialog} aria-label={question} onClose={close}>
+    <Dialog title={question} plain close={close}>
       <p>{question}</p>
       <div class="row actions">
         <button type="button" class="main" onClick={() => { close(); void action() }}>{yes}</button>
         <button type="button" onClick={close}>Back</button>
       </div>
-    </dialog>
+    </Dialog>
   )
 }

@@ -1,6 +1,7 @@
 // The question for the code that a server without keys printed when it started.
 import { signal } from '@preact/signals'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
+import { Dialog } from './dialog'
 
 interface Question {
   problem: string // of the last answer; may be empty
@@ -17,16 +18,13 @@ export const askForCode = (problem: string) =>
   }).finally(() => { question.value = undefined })
 
 /** The dialog; it is on every page. */
-export const CodeQuestion = () => question.value ? <Dialog {...question.value} /> : null
+export const CodeQuestion = () => question.value ? <Code {...question.value} /> : null
 
-function Dialog({ problem, answer, cancel }: Question) {
-  const dialog = useRef<HTMLDialogElement>(null)
+function Code({ problem, answer, cancel }: Question) {
   const [code, setCode] = useState('')
-  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
-    <dialog ref={dialog} aria-label="Code of the server" onClose={cancel}>
+    <Dialog title="Code of the server" close={cancel}>
       <form onSubmit={(e) => { e.preventDefault(); answer(code.trim()) }}>
-        <h2>Code of the server</h2>
         <p>{problem} A program will run with your rights. So that nobody else on this machine can start one, type the code that the server printed when it started; it is also in the file <code>page_code</code> of its data folder.</p>
         <label>Code <input value={code} onInput={(e) => setCode(e.currentTarget.value)} placeholder="XXXX-XXXX" autocomplete="off" spellcheck={false} required /></label>
         <div class="row actions">
@@ -34,6 +32,6 @@ function Dialog({ problem, answer, cancel }: Question) {
           <button type="button" onClick={cancel}>Cancel</button>
         </div>
       </form>
-    </dialog>
+    </Dialog>
   )
 }

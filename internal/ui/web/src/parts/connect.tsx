@@ -1,9 +1,10 @@
 // Adding a server: by URL, by its command, an API, from the registry, or from other clients.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { useData } from '../resource'
 import { addCommand, importServers, loadCandidates, loadSetup, kindOf, nameOf, type Candidate, type Kind } from '../setup'
 import { APIForm } from './apiform'
 import { Command } from './command'
+import { Dialog } from './dialog'
 import { useAttempt } from './fields'
 import { Hint } from './hint'
 import { RegistrySearch } from './registry'
@@ -14,14 +15,7 @@ const ways = { url: 'URL', command: 'Command or JSON', api: 'API', registry: 'Re
 export type Way = keyof typeof ways
 
 export function Connect({ way, close }: { way?: Way; close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
-  return (
-    <dialog ref={dialog} class="wider" aria-labelledby="connect-title" onClose={close}>
-      <h2 id="connect-title">Connect a server</h2>
-      <AddServer way={way} done={close} cancel={close} />
-    </dialog>
-  )
+  return <Dialog title="Connect a server" wide close={close}><AddServer way={way} done={close} cancel={close} /></Dialog>
 }
 
 /** The ways to add a server. `done` is called when one was added. A text that is pasted chooses the way that it is meant for. */

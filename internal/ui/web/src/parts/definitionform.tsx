@@ -1,25 +1,23 @@
 // The form that changes a server where the configuration file has it.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { useData } from '../resource'
 import { changeDefinition, loadDefinition, loadSetup, type Definition, type ServerSettings } from '../setup'
 import type { Upstream } from '../upstream'
+import { Dialog } from './dialog'
 import { SettingField, settingsFor, useAttempt } from './fields'
 import { Hint } from './hint'
 import { notify } from './notices'
 
 export function DefinitionForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
   const setup = useData(loadSetup, [])
   const { data, error } = useData((s) => loadDefinition(u.namespace, s), [u.namespace])
-  useLayoutEffect(() => dialog.current?.showModal(), [])
   const elsewhere = error ? error.message : setup.data && !setup.data.programs ? 'This page does not decide what another machine runs.' : ''
   return (
-    <dialog ref={dialog} class="wider" aria-labelledby="definition-title" onClose={close}>
-      <h2 id="definition-title">Edit {u.namespace}</h2>
+    <Dialog title={`Edit ${u.namespace}`} wide close={close}>
       {elsewhere && <><p>{elsewhere} Change it in <code class="breaks">{u.configured_at ?? 'the configuration'}</code>: the file is read again when it changes.</p><div class="row actions"><button type="button" onClick={close}>Close</button></div></>}
       {data && setup.data && !elsewhere && <Fields definition={data} close={close} />}
       {!data && !error && <p class="soft">…</p>}
-    </dialog>
+    </Dialog>
   )
 }
 

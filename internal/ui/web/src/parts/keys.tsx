@@ -1,27 +1,48 @@
 // API keys: all of the server, or those of one person.
 import { useState } from 'preact/hooks'
-import { get, loadMe, me, post } from '../api'
+import { get, loadMe, may, me, post } from '../api'
 import { ago } from '../format'
 import { useData } from '../resource'
 import { attempt } from '../upstream'
 import { Copy } from './copy'
 import { Hint } from './hint'
-import { notify } from './notices'
 import { State } from './state'
 import { Table, type Column } from './table'
 
 interface Key {
   name: string
   scopes: string[]
+  org?: string
+  user?: string
+  namespaces?: string[]
+  tools?: string[]
+  rate?: number
+  concurrent?: number
+  budget?: number
   state: string
   fixed?: boolean
+  created?: string
   expires?: string
   used?: string
   token?: string
 }
 
-/** The keys at an address of the API, which may have some scopes. */
-export function Keys({ path, scopes, none }: { path: string; scopes: string[]; none: string }) {
+/** Every scope, and what it permits. */
+const scopes: Record<string, string> = {
+  read: 'own events, traces and audit entries, and the configuration without secrets',
+  mcp: 'tools, scripts, jobs, sessions and artifacts',
+  chat: 'conversations with the agent',
+  observe: 'with read: events, traces and audit entries of everybody',
+  org: 'settings, servers and usage of one organisation, and what its people do',
+  metrics: 'numbers about the whole server, for Prometheus',
+  admin: 'everything',
+}
+
+/** The scopes that the user may give to a key. */
+const ofUser = () => Object.keys(scopes).filter(may)
+
+/** The keys at an address of the API: those of all, or those of the user. */
+export function Keys({ path, none }: { path: string; none: string }) {
   const { data, error, reload } = useData((s) => get<{ keys: Key[] }>(path, s), [path], ['key.'])
   const [created, setCreated] = useState<Key>()
   const revoke = (k: Key) => void attempt(() => post(`${path}/${encodeURIComponent(k.name)}`, undefined, 'DELETE'), `${k.name} revoked`).then(reload)
@@ -36,41 +57,64 @@ export function Keys({ path, scopes, none }: { path: string; scopes: string[]; n
       {created && <p class="notice" role="status">Key <code>{created.name}</code>, shown only once: <code class="secret breaks">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy></p>}
       {data?.keys.length === 0 && <Hint>{none}</Hint>}
       {data && data.keys.length > 0 && <Table label="Keys" rows={data.keys} columns={columns(revoke)} id={(k) => k.name} />}
-      <NewKey path={path} scopes={scopes} created={show} />
+      <NewKey path={path} created={show} />
     </>
   )
 }
 
 function columns(revoke: (k: Key) => void): Column<Key>[] {
   return [
-    { name: 'Name', value: (k) => k.name, cell: (k) => <b class="name breaks">{k.name}</b> },
+    { name: 'Name', value: (k) => k.name, cell: (k) => <><b class="name breaks">{k.name}</b>{k.created && <div class="soft small">made {ago(k.created)}</div>}</> },
     { name: 'State', value: (k) => k.state, cell: (k) => <State state={k.state} /> },
-    { name: 'Scopes', value: (k) => k.scopes.join(), cell: (k) => k.scopes.join(', ') },
+    { name: 'Scopes', value: (k) => k.scopes.join(), cell: (k) => <>{k.scopes.join(', ')}<div class="soft small breaks">{restrictions(k)}</div></> },
     { name: 'Last use', value: (k) => k.used ?? '', cell: (k) => <span class="soft">{k.used ? `used ${ago(k.used)}` : 'never used'}</span> },
     { name: 'Expires', value: (k) => k.expires ?? '', cell: (k) => <span class="soft">{k.expires ? `until ${new Date(k.expires).toLocaleDateString()}` : 'does not expire'}</span> },
     { name: '(Actions)', cell: (k) => k.state === 'active' && (k.fixed ? <span class="soft">set in the configuration</span> : <button type="button" onClick={() => revoke(k)}>Revoke {k.name}</button>), class: 'row' },
   ]
 }
 
-function NewKey({ path, scopes, created }: { path: string; scopes: string[]; created: (key: Key) => void }) {
-  const [name, setName] = useState('')
-  const [chosen, setChosen] = useState<string[]>(scopes.filter((s) => s === 'read' || s === 'mcp'))
-  const [expires, setExpires] = useState('90d')
-  const create = async () => {
-    try {
-      created(await post<Key>(path, { name, scopes: chosen, expires }))
-      setName('')
-    } catch (e) {
-      notify('bad', (e as Error).message)
-    }
+/** What a key is limited to, beside its scopes. */
+function restrictions(k: Key): string {
+  const per = (n: number | undefined, what: string) => (n ? `${n} ${what}` : '')
+  return [k.org && `organisation ${k.org}`, k.user && `for ${k.user}`, k.namespaces && `servers ${k.namespaces.join(', ')}`, k.tools && `tools ${k.tools.join(', ')}`,
+    per(k.rate, 'requests a minute'), per(k.concurrent, 'calls at a time'), per(k.budget, 'calls a day')].filter(Boolean).join('; ')
+}
+
+/** The times of life to choose from; `day` is a day of the calendar. */
+const lives: Record<string, string> = { '7d': '7 days', '30d': '30 days', '90d': '90 days', '365d': 'a year', day: 'on a day…', never: 'never' }
+
+const words = (text: string) => text.split(/[\s,]+/).filter(Boolean)
+
+function NewKey({ path, created }: { path: string; created: (key: Key) => void }) {
+  const [chosen, setChosen] = useState<string[]>(() => ofUser().filter((s) => s === 'read' || s === 'mcp'))
+  const [life, setLife] = useState('90d')
+  const forAll = path === '/api/v1/keys' // those of the user have their organisation
+  const create = async (form: HTMLFormElement) => {
+    const given = (name: string) => String(new FormData(form).get(name) ?? '')
+    const limits = Object.fromEntries(['rate', 'concurrent', 'budget'].map((n) => [n, Number(given(n))]).filter(([, n]) => n))
+    const texts = Object.fromEntries([['namespaces', words(given('namespaces'))], ['tools', words(given('tools'))], ['org', given('org')]].filter(([, v]) => v.length > 0))
+    await attempt(async () => {
+      created(await post<Key>(path, { name: given('name'), scopes: chosen, expires: life === 'day' ? given('day') : life, ...limits, ...texts }))
+      form.reset()
+    })
   }
+  const number = (name: string, label: string) => <label>{label}<input name={name} type="number" min={1} class="short" /></label>
   return (
-    <form class="newkey" onSubmit={(e) => { e.preventDefault(); void create() }}>
-      <label>Name of a new key<input required value={name} placeholder="laptop" onInput={(e) => setName(e.currentTarget.value)} /></label>
+    <form class="newkey" onSubmit={(e) => { e.preventDefault(); void create(e.currentTarget) }}>
+      <label>Name of a new key<input name="name" required placeholder="laptop" /></label>
       <fieldset><legend>Scopes</legend>
-        <div class="row">{scopes.map((s) => <label key={s}><input type="checkbox" checked={chosen.includes(s)} onChange={() => setChosen(chosen.includes(s) ? chosen.filter((x) => x !== s) : [...chosen, s])} /> {s}</label>)}</div>
+        <div class="row">{ofUser().map((s) => <label key={s} title={scopes[s]}><input type="checkbox" checked={chosen.includes(s)} onChange={() => setChosen(chosen.includes(s) ? chosen.filter((x) => x !== s) : [...chosen, s])} /> {s}</label>)}</div>
       </fieldset>
-      <label>Expires<input size={8} value={expires} placeholder="never" onInput={(e) => setExpires(e.currentTarget.value)} /></label>
+      <label>Expires<select value={life} onChange={(e) => setLife(e.currentTarget.value)}>{Object.entries(lives).map(([v, text]) => <option key={v} value={v}>{text}</option>)}</select></label>
+      {life === 'day' && <label>Day<input name="day" type="date" required min={new Date().toISOString().slice(0, 10)} /></label>}
+      <details><summary>Restrict it</summary>
+        <div class="newkey">
+          {forAll && <label>Organisation<input name="org" placeholder="acme" /></label>}
+          <label>Only these servers<input name="namespaces" placeholder="github, files" /></label>
+          <label>Only these tools<input name="tools" placeholder="github.get_*, search_tools" /></label>
+          {number('rate', 'Requests a minute')}{number('concurrent', 'Calls at a time')}{number('budget', 'Calls a day')}
+        </div>
+      </details>
       <button class="main" type="submit">Create key</button>
     </form>
   )

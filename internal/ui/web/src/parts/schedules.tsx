@@ -2,12 +2,14 @@
 import { clock } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
+import { isPermitted, type Owned } from '../shares'
 import { attempt } from '../upstream'
 import { Ask } from './ask'
 import { Until } from './now'
+import { SharedMark, ShareButton } from './share'
 import { State } from './state'
 
-interface Schedule {
+interface Schedule extends Owned {
   schedule_id: string
   schedule: string
   timezone?: string
@@ -22,7 +24,7 @@ interface Schedule {
 }
 
 export function Schedules() {
-  const { data, reload } = useData((s) => call<{ schedules: Schedule[] }>('schedule_list', {}, s), [], ['job.', 'schedule.'], (e) => e.type !== 'job.progress')
+  const { data, reload } = useData((s) => call<{ schedules: Schedule[] }>('schedule_list', {}, s), [], ['job.', 'schedule.', 'share.'], (e) => e.type !== 'job.progress')
   if (!data || data.schedules.length === 0) return null
   const act = (tool: string, s: Schedule, done: string) => void attempt(() => call(tool, { schedule_id: s.schedule_id }), done).then(reload)
   return (
@@ -33,16 +35,15 @@ export function Schedules() {
         <tbody>
           {data.schedules.map((s) => (
             <tr key={s.schedule_id}>
-              <td>{s.script_hash ? <a href={`#/scripts/${s.script_hash}`}>{s.name || s.script_hash.slice(0, 12)}</a> : s.name}</td>
+              <td>{s.script_hash ? <a href={`#/scripts/${s.script_hash}`}>{s.name || s.script_hash.slice(0, 12)}</a> : s.name} <SharedMark kind="schedule" of={s} /></td>
               <td><code>{s.schedule}</code> {s.timezone && <span class="soft">{s.timezone}</span>}</td>
               <td>{s.paused ? <State state="paused" /> : s.next_run && <Until time={s.next_run * 1000} />}</td>
               <td>{s.last_run && (s.last_job_id ? <a href={`#/jobs/${s.last_job_id}`}>{clock(s.last_run * 1000)}</a> : clock(s.last_run * 1000))}</td>
               <td class="num" data-label="Started">{s.started}{s.skipped ? `, ${s.skipped} skipped` : ''}</td>
               <td class="row">
-                {s.paused
-                  ? <button type="button" onClick={() => act('schedule_resume', s, 'schedule resumed')}>Resume</button>
-                  : <button type="button" onClick={() => act('schedule_pause', s, 'schedule paused')}>Pause</button>}
-                <Ask label="Remove" question={`Remove the schedule ${s.schedule} of ${s.name || 'this script'}? Pause keeps it.`} yes="Remove the schedule" action={() => act('schedule_remove', s, 'schedule removed')} />
+                <ShareButton kind="schedule" id={s.schedule_id} name={`the schedule of ${s.name || 'this script'}`} of={s} />
+                {isPermitted(s, 'edit') && <><button type="button" onClick={() => (s.paused ? act('schedule_resume', s, 'schedule resumed') : act('schedule_pause', s, 'schedule paused'))}>{s.paused ? 'Resume' : 'Pause'}</button>
+                <Ask label="Remove" question={`Remove the schedule ${s.schedule} of ${s.name || 'this script'}? Pause keeps it.`} yes="Remove the schedule" action={() => act('schedule_remove', s, 'schedule removed')} /></>}
               </td>
             </tr>
           ))}

@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks'
 import { call, type Schema } from '../mcp'
 import { useData } from '../resource'
 import { go } from '../route'
+import { attempt } from '../upstream'
 import { Form, useCheck, type Values } from './form'
-import { notify } from './notices'
 
 export function StartJob({ hash, started }: { hash: string; started?: () => void }) {
   const described = useData((s) => call<{ input_schema?: Schema }>('lua_describe', { script_hash: hash }, s), [hash])
@@ -13,13 +13,11 @@ export function StartJob({ hash, started }: { hash: string; started?: () => void
   const { problems, valid } = useCheck(schema, values)
   const start = async () => {
     if (!valid()) return
-    try {
+    await attempt(async () => {
       const job = await call<{ job_id: string }>('lua_execute', { script_hash: hash, params: values })
       started?.()
       go(`jobs/${job.job_id}`)
-    } catch (e) {
-      notify('bad', (e as Error).message)
-    }
+    })
   }
   return (
     <form class="panel" aria-label="Start as a job" onSubmit={(e) => { e.preventDefault(); void start() }}>

@@ -1,20 +1,14 @@
 // The form to add or change a server that is reached at a URL.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { post } from '../api'
 import { nameOfAddress } from '../setup'
 import { upstreamPath, type Upstream } from '../upstream'
+import { Dialog } from './dialog'
 import { Names, useAttempt } from './fields'
 
 /** The dialog that changes a server. */
 export function UpstreamForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
-  return (
-    <dialog ref={dialog} aria-labelledby="upstream-title" onClose={close}>
-      <h2 id="upstream-title">Edit {u.namespace}</h2>
-      <UpstreamFields upstream={u} done={close} cancel={close} />
-    </dialog>
-  )
+  return <Dialog title={`Edit ${u.namespace}`} close={close}><UpstreamFields upstream={u} done={close} cancel={close} /></Dialog>
 }
 
 interface Props {

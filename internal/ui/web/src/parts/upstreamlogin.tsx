@@ -7,7 +7,6 @@ import { isNeeded, loadLogins, loginEvents } from '../logins'
 import { useData } from '../resource'
 import { attempt, upstreamPath, type Upstream } from '../upstream'
 import { Ask } from './ask'
-import { notify } from './notices'
 import { State } from './state'
 
 interface Status {
@@ -60,13 +59,7 @@ interface StartedLogin {
 export function UpstreamLogin({ name, address }: { name: string; address: string }) {
   const [started, setStarted] = useState<StartedLogin>()
   if (!may('admin')) return <p class="soft">An administrator must log in to this upstream.</p>
-  const begin = async (method: string) => {
-    try {
-      setStarted(await post<StartedLogin>(new URL(address, location.origin).pathname, { method }))
-    } catch (e) {
-      notify('bad', (e as Error).message)
-    }
-  }
+  const begin = (method: string) => attempt(async () => setStarted(await post<StartedLogin>(new URL(address, location.origin).pathname, { method })))
   if (started) {
     return (
       <div role="status">

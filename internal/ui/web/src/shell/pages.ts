@@ -1,6 +1,6 @@
 // Every page, in the groups of the side bar.
 import type { ComponentType } from 'preact'
-import { may } from '../api'
+import { may, me } from '../api'
 import { Overview } from '../pages/overview'
 import { lazy, whenIdle, type Lazy } from './lazy'
 
@@ -15,6 +15,7 @@ export interface Page {
   key: string // g and this key open it
   view: ComponentType<Address>
   scope?: string // the scope that it needs, beside read
+  shown?: () => boolean // whether it is of use here
   within?: string // the page whose entry of the side bar it belongs to
 }
 
@@ -25,21 +26,22 @@ export interface Group {
 
 /** The pages that are loaded when they are opened, or when there is time. The overview is there from the start. */
 const later = {
-  servers: lazy<Address>(() => import('../pages/servers').then((m) => m.Servers)),
-  tools: lazy<Address>(() => import('../pages/tools').then((m) => m.Tools)),
-  approvals: lazy<Address>(() => import('../pages/approvals').then((m) => m.Approvals)),
-  playground: lazy<Address>(() => import('../pages/playground').then((m) => m.Playground)),
-  artifacts: lazy<Address>(() => import('../pages/artifacts').then((m) => m.Artifacts)),
-  scripts: lazy<Address>(() => import('../pages/scripts').then((m) => m.Scripts)),
-  jobs: lazy<Address>(() => import('../pages/jobs').then((m) => m.Jobs)),
-  timeline: lazy<Address>(() => import('../pages/timeline').then((m) => m.Timeline)),
+  servers: lazy<Address>(() => import('../pages/connected').then((m) => m.Servers)),
+  tools: lazy<Address>(() => import('../pages/connected').then((m) => m.Tools)),
+  approvals: lazy<Address>(() => import('../pages/connected').then((m) => m.Approvals)),
+  playground: lazy<Address>(() => import('../pages/build').then((m) => m.Playground)),
+  artifacts: lazy<Address>(() => import('../pages/build').then((m) => m.Artifacts)),
+  scripts: lazy<Address>(() => import('../pages/build').then((m) => m.Scripts)),
+  jobs: lazy<Address>(() => import('../pages/build').then((m) => m.Jobs)),
+  timeline: lazy<Address>(() => import('../pages/build').then((m) => m.Timeline)),
   chat: lazy<Address>(() => import('../pages/chat').then((m) => m.Chat)),
   traces: lazy<Address>(() => import('../pages/traces').then((m) => m.Traces)),
-  audit: lazy<Address>(() => import('../pages/audit').then((m) => m.Audit)),
-  people: lazy<Address>(() => import('../pages/people').then((m) => m.People)),
-  you: lazy<Address>(() => import('../pages/you').then((m) => m.You)),
-  usage: lazy<Address>(() => import('../pages/usage').then((m) => m.Usage)),
-  settings: lazy<Address>(() => import('../pages/settings').then((m) => m.Settings)),
+  audit: lazy<Address>(() => import('../pages/manage').then((m) => m.Audit)),
+  organisation: lazy<Address>(() => import('../pages/manage').then((m) => m.Organisation)),
+  people: lazy<Address>(() => import('../pages/manage').then((m) => m.People)),
+  you: lazy<Address>(() => import('../pages/manage').then((m) => m.You)),
+  usage: lazy<Address>(() => import('../pages/manage').then((m) => m.Usage)),
+  settings: lazy<Address>(() => import('../pages/manage').then((m) => m.Settings)),
 }
 
 export const groups: Group[] = [
@@ -75,6 +77,7 @@ export const groups: Group[] = [
     title: 'Manage',
     pages: [
       { path: 'you', title: 'You', key: 'i', view: later.you },
+      { path: 'organisation', title: 'Organisation', key: 'n', view: later.organisation, scope: 'org', shown: () => !me.value?.open },
       { path: 'people', title: 'People and keys', key: 'k', view: later.people, scope: 'admin' },
       { path: 'usage', title: 'Usage', key: 'y', view: later.usage, scope: 'chat' },
       { path: 'settings', title: 'Settings', key: ',', view: later.settings },
@@ -88,7 +91,7 @@ export function visiblePages(): Page[] {
 }
 
 export function isVisible(page: Page): boolean {
-  return page.scope === undefined || may(page.scope)
+  return (page.scope === undefined || may(page.scope)) && page.shown?.() !== false
 }
 
 /** Begins to load the page that an address names. */

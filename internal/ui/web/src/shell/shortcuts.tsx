@@ -1,5 +1,6 @@
 // Keys that work on every page, and the list of them.
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
+import { Dialog } from '../parts/dialog'
 import { go } from '../route'
 import { visiblePages } from './pages'
 
@@ -61,18 +62,15 @@ function focusSearch(): boolean {
 }
 
 export function Help({ close }: { close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
   const rows: [string, string][] = [
     ['Ctrl K', 'search and commands'], ['/', 'search on this page'], ['?', 'this list'], ['Esc', 'close'],
     ['j, k', 'next, previous (approvals)'], ['a, d', 'allow, deny (approvals)'], ['Ctrl Enter', 'run (playground)'],
     ...visiblePages().map((p): [string, string] => [`g ${p.key}`, p.title]),
   ]
   return (
-    <dialog ref={dialog} aria-labelledby="keys-title" onClose={close}>
-      <h2 id="keys-title">Keys</h2>
+    <Dialog title="Keys" close={close}>
       <dl class="keys">{rows.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
       <div class="row actions"><button type="button" onClick={close}>Close</button></div>
-    </dialog>
+    </Dialog>
   )
 }

@@ -2,8 +2,9 @@
 import { useEffect, useState } from 'preact/hooks'
 import { logout, may, me } from '../api'
 import { missed, online } from '../events'
-import { notify } from '../parts/notices'
+import { OrgChoice } from '../parts/orgchoice'
 import { route } from '../route'
+import { attempt } from '../upstream'
 import { useWaiting, waiting } from '../waiting'
 import { Icon, Mark } from './icon'
 import { groups, isVisible, type Page } from './pages'
@@ -38,9 +39,10 @@ export function Sidebar({ current, search }: { current?: Page; search: () => voi
           ))}
         </nav>
         <div class="foot">
+          {(me.value?.orgs?.length ?? 0) > 1 && <label class="preference">Organisation<OrgChoice /></label>}
           <Preference name="Colours" values={themes} value={theme.value} change={(v) => (theme.value = v)} />
           <Preference name="Density" values={densities} value={density.value} change={(v) => (density.value = v)} />
-          {me.value && !me.value.open && <div class="who"><a href="#/you">{me.value.name}</a> <button type="button" onClick={() => void logOut()}>Log out</button></div>}
+          {me.value && !me.value.open && <div class="who"><a href="#/you">{me.value.name}</a> <button type="button" onClick={() => void attempt(logout)}>Log out</button></div>}
           <Connection />
         </div>
       </div>
@@ -54,14 +56,6 @@ function Preference<T extends string>({ name, values, value, change }: { name: s
       <select value={value} onChange={(e) => change(e.currentTarget.value as T)}>{values.map((v) => <option key={v}>{v}</option>)}</select>
     </label>
   )
-}
-
-async function logOut(): Promise<void> {
-  try {
-    await logout()
-  } catch (e) {
-    notify('bad', (e as Error).message)
-  }
 }
 
 /** Whether the event stream is connected. */

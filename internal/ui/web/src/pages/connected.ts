@@ -1,0 +1,4 @@
+// The pages about servers and their tools. They are loaded together.
+export { Approvals } from './approvals'
+export { Servers } from './servers'
+export { Tools } from './tools'

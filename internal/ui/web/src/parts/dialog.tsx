@@ -1,0 +1,17 @@
+// A dialog over the page. It is open as long as it is shown; Escape closes it.
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+
+interface Props {
+  title: string
+  plain?: boolean // without the title as a heading
+  wide?: boolean
+  close: () => void
+  children: ComponentChildren
+}
+
+export function Dialog({ title, plain, wide, close, children }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useLayoutEffect(() => dialog.current?.showModal(), [])
+  return <dialog ref={dialog} class={wide ? 'wider' : ''} aria-label={title} onClose={close}>{!plain && <h2>{title}</h2>}{children}</dialog>
+}

@@ -1,0 +1,71 @@
+// What owners share with others of their organisation.
+import { get, may, me, post } from './api'
+import { useFilter } from './route'
+
+export type Kind = 'job' | 'schedule' | 'session' | 'artifact' | 'script' | 'conversation'
+export type Level = 'see' | 'use' | 'edit'
+
+/** Whose a thing is, as lists tell it. */
+export interface Owned {
+  owner?: string // their name
+  shared?: Level // what the user may do with a thing of somebody else
+}
+
+export interface Share {
+  id: string
+  kind: Kind
+  thing: string
+  title?: string // of the thing
+  owner: string // their name
+  to: string
+  to_name: string
+  may: Level
+  by: string
+  created: string
+}
+
+export interface Colleagues {
+  people: { id: string; name: string; email?: string }[]
+  roles: string[]
+}
+
+/** What each level permits with a thing, after "can". Each level has what the one before it permits. */
+export const permits: Record<Kind, Partial<Record<Level, string>>> = {
+  job: { see: 'look at its state, result, output and effects', use: 'start its script again, as themselves', edit: 'cancel it' },
+  schedule: { see: 'look at when it runs', edit: 'pause, resume and remove it' },
+  session: { see: 'look at its variables', use: 'run code in it, as themselves', edit: 'reset and close it' },
+  artifact: { see: 'look at it and download it', use: 'use it in scripts, as themselves', edit: 'change and delete it' },
+  script: { see: 'read it', use: 'run it, as themselves', edit: 'change and delete it' },
+  conversation: { see: 'read it', use: 'write in it, as themselves', edit: 'delete it' },
+}
+
+const levels: Level[] = ['see', 'use', 'edit']
+
+/** Whether the user is a person who signed in, not a key. Only people share. */
+export const isPerson = () => me.value?.id.startsWith('person:') === true
+
+/** Whether the user may share a thing: their own, or as an administrator of the organisation. */
+export const mayShare = (t: Owned) => isPerson() && !t.shared && (!t.owner || t.owner === me.value!.name || may('org'))
+
+/** Whether a thing is the user's own, or shared with them at this level. */
+export const isPermitted = (t: Owned, level: Level) => !t.shared || levels.indexOf(t.shared) >= levels.indexOf(level)
+
+const path = '/api/v1/shares'
+export const loadShares = async (kind: Kind, id: string, signal: AbortSignal) => (await get<{ shares: Share[] }>(`${path}?kind=${kind}&id=${encodeURIComponent(id)}`, signal)).shares
+export const loadSharedWithMe = async (signal: AbortSignal) => (await get<{ shares: Share[] }>(`${path}?with=me`, signal)).shares
+export const loadColleagues = (signal: AbortSignal) => get<Colleagues>('/api/v1/people/colleagues', signal)
+export const addShare = (kind: Kind, id: string, to: string, level: Level) => post<Share>(path, { kind, id, to, may: level })
+export const removeShare = (id: string) => post(`${path}/${encodeURIComponent(id)}`, undefined, 'DELETE')
+
+/** The page on which a shared thing is shown. */
+export function addressOf(s: Share): string {
+  const id = encodeURIComponent(s.thing)
+  return { job: `#/jobs/${id}`, schedule: '#/jobs', session: `#/playground?session=${id}`, artifact: `#/artifacts/${id}`, script: `#/scripts/${id}`, conversation: `#/chat/${id}` }[s.kind]
+}
+
+/** The filter of a list by whose its things are; it is in the address. */
+export function useWhose(): { whose: string; setWhose: (v: string) => void; isShown: (t: Owned) => boolean } {
+  const [whose, setWhose] = useFilter('whose')
+  const isMine = (t: Owned) => !t.shared && (!t.owner || t.owner === me.value?.name)
+  return { whose, setWhose, isShown: (t) => (whose === 'mine' ? isMine(t) : whose !== 'shared' || t.shared !== undefined) }
+}
