@@ -9,7 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Contents is the content store for scripts. Whoever knows a hash may read its content.
+// Contents is the content store for scripts. It finds what the principal
+// of the context may read.
 type Contents interface {
 	// Put stores all of r, which has that MIME type.
 	Put(ctx context.Context, r io.Reader, mime string) (Content, error)

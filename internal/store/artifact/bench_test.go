@@ -1,10 +1,14 @@
 package artifact
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -83,5 +87,63 @@ func BenchmarkSearch100k(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkFind compares what it costs to find a content for its owner, who must be checked,
+// with an administrator, who sees everything. It reports the ratio.
+func BenchmarkFind(b *testing.B) {
+	database := dbtest.OpenWith(b, dbtest.SQLite(b), db.Options{})
+	blobs, err := cas.OpenDir(b.TempDir(), cas.DirOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := Open(b.Context(), database, blobs, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	owner := principal.With(b.Context(), principal.Principal{ID: "key:ada", Org: "acme"})
+	var names []string
+	for i := range 1000 {
+		c, err := s.StoreContent(owner, strings.NewReader(fmt.Sprint(i)), "text/plain")
+		if err != nil {
+			b.Fatal(err)
+		}
+		names = append(names, c.Hash.String())
+	}
+	find := func(ctx context.Context, name string) time.Duration {
+		began := time.Now()
+		if _, err := s.Find(ctx, name); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	var checked, free time.Duration
+	for i := 0; b.Loop(); i++ {
+		checked += find(owner, names[i%len(names)])
+		free += find(b.Context(), names[i%len(names)])
+	}
+	b.ReportMetric(float64(checked)/float64(free), "checked/free")
+}
+
+// BenchmarkStorage measures the check of a quota for an organisation with many contents.
+func BenchmarkStorage(b *testing.B) {
+	s := library(b, 0)
+	err := s.db.Write(b.Context(), func(tx *db.Tx) error {
+		for i := range 100_000 {
+			err := s.own(b.Context(), tx, principal.Owner{ID: fmt.Sprintf("key:%d", i%10), Org: "acme"}, Content{Hash: cas.Sum(fmt.Append(nil, i)), Size: 100, MIME: "text/plain"})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if bytes, err := s.Storage(b.Context(), "acme"); err != nil || bytes != 10_000_000 {
+			b.Fatal(bytes, err)
+		}
 	}
 }
