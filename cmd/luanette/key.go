@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -34,18 +35,26 @@ refuses to listen on other addresses. Once a key exists, every request needs one
 Scopes:
 ` + scopes.String() + `
 The commands use the keys in the data folder or database. With --server they use
-those of a running server, which requires a key with the scope admin.`
+those of a running server, which requires a key with the scope admin. With --mine they
+use those of the person who is signed in there: such a key has at most their rights.`
 }
 
 type keyFlags struct {
 	settingFlags
 	Server string `short:"s" placeholder:"URL" help:"Use the keys of the running server at this URL, such as http://127.0.0.1:8081."`
 	tokenFlag
+	Mine bool `help:"Use the keys of your own at the server, as the person who is signed in (luanette login)."`
 	JSON bool `help:"Print JSON."`
 }
 
 // open opens the keys of a running server, or of the configuration's database.
 func (f *keyFlags) open(ctx context.Context, proc *process) (client.Keys, error) {
+	if f.Mine {
+		if f.Server == "" {
+			return nil, fault.New(fault.InvalidParams, "keys of your own are at a server").WithHint("add --server URL, after luanette login URL")
+		}
+		return client.ConnectOwnKeys(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
+	}
 	if f.Server != "" {
 		return client.ConnectKeys(f.Server, f.access(ctx, proc, &f.settingFlags, f.Server))
 	}

@@ -52,7 +52,9 @@ type whoCommand struct{ serverAPIFlags }
 // Help is shown by `luanette who --help`.
 func (whoCommand) Help() string {
 	return `Shows as whom the server knows you: a person who is signed in (luanette login), a key
-(--key or LUANETTE_KEY), or the owner of a server without keys.`
+(--key or LUANETTE_KEY), or the owner of a server without keys. For people it shows the
+organisation, their roles there, the organisations that they can choose (luanette login
+--org), and the client that acts for them.`
 }
 
 // Run prints who the caller is.
@@ -64,7 +66,7 @@ func (c *whoCommand) Run(ctx context.Context, proc *process) error {
 	if c.JSON {
 		return printValue(proc, me)
 	}
-	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", orgsText(me)}, {"client", cmp.Or(me.Client, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
+	rows := [][]string{{"id", me.ID}, {"name", me.Name}, {"org", orgsText(me)}, {"roles", cmp.Or(strings.Join(me.Roles, ","), "-")}, {"client", cmp.Or(me.Client, "-")}, {"scopes", joinStrings(me.Scopes)}, {"until", "-"}}
 	if me.Expires != nil {
 		rows[len(rows)-1][1] = me.Expires.UTC().Format(time.RFC3339)
 	}

@@ -81,25 +81,32 @@ func (k localKeys) Close() error { return errors.Join(*k.failed, k.store.Close()
 // ConnectKeys uses the keys of the server at address.
 func ConnectKeys(address string, access Access) (Keys, error) {
 	api, err := connectHTTP(address, access)
-	return remoteKeys{api}, err
+	return remoteKeys{api, "/api/v1/keys"}, err
 }
 
-type remoteKeys struct{ api httpAPI }
+// ConnectOwnKeys uses the keys of the person who is signed in at the server at address.
+func ConnectOwnKeys(address string, access Access) (Keys, error) {
+	api, err := connectHTTP(address, access)
+	return remoteKeys{api, "/api/v1/me/keys"}, err
+}
 
-const keysPath = "/api/v1/keys"
+type remoteKeys struct {
+	api  httpAPI
+	path string
+}
 
 func (k remoteKeys) Create(ctx context.Context, want httpauth.NewKey) (created httpauth.KeyView, err error) {
-	return created, k.api.sendInto(ctx, http.MethodPost, keysPath, want, &created)
+	return created, k.api.sendInto(ctx, http.MethodPost, k.path, want, &created)
 }
 
 func (k remoteKeys) List(ctx context.Context) ([]httpauth.KeyView, error) {
 	var list struct{ Keys []httpauth.KeyView }
-	err := k.api.sendInto(ctx, http.MethodGet, keysPath, nil, &list)
+	err := k.api.sendInto(ctx, http.MethodGet, k.path, nil, &list)
 	return list.Keys, err
 }
 
 func (k remoteKeys) Revoke(ctx context.Context, name string) (revoked httpauth.KeyView, err error) {
-	return revoked, k.api.sendInto(ctx, http.MethodDelete, keysPath+"/"+url.PathEscape(name), nil, &revoked)
+	return revoked, k.api.sendInto(ctx, http.MethodDelete, k.path+"/"+url.PathEscape(name), nil, &revoked)
 }
 
 func (remoteKeys) Close() error { return nil }

@@ -233,7 +233,12 @@ func (of *office) checkAsker(ann someone, browser *identitytest.Browser, id stri
 	again.csrf = again.do(http.MethodGet, "/api/v1/me", "", "csrf_token")
 	wantText(of.t, "the asker in another organisation", again.allow(id), "no approval "+id)
 	key := ann.do(http.MethodPost, "/api/v1/me/keys", `{"name":"anns","scopes":["mcp"],"expires":"1d"}`, "token")
-	for how, token := range map[string]string{"with a key": key, "through a client": of.client(browser)} {
+	commandLine := of.client(browser)
+	_, me := requestAs(of.t, commandLine, http.MethodGet, of.url+"/api/v1/me", "")
+	wantText(of.t, "luanette who", me, `"org":"acme"`, `"orgs":["acme","beta"]`, `"finance"`, `"client":"luanette on the command line"`)
+	_, keys := requestAs(of.t, commandLine, http.MethodGet, of.url+"/api/v1/me/keys", "")
+	wantText(of.t, "luanette key list --mine", keys, `"name":"anns"`)
+	for how, token := range map[string]string{"with a key": key, "through a client": commandLine} {
 		_, body := requestAs(of.t, token, http.MethodPost, of.url+"/tools/approval_decide", decision(id))
 		wantText(of.t, "the asker "+how, body, own)
 	}

@@ -145,7 +145,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 }
 
 // describe returns what the caller is told about themselves. Clients that act for somebody
-// are not told in which other organisations the person is.
+// are not told in which other organisations the person is, and with which roles.
 func (a *Authenticator) describe(v *access) Me {
 	m := meOf(v.who, v.who.ID == principal.LocalID)
 	if v.cookie != "" {
