@@ -39,6 +39,26 @@ func AllowHosts(hosts []string) Policy {
 	}
 }
 
+// AllowOrgHosts allows public hosts with https, and those that are listed, to those who
+// manage an organisation: this machine and private networks are not theirs.
+func AllowOrgHosts(hosts []string) Policy {
+	return func(_ context.Context, u *url.URL) error {
+		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+		listed := slices.ContainsFunc(hosts, func(pattern string) bool { return covers(strings.ToLower(pattern), host) })
+		switch {
+		case u.Scheme != "https" && u.Scheme != "http":
+			return fault.New(fault.Denied, "connect to %s: an organisation adds MCP servers over HTTP only", host).
+				WithHint("the operators of the server can add others")
+		case !listed && !isPublic(host):
+			return fault.New(fault.Denied, "connect to %s: it is in a private network", host).
+				WithHint("the operators of the server can allow it: mcp.allowed_hosts = [%q] in luanette.toml", host)
+		case u.Scheme != "https" && !isLoopback(host):
+			return fault.New(fault.Denied, "connect to %s: only https is allowed", host).WithHint("use https://%s", u.Host)
+		}
+		return nil
+	}
+}
+
 func covers(pattern, host string) bool {
 	if pattern == "*" {
 		return isPublic(host)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -12,6 +13,16 @@ import (
 type Org struct {
 	Upstreams map[string]Upstream `toml:"upstreams,omitempty" help:"upstreams of this organisation alone, as in [upstreams]"`
 	Quota     OrgQuota            `toml:"quota" help:"how much its members may use together"`
+
+	MaxUpstreams int `toml:"max_upstreams,omitempty" help:"how many upstreams those who manage it may add; 20 if it is not set, and none if it is negative"`
+}
+
+// defaultMaxUpstreams is how many upstreams an organisation may add.
+const defaultMaxUpstreams = 20
+
+// MaxUpstreams is how many upstreams those who manage an organisation may add.
+func (c *Config) MaxUpstreams(org string) int {
+	return max(cmp.Or(c.Orgs[org].MaxUpstreams, defaultMaxUpstreams), 0)
 }
 
 // OrgQuota limits what the members of an organisation use together. Zero is no limit.

@@ -65,6 +65,8 @@ var matrixRoutes = map[string][]string{
 		"POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/{model...}",
 	},
 	"org": {
+		"GET /api/v1/orgs/{org}/upstreams", "POST /api/v1/orgs/{org}/upstreams", "DELETE /api/v1/orgs/{org}/upstreams/{name}", "POST /api/v1/orgs/{org}/upstreams/{name}/restart",
+		"POST /api/v1/orgs/{org}/upstreams/{name}/disable", "POST /api/v1/orgs/{org}/upstreams/{name}/restore",
 		"GET /api/v1/orgs/{org}/usage", "GET /api/v1/orgs/{org}/people", "GET /api/v1/admin/orgs/{org}/mcp-servers", "PUT /api/v1/admin/orgs/{org}/mcp-servers", "POST /api/v1/admin/orgs/{org}/mcp-servers",
 		"PUT /api/v1/admin/orgs/{org}/mcp-servers/{server}", "PATCH /api/v1/admin/orgs/{org}/mcp-servers/{server}", "DELETE /api/v1/admin/orgs/{org}/mcp-servers/{server}",
 		"GET /api/v1/admin/orgs/{org}/config", "PUT /api/v1/admin/orgs/{org}/config", "DELETE /api/v1/admin/orgs/{org}/config",

@@ -43,6 +43,8 @@ func (srv *Server) admin() *adminapi.Server {
 		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.launcher(),
+		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowOrgHosts(srv.config.MCP.AllowedHosts)},
+			func(org string) int { return srv.current().MaxUpstreams(org) }),
 		Browsers: srv.config.Browsers(),
 	})
 }

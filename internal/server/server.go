@@ -27,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/access/quota"
 	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/base/filewatch"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/chat/chatapi"
@@ -321,9 +322,9 @@ func (srv *Server) upstreamOptions() upstream.Options {
 		Tasks:       srv.tasks.Keeper(),
 		Files:       srv.contents,
 		StopTimeout: graceTimeout,
-		DialControl: srv.outbound().Control,
-		Sandbox:     srv.launcher(),
-		Tracer:      srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
+		DialControl: srv.outbound().Control, GuardedControl: netguard.Outbound{Allowed: srv.config.MCP.AllowedHosts, Loopback: false}.Control,
+		Sandbox: srv.launcher(),
+		Tracer:  srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	}
 }
 

@@ -66,6 +66,8 @@ type Options struct {
 	// DialControl may refuse an address when it is dialled, after its name has been
 	// resolved, for specs that are not Trusted; see net.Dialer.Control.
 	DialControl func(network, address string, conn syscall.RawConn) error
+	// GuardedControl is DialControl for specs that are Guarded; nil: they have the same.
+	GuardedControl func(network, address string, conn syscall.RawConn) error
 	// Proxy picks a proxy per request; nil: none.
 	Proxy func(*http.Request) (*url.URL, error)
 

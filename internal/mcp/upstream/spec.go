@@ -140,6 +140,9 @@ type Spec struct {
 	// Options.AllowURL and DialControl do not apply. Specs of a model or a script are
 	// not trusted.
 	Trusted bool
+	// Guarded says that an organisation has added it, so that Options.GuardedControl
+	// applies instead of DialControl.
+	Guarded bool
 
 	// Record is a file to which the answers of the server are added; empty: none.
 	Record string
@@ -353,7 +356,7 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // sameConnection reports whether other can use the same connection: only settings
 // that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
-	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
+	return s.Guarded == other.Guarded && s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
 		s.sameEnvironment(other) && s.sameCredentials(other) && s.lazy() == other.lazy() &&
 		s.Sandbox.Equal(other.Sandbox) && s.Record == other.Record && s.Faults == other.Faults
 }

@@ -33,6 +33,10 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 		unguarded := *o
 		unguarded.AllowURL, unguarded.DialControl = nil, nil
 		o = &unguarded
+	} else if spec.Guarded && o.GuardedControl != nil {
+		guarded := *o
+		guarded.DialControl, guarded.Proxy = o.GuardedControl, nil // a proxy would resolve names after the check
+		o = &guarded
 	}
 	u, err := url.Parse(spec.URL)
 	if err != nil {

@@ -111,7 +111,7 @@ func (u *Set) Editable(name string) (upstreamstore.Server, error) {
 	case originConfig:
 		return upstreamstore.Server{}, configuredFault(name, u.places[name]).
 			WithHint("change it there: the file is watched, and only what changed reconnects")
-	case originAdded:
+	case OriginAdded:
 		return u.entries[name].Server, u.entries[name].Err
 	case originStartup:
 		if spec := u.startup[name]; spec.URL != "" {
@@ -178,7 +178,7 @@ func (u *Set) Disable(ctx context.Context, name string) error {
 	u.mu.Lock()
 	origin, _ := u.origin(name)
 	u.mu.Unlock()
-	if origin != originAdded {
+	if origin != OriginAdded {
 		_, err := u.Remove(ctx, name)
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	originConfig  = "config"
 	originStartup = "startup"
-	originAdded   = "added"
+	OriginAdded   = "added" // while the server runs
 )
 
 // origin tells where an upstream comes from, and whether a user removed it. u.mu is
@@ -26,7 +26,7 @@ func (u *Set) origin(name string) (origin string, removed bool) {
 		return originConfig, removed
 	}
 	if entry != nil && (!removed || entry.Server.URL != "") {
-		return originAdded, removed
+		return OriginAdded, removed
 	}
 	if _, ok := u.startup[name]; ok {
 		return originStartup, removed
@@ -57,7 +57,7 @@ func (u *Set) desired() map[string]upstream.Spec {
 func specOf(name string, s upstreamstore.Server) upstream.Spec {
 	return upstream.Spec{
 		Name: name, URL: s.URL, Transport: s.Transport, Protocol: s.Protocol, Headers: s.Headers,
-		Expose: s.Expose, AllowedTools: s.AllowedTools, DisabledTools: s.DisabledTools, ReadOnly: s.ReadOnly, Timeout: s.Timeout,
+		Expose: s.Expose, AllowedTools: s.AllowedTools, DisabledTools: s.DisabledTools, ReadOnly: s.ReadOnly, Timeout: s.Timeout, Guarded: s.Guarded,
 	}
 }
 

@@ -122,12 +122,12 @@ func (u *Set) absent() (list []Status) {
 			switch origin {
 			case originStartup:
 				spec = u.startup[name]
-			case originAdded:
+			case OriginAdded:
 				spec = specOf(name, entry.Server)
 			}
 			s.Endpoint, s.State = spec.Target(), StateRemoved
 			s.Hint = "removed by " + entry.By + "; `luanette upstream restore " + name + "` brings it back"
-		case entry.Err != nil && origin == originAdded:
+		case entry.Err != nil && origin == OriginAdded:
 			s.State, s.Error, s.Hint = stateUnreadable, entry.Err.Error(), fault.HintOf(entry.Err)
 		default:
 			continue

@@ -29,7 +29,7 @@ func (u *Set) ToolSettings(name string) (s ToolSettings, configured bool, err er
 	switch origin {
 	case originConfig:
 		spec = u.configured[name]
-	case originAdded:
+	case OriginAdded:
 		spec = specOf(name, u.entries[name].Server)
 	case originStartup:
 		return s, false, fault.New(fault.Conflict, "upstream %s is added by startup.lua", name).WithHint("change it there, and restart")
@@ -52,7 +52,7 @@ func (u *Set) SetTools(ctx context.Context, name string, s ToolSettings) error {
 
 // base is the rule of a namespace without that of startup.lua. u.mu is held.
 func (u *Set) base(name string) overlay.Rule {
-	if origin, _ := u.origin(name); origin == originAdded {
+	if origin, _ := u.origin(name); origin == OriginAdded {
 		return overlay.Rule{Aliases: u.entries[name].Server.Aliases}
 	}
 	return u.rules[name]

@@ -35,13 +35,14 @@ type Server struct {
 	Aliases       map[string]string `json:"aliases,omitempty"` // new names of tools, and the server's names they stand for
 	ReadOnly      bool              `json:"read_only,omitempty"`
 	Timeout       time.Duration     `json:"timeout_ns,omitempty"`
+	Guarded       bool              `json:"guarded,omitempty"` // added by an organisation: never in a private network
 }
 
 // Equal reports whether all settings are equal.
 func (s Server) Equal(other Server) bool {
 	return s.URL == other.URL && s.Transport == other.Transport && s.Protocol == other.Protocol && maps.Equal(s.Headers, other.Headers) &&
 		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) && slices.Equal(s.DisabledTools, other.DisabledTools) &&
-		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout && maps.Equal(s.Aliases, other.Aliases)
+		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout && maps.Equal(s.Aliases, other.Aliases) && s.Guarded == other.Guarded
 }
 
 // Entry is one upstream that was added or removed.

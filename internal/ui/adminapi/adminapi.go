@@ -19,12 +19,15 @@ type Options struct {
 	Policy    PolicyChecker
 	Audit     func() (Audit, error)
 	Upstreams Upstreams
-	Tools     Tools
-	Nodes     func(ctx context.Context) (Nodes, error)
-	Learned   Learned
-	Egress    Egress
-	Sandbox   Sandbox
-	Browsers  netguard.Browsers // the origins whose pages may call the API
+	// OrgUpstreams are those that organisations add for themselves.
+	OrgUpstreams *OrgUpstreams
+
+	Tools    Tools
+	Nodes    func(ctx context.Context) (Nodes, error)
+	Learned  Learned
+	Egress   Egress
+	Sandbox  Sandbox
+	Browsers netguard.Browsers // the origins whose pages may call the API
 }
 
 // Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams,
@@ -60,6 +63,7 @@ func New(o Options) *Server {
 	s.readers("GET /api/v1/upstreams/{name}/refusals", s.listRefusals)
 	s.adminOnly("POST /api/v1/upstreams/{name}/disable", s.disableUpstream)
 	s.adminOnly("POST /api/v1/upstreams/{name}/restart", s.restartUpstream)
+	s.orgRoutes()
 	s.readers("GET /api/v1/tools", s.listTools)
 	s.adminOnly("PATCH /api/v1/tools/{name}", s.changeTool)
 	s.readers("GET /api/v1/nodes", s.listNodes)

@@ -23,6 +23,8 @@ type UpstreamSet struct {
 	Node   string // the name of this node; "" if there is only one
 	Counts builtin.Counts
 	Policy builtin.Policy // which addresses may be added
+
+	guarded bool // what is added is never in a private network
 }
 
 var _ Upstreams = UpstreamSet{}
@@ -105,7 +107,7 @@ func (r UpstreamSet) Add(ctx context.Context, name string, want UpstreamChange) 
 		return Upstream{}, fault.New(fault.InvalidParams, "url is missing").
 			WithHint("servers that are started by a command belong into luanette.toml: luanette upstream add NAME -- COMMAND")
 	}
-	server, err := r.changed(ctx, upstreamstore.Server{}, want)
+	server, err := r.changed(ctx, upstreamstore.Server{Guarded: r.guarded}, want)
 	if err != nil {
 		return Upstream{}, err
 	}
