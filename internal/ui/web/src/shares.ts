@@ -2,7 +2,7 @@
 import { get, may, me, post } from './api'
 import { useFilter } from './route'
 
-export type Kind = 'job' | 'schedule' | 'session' | 'artifact' | 'script' | 'conversation'
+export type Kind = 'job' | 'schedule' | 'session' | 'artifact'
 export type Level = 'see' | 'use' | 'edit'
 
 /** Whose a thing is, as lists tell it. */
@@ -32,11 +32,9 @@ export interface Colleagues {
 /** What each level permits with a thing, after "can". Each level has what the one before it permits. */
 export const permits: Record<Kind, Partial<Record<Level, string>>> = {
   job: { see: 'look at its state, result, output and effects', use: 'start its script again, as themselves', edit: 'cancel it' },
-  schedule: { see: 'look at when it runs', edit: 'pause, resume and remove it' },
-  session: { see: 'look at its variables', use: 'run code in it, as themselves', edit: 'reset and close it' },
-  artifact: { see: 'look at it and download it', use: 'use it in scripts, as themselves', edit: 'change and delete it' },
-  script: { see: 'read it', use: 'run it, as themselves', edit: 'change and delete it' },
-  conversation: { see: 'read it', use: 'write in it, as themselves', edit: 'delete it' },
+  schedule: { see: 'look at when it runs', use: 'start its script now, as themselves', edit: 'pause, resume and remove it' },
+  session: { see: 'look at its functions', use: 'go on in a copy of their own', edit: 'reset and close it' },
+  artifact: { see: 'look at it and download it', use: 'run it or use it in scripts, as themselves', edit: 'change and delete it' },
 }
 
 const levels: Level[] = ['see', 'use', 'edit']
@@ -50,6 +48,9 @@ export const mayShare = (t: Owned) => isPerson() && !t.shared && (!t.owner || t.
 /** Whether a thing is the user's own, or shared with them at this level. */
 export const isPermitted = (t: Owned, level: Level) => !t.shared || levels.indexOf(t.shared) >= levels.indexOf(level)
 
+/** Whether the user may delete a thing: their own, one that is nobody's, or one that they may edit. */
+export const mayChange = (t: Owned) => (t.shared ? isPermitted(t, 'edit') : !t.owner || may('org') || may('admin'))
+
 const path = '/api/v1/shares'
 export const loadShares = async (kind: Kind, id: string, signal: AbortSignal) => (await get<{ shares: Share[] }>(`${path}?kind=${kind}&id=${encodeURIComponent(id)}`, signal)).shares
 export const loadSharedWithMe = async (signal: AbortSignal) => (await get<{ shares: Share[] }>(`${path}?with=me`, signal)).shares
@@ -60,7 +61,7 @@ export const removeShare = (id: string) => post(`${path}/${encodeURIComponent(id
 /** The page on which a shared thing is shown. */
 export function addressOf(s: Share): string {
   const id = encodeURIComponent(s.thing)
-  return { job: `#/jobs/${id}`, schedule: '#/jobs', session: `#/playground?session=${id}`, artifact: `#/artifacts/${id}`, script: `#/scripts/${id}`, conversation: `#/chat/${id}` }[s.kind]
+  return { job: `#/jobs/${id}`, schedule: '#/jobs', session: `#/playground?session=${id}`, artifact: `#/artifacts/${id}` }[s.kind]
 }
 
 /** The filter of a list by whose its things are; it is in the address. */

@@ -2,9 +2,8 @@
 // arriving while the user visits other pages.
 import { signal, type Signal } from '@preact/signals'
 import { errorOf, get, me, post, request } from '../api'
-import type { Owned } from '../shares'
 
-export interface Summary extends Owned {
+export interface Summary {
   id: string
   title: string
   messages: number

@@ -75,7 +75,9 @@ export function Retry({ job }: { job: Job }) {
   return (
     <button type="button" onClick={() => void attempt(async () => {
       const { params } = job.params ? job : await call<Job>('job_status', { job_id: job.job_id })
-      const started = await call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags })
+      const started = await (job.shared // its script is its owner's
+        ? call<{ job_id: string }>('job_rerun', { job_id: job.job_id })
+        : call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags }))
       go(`jobs/${started.job_id}`)
     }, `${titleOf(job)} started again`)}>Retry</button>
   )

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
-import { get, may, post } from '../api'
+import { get, post } from '../api'
 import { ago, clock, size } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { go, useFilter } from '../route'
-import { useWhose, type Owned } from '../shares'
+import { mayChange, useWhose, type Owned } from '../shares'
 import { Copy } from '../parts/copy'
 import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
@@ -91,7 +91,7 @@ export function Library({ only = '' }: { only?: string }) {
           <article class="card item" key={a.id} aria-label={`${a.kind === 'script' ? 'script' : 'artifact'} ${a.name || a.id}`}>
             <h2><a href={addressOf(a)}>{a.name || a.hash.slice(0, 12)}</a> <span class={`kind k-${a.kind}`}>{kindNames[a.kind] ?? a.kind}</span></h2>
             {a.tool && <p class="small"><span class="good">tool</span> <a class="mono" href={`#/tools/${encodeURIComponent(a.tool.name)}`}>{a.tool.name}</a>, version {a.tool.version}</p>}
-            <SharedMark kind={a.kind === 'script' ? 'script' : 'artifact'} of={a} />
+            <SharedMark kind="artifact" of={a} />
             {a.description && <p class="prose brief">{a.description}</p>}
             <p class="soft small">{size(a.size_bytes)}{a.creator && a.creator !== 'unknown' && <>, by <button type="button" class="tag" onClick={() => filterBy(() => setCreator(a.creator!))}>{a.creator}</button></>}, {ago(a.created_at)}</p>
             <div class="row">{a.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => filterBy(() => setTag(t))}>{t}</button>)}</div>
@@ -134,7 +134,7 @@ function OneArtifact({ id }: { id: string }) {
           <Copy text={a.id}>Copy id</Copy>
           <Copy text={a.hash}>Copy hash</Copy>
           <ShareButton kind="artifact" id={a.id} name={name} of={a} />
-          {may('admin') && <button type="button" onClick={() => void removeItem(a.id, name, 'artifacts')}>Delete</button>}
+          {mayChange(a) && <button type="button" onClick={() => void removeItem(a.id, name, 'artifacts')}>Delete</button>}
         </div>
       </div>
       {a.description && <p class="prose">{a.description}</p>}

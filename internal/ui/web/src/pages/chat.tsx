@@ -6,10 +6,8 @@ import { Exchange } from '../chat/turn'
 import { ago } from '../format'
 import { Ask } from '../parts/ask'
 import { notify } from '../parts/notices'
-import { SharedMark, ShareButton, Whose } from '../parts/share'
-import { useData, type Loaded } from '../resource'
+import { useData } from '../resource'
 import { go } from '../route'
-import { isPermitted, useWhose } from '../shares'
 import { Icon } from '../shell/icon'
 import { attempt } from '../upstream'
 
@@ -24,8 +22,6 @@ export function Chat({ rest }: { rest: string }) {
   const { data: model } = useData(loadModel, [])
   const turns = turnsOf(id)
   const stored = useData((s) => (rest ? load(id, s) : Promise.resolve()), [id, rest])
-  const all = useData(loadList, [changes.value], ['chat.turn_finished', 'share.'])
-  const known = rest ? all.data?.find((c) => c.id === id) : undefined
   const list = turns.value ?? []
   const running = list.find((t) => t.busy)
   const say = (text: string, files: Attachment[], name: string, key?: string) => {
@@ -37,9 +33,8 @@ export function Chat({ rest }: { rest: string }) {
   }
   return (
     <div class="chat">
-      <Conversations all={all} current={rest ? id : undefined} />
+      <Conversations current={rest ? id : undefined} />
       <section class="talk" aria-label="Conversation">
-        {known && <div class="row end"><SharedMark kind="conversation" of={known} /><ShareButton kind="conversation" id={known.id} name={known.title || 'this conversation'} of={known} /></div>}
         <Log turns={list}>
           {stored.error && <p class="bad">{stored.error.message}</p>}
           {list.length === 0 && (rest && turns.value === undefined && !stored.error ? <p class="soft">…</p> : <Welcome ask={(text) => say(text, [], '')} ready={model?.configured === true} />)}
@@ -47,7 +42,7 @@ export function Chat({ rest }: { rest: string }) {
           {list.map((t) => <Exchange key={t.key} turn={t} retry={mayRetry(t) ? () => say(t.question, t.files, '', t.key) : undefined} />)}
           <Approvals key={id} results={list.flatMap((t) => t.pieces).map((p) => p.call?.result ?? '').join('\n')} since={running?.began} />
         </Log>
-        {(!known || isPermitted(known, 'use')) && <Composer key={id} draft={`chat.draft.${rest ? id : ''}`} model={model} busy={running !== undefined} send={say} stop={() => running && void stop(running).catch((e: Error) => notify('bad', e.message))} />}
+        <Composer key={id} draft={`chat.draft.${rest ? id : ''}`} model={model} busy={running !== undefined} send={say} stop={() => running && void stop(running).catch((e: Error) => notify('bad', e.message))} />
       </section>
     </div>
   )
@@ -80,8 +75,8 @@ function Welcome({ ask, ready }: { ask: (text: string) => void; ready: boolean }
   )
 }
 
-function Conversations({ all: { data, error, reload }, current }: { all: Loaded<Summary[]>; current?: string }) {
-  const whose = useWhose()
+function Conversations({ current }: { current?: string }) {
+  const { data, error, reload } = useData(loadList, [changes.value], ['chat.turn_finished'])
   const [shown, setShown] = useState(false)
   const [find, setFind] = useState('')
   const forget = (c: Summary) => void attempt(async () => {
@@ -89,7 +84,7 @@ function Conversations({ all: { data, error, reload }, current }: { all: Loaded<
     if (c.id === current) go('chat')
     reload()
   })
-  const matching = (data ?? []).filter((c) => whose.isShown(c) && c.title.toLowerCase().includes(find.toLowerCase()))
+  const matching = (data ?? []).filter((c) => c.title.toLowerCase().includes(find.toLowerCase()))
   return (
     <aside class={`conversations${shown ? ' open' : ''}`} aria-label="Conversations">
       <div class="row">
@@ -98,7 +93,6 @@ function Conversations({ all: { data, error, reload }, current }: { all: Loaded<
       </div>
       <div class="all">
         {data && data.length > 6 && <><label class="hidden" for="find-conversation">Find a conversation</label><input id="find-conversation" type="search" placeholder="Find" value={find} onInput={(e) => setFind(e.currentTarget.value)} /></>}
-        {data?.some((c) => c.shared) && <Whose {...whose} />}
         {error && <p class="bad">{error.message}</p>}
         {data?.length === 0 && <p class="soft small">Your conversations are listed here.</p>}
         <ul>
@@ -106,9 +100,9 @@ function Conversations({ all: { data, error, reload }, current }: { all: Loaded<
             <li key={c.id}>
               <a href={`#/${addressOf(c.id)}`} aria-current={c.id === current ? 'page' : undefined} onClick={() => setShown(false)}>
                 <span class="oneline">{c.busy && <span class="spinner" />}{c.title || 'untitled'}</span>
-                <span class="soft small">{ago(c.updated_at)}{c.shared && `, ${c.owner}: ${c.shared}`}</span>
+                <span class="soft small">{ago(c.updated_at)}</span>
               </a>
-              {isPermitted(c, 'edit') && <Ask label="×" name={`Delete ${c.title}`} question={`Delete the conversation “${c.title}”? This cannot be undone.`} yes="Delete" action={() => forget(c)} />}
+              <Ask label="×" name={`Delete ${c.title}`} question={`Delete the conversation “${c.title}”? This cannot be undone.`} yes="Delete" action={() => forget(c)} />
             </li>
           ))}
         </ul>

@@ -1,14 +1,19 @@
 // One organisation: what it has used of its quotas, its own servers, and its people.
-import { get, getIfAny, me } from '../api'
+import { useState } from 'preact/hooks'
+import { get, getIfAny, me, post } from '../api'
 import { ago } from '../format'
+import { Ask } from '../parts/ask'
+import { Dialog } from '../parts/dialog'
 import { Hint } from '../parts/hint'
 import { Memberships, type Person } from '../parts/memberships'
 import { Until } from '../parts/now'
 import { Quota } from '../parts/quota'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
+import { UpstreamFields } from '../parts/upstreamform'
 import { useData } from '../resource'
 import { useFilter } from '../route'
+import { attempt, type Upstream } from '../upstream'
 
 interface Used {
   used: number
@@ -33,6 +38,7 @@ export function Organisation() {
     <>
       {all.data && <div class="row filters"><label for="organisation">Organisation</label><select id="organisation" value={org} onChange={(e) => setChosen(e.currentTarget.value)}>{all.data.map((o) => <option key={o}>{o}</option>)}</select></div>}
       <Quotas key={`quotas ${org}`} org={org} />
+      <Servers key={`servers ${org}`} org={org} />
       <Members key={`members ${org}`} org={org} />
     </>
   )
@@ -53,6 +59,34 @@ function Quotas({ org }: { org: string }) {
       {limited?.length === 0 && <Hint>{`None. \`[orgs.${org}.quota]\` in luanette.toml limits calls, jobs, CPU seconds and storage of all its people together.`}</Hint>}
       {u && limited?.map((k) => <Quota key={k} name={counted[k]} used={u[k]!.used} limit={u[k]!.limit!} />)}
       {u && limited?.some((k) => k !== 'storage_mb') && <p class="soft small">What is counted a day renews <Until time={Date.parse(u.renews)} />, at midnight UTC.</p>}
+    </section>
+  )
+}
+
+/** The servers that the organisation added for itself. Those of the configuration are on the page of servers. */
+function Servers({ org }: { org: string }) {
+  const path = `/api/v1/orgs/${encodeURIComponent(org)}/upstreams`
+  const { data, error, reload } = useData((s) => getIfAny<{ upstreams: Upstream[] }>(path, s), [path], ['upstream.'])
+  const [adding, setAdding] = useState(false)
+  const nameOf = (u: Upstream) => u.namespace.split('@')[0]
+  const act = (u: Upstream, action: string, done: string, method = 'POST') => void attempt(() => post(`${path}/${encodeURIComponent(nameOf(u))}${action}`, undefined, method), `${nameOf(u)} ${done}`).then(reload)
+  const serverColumns: Column<Upstream>[] = [
+    { name: 'State', value: (u) => u.state, cell: (u) => <State state={u.state} /> },
+    { name: 'Name', value: nameOf, cell: (u) => <a class="name" href={`#/servers/${encodeURIComponent(u.namespace)}`}>{nameOf(u)}</a> },
+    { name: 'Address', value: (u) => u.endpoint, cell: (u) => <><span class="mono breaks">{u.endpoint}</span>{u.error && <div class="bad small brief">{u.error}</div>}</> },
+    { name: 'Tools', value: (u) => u.tool_count, cell: (u) => u.tool_count, number: true },
+    { name: '(Actions)', cell: (u) => <>{u.wanted ? <><button type="button" onClick={() => act(u, '/restart', 'restarted')}>Restart</button><button type="button" onClick={() => act(u, '/disable', 'disabled')}>Disable</button></> : <button type="button" onClick={() => act(u, '/restore', 'enabled')}>Enable</button>}<Ask label="Remove" question={`Remove ${nameOf(u)}? Nobody in ${org} can use its tools any more.`} yes={`Remove ${nameOf(u)}`} action={() => act(u, '', 'removed', 'DELETE')} /></>, class: 'row' },
+  ]
+  const close = () => { setAdding(false); reload() }
+  if (!data && !error) return null
+  return (
+    <section class="panel" aria-label="Servers">
+      <h2>Servers of {org}</h2>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.upstreams.length === 0 && <Hint>None was added. Only people of the organisation see its servers and use their tools.</Hint>}
+      {data && data.upstreams.length > 0 && <Table label="Servers" rows={data.upstreams} columns={serverColumns} id={(u) => u.namespace} />}
+      {data && <div class="row actions"><button type="button" class="main" onClick={() => setAdding(true)}>Add a server</button></div>}
+      {adding && <Dialog title={`Add a server for ${org}`} close={close}><UpstreamFields path={path} done={close} cancel={close} /></Dialog>}
     </section>
   )
 }

@@ -16,6 +16,7 @@ import { ShareButton } from '../parts/share'
 import { useData } from '../resource'
 import { route } from '../route'
 import { lazy } from '../shell/lazy'
+import { attempt } from '../upstream'
 
 const Editor = lazy(() => import('../parts/editor').then((m) => m.default))
 
@@ -92,7 +93,7 @@ function Bench({ draft, change, discard, kept }: { draft: Draft; change: (d: Dra
               <option value="lua">Lua</option><option value="javascript">JavaScript</option><option value="typescript">TypeScript</option>
             </select>
             <label><input type="checkbox" checked={session.wanted} onChange={(e) => void session.keep(e.currentTarget.checked)} /> keep variables</label>
-            {session.id && !session.given && <ShareButton kind="session" id={session.id} name="these variables" of={{}} />}
+            {session.id && <ShareButton kind="session" id={session.id} name="these variables" of={{}} />}
             {kept && <><span class="soft small">draft kept in this tab</span><button type="button" onClick={discard}>Discard draft</button></>}
           </div>
           <Editor value={draft.code} language={draft.language} fault={fault} change={edit} run={run} />
@@ -151,22 +152,26 @@ function useDescription(draft: Draft) {
 /** A session that keeps variables between runs, if somebody wants one. */
 function useSession(language: Language) {
   const given = route.value.query.get('session') ?? undefined // that somebody shares
-  const [id, setID] = useState(given)
+  const [id, setID] = useState<string>()
   const [wanted, setWanted] = useState(given !== undefined) // creating one takes a moment
   const [busy, setBusy] = useState(false)
   const [variables, setVariables] = useState<Record<string, string>>({})
   useEffect(() => {
-    setID(given)
+    setID(undefined)
     setWanted(given !== undefined)
     setVariables({})
-    if (given) void globals(language, given).then(setVariables, (e: Error) => notify('bad', e.message))
+    if (given) void attempt(async () => { // what is done in a session of somebody else would be theirs: it is done in a copy
+      const { session_id } = await call<{ session_id: string }>('session_fork', { session_id: given })
+      setVariables(await globals(language, session_id))
+      setID(session_id)
+    }, 'you have a copy of the variables')
   }, [language, given])
   const keep = async (on: boolean) => {
     setWanted(on)
     setBusy(true)
     setVariables({})
     try {
-      if (id && id !== given) await call('session_close', { session_id: id })
+      if (id) await call('session_close', { session_id: id })
       setID(on ? (await call<{ session_id: string }>('session_create', { language: ranAs(language) })).session_id : undefined)
     } catch (e) {
       notify('bad', (e as Error).message)
@@ -177,7 +182,7 @@ function useSession(language: Language) {
   const refresh = async () => {
     if (id) setVariables(await globals(language, id))
   }
-  return { id, given, wanted, busy, variables, keep, refresh }
+  return { id, wanted, busy, variables, keep, refresh }
 }
 
 function Variables({ all }: { all: Record<string, string> }) {

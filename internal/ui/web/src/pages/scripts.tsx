@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { get, may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
-import { isPermitted, type Owned } from '../shares'
+import { isPermitted, mayChange, type Owned } from '../shares'
 import { ago, count, duration } from '../format'
 import { attempt } from '../upstream'
 import { Library, removeItem } from './artifacts'
@@ -13,7 +13,7 @@ import { StartJob } from '../parts/startjob'
 import { Diff } from '../parts/diff'
 import { Tree, type TreeNode } from '../parts/tree'
 
-interface Script extends Owned {
+interface Script {
   hash: string
   name?: string
   description?: string
@@ -42,12 +42,13 @@ interface Version {
 }
 
 function OneScript({ hash }: { hash: string }) {
-  const { data: s, error } = useData((signal) => call<ScriptDetail>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.', 'share.'])
+  const { data: s, error } = useData((signal) => call<ScriptDetail>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.'])
   // A script that was never published has no history; that is not an error.
   const history = useData((signal) => (s?.name ? call<{ versions: Version[] }>('script_history', { name: s.name }, signal).catch(() => undefined) : Promise.resolve(undefined)), [s?.name], ['script.'])
   const [against, setAgainst] = useState('')
   const other = useData((signal) => (against ? call<ScriptDetail>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
   const family = useData((signal) => (s ? relatives(s, signal) : Promise.resolve([])), [s?.hash], ['script.', 'artifact.'])
+  const whose = useData((signal) => get<Owned>(`/api/v1/library/${hash}`, signal), [hash], ['share.']).data ?? {}
   if (error) return <><p><a href="#/scripts">All scripts</a></p><p class="bad">{error.message}</p></>
   if (!s) return <p class="soft">…</p>
   const versions = history.data?.versions ?? []
@@ -60,18 +61,18 @@ function OneScript({ hash }: { hash: string }) {
     <>
       <p><a href="#/scripts">All scripts</a></p>
       <div class="row title">
-        <h2>{s.name || s.hash.slice(0, 12)}</h2>{current && <span class="state good">tool, version {current.version}</span>}<SharedMark kind="script" of={s} />
+        <h2>{s.name || s.hash.slice(0, 12)}</h2>{current && <span class="state good">tool, version {current.version}</span>}<SharedMark kind="artifact" of={whose} />
         <div class="row">
-          <ShareButton kind="script" id={s.hash} name={s.name || s.hash.slice(0, 12)} of={s} />
+          <ShareButton kind="artifact" id={s.hash} name={s.name || s.hash.slice(0, 12)} of={whose} />
           <a class="button" href={`#/playground/${s.hash}`}>Open in the playground</a>
-          {isPermitted(s, 'edit') && (current ? <Unpublish name={s.name!} /> : <Publish script={s} />)}
+          {mayChange(whose) && (current ? <Unpublish name={s.name!} /> : <Publish script={s} />)}
           <a class="button" href={`/api/v1/library/${s.hash}/content`} download={`${(s.name || s.hash.slice(0, 12)).replaceAll(/[^\w.-]+/g, '_')}.${s.language === 'javascript' ? 'js' : s.language === 'typescript' ? 'ts' : 'lua'}`}>Download</a>
-          {may('admin') && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
+          {mayChange(whose) && <button type="button" onClick={() => void removeItem(s.hash, s.name || s.hash.slice(0, 12), 'scripts')}>Delete</button>}
         </div>
       </div>
       <p class="prose">{s.description}</p>
       <p class="mono soft breaks">{s.hash}</p>
-      {isPermitted(s, 'use') && <StartJob hash={s.hash} />}
+      {isPermitted(whose, 'use') && <StartJob hash={s.hash} />}
       <h2>Lineage</h2>
       <Lineage script={s} family={family.data} />
       {versions.length > 0 && (

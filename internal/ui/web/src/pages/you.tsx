@@ -83,7 +83,7 @@ function Shared() {
   const { data, error } = useData(loadSharedWithMe, [], ['share.'])
   if (error) return <p class="bad">{error.message}</p>
   if (!data) return <p class="soft">…</p>
-  if (data.length === 0) return <Hint>Nothing. Colleagues share jobs, schedules, sessions, artifacts, scripts and conversations with the button `Share` of each.</Hint>
+  if (data.length === 0) return <Hint>Nothing. Colleagues share jobs, schedules, sessions, artifacts and scripts with the button `Share` of each.</Hint>
   return <Table label="Shared with you" rows={data} columns={sharedColumns} id={(s) => s.id} />
 }
 

@@ -14,12 +14,13 @@ export function UpstreamForm({ upstream: u, close }: { upstream: Upstream; close
 interface Props {
   upstream?: Upstream
   address?: { text: string; change: (text: string) => void } // of a new server, which the other forms share
+  path?: string // of the API to add it
   done: () => void
   cancel?: () => void
 }
 
 /** The settings of a server that is reached at a URL. */
-export function UpstreamFields({ upstream: u, address, done, cancel }: Props) {
+export function UpstreamFields({ upstream: u, address, path = '/api/v1/upstreams', done, cancel }: Props) {
   const known = u?.settings
   const [name, setName] = useState(u?.namespace)
   const [changed, setChanged] = useState(known?.url ?? '')
@@ -33,7 +34,7 @@ export function UpstreamFields({ upstream: u, address, done, cancel }: Props) {
   const send = async () => {
     const body = { ...(url !== known?.url && { url }), transport, protocol, read_only: readOnly, headers }
     if (u) await post(upstreamPath(u.namespace), body, 'PATCH')
-    else await post('/api/v1/upstreams', { namespace: chosen, ...body })
+    else await post(path, { namespace: chosen, ...body })
     return u ? `${u.namespace} saved` : `${chosen} added, connecting`
   }
   return (
