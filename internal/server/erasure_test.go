@@ -244,7 +244,7 @@ func checkExport(t *testing.T, ann, bob someone) string {
 		}
 		kinds[one.Kind]++
 	}
-	for kind, count := range map[string]int{"people": 1, "people_identities": 1, "people_sessions": 1, "access_keys": 1, "jobs": 2, "job_schedules": 1, "journal": 2, "sessions": 1, "kv": 1, "kept_results": 1, "audit": 5} {
+	for kind, count := range map[string]int{"people": 1, "people_identities": 1, "people_sessions": 1, "access_keys": 1, "jobs": 2, "job_schedules": 1, "journal": 2, "sessions": 1, "kv": 1, "kept_results": 1, "artifacts": 1, "content_owners": 1, "audit": 5} {
 		if kinds[kind] < count {
 			t.Errorf("%d of %s are exported, want %d at least: %v", kinds[kind], kind, count, kinds)
 		}

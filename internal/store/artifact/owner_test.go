@@ -204,6 +204,20 @@ func TestStorageQuota(t *testing.T) {
 	if _, err := nodes[0].Restore(ada, second); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("restored over the quota: %v", err)
 	}
+	for _, who := range []context.Context{ada, eve} {
+		if _, err := nodes[0].Release(who, refused.String()); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("the content of another one is deleted: %v", err)
+		}
+	}
+	if _, err := nodes[0].Release(bob, refused.String()); err != nil {
+		t.Errorf("delete a content: %v", err)
+	}
+	if _, err := nodes[0].Find(bob, refused.String()); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("after it was deleted: %v", err)
+	}
+	if _, err := nodes[0].Restore(ada, second); err != nil {
+		t.Errorf("restored: %v", err)
+	}
 }
 
 // failing is a content that breaks off.

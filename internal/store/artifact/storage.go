@@ -61,7 +61,7 @@ func (s *Store) checkQuota(ctx context.Context, tx *db.Tx, org string, ref cas.R
 		return err
 	}
 	return fault.New(fault.Limit, "the contents of the organisation %s may have %d bytes together: they have %d, and this one has %d", org, limit, used, size).
-		WithHint("delete artifacts of the organisation that nobody needs, at /api/v1/library, or ask an administrator to raise orgs.%s.quota.storage_mb", org).
+		WithHint("delete artifacts and contents that nobody needs, with DELETE /api/v1/library/ID or HASH, or ask an administrator to raise orgs.%s.quota.storage_mb", org).
 		WithDetails(storageDetails{limit, used, size, org})
 }
 
@@ -79,5 +79,34 @@ func (s *Store) restrict(ctx context.Context, ref cas.Ref, size int64) error {
 		_, err := tx.Exec(ctx, `INSERT INTO contents (hash, size, mime, created_at, restricted) VALUES ($1, $2, 'application/octet-stream', $3, 1)
 			ON CONFLICT (hash) DO NOTHING`, ref.String(), size, s.clock.Now().UnixMicro())
 		return err
+	})
+}
+
+// Release takes a content that is no artifact from the caller, or for those who administer it
+// from everybody of the organisation: it counts for no quota any more, and they cannot read
+// it. Nothing happens to the bytes.
+func (s *Store) Release(ctx context.Context, name string) (Content, error) {
+	c, err := s.Find(ctx, name)
+	if err != nil {
+		return c, err
+	}
+	who, own := principal.Of(ctx), ownerOf(ctx)
+	where, args := "owner = $2 AND person = $3 AND org = $4", []any{c.Hash.String(), own.ID, own.Person, own.Org}
+	switch {
+	case who.Person != "":
+	case who.Admin():
+		where, args = "1 = 1", args[:1]
+	case who.Org != "" && who.May(principal.Org, who.Org):
+		where, args = "org = $2", []any{c.Hash.String(), who.Org}
+	}
+	return c, s.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, "DELETE FROM content_owners WHERE hash = $1 AND "+where, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		return fault.New(fault.Denied, "the content %s belongs to somebody else", c.Hash.Short()).WithHint("its owner and administrators of the organisation can delete it")
 	})
 }

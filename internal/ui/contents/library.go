@@ -302,9 +302,15 @@ func (l *Library) midi(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// remove deletes an artifact, which can be restored for some time.
+// remove deletes an artifact, which can be restored for some time, or a content that is
+// none.
 func (l *Library) remove(w http.ResponseWriter, r *http.Request) error {
 	a, err := l.find(r)
+	if fault.CodeOf(err) == fault.NotFound {
+		c, err := l.Files.Release(r.Context(), r.PathValue("id"))
+		writeJSON(w, http.StatusOK, Item{Hash: c.Hash.String(), Kind: kindOf(c.MIME), MIMEType: c.MIME, Size: c.Size, Tags: []string{}, CreatedAt: c.CreatedAt.UTC()}, err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
