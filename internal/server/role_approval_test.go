@@ -79,9 +79,16 @@ roles = ["author"]
 "acme-finance" = "acme/finance"
 "beta-finance" = "beta/finance"
 `, of.url, hook.URL, of.mails.Address, serveTools(t, "bank", of.bank), of.provider.URL, oauthtest.ClientID)
-	address, srv := start(t, config.Sources{File: configtest.WriteFile(t, file), Env: config.Environment{
-		"HOOK_SECRET": "whsec_bHVhbmV0dGU=", "MAIL_PASSWORD": mailtest.Password, "CLIENT_SECRET": oauthtest.ClientSecret, "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough",
-	}})
+	of.serve(front, file, database, config.Environment{"HOOK_SECRET": "whsec_bHVhbmV0dGU=", "MAIL_PASSWORD": mailtest.Password})
+	return of
+}
+
+// serve starts the server behind the address that its people know.
+func (of *office) serve(front *httptest.Server, file, database string, env config.Environment) {
+	t := of.t
+	t.Helper()
+	maps.Copy(env, config.Environment{"CLIENT_SECRET": oauthtest.ClientSecret, "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"})
+	address, srv := start(t, config.Sources{File: configtest.WriteFile(t, file), Env: env})
 	to, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +99,6 @@ roles = ["author"]
 	of.srv = srv
 	srv.upstreams.AwaitAttempts(t.Context(), clocktest.Timeout)
 	srv.catalog.Refresh(t.Context())
-	return of
 }
 
 // signIn opens a session of a person, who has these groups from now on.

@@ -5,6 +5,7 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/queue"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // The methods of a Server.
@@ -151,7 +153,7 @@ func (x *Exchanger) token(ctx context.Context, s Server, r oauth.Refusal) (strin
 
 // explained adds to an error where to sign in.
 func (x *Exchanger) explained(s Server, err error) error {
-	if fault.CodeOf(err) == fault.NeedsAuth {
+	if fault.CodeOf(err) == fault.NeedsAuth && s.Person != "" {
 		return fault.Wrap(fault.NeedsAuth, err, "upstream %s needs your sign-in", s.Name).WithHint("%s", x.signIn())
 	}
 	return err
@@ -188,8 +190,9 @@ func (x *Exchanger) get(ctx context.Context, s Server, c oauth.Challenge) (got t
 	case s.Settings.Issuer == "" && (s.Method == IDJAG || s.Settings.ClientID != ""): // else the upstream chose who gets tokens of the person
 		return got, fault.New(fault.Config, "upstream %s has no upstreams.%s.oauth.issuer", s.Name, s.Name)
 	case s.Person == "":
-		return got, fault.New(fault.Denied, "upstream %s is used with the accounts of people, and this is a key of none", s.Name).
-			WithHint("use a key that a person made, or sign in")
+		why, hint := principal.LacksLogin(s.Owner)
+		return got, fault.New(fault.NeedsAuth, "upstream %s is used with the account of each person: %s", s.Name, cmp.Or(why, "nobody is signed in")).
+			WithHint("%s", cmp.Or(hint, x.signIn()))
 	}
 	if s.Method == Token && s.Settings.ClientID == "" {
 		got.Granted, err = x.atProvider(ctx, s, c)

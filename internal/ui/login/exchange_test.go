@@ -49,7 +49,7 @@ func TestExchangedTokens(t *testing.T) {
 		t.Errorf("after a refusal: %q %v", got, err)
 	}
 	owned.Owner = "key:web"
-	if got, err := f.upstreams.Token(t.Context(), owned); got != "" || fault.CodeOf(err) != fault.Denied {
+	if got, err := f.upstreams.Token(t.Context(), owned); got != "" || fault.CodeOf(err) != fault.NeedsAuth {
 		t.Errorf("a key of nobody: %q %v", got, err)
 	}
 	if len(fake.people) != 2 || fake.people[0] != "ada of acme" || fake.people[1] != "bob of " {
