@@ -117,11 +117,8 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 	var since time.Time // when the wait for a session began
 	for try := 1; ; try++ {
 		s, err := c.sessionFor(ctx, r, &since)
-		if err != nil && try == 1 {
-			return nil, tool.Unsent{Err: err}
-		}
 		if err != nil {
-			return nil, err
+			return nil, unsent(err, try)
 		}
 		result, err = s.request(ctx, r)
 		c.setLastUsed()
@@ -140,6 +137,14 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 			_ = clock.Real().Sleep(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
 		}
 	}
+}
+
+// unsent marks an error before the first try: the server has not seen the request.
+func unsent(err error, try int) error {
+	if try == 1 {
+		return tool.Unsent{Err: err}
+	}
+	return err
 }
 
 // timeouts are the limits of a request: without progress, and in total.

@@ -41,8 +41,12 @@ type Server struct {
 // Equal reports whether all settings are equal.
 func (s Server) Equal(other Server) bool {
 	return s.URL == other.URL && s.Transport == other.Transport && s.Protocol == other.Protocol && maps.Equal(s.Headers, other.Headers) &&
-		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) && slices.Equal(s.DisabledTools, other.DisabledTools) &&
-		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout && maps.Equal(s.Aliases, other.Aliases) && s.Guarded == other.Guarded
+		s.ReadOnly == other.ReadOnly && s.Timeout == other.Timeout && s.Guarded == other.Guarded && s.equalTools(other)
+}
+
+func (s Server) equalTools(other Server) bool {
+	return slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) &&
+		slices.Equal(s.DisabledTools, other.DisabledTools) && maps.Equal(s.Aliases, other.Aliases)
 }
 
 // Entry is one upstream that was added or removed.
