@@ -19,11 +19,12 @@ type policyCheckCommand struct {
 	clientFlags
 	Tool string `arg:"" help:"The tool, as namespace.tool, or a function of scripts such as http.request."`
 	For  string `placeholder:"KEY" help:"The name of the key; the local owner if omitted."`
+	Org  string `help:"The key's organisation: its rules apply too, and the tool is the one that its members call so."`
 }
 
 // Run explains the decision.
 func (c *policyCheckCommand) Run(ctx context.Context, proc *process) error {
-	query := url.Values{"tool": {c.Tool}, "key": {c.For}}
+	query := url.Values{"tool": {c.Tool}, "key": {c.For}, "org": {c.Org}}
 	var e adminapi.PolicyCheck
 	raw, err := c.admin(ctx, proc, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 type Org struct {
 	Upstreams map[string]Upstream `toml:"upstreams,omitempty" help:"upstreams of this organisation alone, as in [upstreams]"`
 	Quota     OrgQuota            `toml:"quota" help:"how much its members may use together"`
+	Policy    []PolicyRule        `toml:"policy,omitempty" help:"rules for its members, as in [[policy]]; they can only restrict further"`
 
 	MaxUpstreams int `toml:"max_upstreams,omitempty" help:"how many upstreams those who manage it may add; 20 if it is not set, and none if it is negative"`
 }

@@ -34,12 +34,15 @@ func (r PolicyRule) count() int {
 
 // PolicySettings returns the configured policy.
 func (c *Config) PolicySettings() policy.Settings {
-	s := policy.Settings{ReadOnly: c.ReadOnly, Readers: c.Readers, Labels: map[string][]string{}, Accepts: maps.Clone(c.Accepts)}
+	s := policy.Settings{ReadOnly: c.ReadOnly, Readers: c.Readers, Labels: map[string][]string{}, Orgs: map[string][]policy.Rule{}, Accepts: maps.Clone(c.Accepts)}
 	if s.Accepts == nil {
 		s.Accepts = map[string][]string{}
 	}
-	for _, r := range c.Policy {
-		s.Rules = append(s.Rules, policy.Rule{Key: r.Key, Tool: r.Tool, Do: policy.Verdict(r.Do), By: r.By, Count: r.count(), Reason: r.Reason})
+	s.Rules = policyRules(c.Policy)
+	for name, org := range c.Orgs {
+		if len(org.Policy) > 0 {
+			s.Orgs[name] = policyRules(org.Policy)
+		}
 	}
 	for name, u := range c.Upstreams {
 		if len(u.Labels) > 0 {
@@ -52,15 +55,19 @@ func (c *Config) PolicySettings() policy.Settings {
 	return s
 }
 
+func policyRules(from []PolicyRule) (rules []policy.Rule) {
+	for _, r := range from {
+		rules = append(rules, policy.Rule{Key: r.Key, Tool: r.Tool, Do: policy.Verdict(r.Do), By: r.By, Count: r.count(), Reason: r.Reason})
+	}
+	return rules
+}
+
 func (c *Config) checkPolicy() error {
-	for i, r := range c.Policy {
-		switch {
-		case r.Tool == "":
-			return fault.New(fault.Config, "policy %d: tool is missing", i+1).WithHint(`write tool = "namespace.tool", or "*" for all`)
-		case !slices.Contains(policy.Verdicts(), policy.Verdict(r.Do)):
-			return fault.New(fault.Config, "policy %d: do: unknown value %q", i+1, r.Do).WithHint("use allow, deny, approve or read_only")
-		}
-		if err := c.checkDeciders(i+1, r); err != nil {
+	if err := c.checkRules("policy", c.Policy); err != nil {
+		return err
+	}
+	for _, org := range slices.Sorted(maps.Keys(c.Orgs)) {
+		if err := c.checkRules("orgs."+org+".policy", c.Orgs[org].Policy); err != nil {
 			return err
 		}
 	}
@@ -77,22 +84,39 @@ func (c *Config) checkPolicy() error {
 	return nil
 }
 
+// checkRules refuses rules that cannot be; list is where they are.
+func (c *Config) checkRules(list string, rules []PolicyRule) error {
+	for i, r := range rules {
+		place := fmt.Sprintf("%s %d", list, i+1)
+		switch {
+		case r.Tool == "":
+			return fault.New(fault.Config, "%s: tool is missing", place).WithHint(`write tool = "namespace.tool", or "*" for all`)
+		case !slices.Contains(policy.Verdicts(), policy.Verdict(r.Do)):
+			return fault.New(fault.Config, "%s: do: unknown value %q", place, r.Do).WithHint("use allow, deny, approve or read_only")
+		}
+		if err := c.checkDeciders(place, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkDeciders refuses a rule whose requests nobody could decide.
-func (c *Config) checkDeciders(number int, r PolicyRule) error {
+func (c *Config) checkDeciders(place string, r PolicyRule) error {
 	roles := c.PeopleRoles()
 	switch _, known := roles[r.By]; {
 	case (r.By != "" || r.Count != 0) && policy.Verdict(r.Do) != policy.Approve:
-		return fault.New(fault.Config, "policy %d: by and count are for do = \"approve\"", number)
+		return fault.New(fault.Config, "%s: by and count are for do = \"approve\"", place)
 	case r.By == "" && r.Count != 0:
-		return fault.New(fault.Config, "policy %d: count needs by, the role of those who decide", number)
+		return fault.New(fault.Config, "%s: count needs by, the role of those who decide", place)
 	case r.By == "":
 		return nil
 	case r.Count < 0:
-		return fault.New(fault.Config, "policy %d: count must not be negative", number)
+		return fault.New(fault.Config, "%s: count must not be negative", place)
 	case len(c.Identity) == 0:
-		return fault.New(fault.Config, "policy %d: by = %q needs people who sign in", number, r.By).WithHint("configure a provider: docs/people.md")
+		return fault.New(fault.Config, "%s: by = %q needs people who sign in", place, r.By).WithHint("configure a provider: docs/people.md")
 	case !known:
-		return fault.New(fault.Config, "policy %d: by: no role %q", number, r.By).WithHint("there are: %s", strings.Join(roles.Names(), ", "))
+		return fault.New(fault.Config, "%s: by: no role %q", place, r.By).WithHint("there are: %s", strings.Join(roles.Names(), ", "))
 	}
 	return nil
 }

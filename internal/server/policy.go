@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/policy"
@@ -35,7 +34,7 @@ func (srv *Server) runsScript(name string) bool {
 // rules.
 func (srv *Server) approvalPolicy(c *config.Config) approval.Policy {
 	p := c.ApprovalPolicy()
-	if slices.ContainsFunc(c.Policy, func(r config.PolicyRule) bool { return policy.Verdict(r.Do) == policy.Approve }) {
+	if s := c.PolicySettings(); s.Approves() {
 		p.Also = srv.needsApproval
 	}
 	return p
@@ -47,12 +46,12 @@ func (srv *Server) needsApproval(ctx context.Context, e host.Effect) (approval.D
 		ref = tool.Ref{Name: e.DisplayName()}
 	}
 	info, _ := srv.catalog.Find(ctx, ref)
-	info.Ref = ref
-	d := srv.policy.Decide(principal.Of(ctx).Name, &info)
+	info.Ref = srv.catalog.Real(ctx, ref)
+	d := srv.policy.Decide(principal.Of(ctx), &info)
 	return approval.Demand{Role: d.By, Count: d.Count}, d.Verdict == policy.Approve
 }
 
 // hides returns which tools a principal may never call; nil: none.
 func (srv *Server) hides(who principal.Principal) func(*tool.Info) bool {
-	return srv.upstreams.Hides(who, srv.policy.Hides(who.Name))
+	return srv.upstreams.Hides(who, srv.policy.Hides(who))
 }

@@ -23,7 +23,7 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 // askedByScript reports whether a script has asked for approval of exactly this call.
 func askedByScript(ctx context.Context, ref tool.Ref) bool {
 	outer := host.ParentOf(ctx)
-	return outer != nil && outer.Tool() == ref
+	return outer != nil && (outer.Tool() == ref || outer.Tool() == shownTo(principal.Of(ctx), ref))
 }
 
 // follow refuses a call that would send data where its labels are not accepted, and
@@ -107,12 +107,13 @@ func (p *Policy) Check(ctx context.Context, e host.Effect) error {
 
 // admit applies the rules to an effect that is not a tool call.
 func (s *Settings) admit(ctx context.Context, e host.Effect) error {
-	if len(s.Rules) == 0 && !s.ReadOnly || lookup(e) {
+	who := principal.Of(ctx)
+	if !s.applies(who) || lookup(e) {
 		return nil
 	}
 	ref := tool.Ref{Name: e.DisplayName()}
 	harmless := e.Kind == host.Read || e.TempOnly
-	if d := s.decide(principal.Of(ctx).Name, []string{ref.Name}, ref, harmless); d.Verdict == Deny {
+	if d := s.decideFor(who, ref, "", harmless); d.Verdict == Deny {
 		return d.refusal(ctx, ref)
 	}
 	return nil

@@ -55,16 +55,18 @@ func (r Rule) fits(key string, subjects []string) bool {
 
 // subjects are the names by which rules may refer to a tool: its name, and the
 // upstream's where that differs.
-func subjects(info *tool.Info) []string {
-	if info.Original == "" || info.Original == info.Name {
-		return []string{info.Ref.String()}
+func subjects(ref tool.Ref, original string) []string {
+	if original == "" || original == ref.Name {
+		return []string{ref.String()}
 	}
-	return []string{info.Ref.String(), tool.Ref{Space: info.Space, Name: info.Original}.String()}
+	return []string{ref.String(), tool.Ref{Space: ref.Space, Name: original}.String()}
 }
 
 // Settings are the whole policy. The zero value allows everything.
 type Settings struct {
-	Rules    []Rule
+	Rules []Rule
+	// Orgs are rules of organisations for their members. They can only restrict further.
+	Orgs     map[string][]Rule
 	ReadOnly bool
 	// Readers are patterns of tools known to change nothing. In namespaces that they
 	// name, the hints of the tools are ignored.
@@ -83,7 +85,7 @@ func (s *Settings) follows() bool { return len(s.Labels) > 0 }
 
 // NamesRoles reports whether a rule says which role approves.
 func (s *Settings) NamesRoles() bool {
-	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.By != "" })
+	return slices.ContainsFunc(s.every(), func(r Rule) bool { return r.By != "" })
 }
 
 // names are all labels.
@@ -127,23 +129,23 @@ type Decision struct {
 	Count   int
 }
 
-// Decide says whether a key may use a tool.
-func (p *Policy) Decide(key string, info *tool.Info) Decision {
-	return p.settings.Load().decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info))
+// Decide says whether somebody may use a tool.
+func (p *Policy) Decide(who principal.Principal, info *tool.Info) Decision {
+	return p.settings.Load().decideFor(who, info.Ref, info.Original, info.Hints.ReadOnly || p.delegates(info))
 }
 
-// Hides returns which tools a key may never call, so that they need not be listed; nil
+// Hides returns which tools somebody may never call, so that they need not be listed; nil
 // when there are none. Tools that need approval are not among them.
-func (p *Policy) Hides(key string) func(info *tool.Info) bool {
+func (p *Policy) Hides(who principal.Principal) func(info *tool.Info) bool {
 	s := p.settings.Load()
-	if !s.ReadOnly && !slices.ContainsFunc(s.Rules, func(r Rule) bool {
-		return (r.Do == Deny || r.Do == ReadOnly) && (r.Key == "" || principal.Matches(r.Key, key))
-	}) {
+	refuses := func(r Rule) bool {
+		return (r.Do == Deny || r.Do == ReadOnly) && (r.Key == "" || principal.Matches(r.Key, who.Name))
+	}
+	_, theirs := s.rulesFor(who)
+	if !s.ReadOnly && !slices.ContainsFunc(s.Rules, refuses) && !slices.ContainsFunc(theirs, refuses) {
 		return nil
 	}
-	return func(info *tool.Info) bool {
-		return s.decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info)).Verdict == Deny
-	}
+	return func(info *tool.Info) bool { return p.Decide(who, info).Verdict == Deny }
 }
 
 // delegates reports whether one of our tools does nothing itself but run a script or call
@@ -212,8 +214,8 @@ func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
 func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, Decision, error) {
 	s := p.settings.Load()
 	d := Decision{Verdict: Allow}
-	if len(s.Rules) > 0 || s.ReadOnly {
-		d = s.decide(principal.Of(ctx).Name, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info))
+	if who := principal.Of(ctx); s.applies(who) {
+		d = s.decideFor(who, info.Ref, info.Original, info.Hints.ReadOnly || p.delegates(info))
 		if err := d.refusal(ctx, info.Ref); err != nil {
 			return ctx, d, err
 		}

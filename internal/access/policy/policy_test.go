@@ -54,7 +54,7 @@ func TestFirstRuleThatFits(t *testing.T) {
 		{"guest", "lua_eval", tool.Hints{}, policy.Allow, "policy 3 (key guest, read_only *)"},
 		{"guest2", "git.commit", tool.Hints{}, policy.Allow, ""},
 	} {
-		if got := p.Decide(tt.key, about(tt.tool, tt.hints)); got.Verdict != tt.want || got.Rule != tt.rule {
+		if got := p.Decide(principal.Principal{Name: tt.key}, about(tt.tool, tt.hints)); got.Verdict != tt.want || got.Rule != tt.rule {
 			t.Errorf("%s for %s: %+v", tt.tool, tt.key, got)
 		}
 	}
@@ -63,7 +63,7 @@ func TestFirstRuleThatFits(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	p.Set(policy.Settings{ReadOnly: true, Rules: []policy.Rule{{Tool: "*", Do: policy.Allow}}})
-	if got := p.Decide("ann", about("git.commit", tool.Hints{})); got.Verdict != policy.Deny || got.Rule != "read_only" {
+	if got := p.Decide(principal.Principal{Name: "ann"}, about("git.commit", tool.Hints{})); got.Verdict != policy.Deny || got.Rule != "read_only" {
 		t.Errorf("a rule overrides read-only mode: %+v", got)
 	}
 }

@@ -34,6 +34,9 @@ func (c *Catalog) own(ctx context.Context, ref tool.Ref) tool.Ref {
 	return ref
 }
 
+// Real returns the tool that a caller's name stands for, by its own name.
+func (c *Catalog) Real(ctx context.Context, ref tool.Ref) tool.Ref { return c.own(ctx, ref) }
+
 // shown returns the caller's name of a tool.
 func shown(ctx context.Context, ref tool.Ref) tool.Ref {
 	if scope := tool.ScopeOf(ctx); scope != nil {

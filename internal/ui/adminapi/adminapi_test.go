@@ -134,7 +134,7 @@ func TestInvalidBodies(t *testing.T) {
 
 type allowing struct{}
 
-func (allowing) Check(_ context.Context, tool, key string) adminapi.PolicyCheck {
+func (allowing) Check(_ context.Context, tool, key, _ string) adminapi.PolicyCheck {
 	return adminapi.PolicyCheck{Tool: tool, Key: key, Verdict: "allow"}
 }
 
