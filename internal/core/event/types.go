@@ -26,6 +26,7 @@ var types = []string{
 	"sandbox.connection", "sandbox.connection_refused", "sandbox.refused",
 	"script.invalidate", "script.published",
 	"session.closed", "session.created", "session.forked", "session.reset", "session.used",
+	"share.created", "share.removed",
 	"tool.call_ended", "tool.call_started", "tool.changed", "tool.flagged", "tool.held", "tool.shadowed",
 	"transport.state_changed",
 	"upstream.asleep", "upstream.connected", "upstream.connecting", "upstream.dropped", "upstream.failed", "upstream.garbage",

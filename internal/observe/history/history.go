@@ -5,6 +5,7 @@ package history
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 const (
@@ -141,8 +143,9 @@ type Tool struct {
 }
 
 // Report returns what was counted in the last span: an hour in fine steps, more in
-// coarse ones, a day at most.
-func (c *Calls) Report(span time.Duration) Report {
+// coarse ones, a day at most. Servers and tools are those that who sees, by the names that
+// they have for who.
+func (c *Calls) Report(span time.Duration, who principal.Principal) Report {
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,17 +155,35 @@ func (c *Calls) Report(span time.Duration) Report {
 	}
 	r := Report{Step: source.step.Seconds(), Servers: map[string]Server{}, Tools: []Tool{}}
 	r.From, r.Points, r.Total = source.report(now, span)
+	visible := c.visible(who)
 	for name, s := range c.servers {
-		if from, points, total := s.report(now, time.Hour); total.Calls > 0 {
-			r.Servers[name] = Server{From: from, Step: serverStep.Seconds(), Points: points, Total: total}
+		if from, points, total := s.report(now, time.Hour); total.Calls > 0 && visible[name] {
+			r.Servers[who.NameOf(name)] = Server{From: from, Step: serverStep.Seconds(), Points: points, Total: total}
 		}
 	}
 	for name, t := range c.tools {
-		if sum := t.sum(now); sum.Calls > 0 {
-			sum.Name = name.server + "." + name.tool
+		if sum := t.sum(now); sum.Calls > 0 && visible[name.server] && who.CanSee(name.server, name.tool) {
+			sum.Name = who.NameOf(name.server) + "." + name.tool
 			r.Tools = append(r.Tools, sum)
 		}
 	}
 	slices.SortFunc(r.Tools, func(a, b Tool) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), strings.Compare(a.Name, b.Name)) })
 	return r
+}
+
+// visible returns the servers that somebody sees. There may be tools of servers that are
+// no longer counted. c.mu is held.
+func (c *Calls) visible(who principal.Principal) map[string]bool {
+	known := map[string]bool{}
+	for name := range c.servers {
+		known[name] = true
+	}
+	for name := range c.tools {
+		known[name.server] = true
+	}
+	visible := map[string]bool{}
+	for _, name := range who.Visible(slices.Collect(maps.Keys(known))) {
+		visible[name] = true
+	}
+	return visible
 }

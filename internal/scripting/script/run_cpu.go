@@ -58,7 +58,7 @@ func (r *Runner) measured(ctx context.Context, limits *Limits, run func(context.
 		m.count(m.Stop())
 		_ = m.cpu.Charge(m.ctx, org, m.due) // what a script used at its end is no reason to refuse its result
 	}()
-	return run(m.ctx)
+	return run(m.ctx) //nolint:contextcheck // it is made of ctx above
 }
 
 // count adds what was used since the last time, and ends the run if nothing is left.

@@ -121,5 +121,5 @@ func callerOf(ctx context.Context) caller {
 	if who.User != "" {
 		owner += " " + who.User
 	}
-	return caller{who.Org, owner}
+	return caller{who.ActingOrg(), owner}
 }

@@ -55,7 +55,7 @@ func (o *OrgUpstreams) find(org, name string) (string, error) {
 // list returns the upstreams that were added for an organisation.
 func (o *OrgUpstreams) list(ctx context.Context, org string) UpstreamList {
 	list := UpstreamList{Node: o.Node, Upstreams: []Upstream{}}
-	for _, s := range o.own(org) {
+	for _, s := range o.own(org) { //nolint:contextcheck // it only looks at memory
 		list.Upstreams = append(list.Upstreams, o.view(ctx, s))
 	}
 	return list
@@ -76,7 +76,7 @@ func (o *OrgUpstreams) add(ctx context.Context, org, name string, want UpstreamC
 	}
 	o.adding.Lock()
 	defer o.adding.Unlock()
-	if most := o.most(org); len(o.own(org)) >= most {
+	if most := o.most(org); len(o.own(org)) >= most { //nolint:contextcheck // it only looks at memory
 		return Upstream{}, fault.New(fault.Limit, "the organisation %s may add %d upstreams", org, most).
 			WithHint("remove one; the operators of the server set orgs.%s.max_upstreams", org)
 	}
@@ -108,7 +108,7 @@ func (s *Server) orgRoutes() {
 // orgAction adds a route that does something with one upstream of an organisation.
 func (s *Server) orgAction(pattern string, act func(ctx context.Context, space string) (any, error)) {
 	s.route(pattern, principal.Org, inOrg(func(r *http.Request, org string) (any, error) {
-		space, err := s.options.OrgUpstreams.find(org, r.PathValue("name"))
+		space, err := s.options.OrgUpstreams.find(org, r.PathValue("name")) //nolint:contextcheck // it only looks at memory
 		if err != nil {
 			return nil, err
 		}

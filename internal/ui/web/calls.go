@@ -6,6 +6,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // calls reports the calls of the last hour, or of the span that the request names, on
@@ -20,5 +21,5 @@ func (s *Server) calls(w http.ResponseWriter, r *http.Request) {
 		}
 		span = parsed
 	}
-	httpjson.JSON(w, http.StatusOK, s.options.Calls.Report(span))
+	httpjson.JSON(w, http.StatusOK, s.options.Calls.Report(span, principal.Of(r.Context())))
 }
