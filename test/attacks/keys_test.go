@@ -221,14 +221,16 @@ func TestAttackLooksAround(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		method, path string
-		want         int
+		key, method, path string
+		want              int
 	}{
-		{http.MethodGet, "/artifacts", http.StatusForbidden},
-		{http.MethodPost, "/cas", http.StatusForbidden},
-		{http.MethodGet, "/cas/" + content.Hash, http.StatusOK}, // a hash cannot be guessed
+		{"narrow-token", http.MethodGet, "/artifacts", http.StatusForbidden},
+		{"narrow-token", http.MethodPost, "/cas", http.StatusForbidden},
+		{"narrow-token", http.MethodGet, "/cas/" + content.Hash, http.StatusNotFound}, // the hash alone is no right
+		{"plain-token", http.MethodGet, "/cas/" + content.Hash, http.StatusOK},
+		{"root-token", http.MethodGet, "/cas/" + content.Hash, http.StatusOK},
 	} {
-		if status, text := h.ask(c.method, c.path, "x", bearing("narrow-token")); status != c.want {
+		if status, text := h.ask(c.method, c.path, "x", bearing(c.key)); status != c.want {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, status, text, c.want)
 		}
 	}
