@@ -68,6 +68,7 @@ type cli struct {
 	Login    signInCommand   `cmd:"" group:"Decide who may do what:" help:"Sign in at a server, as a person."`
 	Logout   signOutCommand  `cmd:"" group:"Decide who may do what:" help:"End the login at a server."`
 	Who      whoCommand      `cmd:"" group:"Decide who may do what:" help:"Show as whom a server knows you."`
+	Share    shareCommand    `cmd:"" group:"Decide who may do what:" help:"Share jobs, schedules, sessions and more with others of your organisation."`
 	People   peopleCommand   `cmd:"" group:"Decide who may do what:" help:"List and block the people of a server."`
 	Org      orgCommand      `cmd:"" group:"Decide who may do what:" help:"Show the quotas of organisations."`
 	Key      keyCommand      `cmd:"" group:"Decide who may do what:" help:"Create, list and revoke the API keys of a server."`

@@ -43,6 +43,9 @@ func (v JobView) line() string {
 	if v.ScriptHash != "" {
 		about = append(about, "script: "+v.ScriptHash[:min(12, len(v.ScriptHash))])
 	}
+	if v.Owner != "" {
+		about = append(about, "of "+v.Owner)
+	}
 	if len(about) > 0 {
 		text += " (" + strings.Join(about, ", ") + ")"
 	}

@@ -80,6 +80,9 @@ func (v ScheduleView) Text() string {
 	if v.Skipped > 0 {
 		text += fmt.Sprintf(", %d skipped", v.Skipped)
 	}
+	if v.Owner != "" {
+		text += ", of " + v.Owner
+	}
 	if v.LastJobID != "" {
 		text += ", last job " + v.LastJobID
 	}

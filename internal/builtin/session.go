@@ -55,10 +55,11 @@ type SessionView struct {
 	CreatedAt time.Time `json:"created_at"`
 	UsedAt    time.Time `json:"used_at"`
 	ExpiresAt time.Time `json:"expires_at" jsonschema:"unless it is used before"`
+	Shared
 }
 
 func sessionView(s *script.Session) SessionView {
-	return SessionView{s.ID, s.Name, s.Language, s.Runs, s.Size, s.Created, s.Used, s.Expires}
+	return SessionView{s.ID, s.Name, s.Language, s.Runs, s.Size, s.Created, s.Used, s.Expires, Shared{s.Sharer, s.Shared}}
 }
 
 // Text returns one line.
@@ -66,6 +67,9 @@ func (v SessionView) Text() string {
 	text := "Session " + v.SessionID
 	if v.Name != "" {
 		text += " (" + v.Name + ")"
+	}
+	if v.Owner != "" {
+		text += " of " + v.Owner
 	}
 	return fmt.Sprintf("%s: %d turns, %d bytes, expires %s", text, v.Turns, v.Bytes, v.ExpiresAt.Format(time.RFC3339))
 }

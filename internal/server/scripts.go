@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/memory"
@@ -64,10 +65,12 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	store.SetPublic(func(ctx context.Context, ref cas.Ref) bool { return published.Current(ctx)[ref].Name != "" })
 	sessionOptions := srv.config.Sessions.SessionOptions()
 	sessionOptions.Events, sessionOptions.Node = srv.bus, srv.jobNode()
+	sessionOptions.Shares, sessionOptions.NameOf = srv.shares, srv.shares.NameOf
 	sessions, err := script.OpenSessions(ctx, srv.store, runner, sessionOptions)
 	if err != nil {
 		return err
 	}
+	srv.shares.Register(principal.Session, sessions.SharedSession)
 	dir := srv.config.Scripts.Folder
 	if dir == "" {
 		dir = filepath.Join(srv.config.Data, "scripts")

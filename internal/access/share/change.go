@@ -96,7 +96,11 @@ func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (p
 	if err != nil && fault.CodeOf(err) != fault.NotFound {
 		return principal.Thing{}, err
 	}
-	if err == nil && (owns(who, thing.Owner) || administers(who, orgOf(thing.Owner))) {
+	if err == nil && owns(who, thing.Owner) {
+		thing.Owner.Org = who.ActingOrg() // not every kind stores that of its keys
+		return thing, nil
+	}
+	if err == nil && administers(who, orgOf(thing.Owner)) {
 		return thing, nil
 	}
 	if err == nil {

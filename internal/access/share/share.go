@@ -100,7 +100,8 @@ func orgOf(o principal.Owner) string {
 
 // owns reports whether p is the owner itself.
 func owns(p principal.Principal, o principal.Owner) bool {
-	return p.ID == cmp.Or(o.ID, principal.LocalID) && (p.Person == "" || p.Person == o.Person) && (p.Org == "" || p.Org == orgOf(o))
+	org := orgOf(o)
+	return p.ID == cmp.Or(o.ID, principal.LocalID) && (p.Person == "" || p.Person == o.Person) && (p.Org == "" || org == "" || p.Org == org)
 }
 
 // administers reports whether p is an administrator of an organisation, or of the server.

@@ -87,6 +87,9 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 		return nil
 	})
 	q.replan()
+	if err == nil {
+		s.Sharing, err = q.sharing(ctx, principal.Schedule, id, s.owner, s.ownerName)
+	}
 	return s, err
 }
 

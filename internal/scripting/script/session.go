@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -25,6 +26,10 @@ type SessionOptions struct {
 	Node   string        // this process, if several share the database; "" if not
 	Clock  clock.Clock   // nil means the system clock
 	Events *event.Bus    // receives SessionEvents; may be nil
+	// Shares says what owners share with others; nil: nothing. NameOf then returns the name
+	// of an owner for people.
+	Shares principal.Shares
+	NameOf func(owner string) string
 }
 
 func (o SessionOptions) orDefault() SessionOptions {
@@ -83,6 +88,10 @@ type Session struct {
 	Created  time.Time
 	Used     time.Time
 	Expires  time.Time // unless it is used before
+	// Sharer is the name of the owner if the session is somebody else's, and Shared what
+	// they permit.
+	Sharer string
+	Shared principal.Level
 }
 
 // SessionSpec describes a session to create.
@@ -124,15 +133,16 @@ func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error
 // Fork creates a session with a copy of another one's state. An empty name means the
 // other's.
 func (s *Sessions) Fork(ctx context.Context, owner, ref, name string) (forked Session, err error) {
-	id, err := s.idOf(ctx, owner, ref)
+	id, of, err := s.shared(ctx, owner, ref, principal.Use)
 	if err != nil {
 		return forked, err
 	}
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, err := s.load(ctx, owner, id, noVersion)
+		row, err := s.load(ctx, of, id, noVersion)
 		if err != nil {
 			return err
 		}
+		row.Owner = owner
 		row.Runs, row.handle, row.origin = s.runs.of(id, row.Runs), sql.NullString{}, id
 		if name != "" {
 			row.Name = name
@@ -150,7 +160,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, ref, name string) (forked Se
 
 // Reset gives a session a fresh state.
 func (s *Sessions) Reset(ctx context.Context, owner, ref string) (session Session, err error) {
-	id, err := s.idOf(ctx, owner, ref)
+	id, owner, err := s.shared(ctx, owner, ref, principal.Edit)
 	if err != nil {
 		return session, err
 	}
@@ -174,7 +184,7 @@ func (s *Sessions) Reset(ctx context.Context, owner, ref string) (session Sessio
 
 // Close ends a session. It waits for a running turn.
 func (s *Sessions) Close(ctx context.Context, owner, ref string) error {
-	id, err := s.idOf(ctx, owner, ref)
+	id, owner, err := s.shared(ctx, owner, ref, principal.Edit)
 	if err != nil {
 		return err
 	}

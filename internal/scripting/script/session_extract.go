@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -25,7 +26,7 @@ type ExtractedScript struct {
 // function of that name, which the script's main(params) calls, or the session's own
 // main. The session does not change.
 func (s *Sessions) Script(ctx context.Context, owner, ref, name string) (w ExtractedScript, err error) {
-	id, err := s.idOf(ctx, owner, ref)
+	id, owner, err := s.shared(ctx, owner, ref, principal.See)
 	if err != nil {
 		return w, err
 	}

@@ -143,13 +143,19 @@ func (s *Sessions) remove(ctx context.Context, owner, id string) error {
 	})
 }
 
-// List returns an owner's sessions, the oldest first.
+// List returns an owner's sessions, the oldest first, and then those that others share with
+// the caller.
 func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, func(row db.Scanner) (Session, error) { return s.scan(row) },
 			`SELECT `+sessionColumns+` FROM sessions WHERE owner = $1 AND used > $2 ORDER BY created, id`, owner, s.oldest())
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	others, err := s.sharedSessions(ctx, owner)
+	list = append(list, others...)
 	for i := range list {
 		list[i].Runs = s.runs.of(list[i].ID, list[i].Runs)
 	}

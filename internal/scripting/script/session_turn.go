@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -34,7 +35,7 @@ func (s *Sessions) Eval(ctx context.Context, owner, ref string, q Request) (done
 	}
 	if q.Main {
 		if q, err = s.prepare(ctx, owner, id, q); err != nil {
-			return done, err
+			return done, s.explain(ctx, id, err)
 		}
 	}
 	a := &approvedRun{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
@@ -42,7 +43,7 @@ func (s *Sessions) Eval(ctx context.Context, owner, ref string, q Request) (done
 	if _, problem := a.finish(ctx, done, err); err == nil {
 		err = problem
 	}
-	return done, err
+	return done, s.explain(ctx, id, err)
 }
 
 // runTurn runs a turn of a session. A turn that is resumed requires that the session has
@@ -149,7 +150,7 @@ func (s *Sessions) runApproved(ctx context.Context, a *approvedRun) (Outcome, er
 // Preview runs a request in a copy of a session, after all earlier turns, and discards
 // the copy. The request's Handler must prevent other changes.
 func (s *Sessions) Preview(ctx context.Context, owner, ref string, q Request) (outcome Outcome, err error) {
-	id, err := s.idOf(ctx, owner, ref)
+	id, owner, err := s.shared(ctx, owner, ref, principal.Use)
 	if err != nil {
 		return outcome, err
 	}
