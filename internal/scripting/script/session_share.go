@@ -48,7 +48,7 @@ func (s *Sessions) explain(ctx context.Context, id string, err error) error {
 	}
 	level, problem := s.options.Shares.Level(ctx, principal.Of(ctx), principal.Session, id)
 	if problem != nil || level == principal.Nothing {
-		return errors.Join(problem, err)
+		return err // as it is: callers look at its type
 	}
 	return fault.New(fault.Denied, "the session belongs to somebody else").
 		WithHint("session_fork makes a copy of your own, if its owner shares it with you to use it")
