@@ -30,10 +30,10 @@ func (shareCommand) Help() string {
 
 type shareAddCommand struct {
 	serverAPIFlags
-	Kind string `arg:"" enum:"job,schedule,session,artifact,script,conversation" help:"What it is: job, schedule, session, artifact, script or conversation."`
+	Kind string `arg:"" enum:"job,schedule,session,artifact" help:"What it is: job, schedule, session or artifact (stored scripts are artifacts)."`
 	ID   string `arg:"" help:"Its id."`
 	With string `required:"" placeholder:"WHOM" help:"Who gets it: person:ID, role:NAME, or org for everybody of the organisation."`
-	May  string `default:"see" enum:"see,use,edit" help:"What they may do: see, use or edit."`
+	May  string `default:"see" enum:"see,use,edit" help:"What they may do: see, use (sessions only) or edit."`
 }
 
 // Run shares.

@@ -92,18 +92,19 @@ test('a job is shared with a colleague, who sees it until that is taken back', a
   await look(bobs, 'shared')
 
   await dialog.getByLabel('With', { exact: true }).selectOption({ label: 'Bob Stone, bob@example.org' })
-  await dialog.getByLabel(/^use/).check()
+  await dialog.getByLabel(/^edit/).check()
   await dialog.getByRole('button', { name: 'Share', exact: true }).click()
-  await expect(holders.getByRole('listitem')).toHaveText(/Bob Stone use/)
+  await expect(holders.getByRole('listitem')).toHaveText(/Bob Stone edit/)
   await open(bobs, front, address)
-  await expect(bobs.getByRole('button', { name: 'Retry' })).toBeVisible()
+  await expect(bobs.getByText('Ada Lovelace shares it: edit')).toBeVisible()
+  await expect(bobs.getByRole('button', { name: 'Retry' })).toHaveCount(0) // its script is Ada's
 
   await holders.getByRole('button', { name: 'Remove Bob Stone' }).click()
   await expect(holders.getByRole('listitem')).toContainText('removed')
   await open(bobs, front, 'you')
   await expect(bobs.getByRole('region', { name: 'Shared with you' })).toContainText('Nothing')
   await holders.getByRole('button', { name: 'Undo' }).click()
-  await expect(holders.getByRole('listitem')).toHaveText(/Bob Stone use/)
+  await expect(holders.getByRole('listitem')).toHaveText(/Bob Stone edit/)
   await expect(rowOf(bobs, 'Shared with you', 'tide_table')).toBeVisible() // an event tells
   for (const page of [adas, bobs]) await page.context().close()
 })

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,10 @@ const maxShares = 100
 
 // Create shares a thing with somebody, or changes what they may do with it.
 func (s *Store) Create(ctx context.Context, kind principal.Kind, id, to string, may principal.Level) (Share, error) {
-	if !may.Permits(principal.See) {
-		return Share{}, fault.New(fault.InvalidParams, "%q cannot be permitted", may).WithHint("see, use or edit")
-	}
 	thing, err := s.ofCaller(ctx, kind, id)
+	if err == nil {
+		err = permitted(kind, may)
+	}
 	if err != nil {
 		return Share{}, err
 	}
@@ -51,6 +52,18 @@ func (s *Store) Create(ctx context.Context, kind principal.Kind, id, to string, 
 	made.Title = thing.Title
 	s.publish(made, Created{about(made), made.May})
 	return made, nil
+}
+
+// permitted refuses levels that things of a kind do not have. Only sessions can be used: with
+// things of the other kinds nobody can do more than see them, short of changing them.
+func permitted(kind principal.Kind, may principal.Level) error {
+	switch {
+	case !may.Permits(principal.See):
+		return fault.New(fault.InvalidParams, "%q cannot be permitted", may).WithHint("see, use or edit")
+	case may == principal.Use && kind != principal.Session:
+		return fault.New(fault.InvalidParams, "a share of kind %s has no level use", kind).WithHint("see or edit; only sessions have use")
+	}
+	return nil
 }
 
 // Remove ends a share, and returns it.
@@ -87,7 +100,7 @@ func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (p
 	who := principal.Of(ctx)
 	find := s.finders[kind]
 	if find == nil {
-		return principal.Thing{}, fault.New(fault.InvalidParams, "%q cannot be shared", kind).WithHint("job, schedule, session, artifact, script or conversation")
+		return principal.Thing{}, fault.New(fault.InvalidParams, "%q cannot be shared", kind).WithHint("%s", s.kinds())
 	}
 	if err := mayShare(who, kind); err != nil {
 		return principal.Thing{}, err
@@ -111,6 +124,16 @@ func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (p
 		}
 	}
 	return principal.Thing{}, fault.New(fault.NotFound, "no %s %s", kind, id)
+}
+
+// kinds says what can be shared.
+func (s *Store) kinds() string {
+	var names []string
+	for kind := range s.finders {
+		names = append(names, string(kind))
+	}
+	slices.Sort(names)
+	return "can be shared: " + strings.Join(names, ", ") + " (a stored script is an artifact)"
 }
 
 // mayShare checks that the caller may share anything. Clients that act for a person must

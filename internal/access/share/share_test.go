@@ -124,10 +124,10 @@ func TestSharesReachTheirRecipientsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.levels("removed", nil)
-		c.give("role:user", principal.Use)
-		c.levels("with a role", levels{&c.eva: principal.Use})
+		c.give("role:user", principal.Edit)
+		c.levels("with a role", levels{&c.eva: principal.Edit})
 		c.give("org", principal.See)
-		c.levels("with all", levels{&c.eva: principal.Use, &c.ben: principal.See, &c.admin: principal.See})
+		c.levels("with all", levels{&c.eva: principal.Edit, &c.ben: principal.See, &c.admin: principal.See})
 		if ids, err := c.IDs(t.Context(), c.ann, principal.Job); err != nil || len(ids) > 0 {
 			t.Errorf("the owner gets their own: %v, %v", ids, err)
 		}
@@ -137,7 +137,7 @@ func TestSharesReachTheirRecipientsOnly(t *testing.T) {
 func TestWhoActsForSomebody(t *testing.T) {
 	t.Parallel()
 	c := open(t, dbtest.Open(t, dbtest.SQLite(t)))
-	c.give(to(c.ben), principal.Use)
+	c.give(to(c.ben), principal.Edit)
 	c.give("org", principal.See)
 	key := principal.Principal{ID: "key:laptop", Org: "acme", User: c.ben.User, Account: c.ben.ID}
 	chat, chatsForOther, program := c.ben, c.ben, principal.Principal{ID: "key:web", Org: "acme", Person: "acme/" + c.ben.User}
@@ -146,7 +146,7 @@ func TestWhoActsForSomebody(t *testing.T) {
 		who  principal.Principal
 		want principal.Level
 	}{
-		"a key of the person": {key, principal.Use}, "the person in a chat": {chat, principal.Use}, "a chat for somebody else": {chatsForOther, principal.Nothing},
+		"a key of the person": {key, principal.Edit}, "the person in a chat": {chat, principal.Edit}, "a chat for somebody else": {chatsForOther, principal.Nothing},
 		"a program that chats": {program, principal.Nothing}, "nobody": {principal.Anonymous(), principal.Nothing},
 		"a key of no organisation": {principal.Principal{ID: "key:all"}, principal.Nothing},
 	} {
@@ -232,6 +232,8 @@ func TestRefusedShares(t *testing.T) {
 		"no level":                  {principal.Job, "org", principal.Nothing, fault.InvalidParams},
 		"an unknown level":          {principal.Job, "org", "own", fault.InvalidParams},
 		"an unknown kind":           {"key", "org", principal.See, fault.InvalidParams},
+		"a kind without the level":  {principal.Job, "org", principal.Use, fault.InvalidParams},
+		"a kind that nobody finds":  {principal.Conversation, "org", principal.See, fault.InvalidParams},
 	} {
 		if _, err := c.Create(ctx, tt.kind, "job1", tt.to, tt.may); fault.CodeOf(err) != tt.code {
 			t.Errorf("%s: %v", name, err)

@@ -96,7 +96,7 @@ func (s *Store) Restore(ctx context.Context, ref cas.Ref) (a Artifact, err error
 		if err != nil {
 			return err
 		}
-		owner := audience{who: w.who, own: was.Owner}
+		owner := audience{who: w.who, own: was.Owner, shared: w.shared}
 		details := Details{MIME: was.MIME, Tags: was.Tags, Creator: was.Creator, Name: was.Name, Description: was.Description}
 		if _, err := s.record(ctx, tx, owner, ref, was.Size, details); err != nil {
 			return err

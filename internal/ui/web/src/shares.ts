@@ -31,10 +31,10 @@ export interface Colleagues {
 
 /** What each level permits with a thing, after "can". Each level has what the one before it permits. */
 export const permits: Record<Kind, Partial<Record<Level, string>>> = {
-  job: { see: 'look at its state, result, output and effects', use: 'start its script again, as themselves', edit: 'cancel it' },
-  schedule: { see: 'look at when it runs', use: 'start its script now, as themselves', edit: 'pause, resume and remove it' },
+  job: { see: 'look at its state, result, output and effects', edit: 'cancel and undo it' },
+  schedule: { see: 'look at when it runs', edit: 'pause, resume and remove it' },
   session: { see: 'look at its functions', use: 'go on in a copy of their own', edit: 'reset and close it' },
-  artifact: { see: 'look at it and download it', use: 'run it or use it in scripts, as themselves', edit: 'change and delete it' },
+  artifact: { see: 'look at it, download it, and use it in scripts or run it, as themselves', edit: 'delete it, and restore it' },
 }
 
 const levels: Level[] = ['see', 'use', 'edit']

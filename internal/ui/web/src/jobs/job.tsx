@@ -71,13 +71,11 @@ export function Cancel({ job }: { job: Job }) {
 
 /** Starts the same script with the same parameters as a new job. */
 export function Retry({ job }: { job: Job }) {
-  if (!job.script_hash || !isPermitted(job, 'use')) return null // its script was not stored, or is not for everybody
+  if (!job.script_hash || job.shared) return null // its script was not stored, or is somebody else's
   return (
     <button type="button" onClick={() => void attempt(async () => {
       const { params } = job.params ? job : await call<Job>('job_status', { job_id: job.job_id })
-      const started = await (job.shared // its script is its owner's
-        ? call<{ job_id: string }>('job_rerun', { job_id: job.job_id })
-        : call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags }))
+      const started = await call<{ job_id: string }>('lua_execute', { script_hash: job.script_hash, params: params ?? {}, tags: job.tags })
       go(`jobs/${started.job_id}`)
     }, `${titleOf(job)} started again`)}>Retry</button>
   )
