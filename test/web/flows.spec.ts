@@ -27,7 +27,7 @@ function startProgram(file: string, env: Record<string, string>): Promise<string
 
 test.beforeAll(async () => {
   const address = ownAddress()
-  const issuer = await startProgram('../../internal/access/identity/testdata/provider.mjs', { HUB: address, CLIENT_ID: 'hub', CLIENT_SECRET: 'secret' })
+  const issuer = await startProgram('../../internal/access/identity/identitytest/provider.mjs', { HUB: address, CLIENT_ID: 'hub', CLIENT_SECRET: 'secret' })
   const tracker = await startProgram('tracker.mjs', {})
   hub = new Server(`public_url = "${address}"
 [people]
