@@ -36,17 +36,7 @@ func (v JobView) line() string {
 	if v.StartedAt > 0 && v.CompletedAt > v.StartedAt {
 		text += fmt.Sprintf(" after %v", time.Duration((v.CompletedAt-v.StartedAt)*1000)*time.Millisecond)
 	}
-	var about []string
-	if v.Name != "" {
-		about = append(about, v.Name)
-	}
-	if v.ScriptHash != "" {
-		about = append(about, "script: "+v.ScriptHash[:min(12, len(v.ScriptHash))])
-	}
-	if v.Owner != "" {
-		about = append(about, "of "+v.Owner)
-	}
-	if len(about) > 0 {
+	if about := v.about(); len(about) > 0 {
 		text += " (" + strings.Join(about, ", ") + ")"
 	}
 	if v.Status == string(job.Pending) && v.DueAt > 0 {
@@ -56,6 +46,20 @@ func (v JobView) line() string {
 		text += fmt.Sprintf(", %.0f %% %s", v.Progress*100, v.Message)
 	}
 	return text
+}
+
+// about says what runs, and whose it is.
+func (v JobView) about() (about []string) {
+	if v.Name != "" {
+		about = append(about, v.Name)
+	}
+	if v.ScriptHash != "" {
+		about = append(about, "script: "+v.ScriptHash[:min(12, len(v.ScriptHash))])
+	}
+	if v.Owner != "" {
+		about = append(about, "of "+v.Owner)
+	}
+	return about
 }
 
 // Text returns the job with its result or error and its output, in about limit bytes.

@@ -106,24 +106,32 @@ func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (p
 		return principal.Thing{}, err
 	}
 	thing, err := find(ctx, id)
-	if err != nil && fault.CodeOf(err) != fault.NotFound {
+	switch {
+	case fault.CodeOf(err) == fault.NotFound:
+		return principal.Thing{}, fault.New(fault.NotFound, "no %s %s", kind, id)
+	case err != nil:
 		return principal.Thing{}, err
-	}
-	if err == nil && owns(who, thing.Owner) {
+	case owns(who, thing.Owner):
 		thing.Owner.Org = who.ActingOrg() // not every kind stores that of its keys
 		return thing, nil
-	}
-	if err == nil && administers(who, orgOf(thing.Owner)) {
+	case administers(who, orgOf(thing.Owner)):
 		return thing, nil
 	}
-	if err == nil {
-		level, err := s.Level(ctx, who, kind, thing.ID)
-		if err != nil || level != principal.Nothing {
-			return principal.Thing{}, errors.Join(err, fault.New(fault.Denied, "the %s %s belongs to %s", kind, id, s.NameOf(thing.Owner.ID)).
-				WithHint("its owner and administrators of the organisation share it"))
-		}
+	return principal.Thing{}, s.notOwned(ctx, kind, id, thing)
+}
+
+// notOwned is why the caller cannot share a thing of somebody else: those with whom it is
+// shared know that it exists, others do not.
+func (s *Store) notOwned(ctx context.Context, kind principal.Kind, id string, thing principal.Thing) error {
+	level, err := s.Level(ctx, principal.Of(ctx), kind, thing.ID)
+	if err != nil {
+		return err
 	}
-	return principal.Thing{}, fault.New(fault.NotFound, "no %s %s", kind, id)
+	if level == principal.Nothing {
+		return fault.New(fault.NotFound, "no %s %s", kind, id)
+	}
+	return fault.New(fault.Denied, "the %s %s belongs to %s", kind, id, s.NameOf(thing.Owner.ID)).
+		WithHint("its owner and administrators of the organisation share it")
 }
 
 // kinds says what can be shared.
