@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/share"
+	"github.com/luanette/luanette/internal/client"
 )
 
 // shareCommand is `luanette share`.
@@ -31,23 +32,41 @@ func (shareCommand) Help() string {
 type shareAddCommand struct {
 	serverAPIFlags
 	Kind string `arg:"" enum:"job,schedule,session,artifact" help:"What it is: job, schedule, session or artifact (stored scripts are artifacts)."`
-	ID   string `arg:"" help:"Its id."`
+	ID   string `arg:"" help:"Its id; its beginning is enough."`
 	With string `required:"" placeholder:"WHOM" help:"Who gets it: person:ID, role:NAME, or org for everybody of the organisation."`
 	May  string `default:"see" enum:"see,use,edit" help:"What they may do: see, use (sessions only) or edit."`
 }
 
 // Run shares.
 func (c *shareAddCommand) Run(ctx context.Context, proc *process) error {
+	id, err := c.fullID(ctx, proc)
+	if err != nil {
+		return err
+	}
 	var made share.Share
-	body := map[string]string{"kind": c.Kind, "id": c.ID, "to": c.With, "may": c.May}
+	body := map[string]string{"kind": c.Kind, "id": id, "to": c.With, "may": c.May}
 	if err := c.send(ctx, proc, http.MethodPost, "/api/v1/shares", body, &made); err != nil {
 		return err
 	}
 	if c.JSON {
 		return printValue(proc, made)
 	}
-	_, err := fmt.Fprintf(proc.Stdout, "%s: %s may %s the %s %s\n", made.ID, made.ToName, made.May, made.Kind, made.Thing)
+	_, err = fmt.Fprintf(proc.Stdout, "%s: %s may %s the %s %s\n", made.ID, made.ToName, made.May, made.Kind, made.Thing)
 	return err
+}
+
+// fullID returns the id of a thing that a person gave by its beginning, as lists show it.
+func (c *shareAddCommand) fullID(ctx context.Context, proc *process) (id string, err error) {
+	find := map[string]func(context.Context, *process, client.Client, string) (string, error){"job": jobID, "schedule": scheduleID}[c.Kind]
+	if find == nil {
+		return c.ID, nil // the server finds these by what lists show
+	}
+	flags := jobFlags{settingFlags: c.settingFlags, serverFlag: c.serverFlag, tokenFlag: c.tokenFlag}
+	err = flags.withClient(ctx, proc, func(api client.Client) error {
+		id, err = find(ctx, proc, api, c.ID)
+		return err
+	})
+	return id, err
 }
 
 type shareListCommand struct {
@@ -63,6 +82,10 @@ func (c *shareListCommand) Run(ctx context.Context, proc *process) error {
 	}
 	if c.JSON {
 		return printValue(proc, list.Shares)
+	}
+	if len(list.Shares) == 0 {
+		_, err := fmt.Fprintln(proc.Stdout, "nothing is shared; `luanette share KIND ID --with WHOM` shares something of yours")
+		return err
 	}
 	var rows [][]string
 	for _, s := range list.Shares {
