@@ -22,6 +22,10 @@ func (e *Engine) queue() string { return queuePrefix + e.node }
 const (
 	queuePrefix  = "node-"
 	pollInterval = 100 * time.Millisecond
+
+	// returnInterval is how often a run that was taken over looks whether it is back. Resume
+	// signals that at once; a run that two nodes move at the same moment may miss it.
+	returnInterval = 10 * time.Second
 )
 
 // listenQueue starts to poll this node's queue, and no other.
@@ -51,6 +55,11 @@ func (e *Engine) Resume(id string) error {
 	if err := e.Start(id); err != nil {
 		return err
 	}
+	// A node that considered this one dead may have removed the queue after this node
+	// registered it again.
+	if err := e.RegisterQueue(); err != nil {
+		return err
+	}
 	if _, err := dbos.ResumeWorkflow[[]byte](e.dbos, id, dbos.WithResumeQueue(e.queue())); err != nil {
 		return fault.Wrap(fault.Internal, err, "resume run %s", id)
 	}
@@ -64,11 +73,13 @@ func (e *Engine) Resume(id string) error {
 }
 
 // expectReturn makes the channel that Resume signals when the run comes back to this
-// node.
+// node. It is signalled from the beginning: Resume starts a run that is unknown here, and
+// may have come back before this run made the channel.
 func (e *Engine) expectReturn(id string) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	returned := make(chan struct{}, 1)
+	returned <- struct{}{}
 	e.returns[id] = returned
 	return returned
 }
@@ -82,9 +93,14 @@ func (e *Engine) forgetReturn(id string) {
 // awaitReturn waits until a run that was taken over belongs to this node again. It
 // is false when the engine closes.
 func (e *Engine) awaitReturn(inner dbos.Context, id string, returned <-chan struct{}) bool {
+	if e.external.Postgres == nil { // nobody takes over: the engine closes
+		<-inner.Done()
+		return false
+	}
 	for {
 		select {
 		case <-returned:
+		case <-time.After(returnInterval):
 		case <-inner.Done():
 			return false
 		}

@@ -118,6 +118,49 @@ func TestARunComesBack(t *testing.T) {
 	taken["b"] <- struct{}{}
 }
 
+// Runs that a node resumes before anybody started them end, although DBOS starts them and
+// queues them at the same moment.
+func TestRunsThatNobodyStartedAreResumed(t *testing.T) {
+	t.Parallel()
+	const runs = 100
+	d := dbtest.Open(t, dbtest.Postgres(t))
+	ended := make(chan string, runs)
+	e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(_ context.Context, run *durable.Run) error {
+		for range 3 {
+			if err := run.Record([]byte("step")); err != nil {
+				return err
+			}
+		}
+		ended <- run.ID
+		return nil
+	}, durable.Options{Node: "a", CloseTimeout: clocktest.Timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer close(t, e)
+	if err := e.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	var resumes sync.WaitGroup
+	for n := range runs {
+		resumes.Go(func() {
+			if err := e.Resume(fmt.Sprint("run", n)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	resumes.Wait()
+	over := map[string]bool{}
+	clocktest.Await(t, func() bool {
+		select {
+		case id := <-ended:
+			over[id] = true
+		default:
+		}
+		return len(over) == runs
+	}, func() string { return fmt.Sprintf("%d of %d runs ended", len(over), runs) })
+}
+
 // The engine and the store share a small pool of connections without a deadlock, and the
 // store still works after the engine has closed.
 func TestEngineSharesTheConnectionsOfTheStore(t *testing.T) {
