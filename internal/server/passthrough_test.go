@@ -69,7 +69,7 @@ type credential struct {
 func TestInboundTokensStayHere(t *testing.T) {
 	t.Parallel()
 	tapped := &tappedTools{}
-	of := &office{t: t}
+	of := &financeServer{t: t}
 	front := httptest.NewUnstartedServer(nil)
 	of.url = "http://" + front.Listener.Addr().String()
 	of.provider = identitytest.NewProvider(t, of.url)
@@ -140,7 +140,7 @@ roles = ["author"]
 }
 
 // callAll calls the tool of each upstream in every way, and checks who may.
-func (of *office) callAll(name string, c credential) {
+func (of *financeServer) callAll(name string, c credential) {
 	of.t.Helper()
 	extra := "extra-" + strings.ReplaceAll(name, " ", "-") // headers that a client may think are passed on
 	headers := append([]string{"Content-Type", "application/json", "X-Api-Key", extra, "Proxy-Authorization", "Bearer " + extra, "X-Forwarded-Access-Token", extra, "Baggage", "token=" + extra}, c.headers...)

@@ -25,9 +25,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// office is a server where payments need two of finance. Its people sign in at a real
+// financeServer is a server where payments need two of finance. Its people sign in at a real
 // provider; the bank, the webhook and the mail server are on this machine.
-type office struct {
+type financeServer struct {
 	t        *testing.T
 	url      string
 	srv      *Server
@@ -37,9 +37,9 @@ type office struct {
 	notices  chan string
 }
 
-func newOffice(t *testing.T, database string) *office {
+func newFinanceServer(t *testing.T, database string) *financeServer {
 	t.Helper()
-	of := &office{t: t, bank: &recordingTools{}, mails: mailtest.New(t), notices: make(chan string, 10)}
+	of := &financeServer{t: t, bank: &recordingTools{}, mails: mailtest.New(t), notices: make(chan string, 10)}
 	of.mails.Plain()
 	front := httptest.NewUnstartedServer(nil) // its address must be known before the server starts
 	of.url = "http://" + front.Listener.Addr().String()
@@ -84,7 +84,7 @@ roles = ["author"]
 }
 
 // serve starts the server behind the address that its people know.
-func (of *office) serve(front *httptest.Server, file, database string, env config.Environment) {
+func (of *financeServer) serve(front *httptest.Server, file, database string, env config.Environment) {
 	t := of.t
 	t.Helper()
 	maps.Copy(env, config.Environment{"CLIENT_SECRET": oauthtest.ClientSecret, "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"})
@@ -102,7 +102,7 @@ func (of *office) serve(front *httptest.Server, file, database string, env confi
 }
 
 // signIn opens a session of a person, who has these groups from now on.
-func (of *office) signIn(name string, groups ...string) (someone, *identitytest.Browser) {
+func (of *financeServer) signIn(name string, groups ...string) (someone, *identitytest.Browser) {
 	of.t.Helper()
 	of.provider.SetGroups(of.t, name, groups...)
 	b := identitytest.New(of.t)
@@ -120,7 +120,7 @@ func (of *office) signIn(name string, groups ...string) (someone, *identitytest.
 }
 
 // client returns the token of a program that somebody lets act for them.
-func (of *office) client(b *identitytest.Browser) (token string) {
+func (of *financeServer) client(b *identitytest.Browser) (token string) {
 	of.t.Helper()
 	form := func(path string, values url.Values) (answer map[string]any) {
 		_, body := httpjsontest.Read(of.t, http.MethodPost, of.url+path, values.Encode(), "Content-Type", "application/x-www-form-urlencoded")
@@ -140,7 +140,7 @@ func (of *office) client(b *identitytest.Browser) (token string) {
 }
 
 // pay runs a script that pays, and returns the request for approval.
-func (of *office) pay(asker someone, to string) (id string) {
+func (of *financeServer) pay(asker someone, to string) (id string) {
 	of.t.Helper()
 	status, body := asker.request(http.MethodPost, "/tools/lua_eval", `{"code":"return mcp.bank.post{ to = '`+to+`' }"}`)
 	var answer struct {
@@ -182,7 +182,7 @@ func TestTwoOfFinance(t *testing.T) {
 	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			of := newOffice(t, fresh(t))
+			of := newFinanceServer(t, fresh(t))
 			bob, _ := of.signIn("bob", "acme-finance")
 			cleo, _ := of.signIn("cleo", "acme-finance")
 			eve, _ := of.signIn("eve", "acme")
@@ -201,7 +201,7 @@ func TestTwoOfFinance(t *testing.T) {
 
 // checkNotices checks who is told of a request: the webhook, those with the role, and who
 // decides in their place.
-func (of *office) checkNotices(id string) {
+func (of *financeServer) checkNotices(id string) {
 	of.t.Helper()
 	got := map[string]mailtest.Mail{}
 	clocktest.Await(of.t, func() bool {
@@ -229,7 +229,7 @@ func (of *office) checkNotices(id string) {
 
 // checkAsker checks that the asker cannot allow the request: not in this session, not in
 // another one, not in another organisation, and neither with a key nor through a client.
-func (of *office) checkAsker(ann someone, browser *identitytest.Browser, id string) {
+func (of *financeServer) checkAsker(ann someone, browser *identitytest.Browser, id string) {
 	of.t.Helper()
 	const own = "nobody approves their own request"
 	wantText(of.t, "the asker", ann.allow(id), own)
@@ -251,7 +251,7 @@ func (of *office) checkAsker(ann someone, browser *identitytest.Browser, id stri
 }
 
 // checkSight checks who finds a request and gets its events.
-func (of *office) checkSight(id string, seeing, others map[string]someone) {
+func (of *financeServer) checkSight(id string, seeing, others map[string]someone) {
 	of.t.Helper()
 	sees := func(who someone) (listed, told, shown bool) {
 		_, list := who.request(http.MethodPost, "/tools/approval_list", `{}`)
@@ -274,7 +274,7 @@ func (of *office) checkSight(id string, seeing, others map[string]someone) {
 
 // checkCount checks that one person is not enough, counts once, and is one together with
 // who decides in their place.
-func (of *office) checkCount(id string, bob, cleo, eve someone) {
+func (of *financeServer) checkCount(id string, bob, cleo, eve someone) {
 	of.t.Helper()
 	wantText(of.t, "the delegate", eve.allow(id), `"status":"pending"`, `"agreed":1`, `"for":"Person cleo"`)
 	for name, who := range map[string]someone{"the delegate again": eve, "who delegated": cleo} {
@@ -292,7 +292,7 @@ func (of *office) checkCount(id string, bob, cleo, eve someone) {
 
 // checkLostRole checks that the decision of somebody who has lost the role since does not
 // count when the script runs: it asks again.
-func (of *office) checkLostRole(ann, bob, cleo someone) {
+func (of *financeServer) checkLostRole(ann, bob, cleo someone) {
 	of.t.Helper()
 	id := of.pay(ann, "second")
 	wantText(of.t, "the first", bob.allow(id), `"agreed":1`)
