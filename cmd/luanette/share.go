@@ -84,7 +84,7 @@ func (c *shareListCommand) Run(ctx context.Context, proc *process) error {
 		return printValue(proc, list.Shares)
 	}
 	if len(list.Shares) == 0 {
-		_, err := fmt.Fprintln(proc.Stdout, "nothing is shared; `luanette share KIND ID --with WHOM` shares something of yours")
+		_, err := fmt.Fprintln(proc.Stdout, "nothing is shared; `luanette share job ID --with org` shares a job of yours")
 		return err
 	}
 	var rows [][]string
