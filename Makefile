@@ -52,7 +52,8 @@ $(WEB)/dist/index.html: $(shell find $(WEB)/src $(WEB)/public $(WEB)/*.json $(WE
 .PHONY: web-check
 web-check: ## Fail when the committed web page is not what its sources give
 	cd $(WEB) && $(NPM_INSTALL) && npm run build -- --outDir $(CACHE)/page --emptyOutDir
-	@diff -rq $(WEB)/dist $(CACHE)/page || { echo "the committed page is not what its sources give: run make web, and commit $(WEB)/dist"; exit 1; }
+	@rm -rf $(CACHE)/committed && cp -r $(WEB)/dist $(CACHE)/committed && gunzip -r $(CACHE)/page $(CACHE)/committed # other versions compress otherwise
+	@diff -rq $(CACHE)/committed $(CACHE)/page || { echo "the committed page is not what its sources give: run make web, and commit $(WEB)/dist"; exit 1; }
 
 $(BIN): $(SOURCES) $(wildcard $(WEB)/dist/* $(WEB)/dist/assets/*)
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette

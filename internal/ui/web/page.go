@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -47,7 +48,7 @@ func Page() http.Handler {
 	return &page{files: files}
 }
 
-// page serves files, compressed if the client accepts gzip and the file gets smaller.
+// page serves files, those that are stored with gzip as they are if the client accepts it.
 type page struct {
 	files fs.FS
 	known sync.Map // name to *asset, made on first use
@@ -56,7 +57,7 @@ type page struct {
 // asset is a file of the page.
 type asset struct {
 	content []byte
-	gzipped []byte // nil if it is not smaller
+	gzipped []byte // nil if it is stored as it is
 	tag     string // of the content, so that browsers need not load it again
 }
 
@@ -71,7 +72,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = "index.html"
 	}
 	file, err := p.asset(name)
-	if err != nil || name == "README" {
+	if err != nil || name == "README" || path.Ext(name) == ".gz" {
 		http.NotFound(w, r)
 		return
 	}
@@ -94,19 +95,28 @@ func (p *page) asset(name string) (*asset, error) {
 	if known, ok := p.known.Load(name); ok {
 		return known.(*asset), nil
 	}
-	content, err := fs.ReadFile(p.files, name)
+	file := &asset{}
+	stored, err := fs.ReadFile(p.files, name+".gz")
+	if err == nil {
+		file.gzipped = stored
+		file.content, err = unzip(stored)
+	} else {
+		stored, err = fs.ReadFile(p.files, name)
+		file.content = stored
+	}
 	if err != nil {
 		return nil, err
 	}
-	var buffer bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&buffer, gzip.BestCompression) // BestCompression is a valid level
-	_, _ = zip.Write(content)                                    // writes to a buffer do not fail
-	_ = zip.Close()
-	sum := sha256.Sum256(content)
-	file := &asset{content: content, tag: hex.EncodeToString(sum[:8])}
-	if buffer.Len() < len(content) {
-		file.gzipped = buffer.Bytes()
-	}
+	sum := sha256.Sum256(stored)
+	file.tag = hex.EncodeToString(sum[:8])
 	p.known.Store(name, file)
 	return file, nil
+}
+
+func unzip(gzipped []byte) ([]byte, error) {
+	from, err := gzip.NewReader(bytes.NewReader(gzipped))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(from)
 }

@@ -16,11 +16,15 @@ import (
 func TestFilesAreCompressed(t *testing.T) {
 	t.Parallel()
 	script := strings.Repeat("let x = 1;\n", 1000)
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(zip, script) // writes to a buffer do not fail
+	_ = zip.Close()
 	p := &page{files: fstest.MapFS{
-		"index.html":     {Data: []byte("<!doctype html>")},
-		"assets/page.js": {Data: []byte(script)},
+		"index.html":        {Data: []byte("<!doctype html>")},
+		"assets/page.js.gz": {Data: packed.Bytes()},
 	}}
-	for range 2 { // compressed, then from the cache
+	for range 2 { // from the files, then from the cache
 		r := httptest.NewRequest("GET", "/assets/page.js", nil)
 		r.Header.Set("Accept-Encoding", "br, gzip;q=0.8")
 		w := httptest.NewRecorder()
@@ -91,15 +95,11 @@ func TestPageIsSmall(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var packed bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // as it is served
-		_, _ = w.Write(content)                                    // writes to a buffer do not fail
-		err = w.Close()
-		total += packed.Len()
+		total += len(content)
 		if strings.Contains(path, "/index.") {
-			first += packed.Len()
+			first += len(content)
 		}
-		return err
+		return nil
 	})
 	if err != nil || first < mostFirst/10 || first > mostFirst {
 		t.Errorf("the first page has %d bytes compressed, at most %d are allowed (%v)", first, mostFirst, err)

@@ -1,15 +1,33 @@
-import { defineConfig } from 'vite'
+import { gzipSync } from 'node:zlib'
+import { defineConfig, type Plugin } from 'vite'
 
 // esbuild does JSX by itself. Every page but the overview is a chunk of its own, and so is
 // the editor, which the playground loads. The built files are committed, so that `go install` has them: their
-// names are constant, and the same sources give the same bytes.
+// names are constant, and the same sources give the same files.
 function chunk(id: string): string | undefined {
   if (id.includes('legacy-modes') && !id.includes('/lua.')) return undefined // with the highlighter, which the editor does not need
   return id.includes('codemirror') || id.includes('@lezer') ? 'codemirror' : undefined
 }
 
+// Scripts and styles are written compressed: so the program embeds and serves them.
+const compressed: Plugin = {
+  name: 'compressed',
+  generateBundle: {
+    order: 'post', // vite's own plugins still read the names
+    handler(_, bundle) {
+      for (const [name, file] of Object.entries(bundle)) {
+        if (!name.startsWith('assets/')) continue
+        const source = gzipSync(file.type === 'chunk' ? file.code : file.source, { level: 9 })
+        this.emitFile({ type: 'asset', fileName: `${name}.gz`, source })
+        delete bundle[name]
+      }
+    },
+  },
+}
+
 export default defineConfig({
   base: './',
+  plugins: [compressed],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
     target: 'es2022',

@@ -278,7 +278,7 @@ func TestPage(t *testing.T) {
 	if policy := front.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; style-src 'self';") {
 		t.Errorf("policy %q", policy)
 	}
-	for _, path := range []string{"/README", "/../web.go", "/assets/", "/nothing"} {
+	for _, path := range []string{"/README", "/../web.go", "/assets/", "/assets/index.js.gz", "/nothing"} {
 		if answer := s.get(t, path); answer.StatusCode != 404 {
 			t.Errorf("%s: %d", path, answer.StatusCode)
 		}
