@@ -59,12 +59,12 @@ func ChatMenu(menu string) []string {
 type MenuSource interface {
 	tool.Source
 	// Pinned reports whether a tool is listed in every menu.
-	Pinned(name string) bool
+	Pinned(ctx context.Context, name string) bool
 	// Namespace returns the namespace of a listed tool; "" for our own and for published
 	// scripts.
-	Namespace(name string) string
+	Namespace(ctx context.Context, name string) string
 	// InputSchema returns the schema of a tool's arguments.
-	InputSchema(name string) (json.RawMessage, bool)
+	InputSchema(ctx context.Context, name string) (json.RawMessage, bool)
 }
 
 // MenuOptions decide which tools are listed.
@@ -106,7 +106,9 @@ func (m *Menu) Set(menu string, scripts int) {
 }
 
 // InputSchema returns the schema of a tool's arguments, whether or not the tool is shown.
-func (m *Menu) InputSchema(name string) (json.RawMessage, bool) { return m.source.InputSchema(name) }
+func (m *Menu) InputSchema(ctx context.Context, name string) (json.RawMessage, bool) {
+	return m.source.InputSchema(ctx, name)
+}
 
 // Tools returns the menu that the client asked for, or the default one. It is the same
 // slice until the source's list changes.
@@ -123,7 +125,7 @@ func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 	}
 	list, known := m.lists[name]
 	if !known || len(all) != len(list.from) || len(all) > 0 && &all[0] != &list.from[0] {
-		list = menuList{all, m.choose(name, all)}
+		list = menuList{all, m.choose(ctx, name, all)}
 		m.lists[name] = list
 	}
 	return list.shown, nil
@@ -131,21 +133,21 @@ func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 
 // choose returns the tools of a menu. A client whose key allows neither call_tool nor
 // execute_code is shown all it may use. The caller holds mu.
-func (m *Menu) choose(menu string, all []tool.Info) []tool.Info {
+func (m *Menu) choose(ctx context.Context, menu string, all []tool.Info) []tool.Info {
 	if menu == MenuFull {
 		return all
 	}
 	canReach := slices.ContainsFunc(all, func(info tool.Info) bool { return slices.Contains(codeMenu[2:], info.Name) })
-	few := m.scripts(all) <= m.options.Scripts
+	few := m.scripts(ctx, all) <= m.options.Scripts
 	shown := []tool.Info{}
 	for i := range all {
 		name := all[i].Name
-		switch pinned := m.source.Pinned(name); {
+		switch pinned := m.source.Pinned(ctx, name); {
 		case m.options.Own(name):
 			if pinned || !canReach || slices.Contains(menuTools[menu], name) {
 				shown = append(shown, withoutExtras(all[i]))
 			}
-		case pinned || few || !m.isScript(name):
+		case pinned || few || !m.isScript(ctx, name):
 			shown = append(shown, all[i])
 		}
 	}
@@ -153,18 +155,18 @@ func (m *Menu) choose(menu string, all []tool.Info) []tool.Info {
 }
 
 // scripts counts the published scripts.
-func (m *Menu) scripts(all []tool.Info) int {
+func (m *Menu) scripts(ctx context.Context, all []tool.Info) int {
 	n := 0
 	for i := range all {
-		if m.isScript(all[i].Name) {
+		if m.isScript(ctx, all[i].Name) {
 			n++
 		}
 	}
 	return n
 }
 
-func (m *Menu) isScript(name string) bool {
-	return m.source.Namespace(name) == "" && !m.options.Own(name)
+func (m *Menu) isScript(ctx context.Context, name string) bool {
+	return m.source.Namespace(ctx, name) == "" && !m.options.Own(name)
 }
 
 // withoutExtras removes what costs tokens and helps a model little from a definition: the

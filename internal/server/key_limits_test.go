@@ -19,7 +19,7 @@ type keyClient struct {
 }
 
 // rpc sends one request of the stateless protocol and returns the status and the body.
-func (v keyClient) rpc(path, method, params string) (int, string) {
+func (v keyClient) rpc(path, method, params string, headers ...string) (int, string) {
 	v.t.Helper()
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}`
 	if params != "" {
@@ -35,8 +35,8 @@ func (v keyClient) rpc(path, method, params string) (int, string) {
 		subject = p.Name
 	}
 	name, value := httpjsontest.Bearer(v.token)
-	answer, text := httpjsontest.Read(v.t, http.MethodPost, v.url+path, body, name, value, "Accept", "application/json, text/event-stream",
-		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", subject)
+	answer, text := httpjsontest.Read(v.t, http.MethodPost, v.url+path, body, append(headers, name, value, "Accept", "application/json, text/event-stream",
+		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", subject)...)
 	return answer.StatusCode, text
 }
 

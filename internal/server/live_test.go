@@ -189,7 +189,7 @@ func liveState(t *testing.T, srv *Server) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
-		srv.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
+		srv.catalog.Exposed().Pinned(t.Context(), "lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
 		srv.current().Registry, srv.current().Hooks) // commands and requests read them each time
 }
 

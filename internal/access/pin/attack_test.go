@@ -115,6 +115,29 @@ func TestFlagsFollowNamesOfOtherTools(t *testing.T) {
 	}
 }
 
+// TestNamesOfOtherOrganisations checks that nothing about a tool tells what other
+// organisations have: neither that its text names one of theirs, nor that its own name looks
+// like one of theirs.
+func TestNamesOfOtherOrganisations(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]bool{"bank": true, "bank@acme1": true, "bank@acme2": false} {
+		s := &listFake{}
+		s.offer(t, `mail@acme1 {"name":"note","description":"Works like transfer_money."}`, other+` {"name":"transfer_money"}`,
+			`desk@acme1 {"name":"open"}`, `desk@acmel {"name":"open"}`)
+		tools, err := guard(t, database(t), s, pin.Options{}).Tools(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		flagged := map[string]bool{}
+		for _, info := range tools {
+			flagged[info.Ref.String()] = len(info.Flags) > 0
+		}
+		if len(tools) != 4 || flagged["mail@acme1.note"] != want || flagged["desk@acme1.open"] || flagged["desk@acmel.open"] {
+			t.Errorf("beside %s: %v", other, flagged)
+		}
+	}
+}
+
 // Attack: rug pull. A definition that changes after its approval is hidden until the
 // change is approved, and the change is shown part by part.
 func TestAttackRugPull(t *testing.T) {

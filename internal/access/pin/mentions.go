@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -17,9 +18,10 @@ type mentions struct {
 
 // naming holds the names of all tools. It is never changed.
 type naming struct {
-	first map[string]string     // by name: the first namespace that has such a tool
-	more  map[tool.Ref]bool     // the others
-	alike map[string][]tool.Ref // tools whose exposed names look the same
+	first map[string]string            // by name: the first namespace of the server that has such a tool
+	orgs  map[string]map[string]string // likewise of each organisation; nothing tells one of another's
+	more  map[tool.Ref]bool            // the others
+	alike map[string][]tool.Ref        // tools whose exposed names look the same
 }
 
 // compound reports whether a name has two or more words.
@@ -27,7 +29,7 @@ func compound(name string) bool { return len(name) >= 8 && strings.ContainsAny(n
 
 // namesOf collects the names of all tools.
 func namesOf(infos []tool.Info) *naming {
-	n := &naming{first: make(map[string]string, 3*len(infos)), more: map[tool.Ref]bool{}, alike: exposedAlike(infos)}
+	n := &naming{first: make(map[string]string, 3*len(infos)), orgs: map[string]map[string]string{}, more: map[tool.Ref]bool{}, alike: exposedAlike(infos)}
 	for i := range infos {
 		ref := infos[i].Ref
 		n.add(ref.Name, ref.Space)
@@ -50,8 +52,15 @@ func (n *naming) add(name, space string) {
 		return
 	}
 	name = strings.ToLower(name)
-	if first, ok := n.first[name]; !ok {
-		n.first[name] = space
+	names := n.first
+	if _, org := principal.SplitNamespace(space); org != "" {
+		if n.orgs[org] == nil {
+			n.orgs[org] = map[string]string{}
+		}
+		names = n.orgs[org]
+	}
+	if first, ok := names[name]; !ok {
+		names[name] = space
 	} else if first != space {
 		n.more[tool.Ref{Space: space, Name: name}] = true
 	}
@@ -82,9 +91,14 @@ func (m *mentions) in(words string) string {
 // foreign reports whether a word is the name of another upstream's tool, and of none of
 // this upstream's.
 func (m *mentions) foreign(word string) bool {
-	first, known := m.names.first[word]
-	if known && (first == m.upstream || m.names.more[tool.Ref{Space: m.upstream, Name: word}]) {
-		return false
+	_, org := principal.SplitNamespace(m.upstream)
+	known := m.own[word]
+	for _, names := range []map[string]string{m.names.first, m.names.orgs[org]} {
+		first, named := names[word]
+		if named && (first == m.upstream || m.names.more[tool.Ref{Space: m.upstream, Name: word}]) {
+			return false
+		}
+		known = known || named
 	}
-	return known || m.own[word]
+	return known
 }

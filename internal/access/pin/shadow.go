@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -49,7 +50,11 @@ func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
 		if i > 0 && ref == infos[i-1].Ref { // a tool does not imitate itself
 			continue
 		}
-		looks := skeleton(ref.Space + "__" + ref.Name)
+		space, org := principal.SplitNamespace(ref.Space)
+		looks := skeleton(space + "__" + ref.Name)
+		if org != "" { // nobody sees those of two organisations
+			looks += "@" + org
+		}
 		before, taken := first[looks]
 		switch {
 		case !taken:

@@ -232,12 +232,12 @@ func (o *localBackend) definitions(ctx context.Context) ([]json.RawMessage, erro
 // schemaFinder is implemented by a source that finds the schema of one tool's arguments
 // without listing all tools.
 type schemaFinder interface {
-	InputSchema(name string) (json.RawMessage, bool)
+	InputSchema(ctx context.Context, name string) (json.RawMessage, bool)
 }
 
 func (o *localBackend) headerParams(ctx context.Context, name string) []wire.HeaderParam {
 	if finder, ok := o.hub.opts.Tools.(schemaFinder); ok {
-		if schema, found := finder.InputSchema(name); found {
+		if schema, found := finder.InputSchema(ctx, name); found {
 			params, _ := wire.HeaderParams(schema) // a tool whose annotations are not allowed has none
 			return params
 		}

@@ -76,13 +76,21 @@ func (c *Catalog) republish() (tell []func()) {
 type exposed struct {
 	tools  []tool.Info
 	refs   map[string]tool.Ref
-	pinned map[string]bool // names of favourites
+	pinned map[tool.Ref]bool // favourites
+	orgs   map[string]orgNames
 	hash   string
+}
+
+// orgNames are the exposed tools of an organisation under the names that its members see,
+// where these are others.
+type orgNames struct {
+	refs  map[string]tool.Ref
+	tools map[tool.Ref]tool.Info
 }
 
 // expose selects and renames tools: our own as they are, others by their exposure.
 func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, names *names) exposed {
-	x := exposed{refs: map[string]tool.Ref{}, pinned: map[string]bool{}}
+	x := exposed{refs: map[string]tool.Ref{}, pinned: map[tool.Ref]bool{}}
 	all := sha256.New()
 	for i := range v.tools {
 		info := &v.tools[i]
@@ -92,7 +100,7 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 			continue
 		}
 		if favourite {
-			x.pinned[name] = true
+			x.pinned[info.Ref] = true
 			all.Write([]byte("pinned"))
 		}
 		shown := v.find(info.Ref).show(name)
@@ -102,8 +110,44 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 		x.tools = append(x.tools, shown.info)
 	}
 	slices.SortFunc(x.tools, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	x.nameInOrgs(names.limit)
 	x.hash = hex.EncodeToString(all.Sum(nil)[:16])
 	return x
+}
+
+// nameInOrgs names the tools of organisations for their members, unless that name is too
+// long or another tool has it.
+func (x *exposed) nameInOrgs(longest int) {
+	for i := range x.tools {
+		info := &x.tools[i]
+		ref := x.refs[info.Name]
+		own, org := ofOrg(ref)
+		plain := exposedAs(own.Space, own.Name)
+		if org == "" || len(plain) > longest {
+			continue
+		}
+		if x.orgs == nil {
+			x.orgs = map[string]orgNames{}
+		}
+		if x.orgs[org].refs == nil {
+			x.orgs[org] = orgNames{map[string]tool.Ref{}, map[tool.Ref]tool.Info{}}
+		}
+		other, taken := x.refs[plain]
+		if _, twice := x.orgs[org].refs[plain]; twice || taken && other != own {
+			continue
+		}
+		x.orgs[org].refs[plain], x.orgs[org].tools[ref] = ref, renamed(*info, plain)
+	}
+}
+
+// ofOrg splits the name of an organisation's tool.
+func ofOrg(ref tool.Ref) (own tool.Ref, org string) {
+	if own = ref; ref.Space == "" {
+		own.Name, org = principal.SplitNamespace(ref.Name)
+	} else {
+		own.Space, org = principal.SplitNamespace(ref.Space)
+	}
+	return own, org
 }
 
 // exposedName is the name under which a tool is exposed; bare tells that a prefix
@@ -158,45 +202,57 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	if v.isOpenTo(who) && hides == nil {
 		return shown.tools, nil
 	}
+	inOrg := shown.orgs[who.ActingOrg()].tools
 	var list []tool.Info
 	for _, info := range shown.tools {
-		if ref := shown.refs[info.Name]; x.catalog.granted(who, ref) && v.shows(ref, hides) {
-			list = append(list, x.inOrg(who, v, ref, info))
+		ref := shown.refs[info.Name]
+		if !x.catalog.granted(who, ref) || !v.shows(ref, hides) {
+			continue
 		}
+		if own, ok := inOrg[ref]; ok {
+			info = own
+		}
+		list = append(list, info)
 	}
-	if org := who.ActingOrg(); len(v.ofOrg(org))+len(v.scriptsOf(org)) > 0 {
+	if len(inOrg) > 0 {
 		slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return list, nil
 }
 
-// inOrg is a tool under the name that it has for members of its organisation, unless that
-// would be too long or another tool has it.
-func (x Exposed) inOrg(who principal.Principal, v *view, ref tool.Ref, info tool.Info) tool.Info {
-	own := shownTo(who, ref)
-	plain := exposedAs(own.Space, own.Name)
-	other, taken := v.exposed.refs[plain]
-	if own == ref || len(plain) > x.catalog.names.limit || taken && other != own {
-		return info
+// refOf finds the tool that an exposed name stands for, as the caller's organisation has it.
+func (x Exposed) refOf(ctx context.Context, v *view, name string) (tool.Ref, bool) {
+	if len(v.exposed.orgs) > 0 {
+		if ref, ok := v.exposed.orgs[principal.Of(ctx).ActingOrg()].refs[name]; ok {
+			return ref, true
+		}
 	}
-	return renamed(info, plain)
+	ref, ok := v.exposed.refs[name]
+	if !ok || isForeign(ctx, ref) {
+		return tool.Ref{}, false
+	}
+	return ref, true
 }
 
 // InputSchema is the schema of a tool's arguments, by its exposed name.
-func (x Exposed) InputSchema(name string) (json.RawMessage, bool) {
-	tools := x.catalog.view.Load().exposed.tools
-	i, found := slices.BinarySearchFunc(tools, name, func(info tool.Info, name string) int { return cmp.Compare(info.Name, name) })
-	if !found {
+func (x Exposed) InputSchema(ctx context.Context, name string) (json.RawMessage, bool) {
+	v := x.catalog.view.Load()
+	ref, ok := x.refOf(ctx, v, name)
+	if !ok {
 		return nil, false
 	}
-	return tools[i].Input, true
+	e := v.find(x.catalog.own(ctx, ref))
+	if e == nil {
+		return nil, false
+	}
+	return e.info.Input, true
 }
 
 // Call runs a tool by its exposed name, or by any other spelling of its name: which tools
 // are listed decides what a client sees, not what it may call.
 func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	ref, ok := x.catalog.view.Load().exposed.refs[call.Ref.Name]
-	if !ok || isForeign(ctx, ref) {
+	ref, ok := x.refOf(ctx, x.catalog.view.Load(), call.Ref.Name)
+	if !ok {
 		var err error
 		if ref, err = x.unlisted(ctx, call.Ref.Name); err != nil {
 			return tool.Result{}, err
@@ -216,7 +272,7 @@ func isForeign(ctx context.Context, ref tool.Ref) bool {
 // unlisted finds the tool of a name that is not listed.
 func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 	v := x.catalog.refresh(ctx)
-	if ref, ok := v.exposed.refs[name]; ok && !isForeign(ctx, ref) {
+	if ref, ok := x.refOf(ctx, v, name); ok {
 		return ref, nil
 	}
 	visible := x.catalog.visible(ctx, v)
@@ -232,22 +288,17 @@ func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 
 // Namespace returns the namespace of the tool with an exposed name; our own tools and
 // published scripts have none.
-func (x Exposed) Namespace(name string) string {
-	v := x.catalog.view.Load()
-	if ref, ok := v.exposed.refs[name]; ok {
-		return ref.Space
-	}
-	space, _, _ := strings.Cut(name, "__")
-	for _, names := range v.orgs {
-		if of, ok := names[space]; ok {
-			return of
-		}
-	}
-	return ""
+func (x Exposed) Namespace(ctx context.Context, name string) string {
+	ref, _ := x.refOf(ctx, x.catalog.view.Load(), name)
+	return ref.Space
 }
 
 // Pinned tells whether an exposed name is that of a favourite.
-func (x Exposed) Pinned(name string) bool { return x.catalog.view.Load().exposed.pinned[name] }
+func (x Exposed) Pinned(ctx context.Context, name string) bool {
+	v := x.catalog.view.Load()
+	ref, ok := x.refOf(ctx, v, name)
+	return ok && v.exposed.pinned[x.catalog.own(ctx, ref)]
+}
 
 // Hash changes exactly when the exposed definitions or their names do.
 func (x Exposed) Hash(ctx context.Context) string { return x.catalog.refresh(ctx).exposed.hash }

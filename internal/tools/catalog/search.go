@@ -40,17 +40,18 @@ type Known struct {
 // Usage knows after which searches tools were called.
 type Usage interface {
 	// Recall returns what the caller called after searches with these words. current
-	// returns the definition of a tool, nil if there is none.
+	// returns the definition of a tool, nil if there is none. Tools have their own names,
+	// not those of the caller.
 	Recall(ctx context.Context, words []string, current func(tool.Ref) *tool.Info) []search.Use
-	// Searched tells what the caller searched for and what it was shown.
-	Searched(ctx context.Context, words []string, found []search.Hit)
+	// Searched tells what the caller searched for and what it was shown, best first.
+	Searched(ctx context.Context, words []string, shown []tool.Ref)
 }
 
 type noUsage struct{}
 
 func (noUsage) Recall(context.Context, []string, func(tool.Ref) *tool.Info) []search.Use { return nil }
 
-func (noUsage) Searched(context.Context, []string, []search.Hit) {}
+func (noUsage) Searched(context.Context, []string, []tool.Ref) {}
 
 // Search finds tools by their definitions, best first; equal ones are in catalog order,
 // so that the result is stable. The second result is how many tools matched in all.
@@ -64,7 +65,11 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 func (c *Catalog) SearchAll(ctx context.Context, q Query) Found {
 	found := c.search(ctx, q)
 	if words := search.Words(q.texts()); len(words) > 0 {
-		c.usage.Searched(ctx, words, found.Hits)
+		refs := make([]tool.Ref, len(found.Hits))
+		for i := range found.Hits {
+			refs[i] = c.own(ctx, found.Hits[i].Ref)
+		}
+		c.usage.Searched(ctx, words, refs)
 	}
 	return found
 }
@@ -77,9 +82,10 @@ func (c *Catalog) search(ctx context.Context, q Query) Found {
 	var parts []search.Part
 	for _, name := range v.sorted {
 		if n := v.namespaces[name]; q.includes(name) {
-			special := c.isSpecial(name) && q.Only == nil && q.Namespace == ""
+			real := n.real()
+			special := c.isSpecial(real.space) && q.Only == nil && q.Namespace == ""
 			parts = append(parts, search.Part{
-				Tools: n.tools, Index: n.index(c.lexicon, c.known(name)), Special: special, Similar: n.similar(c.meaning, meaning),
+				Tools: n.tools, Index: real.index(c.lexicon, c.known(real.space)), Special: special, Similar: real.similar(c.meaning, meaning),
 			})
 		}
 	}
@@ -89,18 +95,27 @@ func (c *Catalog) search(ctx context.Context, q Query) Found {
 	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts, c.lexicon)
 }
 
-// recall returns what the caller called after searches with words of this one.
+// recall returns what the caller called after searches with words of this one, by the
+// caller's names. Usage knows tools by their own names.
 func (c *Catalog) recall(ctx context.Context, q *Query, v *view) []search.Use {
 	words := search.Words(q.texts())
 	if len(words) == 0 {
 		return nil
 	}
-	return c.usage.Recall(ctx, words, func(ref tool.Ref) *tool.Info {
-		if e := v.find(ref); e != nil {
+	uses := c.usage.Recall(ctx, words, func(ref tool.Ref) *tool.Info {
+		called := shown(ctx, ref)
+		if c.own(ctx, called) != ref {
+			return nil // the caller's name of it stands for another tool
+		}
+		if e := v.find(called); e != nil {
 			return &e.info
 		}
 		return nil
 	})
+	for i := range uses {
+		uses[i].Ref = shown(ctx, uses[i].Ref)
+	}
+	return uses
 }
 
 // isSpecial reports whether the tools of a namespace are found by specific words first.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"strings"
@@ -148,7 +149,7 @@ func inverted(names map[string]string) map[string]string {
 // named is the namespace under another name, with other names of some tools. Their spellings
 // are added to aliases. It is searched by the same index.
 func (s *namespaceTools) named(space string, called map[string]string, aliases map[string]tool.Ref) *namespaceTools {
-	n := &namespaceTools{space: space, owner: s.owner, state: s.state, search: s.search}
+	n := &namespaceTools{space: space, owner: s.owner, state: s.state, origin: s}
 	n.reserve(len(s.tools))
 	for _, info := range s.tools {
 		source := s.entries[info.Name].source
@@ -177,21 +178,23 @@ func (c *Catalog) inNames(ctx context.Context, err error) error {
 	if len(names)+len(scripts) == 0 {
 		return err
 	}
-	text, hint := err.Error(), fault.HintOf(err)
-	was := text + hint
-	for _, called := range []map[string]string{names, scripts} {
-		for name, real := range called {
-			text, hint = strings.ReplaceAll(text, real, name), strings.ReplaceAll(hint, real, name)
-		}
-	}
-	if text+hint == was {
-		return err
-	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = fault.From(err)
 	}
-	return &fault.Error{Code: f.Code, Hint: hint, Details: f.Details, Err: renamedError{text, err}}
+	texts := [3]string{err.Error(), fault.HintOf(err), string(f.Details)}
+	was := texts
+	for _, called := range []map[string]string{names, scripts} {
+		for name, real := range called {
+			for i := range texts {
+				texts[i] = strings.ReplaceAll(texts[i], real, name)
+			}
+		}
+	}
+	if texts == was {
+		return err
+	}
+	return &fault.Error{Code: f.Code, Hint: texts[1], Details: json.RawMessage(texts[2]), Err: renamedError{texts[0], err}}
 }
 
 // renamedError is an error with another text.

@@ -21,6 +21,15 @@ type namespaceTools struct {
 	owner      tool.Source       // the source that claims the namespace; may be nil
 	state      *namespaceState
 	search     *lazyIndex
+	origin     *namespaceTools // the same tools by their own names; nil: these are their own
+}
+
+// real is the namespace under its own name.
+func (s *namespaceTools) real() *namespaceTools {
+	if s.origin != nil {
+		return s.origin
+	}
+	return s
 }
 
 // entry is one tool and what a call of it needs.

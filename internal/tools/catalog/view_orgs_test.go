@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // ofTwoOrgs is a catalog in which the server and two organisations have a github each, and
@@ -143,5 +144,82 @@ func TestAdministratorSeesAllOrganisations(t *testing.T) {
 	}
 	if _, err := c.Call(ctx, call("github@acme", "issues", `{}`)); err == nil || err.Error() != "github@acme.issues answered" {
 		t.Error(err)
+	}
+}
+
+// TestExposedNamesOfOrganisations checks that what is asked about an exposed name is
+// answered for the tool that the caller's organisation has by it.
+func TestExposedNamesOfOrganisations(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	for _, space := range []string{"github", "github@acme", "github@beta"} {
+		m = m.with(space, "issues", `{"type":"object","title":"`+space+`"}`, nil)
+	}
+	m = m.with("github@acme", "a.b", `{"title":"dot"}`, nil).with("github@acme", "a_b", `{"title":"line"}`, nil)
+	m = m.with("", "report@acme", `{"title":"script"}`, nil).with("report@beta", "print", `{}`, nil)
+	c := catalog.New(catalog.Options{Sources: []tool.Source{m}})
+	for _, space := range []string{"github", "github@acme", "github@beta", "report@beta"} {
+		c.Expose(space, catalog.Exposure{All: true})
+	}
+	c.Pin([]string{"github@acme.issues", "report@acme"})
+	x := c.Exposed()
+	for org, want := range map[string]struct {
+		schema          string
+		pinned, reports bool
+	}{
+		"acme": {"github@acme", true, false},
+		"beta": {"github@beta", false, true},
+		"":     {"github", false, false},
+	} {
+		ctx := in(t.Context(), org)
+		listed, err := x.Tools(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, info := range listed {
+			if schema, ok := x.InputSchema(ctx, info.Name); !ok || string(schema) != string(info.Input) || seen[info.Name] {
+				t.Errorf("in %q: %s takes %s, listed with %s, twice %v", org, info.Name, schema, info.Input, seen[info.Name])
+			}
+			seen[info.Name] = true
+		}
+		schema, _ := x.InputSchema(ctx, "github__issues")
+		if !strings.Contains(string(schema), `"`+want.schema+`"`) || x.Pinned(ctx, "github__issues") != want.pinned {
+			t.Errorf("in %q: %s, pinned %v", org, schema, x.Pinned(ctx, "github__issues"))
+		}
+		if x.Namespace(ctx, "report") != "" || x.Pinned(ctx, "report") != (org == "acme") || (x.Namespace(ctx, "report__print") != "") != want.reports {
+			t.Errorf("in %q: report is in %q, report__print in %q", org, x.Namespace(ctx, "report"), x.Namespace(ctx, "report__print"))
+		}
+	}
+}
+
+// TestSearchKnowsOrganisations checks that what is known of a namespace beyond its tools is
+// used for that one, not for another that has its name elsewhere.
+func TestSearchKnowsOrganisations(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	for _, space := range []string{"desk", "desk@acme", "desk@beta"} {
+		m = m.with(space, "run", `{"type":"object"}`, nil)
+	}
+	c := catalog.New(catalog.Options{
+		Sources: []tool.Source{m},
+		Known: func(namespace string) catalog.Known {
+			about := map[string]string{"desk": "Violins.", "desk@acme": "Trumpets.", "desk@beta": "Drums."}[namespace]
+			return catalog.Known{Context: search.Context{Server: about, Fields: func(ref tool.Ref) []string {
+				return map[string][]string{"desk": {"walrus"}, "desk@acme": {"badger"}, "desk@beta": {"falcon"}}[ref.Space]
+			}}}
+		},
+	})
+	words := map[string][]string{"": {"violins", "walrus"}, "acme": {"trumpets", "badger"}, "beta": {"drums", "falcon"}}
+	for range 2 { // the indexes are used again
+		for org := range words {
+			for of, known := range words {
+				for _, word := range known {
+					if hits, _ := c.Search(in(t.Context(), org), catalog.Query{Text: word}); (len(hits) > 0) != (of == org) {
+						t.Errorf("in %q: %s finds %d tools", org, word, len(hits))
+					}
+				}
+			}
+		}
 	}
 }

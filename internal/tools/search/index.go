@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -237,9 +238,10 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// space indexes the name of a namespace, unless it is a word that says little, such as
-// everything.
-func (b *builder) space(name string) {
+// space indexes the name of a namespace without its organisation, unless it is a word that
+// says little, such as everything.
+func (b *builder) space(namespace string) {
+	name, _ := principal.SplitNamespace(namespace)
 	words(name, func(word string) {
 		if !vocabulary().common[word] && !filler[word] {
 			b.field = append(b.field, b.id(stem(word)))

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/store/db"
@@ -54,7 +55,7 @@ func (s *Store) write(ctx context.Context) bool {
 			}
 		}
 		if prune {
-			return s.prune(ctx, tx)
+			return s.prune(ctx, tx, orgsOf(lessons))
 		}
 		return nil
 	})
@@ -128,10 +129,27 @@ func (s *Store) limit(ctx context.Context, tx *db.Tx, who caller) error {
 	return err
 }
 
-// prune removes the words of all callers that are too old or too many.
-func (s *Store) prune(ctx context.Context, tx *db.Tx) error {
+// orgsOf lists the organisations of those who taught the lessons.
+func orgsOf(lessons []lesson) (orgs []string) {
+	for i := range lessons {
+		if org := lessons[i].caller.org; !slices.Contains(orgs, org) {
+			orgs = append(orgs, org)
+		}
+	}
+	return orgs
+}
+
+// prune removes the words that are too old, and those of organisations that have too many:
+// however much one learns, others forget nothing for it.
+func (s *Store) prune(ctx context.Context, tx *db.Tx, orgs []string) error {
 	oldest := s.options.Clock.Now().Add(-halfLives * s.options.HalfLife).UnixMicro()
-	_, err := tx.Exec(ctx, `DELETE FROM tool_usage WHERE used < $1 OR used < (SELECT used FROM tool_usage ORDER BY used DESC LIMIT 1 OFFSET $2)`,
-		oldest, s.options.AllWords-1)
+	_, err := tx.Exec(ctx, `DELETE FROM tool_usage WHERE used < $1`, oldest)
+	for _, org := range orgs {
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM tool_usage WHERE org = $1 AND used <
+			(SELECT used FROM tool_usage WHERE org = $2 ORDER BY used DESC LIMIT 1 OFFSET $3)`, org, org, s.options.AllWords-1)
+	}
 	return err
 }

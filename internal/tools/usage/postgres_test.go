@@ -11,6 +11,6 @@ func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
 		TestUsedToolsAreFound, TestOtherNodesKnow, TestRewordedSearches, TestOnlySuccessTeaches, TestUseDecays, TestChangedDefinitionsAreForgotten,
-		TestUsageIsPrivate, TestNoMemberPoisons, TestUsageIsBounded, TestUsageIsErased, TestUsageIsSwitchedOff,
+		TestUsageIsPrivate, TestUsageOfOrganisations, TestNoMemberPoisons, TestUsageIsBounded, TestUsageIsErased, TestUsageIsSwitchedOff,
 	)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/tools/search"
 )
 
 // Limits of searches that wait for a call.
@@ -49,14 +48,11 @@ type lesson struct {
 }
 
 // Searched notes what the caller of ctx has searched for and was shown.
-func (s *Store) Searched(ctx context.Context, words []string, found []search.Hit) {
+func (s *Store) Searched(ctx context.Context, words []string, shown []tool.Ref) {
 	if s.options.Off {
 		return
 	}
-	p := &pending{words: words, at: s.options.Clock.Now()}
-	for _, h := range found[:min(len(found), mostShown)] {
-		p.shown = append(p.shown, h.Ref)
-	}
+	p := &pending{words: words, shown: shown[:min(len(shown), mostShown)], at: s.options.Clock.Now()}
 	who := callerOf(ctx)
 	s.learn(s.waiting.add(who, p, s.options.Window)) //nolint:contextcheck // it is stored later, when the search has ended
 }

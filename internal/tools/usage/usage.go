@@ -31,7 +31,7 @@ var migrations embed.FS
 type Options struct {
 	HalfLife time.Duration // after which a use counts half: 30 days
 	Words    int           // that are stored per caller, each per tool: 2,000
-	AllWords int           // that are stored of all callers: 200,000
+	AllWords int           // that are stored of all callers of an organisation: 200,000
 	Window   time.Duration // in which a call belongs to a search: 10 minutes
 	Timeout  time.Duration // for reading the database in a search: 150 ms
 	// Off means that nothing is learned or recalled, and that Open erases what was learned.

@@ -252,6 +252,38 @@ func TestUsageIsPrivate(t *testing.T) {
 	}
 }
 
+// TestUsageOfOrganisations checks that members find what they used of upstreams of their
+// organisation, that the same name elsewhere is another tool, and that nothing which one
+// organisation learns is found, ranked higher or forgotten in another.
+func TestUsageOfOrganisations(t *testing.T) {
+	t.Parallel()
+	n := open(t, t.TempDir(), usage.Options{AllWords: 40})
+	for _, info := range slices.Clone(*n.tools) {
+		for _, org := range []string{"acme", "beta"} {
+			info.Space = "erp@" + org
+			*n.tools = append(*n.tools, info)
+		}
+	}
+	ada, bob, carl, root := n.as("key:ada", "acme"), n.as("key:bob", "acme"), n.as("key:carl", "acme"), n.as("key:ada", "")
+	rival := n.as("key:ada", "beta")
+	n.use(ada, reminders, "z20_exec")
+	n.use(bob, reminders, "z20_exec")
+	n.use(rival, reminders, "z10_exec")
+	for range 30 { // more than is stored of one organisation
+		n.use(rival, fmt.Sprintf("payroll holidays warehouse%c", 'a'+n.clock.Now().Hour()), "z30_exec")
+	}
+	for who, want := range map[context.Context][]string{ada: {"z20_exec"}, carl: {"z20_exec"}, root: nil, n.as("key:new", "beta"): nil} {
+		if got := n.find(who, reminders); !slices.Equal(got, want) {
+			t.Errorf("%v finds %v, not %v", principal.Of(who), got, want)
+		}
+	}
+	*n.tools = slices.DeleteFunc(*n.tools, func(info tool.Info) bool { return info.Space == "erp@acme" })
+	n.catalog.Refresh(t.Context())
+	if got := n.find(ada, reminders); len(got) != 0 {
+		t.Errorf("of the server's upstream with the same name ada finds %v", got)
+	}
+}
+
 // TestNoMemberPoisons checks that one member of an organization cannot change what others
 // find, while what two agree on helps all.
 func TestNoMemberPoisons(t *testing.T) {
