@@ -147,39 +147,11 @@ func (s someone) do(method, path, body, member string) string {
 func (s someone) work() {
 	s.t.Helper()
 	s.do("POST", "/tools/lua_eval", `{"session_id":"`+marker+`","code":"x = '`+marker+`' kv.set('`+marker+`', '`+marker+`') return string.rep('`+marker+` ', 20000)"}`, "")
-	hash := s.do("POST", "/tools/script_store", `{"content":"function main(p) clock.sleep(p.seconds) return p end"}`, "hash")
+	hash := s.do("POST", "/tools/script_store", `{"content":"function main(p) clock.sleep(p.seconds * 1000) return p end"}`, "hash")
 	s.do("POST", "/tools/lua_execute", `{"script_hash":"`+hash+`","params":{"seconds":0,"text":"`+marker+`"},"tags":["`+marker+`"]}`, "job_id")
 	s.do("POST", "/tools/lua_execute", `{"script_hash":"`+hash+`","params":{"seconds":3600,"text":"`+marker+`"}}`, "job_id")
 	s.do("POST", "/tools/lua_execute", `{"script_hash":"`+hash+`","params":{"seconds":0,"text":"`+marker+`"},"schedule":"@daily"}`, "schedule_id")
 	s.do("POST", "/api/v1/me/keys", `{"name":"`+marker+s.id+`","scopes":["mcp"],"expires":"1d"}`, "token")
-}
-
-// occurrences are the tables in which a text occurs.
-func occurrences(t *testing.T, database, text string) (found []string) {
-	t.Helper()
-	err := db.ReadDump(t.Context(), database, func(d *db.Dump) error {
-		for _, table := range d.Tables {
-			err := d.Rows(t.Context(), table, func(row []any) error {
-				for _, v := range row {
-					if raw, ok := v.([]byte); ok {
-						v = string(raw)
-					}
-					if strings.Contains(fmt.Sprint(v), text) && !slices.Contains(found, table.Name) {
-						found = append(found, table.Name)
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 // TestPersonIsExportedAndErased lets two people work, exports one and erases them, on both
@@ -202,24 +174,24 @@ func TestPersonIsExportedAndErased(t *testing.T) {
 			if status != http.StatusOK || strings.Count(body, "\n") < strings.Count(exported, "\n") {
 				t.Errorf("exported by an administrator: %d, %d lines", status, strings.Count(body, "\n"))
 			}
-			before := len(occurrences(t, database, bob.id))
+			before := len(dbtest.TablesWith(t, database, bob.id))
 			pseudonym := ann.do(http.MethodDelete, "/api/v1/me", "", "pseudonym")
 			for _, text := range []string{ann.id, ann.fullName} {
-				if left := occurrences(t, database, text); len(left) > 0 {
+				if left := dbtest.TablesWith(t, database, text); len(left) > 0 {
 					t.Errorf("%s is left in %v", text, left)
 				}
 			}
 			if status, _ := ann.request(http.MethodGet, "/api/v1/me", ""); status != http.StatusUnauthorized {
 				t.Errorf("the session of an erased person: %d", status)
 			}
-			if after := len(occurrences(t, database, bob.id)); after < before {
+			if after := len(dbtest.TablesWith(t, database, bob.id)); after < before {
 				t.Errorf("another person was in %d tables, and is in %d", before, after)
 			}
 			checkAudit(t, srv, pseudonym)
 			if status, body := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusOK {
 				t.Errorf("erased by an administrator: %d %s", status, body)
 			}
-			if left := occurrences(t, database, marker); len(left) > 0 {
+			if left := dbtest.TablesWith(t, database, marker); len(left) > 0 {
 				t.Errorf("what people stored is left in %v", left)
 			}
 			if status, _ := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusNotFound {
@@ -303,11 +275,11 @@ func TestErasureGoesOn(t *testing.T) {
 			if err := srv.erasure.Continue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if left := occurrences(t, database, ann.id); !slices.Equal(left, []string{"oauth_revocations"}) {
+			if left := dbtest.TablesWith(t, database, ann.id); !slices.Equal(left, []string{"oauth_revocations"}) {
 				t.Errorf("the person is left in %v", left)
 			}
 			for _, text := range []string{marker, ann.fullName} {
-				if left := occurrences(t, database, text); len(left) > 0 {
+				if left := dbtest.TablesWith(t, database, text); len(left) > 0 {
 					t.Errorf("%s is left in %v", text, left)
 				}
 			}
