@@ -26,15 +26,16 @@ func (shareCommand) Help() string {
 	return `What you make is yours alone until you share it (docs/sharing.md):
 
   luanette share job 0b1c2d3e-… --with person:p4x7 --may see
-  luanette share session s-abc --with org --may use`
+  luanette share session s-abc --with org --may use
+  luanette share conversation plans --with role:sales --may use`
 }
 
 type shareAddCommand struct {
 	serverAPIFlags
-	Kind string `arg:"" enum:"job,schedule,session,artifact" help:"What it is: job, schedule, session or artifact (stored scripts are artifacts)."`
+	Kind string `arg:"" enum:"job,schedule,session,artifact,conversation" help:"What it is: job, schedule, session, artifact (stored scripts are artifacts) or conversation."`
 	ID   string `arg:"" help:"Its id; its beginning is enough."`
 	With string `required:"" placeholder:"WHOM" help:"Who gets it: person:ID, role:NAME, or org for everybody of the organisation."`
-	May  string `default:"see" enum:"see,use,edit" help:"What they may do: see, use (sessions only) or edit."`
+	May  string `default:"see" enum:"see,use,edit" help:"What they may do: see, use (sessions and conversations: in a copy of their own) or edit."`
 }
 
 // Run shares.
@@ -59,7 +60,7 @@ func (c *shareAddCommand) Run(ctx context.Context, proc *process) error {
 func (c *shareAddCommand) fullID(ctx context.Context, proc *process) (id string, err error) {
 	find := map[string]func(context.Context, *process, client.Client, string) (string, error){"job": jobID, "schedule": scheduleID}[c.Kind]
 	if find == nil {
-		return c.ID, nil // the server finds these by what lists show
+		return c.ID, nil // the server finds these by what lists show, conversations only by the whole id
 	}
 	flags := jobFlags{settingFlags: c.settingFlags, serverFlag: c.serverFlag, tokenFlag: c.tokenFlag}
 	err = flags.withClient(ctx, proc, func(api client.Client) error {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -61,6 +62,7 @@ var matrixRoutes = map[string][]string{
 		"GET /api/v1/chat/{message}/media/{media}", "POST /api/v1/chat/{message}/stop", "GET /api/v1/usage", "GET /api/v1/model", "GET /api/v1/languages",
 		"GET /api/v1/orgs/{org}/users/{user}/preferences", "PUT /api/v1/orgs/{org}/users/{user}/preferences", "GET /api/v1/orgs/{org}/users/{user}/history",
 		"GET /api/v1/orgs/{org}/users/{user}/conversations", "GET /api/v1/orgs/{org}/users/{user}/conversation", "DELETE /api/v1/orgs/{org}/users/{user}/conversation",
+		"POST /api/v1/orgs/{org}/users/{user}/conversation/copy",
 		"GET /api/v1/orgs/{org}/users/{user}/modes", "PUT /api/v1/orgs/{org}/users/{user}/modes", "DELETE /api/v1/orgs/{org}/users/{user}/history",
 		"POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/{model...}",
 	},
@@ -346,11 +348,21 @@ func (m *matrix) make() {
 		m.t.Fatalf("the owner's content: %.500s", text)
 	}
 	_, chat := m.request(m.owner, http.MethodPost, "/api/v1/chat", fmt.Sprintf(`{"client_id":"t","org":"acme","user_id":%q,"message":%q}`, m.owner.user, mark))
+	plans := m.makeConversation()
 	trace := m.trace()
-	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval, "PUBLISHED", published)
+	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval, "PUBLISHED", published,
+		"CONVERSATION", "acme/"+m.owner.user+"/plans", "MESSAGE", plans, "OWNER", m.owner.user)
 	m.paths = map[string][]string{
 		"{id}": {trace, job, session, approval, hash, "artifact_" + hash[:12]}, "{org}": {"acme"}, "{user}": {m.owner.user}, "{name}": {"job_status"}, "{message}": {m.member(chat, "message_id")},
 	}
+}
+
+// makeConversation makes a conversation with a file as the owner, and returns its message.
+func (m *matrix) makeConversation() (message string) {
+	m.t.Helper()
+	_, text := m.request(m.owner, http.MethodPost, "/api/v1/chat", fmt.Sprintf(`{"client_id":"t","org":"acme","user_id":%q,"chat_id":"plans","message":%q,`+
+		`"attachments":[{"name":"plan.txt","mime_type":"text/plain","data":%q}]}`, m.owner.user, mark, base64.StdEncoding.EncodeToString([]byte(mark))))
+	return m.member(text, "message_id")
 }
 
 // trace returns the trace of what the owner did in the session.
@@ -462,6 +474,9 @@ func withOrg(paths []string) []string {
 func (m *matrix) body(pattern string) string {
 	if strings.HasPrefix(pattern, "POST /tools/") {
 		return m.ids.Replace(`{"job_id":"JOB"}`)
+	}
+	if strings.HasSuffix(pattern, "/conversation/copy") {
+		return `{"id":"plans"}`
 	}
 	return `{"org":"acme"}`
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,6 +50,19 @@ var sharedThings = map[principal.Kind]struct {
 		{principal.See, "lua_execute", `{"script_hash":"HASH","delay_ms":3600000}`, ""},
 		{principal.Edit, "DELETE /api/v1/library/HASH", "", ""},
 		{principal.Edit, "POST /api/v1/library/HASH/restore", "", ""},
+	}},
+	principal.Conversation: {"CONVERSATION", []principal.Level{principal.See, principal.Use}, []sharedAttempt{
+		{principal.See, "GET /api/v1/orgs/acme/users/CALLER/conversations", "", "CONVERSATION"},
+		{principal.See, "GET /api/v1/orgs/acme/users/CALLER/conversation?id=CONVERSATION", "", mark},
+		{principal.See, "GET /api/v1/chat/MESSAGE", "", mark},
+		{principal.See, "GET /api/v1/chat/MESSAGE/stream", "", mark},
+		{principal.See, "GET /api/v1/chat/MESSAGE/media/in.1", "", mark},
+		{principal.Use, "POST /api/v1/orgs/acme/users/CALLER/conversation/copy", `{"id":"CONVERSATION"}`, `"id"`},
+		{principal.Nothing, "POST /api/v1/shares", `{"kind":"conversation","id":"CONVERSATION","to":"org","may":"see"}`, ""},
+		{principal.Nothing, "GET /api/v1/orgs/acme/users/OWNER/conversation?id=plans", "", ""},
+		{principal.Nothing, "GET /api/v1/orgs/acme/users/CALLER/conversation?id=acme/OWNER/", "", mark},
+		{principal.Nothing, "POST /api/v1/chat/MESSAGE/stop", "", ""},
+		{principal.Nothing, "DELETE /api/v1/orgs/acme/users/CALLER/conversation?id=CONVERSATION", "", `"removed":1`},
 	}},
 }
 
@@ -109,11 +123,20 @@ func (m *matrix) tryLevel(kind principal.Kind, when string, level principal.Leve
 		switch {
 		case a.name == "ben":
 			ben = a
-		case !a.sees: // administrators of the organisation need no share
+		case !m.needsNoShare(a, kind):
 			m.trySharedThing(a, kind, when, principal.Nothing)
 		}
 	}
 	m.trySharedThing(ben, kind, when, level)
+}
+
+// needsNoShare reports whether somebody sees things of the owner anyway: administrators of the
+// organisation, except that conversations are read only by keys that chat for everybody.
+func (m *matrix) needsNoShare(a actor, kind principal.Kind) bool {
+	if kind == principal.Conversation {
+		return a.chats && a.user == ""
+	}
+	return a.sees
 }
 
 func (m *matrix) trySharedThing(a actor, kind principal.Kind, when string, level principal.Level) {
@@ -121,8 +144,8 @@ func (m *matrix) trySharedThing(a actor, kind principal.Kind, when string, level
 	for _, try := range sharedThings[kind].attempts {
 		args := strings.ReplaceAll(m.ids.Replace(try.args), "CONTENT", m.content)
 		call := m.call
-		if method, path, ok := strings.Cut(m.ids.Replace(try.tool), " "); ok {
-			call = func(a actor, _, _ string) (int, string) { return m.request(a, method, path, "") }
+		if method, path, ok := strings.Cut(strings.ReplaceAll(m.ids.Replace(try.tool), "CALLER", cmp.Or(a.user, "somebody")), " "); ok {
+			call = func(a actor, _, body string) (int, string) { return m.request(a, method, path, body) }
 		}
 		status, text := call(a, try.tool, args)
 		worked := status < http.StatusBadRequest && !isFailure(text) && strings.Contains(text, m.ids.Replace(try.shows))

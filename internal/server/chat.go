@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/openaiapi"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
@@ -32,6 +33,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 	conversations, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
 		CurrentPrincipal: srv.keys.Current,
 		OnForget:         assistant.Forget, OnForgetConversation: assistant.ForgetConversation,
+		Shares:  srv.shares,
 		Stored:  conversation.StoredMedia{Count: c.Attachments, Bytes: int64(c.AttachedMB) * 1_000_000},
 		Secrets: secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
 		Servers: conversation.NewPrivateServers(srv.upstreams), Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
@@ -41,6 +43,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		return err
 	}
 	srv.conversations = conversations
+	srv.shares.Register(principal.Conversation, conversations.SharedConversation)
 	listener, err := c.OpenTranscriber(srv.options.Env)
 	if err != nil {
 		return err

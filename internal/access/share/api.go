@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -62,6 +63,7 @@ func (s *Store) WithCaller(ctx context.Context) ([]Share, error) {
 	if err != nil {
 		return nil, err
 	}
+	list = slices.DeleteFunc(list, func(one Share) bool { return who.User != "" && one.isOfConversation(who) })
 	return s.existing(ctx, list)
 }
 
@@ -84,7 +86,7 @@ func (s *Store) OfCaller(ctx context.Context) ([]Share, error) {
 	if err := mayShare(who, ""); err != nil || who.Person != "" {
 		return nil, err
 	}
-	list, err := s.list(ctx, "owner = $1", who.ID)
+	list, err := s.list(ctx, "owner = $1 OR kind = $2 AND owner = $3", who.ID, string(principal.Conversation), principal.PersonID(who.User, who.Org))
 	if err != nil {
 		return nil, err
 	}

@@ -54,14 +54,17 @@ func (s *Store) Create(ctx context.Context, kind principal.Kind, id, to string, 
 	return made, nil
 }
 
-// permitted refuses levels that things of a kind do not have. Only sessions can be used: with
-// things of the other kinds nobody can do more than see them, short of changing them.
+// permitted refuses levels that things of a kind do not have. Sessions and conversations can be
+// used: with things of the other kinds nobody can do more than see them, short of changing them.
 func permitted(kind principal.Kind, may principal.Level) error {
 	switch {
 	case !may.Permits(principal.See):
 		return fault.New(fault.InvalidParams, "%q cannot be permitted", may).WithHint("see, use or edit")
-	case may == principal.Use && kind != principal.Session:
-		return fault.New(fault.InvalidParams, "a share of kind %s has no level use", kind).WithHint("see or edit; only sessions have use")
+	case may == principal.Edit && kind == principal.Conversation:
+		return fault.New(fault.InvalidParams, "a share of kind %s has no level edit: nobody writes in a conversation of somebody else", kind).
+			WithHint("see, or use: they go on in a copy of their own")
+	case may == principal.Use && kind != principal.Session && kind != principal.Conversation:
+		return fault.New(fault.InvalidParams, "a share of kind %s has no level use", kind).WithHint("see or edit; only sessions and conversations have use")
 	}
 	return nil
 }
@@ -91,7 +94,12 @@ func (s *Store) Remove(ctx context.Context, id string) (Share, error) {
 // controls reports whether the caller may end a share.
 func (s *Store) controls(ctx context.Context, one Share) bool {
 	who := principal.Of(ctx)
-	return who.Person == "" && who.ID == one.owner || administers(who, one.org)
+	return who.Person == "" && who.ID == one.owner || administers(who, one.org) || one.isOfConversation(who)
+}
+
+// isOfConversation reports whether it shares a conversation that p has as its owner.
+func (s *Share) isOfConversation(p principal.Principal) bool {
+	return s.Kind == principal.Conversation && chatsAs(p, s.owner, s.org)
 }
 
 // ofCaller finds a thing that the caller may share. Things that the caller does not know of
@@ -111,10 +119,12 @@ func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (p
 		return principal.Thing{}, fault.New(fault.NotFound, "no %s %s", kind, id)
 	case err != nil:
 		return principal.Thing{}, err
-	case owns(who, thing.Owner):
-		thing.Owner.Org = who.ActingOrg() // not every kind stores that of its keys
+	case owns(who, kind, thing.Owner):
+		if kind != principal.Conversation {
+			thing.Owner.Org = who.ActingOrg() // not every kind stores that of its keys
+		}
 		return thing, nil
-	case administers(who, orgOf(thing.Owner)):
+	case kind != principal.Conversation && administers(who, orgOf(thing.Owner)):
 		return thing, nil
 	}
 	return principal.Thing{}, s.notOwned(ctx, kind, id, thing)

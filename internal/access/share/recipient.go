@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -78,8 +77,11 @@ func (s *Store) identities(p principal.Principal) (names []string, org string) {
 
 // NameOf returns the name of a principal for people, given its ID.
 func (s *Store) NameOf(id string) string {
-	if person := people.PersonOf(principal.Principal{ID: id}); person != "" && s.options.People != nil {
-		return cmp.Or(s.options.People.Known(person).Name, id)
+	if person, _, ok := principal.SplitPersonID(id); ok {
+		if s.options.People != nil {
+			return cmp.Or(s.options.People.Known(person).Name, person)
+		}
+		return person
 	}
 	return strings.TrimPrefix(id, "key:")
 }

@@ -98,10 +98,20 @@ func orgOf(o principal.Owner) string {
 	return o.Org
 }
 
-// owns reports whether p is the owner itself.
-func owns(p principal.Principal, o principal.Owner) bool {
+// owns reports whether p is the owner of a thing itself.
+func owns(p principal.Principal, kind principal.Kind, o principal.Owner) bool {
 	org := orgOf(o)
+	if kind == principal.Conversation {
+		return chatsAs(p, o.ID, org)
+	}
 	return p.ID == cmp.Or(o.ID, principal.LocalID) && (p.Person == "" || p.Person == o.Person) && (p.Org == "" || org == "" || p.Org == org)
+}
+
+// chatsAs reports whether p chats as the owner of a conversation: the person, one of the
+// person's keys, or a key that chats for everybody. Nobody else shares it, not even an
+// administrator: they could read it then.
+func chatsAs(p principal.Principal, owner, org string) bool {
+	return p.Person == "" && p.May(principal.Chat, org) && (p.Org == "" || p.Org == org) && (p.User == "" || principal.PersonID(p.User, org) == owner)
 }
 
 // administers reports whether p is an administrator of an organisation, or of the server.

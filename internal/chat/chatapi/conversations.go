@@ -7,6 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Conversations lists a person's conversations.
@@ -18,6 +19,9 @@ type Conversations struct {
 type Transcript struct {
 	ID       string        `json:"id"`
 	Messages []Transcribed `json:"messages"`
+
+	Owner  string          `json:"owner,omitempty" doc:"name of somebody else who shares it"`
+	Shared principal.Level `json:"shared,omitempty" doc:"what they permit: see or use"`
 }
 
 // Transcribed is a message of a conversation with its answer.
@@ -58,13 +62,20 @@ func (d *Handler) conversation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.URL.Query().Get("id")
-	records, err := d.service.Records(r.Context(), p, id, limit)
+	access, err := d.service.Access(r.Context(), p, id)
 	if err != nil {
 		return err
 	}
-	out := Transcript{ID: id, Messages: []Transcribed{}}
+	records, err := d.service.Records(r.Context(), access.Person, access.ID, limit)
+	if err != nil {
+		return err
+	}
+	out := Transcript{ID: id, Messages: []Transcribed{}, Owner: access.Owner, Shared: access.Shared}
 	for i := range records {
-		out.Messages = append(out.Messages, transcribed(p, &records[i]))
+		if access.Owner != "" {
+			records[i].Reply.Trace = "" // traces stay with their owner
+		}
+		out.Messages = append(out.Messages, transcribed(access.Person, &records[i]))
 	}
 	httpjson.JSON(w, http.StatusOK, out)
 	return nil
@@ -102,6 +113,37 @@ func (d *Handler) forgetConversation(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, Removed{gone})
+	return nil
+}
+
+// CopyRequest names the conversation to copy.
+type CopyRequest struct {
+	ID string `json:"id" doc:"of one's own conversation, or of one that is shared to use it, as the list has it"`
+}
+
+// Copied is the copy of a conversation.
+type Copied struct {
+	ID string `json:"id" doc:"the chat_id with which it goes on"`
+}
+
+// copyConversation is POST …/conversation/copy.
+func (d *Handler) copyConversation(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var body CopyRequest
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if err := d.checkRate(p); err != nil {
+		return err
+	}
+	id, err := d.service.Copy(r.Context(), p, body.ID)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusCreated, Copied{id})
 	return nil
 }
 

@@ -205,13 +205,21 @@ func (d *Handler) checked(r *http.Request, q Request, callback bool) (m conversa
 	if who.ID != principal.LocalID {
 		asker = &who
 	}
-	if !d.rates.take(person) {
-		return m, failure.As(failure.RateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer"))
+	if err := d.checkRate(person); err != nil {
+		return m, err
 	}
 	return conversation.Message{
 		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey, Model: q.Model,
 		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint, Asker: asker,
 	}, nil
+}
+
+// checkRate counts a message of a person, or what is as much work as one.
+func (d *Handler) checkRate(p conversation.Person) error {
+	if d.rates.take(p) {
+		return nil
+	}
+	return failure.As(failure.RateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer"))
 }
 
 // maySend checks that the principal may send messages as that person.

@@ -2,6 +2,7 @@ package chatapi
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
@@ -26,16 +27,13 @@ func routes() []route {
 		admin  = "/api/v1/admin/orgs/{org}"
 		person = admin + "/users/{user}"
 	)
-	return append(messageRoutes(), []route{
+	return slices.Concat(messageRoutes(), conversationRoutes(people), []route{
 		{"GET", "/api/v1/usage", principal.Chat, "Tokens and cost by day, person and turn, and the budgets (days, turns, org, user_id)", nil, UsageReport{}, 0, (*Handler).usageReport},
 		{"GET", "/api/v1/model", principal.Chat, "The model that answers, and what it takes", nil, Model{}, 0, (*Handler).model},
 		{"GET", "/api/v1/languages", principal.Chat, "Languages that can be chosen by name", nil, Languages{}, 0, (*Handler).languages},
 		{"GET", people + "/preferences", principal.Chat, "A person's preferences", nil, Preferences{}, 0, (*Handler).preferences},
 		{"PUT", people + "/preferences", principal.Chat, "Change a person's preferences", Preferences{}, Preferences{}, 0, (*Handler).setPreferences},
 		{"GET", people + "/history", principal.Chat, "A person's history, the oldest first (limit, offset)", nil, History{}, 0, (*Handler).history},
-		{"GET", people + "/conversations", principal.Chat, "A person's conversations, the most recently used first", nil, Conversations{}, 0, (*Handler).conversations},
-		{"GET", people + "/conversation", principal.Chat, "The latest messages of one conversation, with the calls of tools (id, limit)", nil, Transcript{}, 0, (*Handler).conversation},
-		{"DELETE", people + "/conversation", principal.Chat, "Delete one conversation (id)", nil, Removed{}, 0, (*Handler).forgetConversation},
 		{"GET", people + "/modes", principal.Chat, "The modes that a person can choose, and the chosen one", nil, PersonModes{}, 0, (*Handler).personModes},
 		{"PUT", people + "/modes", principal.Chat, "Choose a mode; empty chooses none", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
 		{"DELETE", people + "/history", principal.Chat, "Delete a person's history", nil, Removed{}, 0, (*Handler).forget},
@@ -72,7 +70,17 @@ func routes() []route {
 		{"GET", person + "/mode", principal.Org, "The mode that a person has chosen", nil, ChosenMode{}, 0, (*Handler).chosenMode},
 		{"PUT", person + "/mode", principal.Org, "Choose a mode for a person", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
 		{"DELETE", person + "/history", principal.Org, "Delete a person's history", nil, Removed{}, 0, (*Handler).forget},
-	}...)
+	})
+}
+
+// conversationRoutes are the endpoints of the conversations of people.
+func conversationRoutes(people string) []route {
+	return []route{
+		{"GET", people + "/conversations", principal.Chat, "A person's conversations, the most recently used first, and those that others share", nil, Conversations{}, 0, (*Handler).conversations},
+		{"GET", people + "/conversation", principal.Chat, "The latest messages of one conversation, with the calls of tools (id, limit)", nil, Transcript{}, 0, (*Handler).conversation},
+		{"DELETE", people + "/conversation", principal.Chat, "Delete one conversation (id)", nil, Removed{}, 0, (*Handler).forgetConversation},
+		{"POST", people + "/conversation/copy", principal.Chat, "Copy one conversation, also one that somebody shares to use it", CopyRequest{}, Copied{}, 201, (*Handler).copyConversation},
+	}
 }
 
 // messageRoutes are the endpoints of messages and their answers.

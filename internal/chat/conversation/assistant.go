@@ -63,13 +63,27 @@ func (a Assistant) Scope(servers []agent.Server) *tool.Scope {
 	return a.Agent.Scope(servers)
 }
 
+// flowRecord names what a conversation has read.
+func flowRecord(p Person, conversation string) string {
+	return "talk:" + p.Org + "/" + p.User + "/" + conversation
+}
+
+// Inherit makes a conversation remember which labelled data another has read.
+func (a Assistant) Inherit(ctx context.Context, from Person, id string, to Person, copied string) error {
+	ctx = a.Flow.Begin(ctx)
+	if err := a.Flow.Recall(ctx, flowRecord(from, id)); err != nil {
+		return err
+	}
+	return a.Flow.Remember(ctx, flowRecord(to, copied))
+}
+
 // Turn answers one message.
 func (a Assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 	if a.Agent == nil {
 		return agent.Reply{RequestID: r.ID}, a.Err
 	}
 	ctx = a.Flow.Begin(ctx)
-	record := "talk:" + r.Org + "/" + r.User + "/" + r.Conversation
+	record := flowRecord(Person{r.Org, r.User}, r.Conversation)
 	if err := a.Flow.Recall(ctx, record); err != nil {
 		return agent.Reply{RequestID: r.ID}, err
 	}

@@ -3,12 +3,14 @@ package conversation
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -19,17 +21,36 @@ type Conversation struct {
 	Messages int       `json:"messages"`
 	Updated  time.Time `json:"updated_at"`
 	Busy     bool      `json:"busy"` // a message is not answered yet
+
+	Owner  string          `json:"owner,omitempty"`  // name of somebody else who shares it
+	Shared principal.Level `json:"shared,omitempty"` // what they permit
 }
 
-// Conversations lists a person's conversations, the most recently used first.
-func (r *Service) Conversations(ctx context.Context, p Person) (list []Conversation, err error) {
+// Conversations lists a person's conversations, the most recently used first, and then those
+// that others share with the caller. The ids of these are ORG/USER/ID.
+func (r *Service) Conversations(ctx context.Context, p Person) ([]Conversation, error) {
+	list, err := r.summaries(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := r.shared(ctx, p)
+	return append(list, shared...), err
+}
+
+// summaries lists a person's conversations, or only those with some ids.
+func (r *Service) summaries(ctx context.Context, p Person, ids ...string) (list []Conversation, err error) {
+	only, args := "", []any{p.Org, p.User, maxConversations}
+	for _, id := range ids {
+		args = append(args, id)
+		only += fmt.Sprintf(" AND conversation = $%d", len(args))
+	}
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scanConversation, `SELECT own.conversation, own.messages, own.updated, own.busy, first.message FROM (
 				SELECT conversation, count(*) AS messages, max(created) AS updated, min(seq) AS first, max(seq) AS latest,
 					count(CASE WHEN status IN ('waiting', 'running') THEN 1 END) AS busy
-				FROM talk_turns WHERE org = $1 AND person = $2 GROUP BY conversation) AS own
+				FROM talk_turns WHERE org = $1 AND person = $2`+only+` GROUP BY conversation) AS own
 			JOIN talk_turns AS first ON first.org = $1 AND first.person = $2 AND first.seq = own.first
-			ORDER BY own.latest DESC LIMIT $3`, p.Org, p.User, maxConversations)
+			ORDER BY own.latest DESC LIMIT $3`, args...)
 		return err
 	})
 	return list, err
@@ -120,6 +141,9 @@ func (r *Service) ForgetConversation(ctx context.Context, p Person, conversation
 		gone, err = result.RowsAffected()
 		return err
 	})
+	if err == nil {
+		err = r.endShares(ctx, p, conversation)
+	}
 	if err == nil && gone > 0 && r.options.OnForgetConversation != nil {
 		err = r.options.OnForgetConversation(r.background, p, conversation) //nolint:contextcheck // done by the service itself, as turns are
 	}

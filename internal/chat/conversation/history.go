@@ -68,6 +68,10 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 // Forget removes a person's history and calls Options.OnForget, and returns how many
 // exchanges it removed. Messages that are still waiting are answered.
 func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) {
+	own, err := r.summaries(ctx, p)
+	if err != nil {
+		return 0, err
+	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
 		if err != nil {
@@ -79,6 +83,9 @@ func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) 
 		_, err = tx.Exec(ctx, `DELETE FROM talk_client_calls WHERE org = $1 AND person = $2`, p.Org, p.User)
 		return err
 	})
+	for i := 0; i < len(own) && err == nil; i++ {
+		err = r.endShares(ctx, p, own[i].ID)
+	}
 	if err == nil && r.options.OnForget != nil {
 		err = r.options.OnForget(r.background, p) //nolint:contextcheck // done by the service itself, as turns are
 	}

@@ -14,5 +14,6 @@ func TestOnPostgres(t *testing.T) {
 		TestTheSameKeyIsTheSameMessage, TestHistory, TestRequestOfATurn, TestRefusals, TestOrderAcrossNodes,
 		TestReassignedMessageIsAnsweredOnce, TestRecheckCancelsReassignedTurns, TestDrain, TestPlacesDecideTheOrder,
 		TestStop, TestStopOnAnotherNode, TestJournalSurvivesARestart, TestAttach, TestMediaSurviveARestart, TestUsageOfEarlierVersions,
+		TestSharedConversationIsRead, TestCopyOfASharedConversation, TestWhoSharesAConversation,
 	)
 }

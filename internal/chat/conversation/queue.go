@@ -87,6 +87,9 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 			return t, err
 		}
 	}
+	if err := r.startConversation(ctx, m); err != nil {
+		return nil, err
+	}
 	t := newTurn("msg_"+rand.Text(), m)
 	if r.options.CarryTrace != nil {
 		t.trace = r.options.CarryTrace(ctx)

@@ -35,6 +35,7 @@ type Options struct {
 	Servers Servers // servers that people and organisations may add; nil means none
 	// Secrets encrypts their tokens; without a key no tokens can be stored.
 	Secrets  secret.Box
+	Shares   Shares      // of conversations; nil means that nothing is shared
 	Stored   StoredMedia // of one person; zero fields mean no limit
 	Depth    int         // waiting messages per person; zero means 50
 	Parallel int         // turns in parallel; zero means 64
