@@ -2,40 +2,48 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// configUpdate is the type of events about changed settings; their key is the setting.
-const configUpdate = "config.update"
+// Types of events: changed settings, whose key is the setting, and changed lists of tools.
+const (
+	configUpdate   = "config.update"
+	toolsRefreshed = "upstream.tools_refreshed"
+)
 
 // Changes notifies MCP clients when what they listed or read has changed: the exposed
-// tools, the resources about upstreams and jobs, and jobs as tasks.
-func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method string, params json.RawMessage)) (stop func()) {
-	return func(notify func(string, json.RawMessage)) func() {
-		unwatch := exposed.Watch(func() { notify(wire.NoteToolsChanged, nil) })
+// tools, the resources about upstreams and jobs, and jobs as tasks. Nobody is notified of
+// what they cannot see.
+func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (stop func()) {
+	return func(notify hub.Notify) func() {
+		unwatch := exposed.Watch(func() { notify(wire.NoteToolsChanged, nil, nil) })
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.failed", "upstream.needs_auth", "upstream.asleep",
-			"upstream.tools_refreshed", "upstream.removed", "job.*", configUpdate,
+			toolsRefreshed, "upstream.removed", "job.*", configUpdate,
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
 		work.Go(func() {
 			for e := range sub.All(ctx) {
 				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
-					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()))
+					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()), e.VisibleTo)
 				}
 				if setting, ok := e.Data.(event.Keyed); ok && e.Type == configUpdate && (setting.EventKey() == "mcp.menu" || setting.EventKey() == "mcp.list_scripts") {
-					notify(wire.NoteToolsChanged, nil) // another menu is shown
+					notify(wire.NoteToolsChanged, nil, nil) // another menu is shown
+				}
+				if e.Type == toolsRefreshed && e.Owner.ID != "" {
+					notify(wire.NoteToolsChanged, nil, nil) // one person has other tools at an upstream
 				}
 				for _, uri := range resourcesAbout(e) {
-					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri))
+					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri), e.VisibleTo)
 				}
 			}
 		})
@@ -59,8 +67,15 @@ func resourcesAbout(e event.Event) []string {
 		return []string{"lua://jobs", "lua://jobs/stats", "lua://jobs/" + name}
 	}
 	uris := []string{"lua://namespaces", "lua://namespaces/" + name}
-	if e.Type == "upstream.tools_refreshed" || e.Type == "upstream.removed" {
-		uris = append(uris, "lua://tools", "lua://tools/"+name)
+	shown, org := principal.SplitNamespace(name)
+	if org != "" {
+		uris = append(uris, "lua://namespaces/"+shown) // for its members
 	}
-	return uris
+	if e.Type != toolsRefreshed && e.Type != "upstream.removed" {
+		return uris
+	}
+	if org != "" {
+		uris = append(uris, "lua://tools/"+shown)
+	}
+	return append(uris, "lua://tools", "lua://tools/"+name)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -19,7 +20,7 @@ func TestUpstreamResourcesNotify(t *testing.T) {
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
 	notified := make(chan string, 100)
-	stop := builtin.Changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage) {
+	stop := builtin.Changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage, _ func(principal.Principal) bool) {
 		notified <- method + " " + string(params)
 	})
 	defer stop()

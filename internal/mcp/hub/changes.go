@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // listChanges are the notifications that are debounced.
 var listChanges = []string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged}
 
-// changed passes a notification of the backend to the clients that want it. Changes of a
-// list are debounced and sent only if the list is really different.
-func (e *endpoint) changed(method string, params json.RawMessage) {
+// changed passes a notification of the backend to the clients that want it; to says for
+// whom it is, nil: for everybody. Changes of a list are debounced, and sent to those for
+// whom the list is really different.
+func (e *endpoint) changed(method string, params json.RawMessage, to func(principal.Principal) bool) {
 	if method == wire.NoteTask {
 		e.taskChanged(taskID(params))
 		return
 	}
 	if !slices.Contains(listChanges, method) {
-		e.broadcast(method, params)
+		e.broadcast(method, params, func(a *audience) bool { return to == nil || to(a.who) })
 		return
 	}
 	e.mu.Lock()
@@ -34,23 +35,22 @@ func (e *endpoint) changed(method string, params json.RawMessage) {
 		e.mu.Lock()
 		delete(e.changes, method)
 		e.mu.Unlock()
-		e.hub.spawn(func(ctx context.Context) {
-			for _, menu := range e.menus(method) {
-				if e.backend.listChanged(tool.WithMenu(ctx, menu), method) {
-					e.broadcastTo(method, nil, func(other string) bool { return other == menu })
-				}
-			}
-		})
+		e.hub.spawn(func(ctx context.Context) { e.notifyOfList(ctx, method) })
 	})
 }
 
-// broadcast sends a notification to sessions and listeners.
-func (e *endpoint) broadcast(method string, params json.RawMessage) {
-	e.broadcastTo(method, params, func(string) bool { return true })
+// notifyOfList notifies those clients for whom a list is different now.
+func (e *endpoint) notifyOfList(ctx context.Context, method string) {
+	different := map[audienceKey]bool{}
+	for key, a := range e.audiences() {
+		different[key] = e.backend.listChanged(a.in(ctx), method)
+	}
+	e.backend.forgetLists(func(key audienceKey) bool { _, present := different[key]; return !present })
+	e.broadcast(method, nil, func(a *audience) bool { return different[a.audienceKey] })
 }
 
-// broadcastTo sends a notification to the sessions and listeners with certain menus.
-func (e *endpoint) broadcastTo(method string, params json.RawMessage, has func(menu string) bool) {
+// broadcast sends a notification to the sessions and listeners whom it is for.
+func (e *endpoint) broadcast(method string, params json.RawMessage, isFor func(*audience) bool) {
 	uri := ""
 	if method == wire.NoteResourceUpdated {
 		uri = uriOf(params)
@@ -58,14 +58,14 @@ func (e *endpoint) broadcastTo(method string, params json.RawMessage, has func(m
 	note := wire.Notification(method, wire.StripProtocol(params))
 	message := note.Append(nil)
 	for _, s := range e.sessions.list() {
-		if s.wants(method, uri, params) && has(s.menu) {
+		if s.wants(method, uri, params) && isFor(s.audience()) {
 			s.main.offer(message)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {
-		if has(l.menu) && l.wants(method, uri) {
+		if l.wants(method, uri) && isFor(l.audience) {
 			l.notify(note)
 		}
 	}

@@ -24,10 +24,12 @@ type backend interface {
 	// subscribe requests notifications of updates of a resource; unsubscribe ends them.
 	subscribe(ctx context.Context, uri string) error
 	unsubscribe(ctx context.Context, uri string)
-	// recordList records the state of a list, which the notification of its changes
-	// names; listChanged tells whether it is different now, and records the new state.
+	// recordList records the state of a list for the caller, which the notification of its
+	// changes names; listChanged tells whether it is different now, and records the new
+	// state. forgetLists forgets the states for those who are gone.
 	recordList(ctx context.Context, method string)
 	listChanged(ctx context.Context, method string) bool
+	forgetLists(gone func(audienceKey) bool)
 	// setLevel requests log messages of a level and above.
 	setLevel(ctx context.Context, name string) error
 }

@@ -132,10 +132,10 @@ func (things) Complete(context.Context, json.RawMessage) (json.RawMessage, error
 // changes announces changes to the hub.
 type changes struct {
 	mu     sync.Mutex
-	notify func(string, json.RawMessage)
+	notify hub.Notify
 }
 
-func (c *changes) watch(notify func(string, json.RawMessage)) func() {
+func (c *changes) watch(notify hub.Notify) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notify = notify
@@ -145,7 +145,7 @@ func (c *changes) watch(notify func(string, json.RawMessage)) func() {
 func (c *changes) tell(method string, params json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.notify(method, params)
+	c.notify(method, params, nil)
 }
 
 // options serve tools, and fixed resources, prompts and completions.

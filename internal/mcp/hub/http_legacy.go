@@ -64,7 +64,7 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 
 // openSession answers initialize. The session exists only when that succeeds.
 func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Message) {
-	s := newSession(e, e.hub.principal(r), false)
+	s := newSession(r.Context(), e, e.hub.principal(r), false)
 	s.menu = e.menuOf(r)
 	resp := newResponse(m.ID, "")
 	req := s.newRequest(m, resp)
@@ -118,7 +118,7 @@ func (s *session) newRequest(m wire.Message, resp *response) *request {
 func (s *session) notified(m wire.Message) bool {
 	switch m.Method {
 	case wire.NoteInitialized:
-		s.ready.Store(true)
+		s.becomeReady(background)
 	case wire.NoteCancelled:
 		if id, ok := rawjson.Get(m.Params, "requestId"); ok {
 			return s.cancel(requestID(id))
@@ -159,6 +159,7 @@ func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "", err)
 		return
 	}
+	s.identify(r.Context())
 	s.readers.Add(1)
 	defer s.readers.Add(-1)
 	events := e.hub.newEventWriter(w, out.name)

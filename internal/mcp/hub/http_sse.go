@@ -26,7 +26,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "", err)
 		return
 	}
-	s := newSession(h.local, h.principal(r), true)
+	s := newSession(r.Context(), h.local, h.principal(r), true)
 	s.menu = h.local.menuOf(r)
 	s.setID(h.tag(s.id)) // messages posted to other nodes are sent to this one
 	if err := h.local.sessions.add(r.Context(), s); err != nil {

@@ -12,11 +12,11 @@ import (
 // listener is one subscriptions/listen request of a modern client. Its response is a
 // stream of the notifications that it requested.
 type listener struct {
-	round *response
-	menu  string         // the list of tools that the client asked for, or empty
-	lists []string       // methods of list changes
-	uris  []string       // resources
-	tasks *followedTasks // nil if it requested none
+	round    *response
+	audience *audience
+	lists    []string       // methods of list changes
+	uris     []string       // resources
+	tasks    *followedTasks // nil if it requested none
 }
 
 func (l *listener) wants(method, uri string) bool {
@@ -56,7 +56,7 @@ func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, e
 	if resp.jsonOnly {
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "subscriptions/listen needs a client that accepts text/event-stream")
 	}
-	l := &listener{round: resp, menu: req.menu}
+	l := &listener{round: resp, audience: audienceOf(ctx, req.menu)}
 	if l.tasks, err = e.followTasks(ctx, req, filter); err != nil {
 		return nil, err
 	}

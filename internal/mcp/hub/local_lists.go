@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -115,15 +117,20 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 // fingerprint is a hash of a list.
 type fingerprint [sha256.Size]byte
 
-// listKey identifies a list by the notification of its changes. Each menu has its own
-// list of tools.
-type listKey struct{ method, menu string }
+// listKey identifies a list by the notification of its changes, and by whom it is shown to.
+type listKey struct {
+	method string
+	audienceKey
+}
 
 func keyOf(ctx context.Context, method string) listKey {
-	if method != wire.NoteToolsChanged {
-		return listKey{method: method}
-	}
-	return listKey{method, tool.MenuOf(ctx)}
+	return listKey{method, audienceKey{viewerOf(principal.Of(ctx)), tool.MenuOf(ctx)}}
+}
+
+func (o *localBackend) forgetLists(gone func(audienceKey) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.prints, func(key listKey, _ fingerprint) bool { return gone(key.audienceKey) })
 }
 
 // recordList records the first fingerprint of a list.

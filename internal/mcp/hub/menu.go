@@ -68,12 +68,3 @@ func (req *request) meetClient(asked string) {
 		req.menu = req.ep.menuOfClient(info)
 	}
 }
-
-// menus returns the menus in which a list may have changed: "" is that of clients that
-// did not ask for one.
-func (e *endpoint) menus(method string) []string {
-	if method != wire.NoteToolsChanged || e != e.hub.local {
-		return []string{""}
-	}
-	return append([]string{""}, e.hub.opts.Menus...)
-}

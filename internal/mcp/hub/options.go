@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -66,6 +67,10 @@ type Peer interface {
 	Watch(notify func(method string, params json.RawMessage)) (stop func())
 }
 
+// Notify passes on a notification of MCP. to tells for whom it is; nil: for everybody. Of
+// changes of lists each client is told only if the list that it sees is different.
+type Notify func(method string, params json.RawMessage, to func(principal.Principal) bool)
+
 // Options are what the hub serves, and its limits.
 type Options struct {
 	Name         string // of the server, for programs
@@ -93,10 +98,9 @@ type Options struct {
 	// request. Calls then run in goroutines of their own.
 	Releases bool
 
-	// Changes calls notify when lists or resources at /mcp change, with the method names
-	// and params of MCP's notifications. notify may be called from any goroutine and
-	// returns at once. Nil: nothing ever changes.
-	Changes func(notify func(method string, params json.RawMessage)) (stop func())
+	// Changes calls notify when lists or resources at /mcp change, for whomever. notify may
+	// be called from any goroutine and returns at once. Nil: nothing ever changes.
+	Changes func(notify Notify) (stop func())
 
 	// Principal identifies who made a request, which was authenticated before. Sessions
 	// and requests that wait for input belong to it. Nil: all callers are the same.

@@ -92,7 +92,7 @@ func (e *endpoint) upstreamChanged(method string, params json.RawMessage) {
 	if method == wire.NoteToolsChanged {
 		e.backend.(*relayBackend).forgetHeaderParams()
 	}
-	e.changed(method, params)
+	e.changed(method, params, nil)
 }
 
 // relayBackend serves one upstream.
@@ -246,6 +246,8 @@ func (r *relayBackend) unsubscribe(ctx context.Context, uri string) {
 func (r *relayBackend) listChanged(context.Context, string) bool { return true }
 
 func (r *relayBackend) recordList(context.Context, string) {}
+
+func (r *relayBackend) forgetLists(func(audienceKey) bool) {}
 
 // How long a call waits for the upstream's list of tools, and how long calls do without
 // the list after an error.

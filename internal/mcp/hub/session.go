@@ -22,16 +22,17 @@ type session struct {
 	who      string
 	created  time.Time
 	ep       *endpoint
-	agent    string        // the client, as it calls itself
-	menu     string        // the list of tools that the client asked for, or empty
-	shared   bool          // main is the only stream and carries answers too
-	loaded   bool          // it was opened on another node
-	main     *stream       // messages that belong to no request
-	ended    chan struct{} // closed when the session ends
-	level    atomic.Int32  // the least severe log messages that the client wants
-	ready    atomic.Bool   // the client has sent notifications/initialized
-	lastUsed atomic.Int64  // in Unix nanoseconds
-	readers  atomic.Int32  // connections that read its streams
+	agent    string                   // the client, as it calls itself
+	viewer   atomic.Pointer[audience] // whose it is, without the menu
+	menu     string                   // the list of tools that the client asked for, or empty
+	shared   bool                     // main is the only stream and carries answers too
+	loaded   bool                     // it was opened on another node
+	main     *stream                  // messages that belong to no request
+	ended    chan struct{}            // closed when the session ends
+	level    atomic.Int32             // the least severe log messages that the client wants
+	ready    atomic.Bool              // the client has sent notifications/initialized
+	lastUsed atomic.Int64             // in Unix nanoseconds
+	readers  atomic.Int32             // connections that read its streams
 
 	mu            sync.Mutex
 	version       string          // negotiated; empty before initialize
@@ -52,7 +53,7 @@ const maxStoredStreams = 32
 // mainStream is the name of a session's own stream in event ids.
 const mainStream = "main"
 
-func newSession(ep *endpoint, who string, shared bool) *session {
+func newSession(ctx context.Context, ep *endpoint, who string, shared bool) *session {
 	name := mainStream
 	if shared {
 		name = ""
@@ -69,6 +70,7 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 		subscriptions: map[string]func(){},
 	}
 	s.setID(rand.Text()) // 130 bits
+	s.identify(ctx)
 	s.level.Store(int32(levelInfo))
 	s.touch(time.Now())
 	return s

@@ -51,7 +51,7 @@ func (e *endpoint) loadSession(ctx context.Context, id, who string) (*session, e
 	for _, kind := range listChanges {
 		e.backend.recordList(tool.WithMenu(ctx, v.Menu), kind)
 	}
-	s := newSession(e, who, false)
+	s := newSession(ctx, e, who, false)
 	s.setID(id)
 	s.loaded, s.menu, s.agent = true, v.Menu, v.Agent
 	s.initialize(v.Version, v.Caps)

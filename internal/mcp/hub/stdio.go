@@ -17,7 +17,7 @@ import (
 // requests are cancelled. It closes in when ctx is done, if in is an io.Closer, to end a
 // pending read. The client is shown the menu that ctx names.
 func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	s := newSession(h.local, "", true)
+	s := newSession(ctx, h.local, "", true)
 	s.menu = tool.MenuOf(ctx)
 	if err := h.local.sessions.add(ctx, s); err != nil {
 		return err

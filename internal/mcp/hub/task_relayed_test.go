@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -49,7 +50,7 @@ func relaying(t *testing.T) (*relayedTask, *taskingPeer, string) {
 	t.Helper()
 	at := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	r := &relayedTask{oneTask: &oneTask{task: tool.Task{ID: "t1", Space: "up", State: tool.TaskWorking, Created: at, Updated: at, Poll: time.Second}}}
-	r.notify = func(string, json.RawMessage) {
+	r.notify = func(string, json.RawMessage, func(principal.Principal) bool) {
 		if task, err := r.Task(context.Background(), "t1"); err == nil {
 			r.changed(task)
 		}

@@ -19,7 +19,7 @@ import (
 type oneTask struct {
 	mu     sync.Mutex
 	task   tool.Task
-	notify func(method string, params json.RawMessage)
+	notify hub.Notify
 }
 
 func (o *oneTask) set(to func(*tool.Task)) {
@@ -27,7 +27,7 @@ func (o *oneTask) set(to func(*tool.Task)) {
 	to(&o.task)
 	notify := o.notify
 	o.mu.Unlock()
-	notify(wire.NoteTask, rawjson.SetText(nil, "taskId", "t1"))
+	notify(wire.NoteTask, rawjson.SetText(nil, "taskId", "t1"), nil)
 }
 
 func (o *oneTask) Task(_ context.Context, id string) (tool.Task, error) {
@@ -62,7 +62,7 @@ func (o *oneTask) AnswerTask(ctx context.Context, id string, answers map[string]
 	return err
 }
 
-func (o *oneTask) watch(notify func(string, json.RawMessage)) func() {
+func (o *oneTask) watch(notify hub.Notify) func() {
 	o.notify = notify
 	return func() {}
 }
