@@ -3,11 +3,23 @@ package server
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
+	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/quota"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
 )
+
+// contentColumns are the columns with hashes of contents. TestEveryHashIsKnown fails when one
+// is missing here.
+func contentColumns() []cas.Column {
+	return slices.Concat(script.Contents(), job.Contents(), approval.Contents(), hootenanny.StoredContents())
+}
 
 // openContents opens the store of contents and artifacts.
 func (srv *Server) openContents(ctx context.Context) error {
@@ -17,7 +29,7 @@ func (srv *Server) openContents(ctx context.Context) error {
 	}
 	inDatabase, folder := srv.config.ContentLocation(srv.store.Kind(), data)
 	srv.contents, err = artifact.OpenFiles(ctx, srv.store, artifact.FilesOptions{
-		Folder: folder, InDatabase: inDatabase, Options: artifact.Options{Events: srv.bus, Shares: srv.shares, Quota: srv.storageQuota},
+		Folder: folder, InDatabase: inDatabase, Options: artifact.Options{Events: srv.bus, Shares: srv.shares, Quota: srv.storageQuota, Columns: contentColumns()},
 	})
 	if err == nil {
 		srv.shares.Register(principal.Artifact, srv.contents.SharedArtifact)

@@ -43,7 +43,7 @@ func (srv *Server) openErasure(ctx context.Context) (err error) {
 	if srv.people == nil {
 		return nil
 	}
-	parts := []erasure.Part{job.Journals{Queue: srv.jobs}}
+	parts := []erasure.Part{job.Journals{Queue: srv.jobs}, artifact.Erasing{Store: srv.contents.Store}}
 	if srv.audit != nil {
 		parts = append(parts, srv.audit)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/store/personal"
@@ -38,7 +39,7 @@ var impersonal = map[string]string{
 	"erasures":      "deleted when the erasure is finished",
 	"oauth_clients": "this server at authorization servers", "oauth_revocations": "tokens to be ended at their issuers, for hours at most",
 	"blobs": "contents by hash", "blob_parts": "contents by hash", "contents": "contents by hash",
-	"artifact_words": "words of artifacts", "artifact_titles": "words of artifacts",
+	"artifact_words": "a part of its own: artifact.Erasing", "artifact_titles": "likewise", "content_claims": "hashes of contents, for hours", "org_storage": "sums of organisations",
 	"publications": "names of tools", "embeddings": "of descriptions of tools", "learned_shapes": "of results of tools",
 	"quota_orgs": "sums of organisations", "kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",
 }
@@ -292,7 +293,7 @@ func dying(t *testing.T, srv *Server, at int) *erasure.Service {
 	t.Helper()
 	last := personal.Table{Name: "people", Where: "no_such_column = PERSON"}
 	s, err := erasure.Open(t.Context(), srv.store, erasure.Options{
-		People: srv.people.Store, Keys: srv.keys, Tables: slices.Insert(personalTables(), at, last), Parts: []erasure.Part{job.Journals{Queue: srv.jobs}, srv.audit},
+		People: srv.people.Store, Keys: srv.keys, Tables: slices.Insert(personalTables(), at, last), Parts: []erasure.Part{job.Journals{Queue: srv.jobs}, artifact.Erasing{Store: srv.contents.Store}, srv.audit},
 		Audit: srv.auditAdmin,
 	})
 	if err != nil {

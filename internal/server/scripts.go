@@ -57,7 +57,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	}
 	store := srv.contents.Store
 	published, err := script.OpenPublished(ctx, srv.store, runner, store, script.PublishedOptions{
-		Reserved: srv.reserved, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Events: srv.bus, Log: srv.log,
+		Reserved: srv.reserved, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Use: store.Use, Events: srv.bus, Log: srv.log,
 	})
 	if err != nil {
 		return err

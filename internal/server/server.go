@@ -217,6 +217,9 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.runNode(background)
 	srv.runBackups()
+	if srv.options.Jobs {
+		srv.runBackground(func(ctx context.Context) { srv.contents.Run(ctx, srv.log) })
+	}
 	srv.background.Go(func() { srv.upstreams.Follow(background) })
 	srv.background.Go(func() { srv.keys.Run(background) })
 	srv.background.Go(func() { srv.watchApprovals(background) })

@@ -37,9 +37,11 @@ type PublishedOptions struct {
 	Reserved func(name string) bool    // names of other tools; nil means none
 	Shared   bool                      // other nodes publish too, from their own folders
 	Changed  func(ctx context.Context) // called after the list of tools has changed; may be nil
-	Events   *event.Bus
-	Log      *slog.Logger
-	Clock    clock.Clock // nil means the system clock
+	// Use ensures that a source exists and stays; nil means that none is ever removed.
+	Use    func(ctx context.Context, tx *db.Tx, ref cas.Ref) error
+	Events *event.Bus
+	Log    *slog.Logger
+	Clock  clock.Clock // nil means the system clock
 }
 
 // Published is a source of the scripts that are published as tools, without a namespace.
@@ -117,6 +119,9 @@ func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Use == nil {
+		o.Use = func(context.Context, *db.Tx, cas.Ref) error { return nil }
 	}
 	if err := database.Migrate(ctx, "script", migrations); err != nil {
 		return nil, err

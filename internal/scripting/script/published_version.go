@@ -58,6 +58,9 @@ func scanVersion(row db.Scanner) (v Version, err error) {
 func (p *Published) record(ctx context.Context, ready *publication) error {
 	now := p.options.Clock.Now()
 	err := p.db.Write(ctx, func(tx *db.Tx) error {
+		if err := p.options.Use(ctx, tx, ready.Hash); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, "INSERT INTO publications (name, origin) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET origin = excluded.origin",
 			ready.Name, ready.origin)
 		if err != nil {

@@ -47,31 +47,6 @@ func (s *Store) StoreContent(ctx context.Context, r io.Reader, mime string) (c C
 	return c, err
 }
 
-// putContent stores all of r for an owner, within the quota of the owner's organisation, and
-// calls record in the transaction that says whose it is.
-func (s *Store) putContent(ctx context.Context, owner principal.Owner, r io.Reader, mime string, record func(tx *db.Tx, ref cas.Ref, size int64) error) error {
-	ref, size, err := s.blobs.Put(ctx, s.withinQuota(ctx, owner, r))
-	if err != nil {
-		return err
-	}
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		err := s.checkQuota(ctx, tx, owner.Org, ref, size)
-		if err == nil {
-			err = s.own(ctx, tx, owner, Content{Hash: ref, Size: size, MIME: mime})
-		}
-		if err == nil {
-			err = record(tx, ref, size)
-		}
-		return err
-	})
-	if err != nil && owner != (principal.Owner{}) {
-		if failed := s.restrict(context.WithoutCancel(ctx), ref, size); failed != nil {
-			return errors.Join(err, failed)
-		}
-	}
-	return err
-}
-
 // own stores that somebody has a content. One that is known keeps who may read it: what
 // everybody could read before stays so, and what the program stores becomes so.
 func (s *Store) own(ctx context.Context, tx *db.Tx, owner principal.Owner, c Content) error {
@@ -85,6 +60,13 @@ func (s *Store) own(ctx context.Context, tx *db.Tx, owner principal.Owner, c Con
 		c.Hash.String(), c.Size, c.MIME, now, restricted)
 	if err != nil || restricted == 0 {
 		return err
+	}
+	if known, err := counted(ctx, tx, owner.Org, c.Hash); err != nil {
+		return err
+	} else if !known {
+		if err := addStorage(ctx, tx, owner.Org, c.Size); err != nil {
+			return err
+		}
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO content_owners (hash, owner, person, org, size, mime, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (hash, owner, person, org) DO UPDATE SET mime = excluded.mime WHERE content_owners.mime = 'application/octet-stream'`,

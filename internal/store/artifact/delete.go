@@ -52,14 +52,14 @@ func (s *Store) Delete(ctx context.Context, ref cas.Ref) (a Artifact, err error)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM artifacts_deleted WHERE deleted_at < $1`, now.Add(-restorable).UnixMicro()); err != nil {
-			return err
-		}
 		_, err = tx.Exec(ctx, `INSERT INTO artifacts_deleted (hash, owner, person, org, record, deleted_at) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (hash, owner, person, org) DO UPDATE SET record = excluded.record, deleted_at = excluded.deleted_at`,
 			ref.String(), a.Owner.ID, a.Owner.Person, a.Owner.Org, string(record), now.UnixMicro())
 		if err == nil {
-			_, err = tx.Exec(ctx, "DELETE FROM content_owners WHERE hash = $1 AND owner = $2 AND person = $3 AND org = $4", ref.String(), a.Owner.ID, a.Owner.Person, a.Owner.Org)
+			_, err = disown(ctx, tx, ref, a.Size, "owner = $2 AND person = $3 AND org = $4", a.Owner.ID, a.Owner.Person, a.Owner.Org)
+		}
+		if err == nil {
+			err = s.forgetWords(ctx, tx, a.number)
 		}
 		if err != nil {
 			return err
@@ -161,5 +161,8 @@ func (s *Store) takeDeleted(ctx context.Context, tx *db.Tx, w audience, ref cas.
 	if err != nil {
 		return was, err
 	}
-	return was, s.own(ctx, tx, owner, Content{Hash: ref, Size: was.Size, MIME: was.MIME})
+	if err := s.own(ctx, tx, owner, Content{Hash: ref, Size: was.Size, MIME: was.MIME}); err != nil {
+		return was, err
+	}
+	return was, s.Use(ctx, tx, ref)
 }

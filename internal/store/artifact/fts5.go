@@ -25,6 +25,39 @@ func openFTS5(ctx context.Context, database *db.DB) (words, error) {
 	return fts5{}, database.Migrate(ctx, "artifact_fts5", files)
 }
 
+func (fts5) tables() (names []string, number string) { return []string{texts, titles}, "rowid" }
+
+// purge merges the parts of the index: until then they have the words of deleted rows. It
+// does a little at a time, because others wait meanwhile.
+func (f fts5) purge(ctx context.Context, database *db.DB) error {
+	const pages = 200
+	tables, _ := f.tables()
+	for _, table := range tables {
+		for step := -pages; ; step = pages { // a negative one merges all parts, also those of different sizes
+			merged := false
+			err := database.Write(ctx, func(tx *db.Tx) error {
+				before, after := 0, 0
+				if err := tx.QueryRow(ctx, "SELECT total_changes()").Scan(&before); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, "INSERT INTO "+table+" ("+table+", rank) VALUES ('merge', $1)", step); err != nil {
+					return err
+				}
+				err := tx.QueryRow(ctx, "SELECT total_changes()").Scan(&after)
+				merged = after-before >= 2 // the documentation of FTS5: fewer mean that there is nothing left to do
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if !merged {
+				break
+			}
+		}
+	}
+	return nil
+}
+
 func (fts5) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
 	var said []string
 	for i := range a.Annotations {

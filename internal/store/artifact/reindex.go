@@ -7,11 +7,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Derived returns the sets of migrations and the tables of the index of words. They
-// differ between databases, and Reindex fills them again.
+// Derived returns the sets of migrations and the tables of the index of words, which
+// differ between databases and which Reindex fills again, and tables that are filled again
+// when they are used.
 var Derived = struct{ Sets, Tables []string }{
 	Sets:   []string{"artifact_fts5", "artifact_tsvector"},
-	Tables: []string{"artifact_words", "artifact_titles"},
+	Tables: []string{"artifact_words", "artifact_titles", "org_storage", "content_claims"},
 }
 
 // Reindex indexes the words of all artifacts, in a database whose index is empty.

@@ -2,7 +2,10 @@ package artifact
 
 import (
 	"context"
-	"io"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"slices"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -13,15 +16,64 @@ import (
 // Storage returns how many bytes the contents of an organisation have, each counted once.
 func (s *Store) Storage(ctx context.Context, org string) (bytes int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		bytes, err = storageOf(ctx, tx, org)
+		bytes, _, err = storageOf(ctx, tx, org)
 		return err
 	})
 	return bytes, err
 }
 
-func storageOf(ctx context.Context, tx *db.Tx, org string) (bytes int64, err error) {
+// storageOf returns how many bytes an organisation has, and whether that is stored.
+func storageOf(ctx context.Context, tx *db.Tx, org string) (bytes int64, stored bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT bytes FROM org_storage WHERE org = $1", org).Scan(&bytes)
+	if errors.Is(err, sql.ErrNoRows) {
+		bytes, err = countStorage(ctx, tx, org)
+		return bytes, false, err
+	}
+	return bytes, err == nil, err
+}
+
+// countStorage counts what an organisation has.
+func countStorage(ctx context.Context, tx *db.Tx, org string) (bytes int64, err error) {
 	err = tx.QueryRow(ctx, "SELECT COALESCE(SUM(size), 0) FROM (SELECT DISTINCT hash, size FROM content_owners WHERE org = $1) AS owned", org).Scan(&bytes)
 	return bytes, err
+}
+
+// addStorage adds to what an organisation has, before that is in content_owners.
+func addStorage(ctx context.Context, tx *db.Tx, org string, bytes int64) error {
+	had, stored, err := storageOf(ctx, tx, org)
+	switch {
+	case err != nil:
+		return err
+	case stored:
+		_, err = tx.Exec(ctx, "UPDATE org_storage SET bytes = $2 WHERE org = $1", org, had+bytes)
+	default:
+		_, err = tx.Exec(ctx, "INSERT INTO org_storage (org, bytes) VALUES ($1, $2)", org, had+bytes)
+	}
+	return err
+}
+
+// counted reports whether somebody of an organisation has a content.
+func counted(ctx context.Context, tx *db.Tx, org string, ref cas.Ref) (counted bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM content_owners WHERE org = $1 AND hash = $2)", org, ref.String()).Scan(&counted)
+	return counted, err
+}
+
+// disown takes a content from the owners that a condition selects, whose arguments begin
+// with the hash. It returns how many they were.
+func disown(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, where string, args ...any) (count int, err error) {
+	orgs, err := db.All(ctx, tx, scanText, "DELETE FROM content_owners WHERE hash = $1 AND "+where+" RETURNING org", append([]any{ref.String()}, args...)...)
+	count = len(orgs)
+	slices.Sort(orgs)
+	for _, org := range slices.Compact(orgs) {
+		if err != nil {
+			return count, err
+		}
+		var others bool
+		if others, err = counted(ctx, tx, org, ref); err == nil && !others {
+			_, err = tx.Exec(ctx, "UPDATE org_storage SET bytes = bytes - $2 WHERE org = $1", org, size)
+		}
+	}
+	return count, err
 }
 
 // limitOf returns how many bytes the contents of an organisation may have; zero is no limit.
@@ -32,31 +84,16 @@ func (s *Store) limitOf(org string) int64 {
 	return s.quota(org)
 }
 
-// withinQuota returns r so that reading it ends with an error if its content is too much for
-// the quota of its owner's organisation: then nothing is stored. Others may store something
-// at the same time, so the transaction that records the content checks again.
-func (s *Store) withinQuota(ctx context.Context, owner principal.Owner, r io.Reader) io.Reader {
-	limit := s.limitOf(owner.Org)
-	if limit <= 0 {
-		return r
-	}
-	return cas.Guard(r, limit, func(ref cas.Ref, size int64) error {
-		return s.db.Read(ctx, func(tx *db.Tx) error { return s.checkQuota(ctx, tx, owner.Org, ref, size) })
-	})
-}
-
 // checkQuota refuses a content that is too much for an organisation.
 func (s *Store) checkQuota(ctx context.Context, tx *db.Tx, org string, ref cas.Ref, size int64) error {
 	limit := s.limitOf(org)
 	if limit <= 0 {
 		return nil
 	}
-	var counted bool
-	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM content_owners WHERE org = $1 AND hash = $2)", org, ref.String()).Scan(&counted)
-	if err != nil || counted {
+	if counted, err := counted(ctx, tx, org, ref); err != nil || counted {
 		return err
 	}
-	used, err := storageOf(ctx, tx, org)
+	used, _, err := storageOf(ctx, tx, org)
 	if err != nil || used+size <= limit {
 		return err
 	}
@@ -73,40 +110,32 @@ type storageDetails struct {
 	Org    string `json:"org"`
 }
 
-// restrict stores that nobody has a content: it was stored, but its owner may not have it.
-func (s *Store) restrict(ctx context.Context, ref cas.Ref, size int64) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO contents (hash, size, mime, created_at, restricted) VALUES ($1, $2, 'application/octet-stream', $3, 1)
-			ON CONFLICT (hash) DO NOTHING`, ref.String(), size, s.clock.Now().UnixMicro())
-		return err
-	})
-}
-
 // Release takes a content that is no artifact from the caller, or for those who administer it
 // from everybody of the organisation: it counts for no quota any more, and they cannot read
-// it. Nothing happens to the bytes.
+// it. Collect removes the bytes if nobody else has it.
 func (s *Store) Release(ctx context.Context, name string) (Content, error) {
 	c, err := s.Find(ctx, name)
 	if err != nil {
 		return c, err
 	}
 	who, own := principal.Of(ctx), ownerOf(ctx)
-	where, args := "owner = $2 AND person = $3 AND org = $4", []any{c.Hash.String(), own.ID, own.Person, own.Org}
+	where, args := "owner = $2 AND person = $3 AND org = $4", []any{own.ID, own.Person, own.Org}
 	switch {
 	case who.Person != "":
 	case who.Admin():
-		where, args = "1 = 1", args[:1]
+		where, args = "1 = 1", nil
 	case who.Org != "" && who.May(principal.Org, who.Org):
-		where, args = "org = $2", []any{c.Hash.String(), who.Org}
+		where, args = "org = $2", []any{who.Org}
 	}
+	id := rand.Text()
 	return c, s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "DELETE FROM content_owners WHERE hash = $1 AND "+where, args...)
+		n, err := disown(ctx, tx, c.Hash, c.Size, where, args...)
+		if err == nil && n == 0 {
+			err = fault.New(fault.Denied, "the content %s belongs to somebody else", c.Hash.Short()).WithHint("its owner and administrators of the organisation can delete it")
+		}
 		if err != nil {
 			return err
 		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		return fault.New(fault.Denied, "the content %s belongs to somebody else", c.Hash.Short()).WithHint("its owner and administrators of the organisation can delete it")
+		return addClaim(ctx, tx, id, c.Hash, s.clock.Now().Add(inUse))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
@@ -31,6 +32,8 @@ type Options struct {
 	// Quota returns how many bytes the contents of an organisation may have together; zero
 	// is no limit. nil: nobody has one.
 	Quota func(org string) int64
+	// Columns are those of other packages that have hashes of contents.
+	Columns []cas.Column
 }
 
 // Store stores artifacts. It is safe for concurrent use.
@@ -43,6 +46,9 @@ type Store struct {
 	shares principal.Shares
 	quota  func(org string) int64
 	public func(ctx context.Context, ref cas.Ref) bool
+
+	columns    []cas.Column
+	collecting sync.Mutex // held while contents are removed
 }
 
 // Open opens the store of a database and a store of contents, and creates or updates its
@@ -64,7 +70,7 @@ func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*St
 	}
 	return &Store{
 		db: database, blobs: blobs, words: words, events: o.Events, clock: o.Clock, shares: o.Shares,
-		quota: o.Quota,
+		quota: o.Quota, columns: o.Columns,
 	}, nil
 }
 

@@ -27,6 +27,11 @@ func openTSVector(ctx context.Context, database *db.DB) (words, error) {
 	return tsvector{}, database.Migrate(ctx, "artifact_tsvector", files)
 }
 
+func (tsvector) tables() (names []string, number string) { return []string{"artifact_words"}, "number" }
+
+// purge does nothing: Postgres does it by itself (VACUUM).
+func (tsvector) purge(context.Context, *db.DB) error { return nil }
+
 func (tsvector) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
 	said := append([]string{a.Name, a.Description}, a.Tags...)
 	for i := range a.Annotations {

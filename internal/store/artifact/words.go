@@ -20,6 +20,21 @@ type words interface {
 	// It may apply the rest of q only approximately: the caller checks its results
 	// against q and ranks them, so their order does not matter.
 	find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error)
+	// tables returns the names of the tables, and that of their column with numbers.
+	tables() (names []string, number string)
+	// purge removes what deleted rows have left in the index.
+	purge(ctx context.Context, database *db.DB) error
+}
+
+// forgetWords deletes the words of an artifact.
+func (s *Store) forgetWords(ctx context.Context, tx *db.Tx, number int64) error {
+	tables, column := s.words.tables()
+	for _, table := range tables {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE "+column+" = $1", number); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxWords is the maximum number of words of a query.

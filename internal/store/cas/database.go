@@ -53,6 +53,9 @@ func (s *Database) Put(ctx context.Context, r io.Reader) (Ref, int64, error) {
 // a dead process left are valid for the next one.
 func (s *Database) upload(ctx context.Context, ref Ref, size int64) (err error) {
 	r, err := s.near.Open(ctx, ref)
+	if fault.CodeOf(err) == fault.NotFound {
+		return ErrRemoved // Follow did it, for another node
+	}
 	if err != nil {
 		return err
 	}
@@ -131,6 +134,26 @@ func (s *Database) Match(ctx context.Context, prefix string, limit int) (refs []
 		return err
 	})
 	return refs, err
+}
+
+// Has reports whether the database has ref's content.
+func (s *Database) Has(ctx context.Context, tx *db.Tx, ref Ref) (has bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = $1)", ref.String()).Scan(&has)
+	return has, err
+}
+
+// Remove removes ref's content from the database in tx, and its file from the folder at
+// once. Other nodes remove theirs after the commit: see Follow.
+func (s *Database) Remove(ctx context.Context, tx *db.Tx, ref Ref) error {
+	for _, table := range []string{TableBlobs, TableParts} {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE hash = $1", ref.String()); err != nil {
+			return err
+		}
+	}
+	if err := tx.Notify(topicRemoved, ref.String()); err != nil {
+		return err
+	}
+	return s.near.Remove(ctx, tx, ref)
 }
 
 // download reads the parts of a content, one after the other. It holds ctx because it

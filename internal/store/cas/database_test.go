@@ -2,10 +2,19 @@ package cas_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/cas/castest"
@@ -15,7 +24,12 @@ import (
 
 func node(t *testing.T, d *db.DB) *cas.Database {
 	t.Helper()
-	near, err := cas.OpenDir(t.TempDir(), cas.DirOptions{MaxSize: castest.MaxSize})
+	return nodeIn(t, d, t.TempDir())
+}
+
+func nodeIn(t *testing.T, d *db.DB, folder string) *cas.Database {
+	t.Helper()
+	near, err := cas.OpenDir(folder, cas.DirOptions{MaxSize: castest.MaxSize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +70,63 @@ func TestNodesShareContents(t *testing.T) {
 	}
 }
 
+func TestDatabaseRemoves(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.Fresh(t))
+	castest.Removes(t, node(t, d), func(f func(*db.Tx) error) error { return d.Write(t.Context(), f) })
+}
+
+// TestFilesOfRemovedContents checks that no node keeps a copy of what another one removed:
+// neither one that runs, nor one that did not run then. Files that are being stored stay.
+func TestFilesOfRemovedContents(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.Fresh(t))
+	folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	here, running, stopped := nodeIn(t, d, folders[0]), nodeIn(t, d, folders[1]), nodeIn(t, d, folders[2])
+	var refs []cas.Ref
+	for _, text := range []string{"goes", "stays"} {
+		ref, _, err := here.Put(t.Context(), strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(running.Fetch(t.Context(), ref), stopped.Fetch(t.Context(), ref)); err != nil {
+			t.Fatal(err)
+		}
+		refs = append(refs, ref)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { _ = running.Follow(ctx) })
+	defer following.Wait()
+	defer stop()
+	goes := filepath.FromSlash("objects/" + refs[0].String()[:2] + "/" + refs[0].String()[2:])
+	gone := func(folder string) bool {
+		_, err := os.Stat(filepath.Join(folder, goes))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	clocktest.Await(t, func() bool { // it may not listen yet
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return here.Remove(t.Context(), tx, refs[0]) }); err != nil {
+			t.Fatal(err)
+		}
+		return gone(folders[0]) && gone(folders[1])
+	})
+	if err := stopped.Sweep(t.Context()); err != nil || gone(folders[2]) {
+		t.Errorf("a new file is gone, %v", err)
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	for _, ref := range refs {
+		if err := os.Chtimes(filepath.Join(folders[2], "objects", ref.String()[:2], ref.String()[2:]), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stopped.Sweep(t.Context()); err != nil || !gone(folders[2]) {
+		t.Errorf("an old file is there, %v", err)
+	}
+	if left := files(t, folders[2]); len(left) != 1 {
+		t.Errorf("files %q, want the one that the database has", left)
+	}
+}
+
 func TestDamageInTheDatabase(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.Fresh(t))
@@ -78,5 +149,5 @@ func TestDamageInTheDatabase(t *testing.T) {
 
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t, TestSuite, TestNodesShareContents, TestDamageInTheDatabase)
+	dbtest.OnPostgres(t, TestSuite, TestNodesShareContents, TestDatabaseRemoves, TestFilesOfRemovedContents, TestDamageInTheDatabase)
 }

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"lukechampine.com/blake3"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // DefaultMaxSize is the default size limit of a content: 1 GiB.
@@ -51,7 +54,7 @@ func OpenDir(root string, o DirOptions) (*Dir, error) {
 	if err := syncDir(root); err != nil {
 		return nil, fmt.Errorf("open content store: %w", err)
 	}
-	d.sweep(time.Now().Add(-abandoned))
+	d.Sweep()
 	return d, nil
 }
 
@@ -114,7 +117,10 @@ func (d *Dir) commit(ctx context.Context, f *os.File, ref Ref) error {
 		return err
 	}
 	place := d.path(ref)
-	if !d.sound(ctx, ref) {
+	if d.sound(ctx, ref) {
+		now := time.Now() // so that it does not look abandoned; it is no error if it was just removed
+		_ = os.Chtimes(place, now, now)
+	} else {
 		if err := f.Sync(); err != nil {
 			return err
 		}
@@ -210,9 +216,31 @@ func (d *Dir) addSubfolder(ref Ref) error {
 	return nil
 }
 
-// sweep removes unfinished files last written before the given time. It ignores errors:
-// the next start tries again.
-func (d *Dir) sweep(before time.Time) {
+// Has reports whether ref's file exists.
+func (d *Dir) Has(ctx context.Context, _ *db.Tx, ref Ref) (bool, error) {
+	_, err := d.Stat(ctx, ref)
+	if fault.CodeOf(err) == fault.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Remove removes ref's file, at once. After a crash the file is not there again.
+func (d *Dir) Remove(_ context.Context, _ *db.Tx, ref Ref) error {
+	place := d.path(ref)
+	if err := os.Remove(place); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("remove content %s: %w", ref.Short(), err)
+	}
+	return syncDir(filepath.Dir(place))
+}
+
+// Sweep removes unfinished files of writers that died long ago. It ignores errors: the
+// next time it tries again.
+func (d *Dir) Sweep() {
+	before := time.Now().Add(-abandoned)
 	entries, _ := os.ReadDir(d.unfinished())
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {

@@ -7,7 +7,12 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
 )
+
+// ErrRemoved means that a content was removed while it was stored again: storing it once
+// more helps.
+var ErrRemoved = errors.New("the same content was just removed")
 
 // Store stores content. castest.Run tests its contract.
 type Store interface {
@@ -23,6 +28,14 @@ type Store interface {
 	// Match returns up to limit stored refs that begin with prefix, in order of
 	// their digits. The prefix is as ParsePrefix returns it; two digits suffice.
 	Match(ctx context.Context, prefix string, limit int) ([]Ref, error)
+	// Has reports whether ref's content is stored, to a transaction that is about to
+	// refer to it.
+	Has(ctx context.Context, tx *db.Tx, ref Ref) (bool, error)
+	// Remove removes ref's content, if it is stored, at the latest when tx commits. A Put
+	// of the same content does not wait for it. So tx first locks a row that says that
+	// nothing refers to the content, and whoever refers to it after a Put changes the
+	// same row, and then asks Has.
+	Remove(ctx context.Context, tx *db.Tx, ref Ref) error
 }
 
 // Matcher is the part of a Store that Resolve needs.
