@@ -2,23 +2,27 @@
 // and see what the organisation has used.
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Browser, type Locator, type Page } from '@playwright/test'
+import { fakeModel, type Model } from './model'
 import { open, shots, write } from './page'
 import { startProvider, type Account, type Provider } from './provider'
 import { Server, ownAddress } from './server'
+import { png } from './upstream'
 
 const ada: Account = { sub: 'ada', name: 'Ada Lovelace', email: 'ada@example.org', groups: ['acme-heads', 'beta-staff'] }
 const bob: Account = { sub: 'bob', name: 'Bob Stone', email: 'bob@example.org', groups: ['acme-staff'] }
 
 let provider: Provider
 let front: Server
+let model: Model
 
 test.beforeAll(async () => {
   provider = await startProvider(ada)
+  model = await fakeModel()
   const address = ownAddress()
   front = new Server(`public_url = "${address}"
 [identity.corp]\nissuer = "${provider.issuer}"\nclient_id = "hub"\nclient_secret = "s3cret"\nroles = ["author"]
 [identity.corp.orgs]\n"acme-heads" = "acme/operator"\n"acme-staff" = "acme"\n"beta-staff" = "beta"
-[orgs.acme.quota]\ncalls = 200\njobs = 40\n`)
+[orgs.acme.quota]\ncalls = 200\njobs = 40\n`, { LUANETTE_CHAT_BASE_URL: model.address, ANTHROPIC_API_KEY: 'sk-test' })
   front.address = address
   await front.start()
 })
@@ -26,6 +30,7 @@ test.beforeAll(async () => {
 test.afterAll(async () => {
   await front?.remove()
   provider?.close()
+  model?.close()
 })
 
 /** Signs somebody in, in a browser of their own. */
@@ -44,6 +49,11 @@ async function startJob(page: Page, code: string): Promise<void> {
   await write(page, code)
   await page.getByRole('button', { name: 'Run as job' }).click()
   await expect(page).toHaveURL(/#\/jobs\/./)
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message', { exact: true }).fill(text)
+  await page.getByRole('button', { name: 'Send' }).click()
 }
 
 /** Checks what is shown in both themes and on a phone, and keeps pictures of it. */
@@ -106,6 +116,48 @@ test('a job is shared with a colleague, who sees it until that is taken back', a
   await holders.getByRole('button', { name: 'Undo' }).click()
   await expect(holders.getByRole('listitem')).toHaveText(/Bob Stone edit/)
   await expect(rowOf(bobs, 'Shared with you', 'tide_table')).toBeVisible() // an event tells
+  for (const page of [adas, bobs]) await page.context().close()
+})
+
+test('a conversation is shared with a colleague, who reads it and goes on in a copy', async ({ browser }) => {
+  const bobs = await signIn(browser, bob)
+  const adas = await signIn(browser, ada)
+  await open(adas, front, 'chat')
+  await adas.getByLabel('Attach files').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') })
+  await say(adas, 'what is on this picture?')
+  await expect(adas.getByRole('log')).toContainText('I see a dot.')
+  await adas.getByRole('button', { name: 'Share' }).click()
+  const dialog = adas.getByRole('dialog', { name: 'Share what is on this picture?' })
+  await dialog.getByLabel('With', { exact: true }).selectOption({ label: 'Bob Stone, bob@example.org' })
+  await expect(dialog.getByLabel(/^edit/)).toHaveCount(0)
+  await dialog.getByRole('button', { name: 'Share', exact: true }).click()
+  await expect(dialog.getByRole('listitem')).toHaveText(/Bob Stone see/)
+
+  await rowOf(bobs, 'Shared with you', 'what is on this picture?').getByRole('link').click()
+  const log = bobs.getByRole('log')
+  await expect(log).toContainText('I see a dot.')
+  await expect.poll(() => log.getByRole('img', { name: 'dot.png' }).evaluate((i: HTMLImageElement) => i.naturalWidth)).toBeGreaterThan(0)
+  await expect(bobs.getByText('Ada Lovelace shares it: see')).toBeVisible()
+  await expect(bobs.getByLabel('Message', { exact: true })).toHaveCount(0)
+  await expect(bobs.getByRole('button', { name: /Share|Copy to go on|Delete/ })).toHaveCount(0)
+  const list = bobs.getByRole('complementary', { name: 'Conversations' })
+  await expect(list.getByRole('listitem')).toContainText('Ada Lovelace')
+
+  await dialog.getByLabel('With', { exact: true }).selectOption({ label: 'Bob Stone, bob@example.org' })
+  await dialog.getByLabel(/^use/).check()
+  await dialog.getByRole('button', { name: 'Share', exact: true }).click()
+  const copy = bobs.getByRole('button', { name: 'Copy to go on' }) // an event tells
+  await expect(copy).toBeVisible()
+  await look(bobs, 'shared-conversation')
+  await copy.click()
+  await expect(list.getByRole('listitem')).toHaveCount(2)
+  await expect(bobs.getByLabel('Message', { exact: true })).toBeVisible()
+  await expect(log).toContainText('I see a dot.')
+  await say(bobs, 'what is six times seven?')
+  await expect(log).toContainText('It is 42.')
+  await expect(log).toContainText('I see a dot.')
+  await expect(log.getByRole('img', { name: 'dot.png' })).toBeVisible()
+  await expect(adas.getByRole('log')).not.toContainText('It is 42.')
   for (const page of [adas, bobs]) await page.context().close()
 })
 

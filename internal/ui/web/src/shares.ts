@@ -2,7 +2,7 @@
 import { get, may, me, post } from './api'
 import { useFilter } from './route'
 
-export type Kind = 'job' | 'schedule' | 'session' | 'artifact'
+export type Kind = 'job' | 'schedule' | 'session' | 'artifact' | 'conversation'
 export type Level = 'see' | 'use' | 'edit'
 
 /** Whose a thing is, as lists tell it. */
@@ -34,6 +34,7 @@ export const permits: Record<Kind, Partial<Record<Level, string>>> = {
   job: { see: 'look at its state, result, output and effects', edit: 'cancel and undo it' },
   schedule: { see: 'look at when it runs', edit: 'pause, resume and remove it' },
   session: { see: 'look at its functions', use: 'go on in a copy of their own', edit: 'reset and close it' },
+  conversation: { see: 'read it, with its files', use: 'go on in a copy of their own' },
   artifact: { see: 'look at it, download it, and use it in scripts or run it, as themselves', edit: 'delete it, and restore it' },
 }
 
@@ -61,7 +62,7 @@ export const removeShare = (id: string) => post(`${path}/${encodeURIComponent(id
 /** The page on which a shared thing is shown. */
 export function addressOf(s: Share): string {
   const id = encodeURIComponent(s.thing)
-  return { job: `#/jobs/${id}`, schedule: '#/jobs', session: `#/playground?session=${id}`, artifact: `#/artifacts/${id}` }[s.kind]
+  return { job: `#/jobs/${id}`, schedule: '#/jobs', session: `#/playground?session=${id}`, artifact: `#/artifacts/${id}`, conversation: `#/chat/${id}` }[s.kind]
 }
 
 /** The filter of a list by whose its things are; it is in the address. */

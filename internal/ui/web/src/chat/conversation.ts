@@ -2,8 +2,9 @@
 // arriving while the user visits other pages.
 import { signal, type Signal } from '@preact/signals'
 import { errorOf, get, me, post, request } from '../api'
+import type { Owned } from '../shares'
 
-export interface Summary {
+export interface Summary extends Owned {
   id: string
   title: string
   messages: number
@@ -123,6 +124,13 @@ export async function remove(id: string): Promise<void> {
   if (!response.ok) throw await errorOf(response)
   await response.text() // a body that nobody reads keeps the request open
   open.delete(`${user()} ${id}`)
+}
+
+/** Makes a copy of the user's own, also of what somebody shares, and returns its id. */
+export async function copy(id: string): Promise<string> {
+  const made = await post<{ id: string }>(`${person()}/conversation/copy`, { id })
+  changes.value++
+  return made.id
 }
 
 /** Counts changes of the list of conversations. */

@@ -1,13 +1,15 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Approvals } from '../chat/approvals'
 import { Composer } from '../chat/composer'
-import { changes, load, loadList, loadModel, newID, remove, send, stop, turnsOf, type Attachment, type Summary, type Turn } from '../chat/conversation'
+import { changes, copy, load, loadList, loadModel, newID, remove, send, stop, turnsOf, type Attachment, type Summary, type Turn } from '../chat/conversation'
 import { Exchange } from '../chat/turn'
 import { ago } from '../format'
 import { Ask } from '../parts/ask'
 import { notify } from '../parts/notices'
+import { SharedMark, ShareButton } from '../parts/share'
 import { useData } from '../resource'
 import { go } from '../route'
+import { isPermitted } from '../shares'
 import { Icon } from '../shell/icon'
 import { attempt } from '../upstream'
 
@@ -24,6 +26,8 @@ export function Chat({ rest }: { rest: string }) {
   const stored = useData((s) => (rest ? load(id, s) : Promise.resolve()), [id, rest])
   const list = turns.value ?? []
   const running = list.find((t) => t.busy)
+  const all = useData(loadList, [changes.value], ['chat.turn_finished', 'share.'])
+  const current = all.data?.find((c) => rest && c.id === id)
   const say = (text: string, files: Attachment[], name: string, key?: string) => {
     void send(id, text, files, name, key)
     if (!rest) {
@@ -33,17 +37,28 @@ export function Chat({ rest }: { rest: string }) {
   }
   return (
     <div class="chat">
-      <Conversations current={rest ? id : undefined} />
+      <Conversations {...all} current={rest ? id : undefined} />
       <section class="talk" aria-label="Conversation">
+        {current && <div class="row"><ShareButton kind="conversation" id={id} name={current.title} of={current} /></div>}
         <Log turns={list}>
           {stored.error && <p class="bad">{stored.error.message}</p>}
           {list.length === 0 && (rest && turns.value === undefined && !stored.error ? <p class="soft">…</p> : <Welcome ask={(text) => say(text, [], '')} ready={model?.configured === true} />)}
           {model && !model.configured && <p class="bad">It needs a model: {model.problem}</p>}
-          {list.map((t) => <Exchange key={t.key} turn={t} retry={mayRetry(t) ? () => say(t.question, t.files, '', t.key) : undefined} />)}
-          <Approvals key={id} results={list.flatMap((t) => t.pieces).map((p) => p.call?.result ?? '').join('\n')} since={running?.began} />
+          {list.map((t) => <Exchange key={t.key} turn={t} retry={mayRetry(t) && !current?.shared ? () => say(t.question, t.files, '', t.key) : undefined} />)}
+          {!current?.shared && <Approvals key={id} results={list.flatMap((t) => t.pieces).map((p) => p.call?.result ?? '').join('\n')} since={running?.began} />}
         </Log>
-        <Composer key={id} draft={`chat.draft.${rest ? id : ''}`} model={model} busy={running !== undefined} send={say} stop={() => running && void stop(running).catch((e: Error) => notify('bad', e.message))} />
+        {current?.shared ? <Foreign conversation={current} /> : <Composer key={id} draft={`chat.draft.${rest ? id : ''}`} model={model} busy={running !== undefined} send={say} stop={() => running && void stop(running).catch((e: Error) => notify('bad', e.message))} />}
       </section>
+    </div>
+  )
+}
+
+/** In place of the composer, where somebody else's conversation ends: nobody writes in it. */
+function Foreign({ conversation: c }: { conversation: Summary }) {
+  return (
+    <div class="row spread composer">
+      <SharedMark kind="conversation" of={c} />
+      {isPermitted(c, 'use') && <button type="button" class="main" onClick={() => void attempt(async () => go(addressOf(await copy(c.id))))}>Copy to go on</button>}
     </div>
   )
 }
@@ -75,8 +90,7 @@ function Welcome({ ask, ready }: { ask: (text: string) => void; ready: boolean }
   )
 }
 
-function Conversations({ current }: { current?: string }) {
-  const { data, error, reload } = useData(loadList, [changes.value], ['chat.turn_finished'])
+function Conversations({ current, data, error, reload }: { current?: string; data?: Summary[]; error?: Error; reload: () => void }) {
   const [shown, setShown] = useState(false)
   const [find, setFind] = useState('')
   const forget = (c: Summary) => void attempt(async () => {
@@ -100,9 +114,9 @@ function Conversations({ current }: { current?: string }) {
             <li key={c.id}>
               <a href={`#/${addressOf(c.id)}`} aria-current={c.id === current ? 'page' : undefined} onClick={() => setShown(false)}>
                 <span class="oneline">{c.busy && <span class="spinner" />}{c.title || 'untitled'}</span>
-                <span class="soft small">{ago(c.updated_at)}</span>
+                <span class="soft small">{c.owner && `${c.owner}, `}{ago(c.updated_at)}</span>
               </a>
-              <Ask label="×" name={`Delete ${c.title}`} question={`Delete the conversation “${c.title}”? This cannot be undone.`} yes="Delete" action={() => forget(c)} />
+              {!c.shared && <Ask label="×" name={`Delete ${c.title}`} question={`Delete the conversation “${c.title}”? This cannot be undone.`} yes="Delete" action={() => forget(c)} />}
             </li>
           ))}
         </ul>
