@@ -180,7 +180,7 @@ func open(t *testing.T) toolFixture {
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
 	scriptFixture := newStudy(t, c)
-	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c, scriptFixture.results),
+	set := builtin.NewSet(builtin.MCP(s, c, nil, nil), builtin.Discovery(c, scriptFixture.results),
 		builtin.Scripts(scriptFixture.runner, scriptFixture.scripts, scriptFixture.published, scriptFixture.sessions),
 		builtin.Results(scriptFixture.results, builtin.DefaultShown),
 		builtin.Sessions(scriptFixture.sessions),

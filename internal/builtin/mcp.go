@@ -43,12 +43,13 @@ type Counts interface {
 }
 
 // MCP makes the tools that manage upstreams. The policy decides which URLs may be
-// connected to; nil allows loopback only.
-func MCP(u Upstreams, counts Counts, policy Policy) []Tool {
+// connected to; nil allows loopback only. Those who manage an organisation connect and
+// disconnect what orgs allows.
+func MCP(u Upstreams, counts Counts, policy Policy, orgs *upstreamset.Orgs) []Tool {
 	if policy == nil {
 		policy = AllowHosts(nil)
 	}
-	m := mcpTools{u, counts, policy}
+	m := mcpTools{u, counts, policy, orgs}
 	return []Tool{
 		Define("mcp_connect", tool.Hints{NonDestructive: true, Idempotent: true}, m.connect),
 		Define("mcp_disconnect", tool.Hints{Idempotent: true, ClosedWorld: true}, m.disconnect),
@@ -62,6 +63,7 @@ type mcpTools struct {
 	upstreams Upstreams
 	counts    Counts
 	policy    Policy
+	orgs      *upstreamset.Orgs
 }
 
 // defaultWait is how long mcp_connect waits for the connection by default.
@@ -84,22 +86,15 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a valid name", in.Namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
 	}
-	target, err := Target(ctx, m.policy, in.URL)
-	if err != nil {
-		return UpstreamView{}, err
-	}
-	if known, ok := m.upstreams.Status(in.Namespace); ok && known.Fixed && known.Endpoint != target {
-		return UpstreamView{}, fault.New(fault.Conflict, "namespace %s is defined in the configuration", in.Namespace).
-			WithHint("choose another namespace for %s", in.URL)
-	}
-	u := upstreamset.Server{Namespace: in.Namespace, URL: target, Headers: in.Headers}
+	u := upstreamset.Server{Namespace: in.Namespace, URL: in.URL, Headers: in.Headers}
 	if in.Transport != "auto" {
 		u.Transport = in.Transport
 	}
 	if in.Protocol != "auto" {
 		u.Protocol = in.Protocol
 	}
-	if err := m.upstreams.Add(ctx, u); err != nil {
+	space, err := m.add(ctx, u)
+	if err != nil {
 		return UpstreamView{}, err
 	}
 	wait := defaultWait
@@ -108,8 +103,24 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 	}
 	waiting, stop := context.WithTimeout(ctx, wait)
 	defer stop()
-	m.upstreams.Await(waiting, in.Namespace)
-	return m.view(ctx, in.Namespace)
+	m.upstreams.Await(waiting, space)
+	return m.view(ctx, space)
+}
+
+// add adds an upstream and returns its namespace: for an administrator the one that was
+// asked for, for those who manage an organisation one of that.
+func (m mcpTools) add(ctx context.Context, u upstreamset.Server) (space string, err error) {
+	if !principal.Of(ctx).Admin() {
+		return m.addInOrg(ctx, u)
+	}
+	if u.URL, err = Target(ctx, m.policy, u.URL); err != nil {
+		return "", err
+	}
+	if known, ok := m.upstreams.Status(u.Namespace); ok && known.Fixed && known.Endpoint != u.URL {
+		return "", fault.New(fault.Conflict, "namespace %s is defined in the configuration", u.Namespace).
+			WithHint("choose another namespace for %s", u.URL)
+	}
+	return u.Namespace, m.upstreams.Add(ctx, u)
 }
 
 // Target checks the URL of a server to connect to and returns it in normal form.
@@ -151,7 +162,15 @@ func (d Disconnected) Text() string {
 }
 
 func (m mcpTools) disconnect(ctx context.Context, _ tool.Call, in namespaceIn) (Disconnected, error) {
-	removed, err := m.upstreams.Remove(ctx, in.Namespace)
+	space := in.Namespace
+	if !principal.Of(ctx).Admin() {
+		own, err := m.ownOfOrg(ctx, in.Namespace)
+		if err != nil || own == "" {
+			return Disconnected{Namespace: in.Namespace}, err
+		}
+		space = own
+	}
+	removed, err := m.upstreams.Remove(ctx, space)
 	return Disconnected{in.Namespace, removed}, err
 }
 
@@ -196,11 +215,17 @@ func (m mcpTools) status(ctx context.Context, _ tool.Call, in namespaceIn) (Upst
 }
 
 func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, error) {
-	s, ok := m.upstreams.Status(ownUpstream(ctx, m.upstreams, namespace))
-	if !ok || !principal.Of(ctx).CanSee(s.Namespace, "") {
+	s, ok := m.find(ctx, namespace)
+	if !ok {
 		return UpstreamView{}, m.unknown(ctx, namespace)
 	}
 	return viewOf(ctx, s, m.counts), nil
+}
+
+// find returns an upstream, if the caller can see it.
+func (m mcpTools) find(ctx context.Context, namespace string) (upstreamset.Status, bool) {
+	s, ok := m.upstreams.Status(ownUpstream(ctx, m.upstreams, namespace))
+	return s, ok && principal.Of(ctx).CanSee(s.Namespace, "")
 }
 
 // ownUpstream returns the namespace that the caller's name of an upstream stands for.

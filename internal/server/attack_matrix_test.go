@@ -67,7 +67,7 @@ var matrixRoutes = map[string][]string{
 		"POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/{model...}",
 	},
 	"org": {
-		"GET /api/v1/orgs/{org}/upstreams", "POST /api/v1/orgs/{org}/upstreams", "DELETE /api/v1/orgs/{org}/upstreams/{name}", "POST /api/v1/orgs/{org}/upstreams/{name}/restart",
+		"GET /api/v1/orgs/{org}/upstreams", "POST /api/v1/orgs/{org}/upstreams", "PATCH /api/v1/orgs/{org}/upstreams/{name}", "DELETE /api/v1/orgs/{org}/upstreams/{name}", "POST /api/v1/orgs/{org}/upstreams/{name}/restart",
 		"POST /api/v1/orgs/{org}/upstreams/{name}/disable", "POST /api/v1/orgs/{org}/upstreams/{name}/restore",
 		"GET /api/v1/orgs/{org}/usage", "GET /api/v1/orgs/{org}/people", "GET /api/v1/admin/orgs/{org}/mcp-servers", "PUT /api/v1/admin/orgs/{org}/mcp-servers", "POST /api/v1/admin/orgs/{org}/mcp-servers",
 		"PUT /api/v1/admin/orgs/{org}/mcp-servers/{server}", "PATCH /api/v1/admin/orgs/{org}/mcp-servers/{server}", "DELETE /api/v1/admin/orgs/{org}/mcp-servers/{server}",
@@ -162,6 +162,7 @@ func TestAttackMatrix(t *testing.T) {
 							m.tryRoutes(a)
 							m.tryTools(a)
 							m.tryContents(a)
+							m.tryUpstreams(a)
 						}
 					}
 					m.ownerHasAll(!chats)
@@ -170,6 +171,9 @@ func TestAttackMatrix(t *testing.T) {
 					m.tryScripts(a)
 				}
 				m.ownerHasScript()
+				if stored, err := m.srv.upstreams.Store.All(t.Context()); err != nil || len(stored) > 0 {
+					t.Errorf("%d upstreams were added or removed, %v", len(stored), err)
+				}
 			})
 		}
 	}
@@ -555,6 +559,37 @@ func (m *matrix) tryContents(a actor) {
 		_, text := m.call(a, "lua_eval", fmt.Sprintf(`{"code":%q}`, "return "+strings.ReplaceAll(read, "CONTENT", m.content)))
 		if a.sees != strings.Contains(text, mark) {
 			m.t.Errorf("%s: %s: %.400s", a.name, read, text)
+		}
+	}
+}
+
+// tryUpstreams tries to connect and to remove upstreams that are not the actor's: at addresses
+// that no organisation may use, of other organisations, of the server, and, without the scope
+// org, any.
+func (m *matrix) tryUpstreams(a actor) {
+	if !a.may("mcp") {
+		return
+	}
+	const public = "https://192.0.0.8/mcp" // of no host
+	targets := [][2]string{
+		{"x", "http://127.0.0.1:1/mcp"}, {"x", "https://10.0.0.1/mcp"}, {"x", "zmq+tcp://127.0.0.1:1"}, {"x", "file:///etc/passwd"},
+		{"x@third", public}, {"x@", public},
+	}
+	if a.org != "acme" || !a.may("org") {
+		targets = append(targets, [2]string{"x@acme", public}, [2]string{"fine@acme", public})
+	}
+	if !a.may("org") {
+		targets = append(targets, [2]string{"x", public}, [2]string{"fine", public})
+	}
+	tries := [][2]string{{"mcp_disconnect", `{"namespace":"fine"}`}}
+	for _, target := range targets {
+		tries = append(tries, [2]string{"mcp_connect", fmt.Sprintf(`{"namespace":%q,"url":%q,"wait_ms":0}`, target[0], target[1])})
+	}
+	for _, try := range tries {
+		for tool, args := range map[string]string{try[0]: try[1], "call_tool": `{"name":"` + try[0] + `","arguments":` + try[1] + `}`} {
+			if status, text := m.call(a, tool, args); status < 400 && !isFailure(text) {
+				m.t.Errorf("%s: %s %s: %.400s", a.name, tool, args, text)
+			}
 		}
 	}
 }

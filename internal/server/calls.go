@@ -3,6 +3,7 @@ package server
 import (
 	"slices"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
@@ -34,8 +35,15 @@ func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
 // what scripts may do.
 var reserved = []string{"mcp_connect", "mcp_disconnect", "approval_decide", "approval_forget"}
 
-// isReserved tells which tools only administrators see. Where policy rules name roles,
-// others decide too, and the store of approvals checks who.
-func (srv *Server) isReserved(ref tool.Ref) bool {
-	return ref.Space == "" && slices.Contains(reserved, ref.Name) && (ref.Name != "approval_decide" || !srv.policy.Settings().NamesRoles())
+// isReserved tells which tools only administrators see. Those who manage an organisation
+// connect upstreams of it. Where policy rules name roles, others decide too, and the store of
+// approvals checks who.
+func (srv *Server) isReserved(who principal.Principal, ref tool.Ref) bool {
+	switch {
+	case ref.Space != "" || !slices.Contains(reserved, ref.Name):
+		return false
+	case ref.Name == "mcp_connect" || ref.Name == "mcp_disconnect":
+		return !who.ManagesOrg()
+	}
+	return ref.Name != "approval_decide" || !srv.policy.Settings().NamesRoles()
 }

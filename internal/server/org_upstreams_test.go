@@ -64,7 +64,7 @@ func TestOrganisationsAddUpstreams(t *testing.T) {
 		{"boss", "POST", path, server("wiki", tools, `,"transport":"graphql"`), http.StatusForbidden, "over HTTP"},
 		{"boss", "POST", path, server("fixed", tools, ""), http.StatusConflict, "belongs to the configuration"},
 		{"boss", "GET", path, "", http.StatusOK, `"upstreams":[]`},
-		{"boss", "POST", path, server("wiki", tools, ""), http.StatusOK, `"added"`},
+		{"boss", "POST", path, server("wiki", tools, `,"headers":{"X-Key":"a"}`), http.StatusOK, `"added"`},
 		{"boss", "POST", path, server("wiki", tools, ""), http.StatusConflict, ""},
 		{"boss", "POST", path, server("near", strings.Replace(tools, "127.0.0.1", "localhost", 1), ""), http.StatusOK, `"added"`},
 		{"boss", "POST", path, server("more", tools, ""), http.StatusTooManyRequests, "may add 2 upstreams"},
@@ -78,6 +78,21 @@ func TestOrganisationsAddUpstreams(t *testing.T) {
 		{"boss", "DELETE", path + "/fixed", "", http.StatusNotFound, "operators"},
 		{"boss", "POST", path + "/fine/disable", "", http.StatusNotFound, "operators"},
 		{"boss", "POST", path + "/fixed/restart", "", http.StatusNotFound, "operators"},
+		{"boss", "GET", path, "", http.StatusOK, `"headers":["X-Key"]`},
+		{"boss", "GET", "/api/v1/upstreams/wiki", "", http.StatusOK, `"editable":false`}, // its settings are where they are changed
+		{"boss", "PATCH", path + "/wiki", `{"read_only":true}`, http.StatusOK, `"read_only":true`},
+		{"boss", "PATCH", path + "/wiki", `{"headers":{"X-Key":null,"X-More":"b"}}`, http.StatusOK, `"headers":["X-Key","X-More"]`},
+		{"boss", "PATCH", path + "/wiki", `{"url":"https://10.0.0.1/mcp"}`, http.StatusForbidden, "private network"},
+		{"boss", "PATCH", path + "/wiki", `{"url":"http://wiki.example/mcp"}`, http.StatusForbidden, "only https"},
+		{"boss", "PATCH", path + "/wiki", `{"transport":"graphql"}`, http.StatusForbidden, "over HTTP"},
+		{"boss", "PATCH", path + "/wiki", `{"url":"` + strings.Replace(tools, "127.0.0.1", "localhost", 1) + `"}`, http.StatusBadRequest, "not sent to another server"},
+		{"boss", "PATCH", path + "/wiki", `{"command":"sh"}`, http.StatusBadRequest, "command"},
+		{"boss", "PATCH", path + "/fixed", `{"read_only":true}`, http.StatusNotFound, "operators"},
+		{"boss", "PATCH", "/api/v1/upstreams/wiki", `{"read_only":false}`, http.StatusForbidden, ""},
+		{"member", "PATCH", path + "/wiki", `{"read_only":false}`, http.StatusForbidden, ""},
+		{"rival", "PATCH", path + "/wiki", `{"read_only":false}`, http.StatusForbidden, ""},
+		{"rival", "PATCH", "/api/v1/orgs/beta/upstreams/wiki", `{"read_only":false}`, http.StatusNotFound, ""},
+		{"boss", "PATCH", path + "/wiki", `{"read_only":false,"headers":{}}`, http.StatusOK, `"headers":[]`},
 		{"boss", "POST", path + "/wiki/restart", "", http.StatusOK, ""},
 		{"boss", "POST", path + "/wiki/disable", "", http.StatusOK, `"removed"`},
 		{"boss", "POST", path + "/wiki/restore", "", http.StatusOK, `"added"`},
@@ -96,6 +111,68 @@ func TestOrganisationsAddUpstreams(t *testing.T) {
 	}
 	if stored, err := srv.upstreams.Store.All(t.Context()); err != nil || len(stored) != 2 {
 		t.Errorf("%d upstreams are stored, %v", len(stored), err)
+	}
+}
+
+// TestOrganisationsConnectUpstreams checks that mcp_connect and mcp_disconnect give those who
+// manage an organisation what the API gives them, and others nothing.
+func TestOrganisationsConnectUpstreams(t *testing.T) {
+	t.Parallel()
+	tools := serveTools(t, "fine", &shop{})
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, `
+		mcp.allowed_hosts = ["127.0.0.1"]
+		[upstreams.fine]
+		url = "`+tools+`"
+		[orgs.acme]
+		max_upstreams = 1
+		[orgs.acme.upstreams.fixed]
+		url = "`+tools+`"
+		`)})
+	srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
+	clients := map[string]keyClient{}
+	for name, rights := range map[string]apikey.Rights{
+		"boss":   {Org: "acme", Scopes: []principal.Scope{principal.Org, principal.MCP}},
+		"member": {Org: "acme", Scopes: []principal.Scope{principal.MCP, principal.Read}},
+		"rival":  {Org: "beta", Scopes: []principal.Scope{principal.Admin}},
+		"root":   {Scopes: []principal.Scope{principal.Admin}},
+	} {
+		_, token, err := srv.keys.Create(t.Context(), apikey.Key{Name: name, Rights: rights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[name] = keyClient{t, url, token}
+	}
+	at := func(name, address, more string) string {
+		return `{"namespace":"` + name + `","url":"` + address + `","wait_ms":30000` + more + `}`
+	}
+	for n, step := range []struct{ who, tool, args, want string }{
+		{"member", "mcp_connect", at("wiki", tools, ""), `Unknown tool`},
+		{"member", "mcp_disconnect", `{"namespace":"fine"}`, `Unknown tool`},
+		{"boss", "mcp_connect", at("wiki@beta", tools, ""), "does not manage the organisation beta"},
+		{"boss", "mcp_connect", at("wiki", "https://10.0.0.1/mcp", ""), "private network"},
+		{"boss", "mcp_connect", at("wiki", "zmq+tcp://127.0.0.1:1", ""), "over HTTP only"},
+		{"boss", "mcp_connect", at("wiki", tools, `,"transport":"graphql"`), "over HTTP"},
+		{"boss", "mcp_connect", at("fixed", tools, ""), "belongs to the configuration"},
+		{"boss", "mcp_connect", at("wiki", tools, ""), `"namespace":"wiki"`},
+		{"boss", "mcp_connect", at("wiki@acme", tools, ""), `"state":"connected"`}, // the same again
+		{"boss", "mcp_connect", at("more", tools, ""), "may add 1 upstreams"},
+		{"member", "mcp_status", `{"namespace":"wiki"}`, `"state":"connected"`},
+		{"rival", "mcp_status", `{"namespace":"wiki"}`, `no upstream`},
+		{"rival", "mcp_disconnect", `{"namespace":"wiki"}`, `"removed":false`},
+		{"rival", "mcp_disconnect", `{"namespace":"wiki@acme"}`, "does not manage the organisation acme"},
+		{"boss", "mcp_disconnect", `{"namespace":"fixed"}`, "operators"},
+		{"boss", "mcp_disconnect", `{"namespace":"fine"}`, "operators"},
+		{"root", "mcp_status", `{"namespace":"wiki@acme"}`, `"state":"connected"`},
+		{"root", "mcp_connect", at("given@acme", tools, ""), `"namespace":"given@acme"`}, // operators have no limit
+		{"boss", "mcp_connect", at("given", tools, ""), "the operators of the server added given"},
+		{"boss", "mcp_disconnect", `{"namespace":"wiki"}`, `"removed":true`},
+		{"boss", "mcp_disconnect", `{"namespace":"wiki"}`, `"removed":false`},
+		{"root", "mcp_connect", at("own", tools, ""), `"namespace":"own"`},
+		{"boss", "mcp_disconnect", `{"namespace":"own"}`, "operators"},
+	} {
+		if text := clients[step.who].call(step.tool, step.args); !strings.Contains(text, step.want) {
+			t.Errorf("step %d, %s: %s %s: %s", n, step.who, step.tool, step.args, text)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -37,15 +38,22 @@ func (srv *Server) ownNames() (names []string) {
 	return names
 }
 
+// orgUpstreams are the upstreams that organisations add for themselves.
+func (srv *Server) orgUpstreams() *upstreamset.Orgs {
+	return &upstreamset.Orgs{
+		Set: srv.upstreams, CheckURL: builtin.AllowOrgHosts(srv.config.MCP.AllowedHosts),
+		Most: func(org string) int { return srv.current().MaxUpstreams(org) },
+	}
+}
+
 // admin makes the API for administrators.
 func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: srv.pins, Policy: adminapi.CatalogPolicy{Policy: srv.policy, Catalog: srv.catalog}, Audit: srv.auditStore,
 		Tools:     adminapi.Tools{Catalog: srv.catalog, Set: srv.upstreams, Configure: srv.setup.SetTools},
 		Upstreams: adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes, Learned: srv.usage, Egress: srv.egress, Sandbox: srv.launcher(),
-		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Set: srv.upstreams, Node: srv.node.Name(), Counts: srv.catalog, Policy: builtin.AllowOrgHosts(srv.config.MCP.AllowedHosts)},
-			func(org string) int { return srv.current().MaxUpstreams(org) }),
-		Browsers: srv.config.Browsers(),
+		OrgUpstreams: adminapi.NewOrgUpstreams(adminapi.UpstreamSet{Node: srv.node.Name(), Counts: srv.catalog}, srv.orgUpstreams()),
+		Browsers:     srv.config.Browsers(),
 	})
 }
 

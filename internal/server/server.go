@@ -376,7 +376,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 // registerTools adds our own tools to the catalog.
 func (srv *Server) registerTools() {
 	families := [][]builtin.Tool{
-		builtin.MCP(srv.upstreams, srv.catalog, builtin.AllowHosts(srv.config.MCP.AllowedHosts)),
+		builtin.MCP(srv.upstreams, srv.catalog, builtin.AllowHosts(srv.config.MCP.AllowedHosts), srv.orgUpstreams()),
 		builtin.Discovery(srv.catalog, srv.results),
 		builtin.Results(srv.results, srv.config.MCP.ResultKB<<10),
 		builtin.Scripts(srv.scripts.runner, srv.scripts.store, srv.scripts.published, srv.scripts.sessions),

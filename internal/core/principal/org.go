@@ -47,6 +47,22 @@ func (p Principal) ActingOrg() string {
 	return p.Org
 }
 
+// ManagesOrg reports whether p manages the organisation that it is for, and nothing else. In a
+// chat for somebody it does not.
+func (p Principal) ManagesOrg() bool { return p.Org != "" && p.Person == "" && p.May(Org, p.Org) }
+
+// CheckManages refuses those who do not manage an organisation.
+func (p Principal) CheckManages(org string) error {
+	if err := CheckOrg(org); err != nil {
+		return err
+	}
+	if !p.May(Org, org) {
+		return fault.New(fault.Denied, "%s does not manage the organisation %s", p.Title(), org).
+			WithHint("use a key of that organisation with the scope org, or sign in there: `luanette login URL --org %s`", org)
+	}
+	return nil
+}
+
 // IsForeign reports whether a namespace or script is that of an organisation that p has
 // nothing to do with. Administrators of the server see those of all, except in a chat for somebody.
 func (p Principal) IsForeign(space string) bool {

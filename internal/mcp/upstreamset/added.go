@@ -21,11 +21,21 @@ type Server struct {
 	Headers   map[string]string
 }
 
+// over returns the stored settings of the server with this address. At the same origin the
+// other settings stay.
+func (want Server) over(before upstreamstore.Server) upstreamstore.Server {
+	if !upstreamstore.SameOrigin(before.URL, want.URL) {
+		before = upstreamstore.Server{}
+	}
+	before.URL, before.Transport, before.Protocol, before.Headers = want.URL, want.Transport, want.Protocol, want.Headers
+	return before
+}
+
 // Add adds an upstream for a user, on all nodes, or changes its address if a user added
 // it before.
 func (u *Set) Add(ctx context.Context, want Server) error {
 	name := want.Namespace
-	server := upstreamstore.Server{URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers}
+	server := want.over(upstreamstore.Server{})
 	u.Audit(ctx, "upstream.add", name, []byte(want.URL))
 	if err := checkAdded(specOf(name, server)); err != nil {
 		return err
@@ -42,9 +52,8 @@ func (u *Set) Add(ctx context.Context, want Server) error {
 	}
 	return u.update(ctx, name, func(now *upstreamstore.Entry) (*upstreamstore.Entry, error) {
 		next := server
-		if now != nil && !now.Removed && upstreamstore.SameOrigin(now.Server.URL, server.URL) {
-			next = now.Server // its other settings stay
-			next.URL, next.Transport, next.Protocol, next.Headers = server.URL, server.Transport, server.Protocol, server.Headers
+		if now != nil && !now.Removed {
+			next = want.over(now.Server)
 		}
 		return &upstreamstore.Entry{Server: next}, nil
 	})
@@ -98,7 +107,7 @@ func (u *Set) EditServer(ctx context.Context, name string, change func(upstreams
 			before = now.Server
 		}
 		server, err := checked(before)
-		return &upstreamstore.Entry{Server: server}, err
+		return &upstreamstore.Entry{Server: server, Removed: now.Disabled()}, err
 	})
 }
 
@@ -213,23 +222,30 @@ func (u *Set) Restore(ctx context.Context, name string) error {
 
 // update changes the stored entry of an upstream, on all nodes.
 func (u *Set) update(ctx context.Context, name string, next func(now *upstreamstore.Entry) (*upstreamstore.Entry, error)) error {
-	if u.Persistent {
-		if err := u.Store.Change(ctx, name, callerName(ctx), next); err != nil {
-			return err
-		}
-		return u.Reload(context.WithoutCancel(ctx))
+	if !u.Persistent {
+		return u.updateHere(ctx, name, func(now *upstreamstore.Entry, _ map[string]*upstreamstore.Entry) (*upstreamstore.Entry, error) {
+			return next(now)
+		})
 	}
+	if err := u.Store.Change(ctx, name, callerName(ctx), next); err != nil {
+		return err
+	}
+	return u.Reload(context.WithoutCancel(ctx))
+}
+
+// updateHere changes the entry of an upstream of a set that stores nothing.
+func (u *Set) updateHere(ctx context.Context, name string, next func(now *upstreamstore.Entry, all map[string]*upstreamstore.Entry) (*upstreamstore.Entry, error)) error {
 	u.changing.Lock()
 	defer u.changing.Unlock()
 	u.mu.Lock()
-	now := u.entries[name]
+	before := u.entries // never changed, but replaced
 	u.mu.Unlock()
-	entry, err := next(now)
+	entry, err := next(before[name], before)
 	if err != nil {
 		return err
 	}
 	return u.applyLocked(func() {
-		entries := maps.Clone(u.entries)
+		entries := maps.Clone(before)
 		delete(entries, name)
 		if entry != nil {
 			stored := *entry

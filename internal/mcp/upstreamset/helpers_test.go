@@ -65,6 +65,8 @@ func open(t *testing.T, database *db.DB, key string, persistent bool) *fixture {
 		Manager: manager, Overlay: tools, Store: store, Events: bus, Log: log, Persistent: persistent,
 		Catalog: catalog.New(catalog.Options{Sources: []tool.Source{tools}, Bus: bus, Log: log, Private: upstreamset.IsPrivate}),
 		Audit: func(_ context.Context, action, subject string, detail []byte) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			f.audited = append(f.audited, action+" "+subject+" "+string(detail))
 		},
 		Address:  func() string { return "http://hub.test" },

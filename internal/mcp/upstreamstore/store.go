@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -58,6 +59,9 @@ type Entry struct {
 	By      string
 	Err     error // set if Server could not be decoded
 }
+
+// Disabled reports whether it is an upstream that was added, and then disabled.
+func (e *Entry) Disabled() bool { return e != nil && e.Removed && e.Server.URL != "" }
 
 // Store stores the entries in a database.
 type Store struct {
@@ -133,16 +137,41 @@ func StampOf(all []*Entry) (stamp Stamp) {
 // nodes. A nil entry means that there is none. Change sets By and Changed. It may call
 // next again if another node changes the same entry.
 func (s *Store) Change(ctx context.Context, name, by string, next func(now *Entry) (*Entry, error)) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		found, err := db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams WHERE name = $1`, name)
+	return s.change(ctx, name, by, func(_ *db.Tx, now *Entry) (*Entry, error) { return next(now) })
+}
+
+// ChangeAmong is Change that also gives next all entries whose names have the same ending,
+// in one transaction: several nodes do not exceed a number of them together.
+func (s *Store) ChangeAmong(ctx context.Context, name, by, ending string, next func(now *Entry, among []*Entry) (*Entry, error)) error {
+	return s.change(ctx, name, by, func(tx *db.Tx, now *Entry) (*Entry, error) {
+		among, err := s.find(ctx, tx, `name LIKE '%' || $1`, ending)
 		if err != nil {
-			return fault.Wrap(fault.Internal, err, "read the stored upstream %s", name)
+			return nil, err
+		}
+		// LIKE of SQLite does not distinguish upper and lower case.
+		return next(now, slices.DeleteFunc(among, func(e *Entry) bool { return !strings.HasSuffix(e.Name, ending) }))
+	})
+}
+
+func (s *Store) find(ctx context.Context, tx *db.Tx, where, value string) ([]*Entry, error) {
+	found, err := db.All(ctx, tx, s.scan, `SELECT `+columns+` FROM wanted_upstreams WHERE `+where, value)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "read the stored upstream %s", value)
+	}
+	return found, nil
+}
+
+func (s *Store) change(ctx context.Context, name, by string, next func(tx *db.Tx, now *Entry) (*Entry, error)) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		found, err := s.find(ctx, tx, `name = $1`, name)
+		if err != nil {
+			return err
 		}
 		var now *Entry
 		if len(found) > 0 {
 			now = found[0]
 		}
-		want, err := next(now)
+		want, err := next(tx, now)
 		switch {
 		case err != nil:
 			return err

@@ -54,8 +54,9 @@ type Options struct {
 	// Private tells which namespaces belong to one user: only callers whose scope allows
 	// them see them. nil: none.
 	Private func(namespace string) bool
-	// Reserved tells which tools only administrators see. nil: none.
-	Reserved func(tool.Ref) bool
+	// Reserved tells which tools a principal does not see unless it is an administrator.
+	// nil: none.
+	Reserved func(principal.Principal, tool.Ref) bool
 	// Special tells which namespaces have tools for special purposes: like our own, they are
 	// found after others unless words match that are specific for them. nil: none.
 	Special func(namespace string) bool
@@ -90,7 +91,7 @@ type Catalog struct {
 	depth     int
 	limits    func(string) Limits
 	private   func(string) bool
-	reserved  func(tool.Ref) bool
+	reserved  func(principal.Principal, tool.Ref) bool
 	special   func(string) bool
 	known     func(string) Known
 	usage     Usage

@@ -66,7 +66,7 @@ func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
 // granted tells whether a tool exists for a principal. Private namespaces are left to
 // the scope.
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
-	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
+	if c.reserved != nil && !who.Admin() && c.reserved(who, ref) {
 		return false
 	}
 	if c.view.Load().isReplaced(who.ActingOrg(), ref) {

@@ -24,7 +24,7 @@ type UpstreamSet struct {
 	Counts builtin.Counts
 	Policy builtin.Policy // which addresses may be added
 
-	guarded bool // what is added is never in a private network
+	ofOrg bool // it is for those who manage an organisation
 }
 
 var _ Upstreams = UpstreamSet{}
@@ -49,15 +49,15 @@ func (r UpstreamSet) Get(ctx context.Context, name string) (Upstream, error) {
 	return r.view(ctx, s), nil
 }
 
-// view shows an upstream; administrators see its settings.
+// view shows an upstream; those who may change it see its settings.
 func (r UpstreamSet) view(ctx context.Context, s upstreamset.Status) Upstream {
 	v := Upstream{UpstreamView: builtin.ViewUpstream(ctx, s, r.Counts), Wanted: s.State != upstreamset.StateRemoved, Since: s.Since}
 	r.addProgram(&v, s.Namespace, principal.Of(ctx).Admin())
-	if !principal.Of(ctx).Admin() {
+	if !r.ofOrg && !principal.Of(ctx).Admin() {
 		return v
 	}
 	v.ConfiguredAt, v.By, v.Changed = s.ConfiguredAt, s.By, s.Changed
-	if server, err := r.Set.Editable(s.Namespace); err == nil && v.Wanted {
+	if server, err := r.Set.Editable(s.Namespace); err == nil && v.Wanted && (server.Guarded || !r.ofOrg) {
 		v.Editable = true
 		v.Settings = &UpstreamSettings{
 			URL: upstream.Spec{URL: server.URL}.Target(), Transport: server.Transport, Protocol: server.Protocol,
@@ -107,7 +107,7 @@ func (r UpstreamSet) Add(ctx context.Context, name string, want UpstreamChange) 
 		return Upstream{}, fault.New(fault.InvalidParams, "url is missing").
 			WithHint("servers that are started by a command belong into luanette.toml: luanette upstream add NAME -- COMMAND")
 	}
-	server, err := r.changed(ctx, upstreamstore.Server{Guarded: r.guarded}, want)
+	server, err := r.changed(ctx, upstreamstore.Server{}, want)
 	if err != nil {
 		return Upstream{}, err
 	}
