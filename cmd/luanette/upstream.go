@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // upstreamCommand is `luanette upstream`.
@@ -30,13 +32,17 @@ type upstreamCommand struct {
 // upstreamRemoveCommand is `luanette upstream remove`.
 type upstreamRemoveCommand struct {
 	clientFlags
+	upstreamOrgFlag
 	Name string `arg:"" complete:"upstream" help:"The upstream's namespace."`
 }
 
 // Run removes the upstream from the file, or from a running server.
 func (c *upstreamRemoveCommand) Run(ctx context.Context, proc *process) error {
+	if err := c.checkServer(&c.clientFlags); err != nil {
+		return err
+	}
 	if c.Server != "" {
-		view, err := c.call(ctx, proc, "mcp_disconnect", map[string]any{"namespace": c.Name})
+		view, err := c.call(ctx, proc, "mcp_disconnect", map[string]any{"namespace": principal.InOrg(c.Name, c.Org)})
 		if err != nil {
 			return err
 		}
@@ -59,10 +65,16 @@ func (f *clientFlags) printEdited(proc *process, words, name, file string) error
 }
 
 // upstreamListCommand is `luanette upstream list`.
-type upstreamListCommand struct{ clientFlags }
+type upstreamListCommand struct {
+	clientFlags
+	upstreamOrgFlag
+}
 
 // Run lists the upstreams, one per row.
 func (c *upstreamListCommand) Run(ctx context.Context, proc *process) error {
+	if c.Org != "" {
+		return c.listOfOrg(ctx, proc)
+	}
 	view, err := c.call(ctx, proc, "mcp_list_upstreams", struct{}{})
 	if err != nil {
 		return err
@@ -77,16 +89,37 @@ func (c *upstreamListCommand) Run(ctx context.Context, proc *process) error {
 	if err := json.Unmarshal(view.Structured, &listed); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read list of upstreams")
 	}
-	var rows [][]string
-	for _, u := range listed.Upstreams {
-		rows = append(rows, []string{u.Namespace, u.state(), strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, u.problem()})
-	}
 	for _, warning := range listed.Warnings {
 		fmt.Fprintf(proc.Stderr, "warning: %s\n", warning)
 	}
-	if len(rows) == 0 {
-		fmt.Fprintln(proc.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`, or `luanette import` those of your other clients")
-		return nil
+	return printUpstreams(proc, listed.Upstreams, "no upstreams; add one with `luanette upstream add NAME URL`, or `luanette import` those of your other clients")
+}
+
+// listOfOrg lists the upstreams that were added for an organisation.
+func (c *upstreamListCommand) listOfOrg(ctx context.Context, proc *process) error {
+	if err := c.checkServer(&c.clientFlags); err != nil {
+		return err
+	}
+	var listed struct{ Upstreams []listedUpstream }
+	raw, err := c.admin(ctx, proc, http.MethodGet, c.path(), nil, &listed)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(proc.Stdout, raw)
+	}
+	return printUpstreams(proc, listed.Upstreams, c.Org+" has added no upstreams; add one with `luanette upstream add NAME URL --org "+c.Org+"`")
+}
+
+// printUpstreams prints upstreams as a table, or what is said if there are none.
+func printUpstreams(proc *process, list []listedUpstream, none string) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(proc.Stdout, none)
+		return err
+	}
+	var rows [][]string
+	for _, u := range list {
+		rows = append(rows, []string{u.Namespace, u.state(), strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, u.problem()})
 	}
 	return table(proc, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT PROBLEM"), rows)
 }

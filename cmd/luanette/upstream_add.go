@@ -16,12 +16,14 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
 
 // upstreamAddCommand is `luanette upstream add`.
 type upstreamAddCommand struct {
 	clientFlags
+	upstreamOrgFlag
 	probeFlags
 	Name    string            `arg:"" help:"The upstream's namespace."`
 	Target  []string          `arg:"" optional:"" name:"url | command" help:"The URL, such as https://example.org/mcp; or, after --, the command that starts the server."`
@@ -51,7 +53,8 @@ func (upstreamAddCommand) Help() string {
 Without --server the upstream is added to the configuration file, which a running
 server watches. With --server it is stored in that server's database, and every
 node on that database connects to it, also after a restart, until it is removed.
-Upstreams with a command cannot be added to a running server.
+Upstreams with a command cannot be added to a running server. Administrators of an
+organisation add servers with https at public addresses, for the organisation alone.
 
 A command runs in a sandbox: it reads everything but credentials, and writes only to
 its own folders and those that its arguments and variables name. --sandbox strict
@@ -74,6 +77,9 @@ func (c *upstreamAddCommand) Run(ctx context.Context, proc *process) error {
 		return err
 	}
 	url, command, err := c.target(proc)
+	if err == nil {
+		err = c.checkServer(&c.clientFlags)
+	}
 	if err != nil {
 		return err
 	}
@@ -263,6 +269,9 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 		address = endpoint.String()
 	}
 	switch {
+	case c.Org != "" && (isAPI || len(command) > 0):
+		return fault.New(fault.Denied, "an organisation adds MCP servers by their address, no commands and no APIs").
+			WithHint("the operators of the server can add them in luanette.toml: [orgs.%s.upstreams.%s]", c.Org, c.Name)
 	case c.Trust != "":
 		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
 			WithHint("omit --server; upstreams added to a running server follow its trust setting")
@@ -273,23 +282,24 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 		return fault.New(fault.Denied, "a running server takes only the URL of an API or its document").
 			WithHint("omit --server: files and --base-url, --schema and --include go into the configuration file, which the server watches")
 	}
-	arguments := map[string]any{"namespace": c.Name, "url": url, "headers": c.Header, "wait_ms": 0}
+	name := principal.InOrg(c.Name, c.Org)
+	arguments := map[string]any{"namespace": name, "url": url, "headers": c.Header, "wait_ms": 0}
 	if isAPI {
 		arguments["url"], arguments["transport"] = address, kind
 	}
 	return c.withClient(ctx, proc, func(server client.Client) error {
-		if _, err := client.Status(ctx, server, c.Name); err == nil && !c.Replace {
-			return fault.New(fault.Conflict, "the server has an upstream %q already", c.Name).WithHint("choose another name, or replace it with --replace")
+		if _, err := client.Status(ctx, server, name); err == nil && !c.Replace {
+			return fault.New(fault.Conflict, "the server has an upstream %q already", name).WithHint("choose another name, or replace it with --replace")
 		}
 		if _, err := callTool(ctx, proc, server, "mcp_connect", arguments); err != nil {
 			return err
 		}
-		probe, err := c.await(ctx, proc, server, c.Name)
+		probe, err := c.await(ctx, proc, server, name)
 		if err != nil {
 			return err
 		}
 		if !probe.Works() && !c.Force && c.Timeout > 0 {
-			if _, err := callTool(ctx, proc, server, "mcp_disconnect", map[string]any{"namespace": c.Name}); err != nil {
+			if _, err := callTool(ctx, proc, server, "mcp_disconnect", map[string]any{"namespace": name}); err != nil {
 				return err
 			}
 			return problem(probe, "not added").WithHint("%s", addHint(probe))
@@ -298,7 +308,7 @@ func (c *upstreamAddCommand) addToServer(ctx context.Context, proc *process, url
 			return printValue(proc, added{Probe: probe})
 		}
 		printProbe(proc, probe)
-		_, err = fmt.Fprintf(proc.Stdout, "added %s to %s\n", c.Name, c.Server)
+		_, err = fmt.Fprintf(proc.Stdout, "added %s to %s\n", name, c.Server)
 		return err
 	})
 }

@@ -7,12 +7,14 @@ import (
 	"net/url"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // upstreamEditCommand is `luanette upstream edit`.
 type upstreamEditCommand struct {
 	clientFlags
+	upstreamOrgFlag
 	Name     string            `arg:"" complete:"upstream" help:"The upstream's namespace."`
 	URL      string            `placeholder:"URL" help:"The new URL."`
 	Header   map[string]string `short:"H" mapsep:"none" placeholder:"NAME=VALUE" help:"HTTP headers to send with every request; they replace the current ones."`
@@ -27,7 +29,8 @@ func (upstreamEditCommand) Help() string {
 that are not given stay the same. Change a tool server of the configuration file in
 that file, which the server watches; this command prints its path.
 
-  luanette upstream edit docs --server http://127.0.0.1:8081 --url https://example.org/v2/mcp`
+  luanette upstream edit docs --server http://127.0.0.1:8081 --url https://example.org/v2/mcp
+  luanette upstream edit wiki --org acme --server https://hub.example -H 'X-Key=secret'`
 }
 
 // Run changes the upstream on a running server.
@@ -52,40 +55,46 @@ func (c *upstreamEditCommand) Run(ctx context.Context, proc *process) error {
 		change.Expose = &adminapi.Expose{Names: c.Expose}
 	}
 	change.ReadOnly = c.ReadOnly
-	return c.changeUpstream(ctx, proc, http.MethodPatch, c.Name, "", change)
+	return c.changeUpstream(ctx, proc, http.MethodPatch, c.upstreamOrgFlag, c.Name, "", change)
 }
 
 // upstreamRestoreCommand is `luanette upstream restore`.
 type upstreamRestoreCommand struct {
 	clientFlags
+	upstreamOrgFlag
 	Name string `arg:"" complete:"upstream" help:"The upstream's namespace."`
 }
 
 // Help is shown by `luanette upstream restore --help`.
 func (upstreamRestoreCommand) Help() string {
-	return `Restores a tool server of the configuration that was removed from a running server.
-All nodes connect to it again.`
+	return `Restores a tool server of the configuration that was removed from a running server, or
+one that was disabled. All nodes connect to it again.`
 }
 
 // Run restores the upstream on a running server.
 func (c *upstreamRestoreCommand) Run(ctx context.Context, proc *process) error {
-	return c.changeUpstream(ctx, proc, http.MethodPost, c.Name, "/restore", nil)
+	return c.changeUpstream(ctx, proc, http.MethodPost, c.upstreamOrgFlag, c.Name, "/restore", nil)
 }
 
 // changeUpstream asks a running server to change an upstream, and prints the result.
-func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method, name, verb string, body any) error {
+func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method string, of upstreamOrgFlag, name, verb string, body any) error {
 	if f.Server == "" {
 		return fault.New(fault.InvalidParams, "this command needs a running server").
 			WithHint("name it with --server; change upstreams of the configuration file in that file")
 	}
-	var u adminapi.Upstream
-	raw, err := f.admin(ctx, proc, method, "/api/v1/upstreams/"+url.PathEscape(name)+verb, body, &u)
-	if err != nil {
+	return f.withClient(ctx, proc, func(api client.Client) error {
+		if err := of.find(ctx, api); err != nil {
+			return err
+		}
+		var u adminapi.Upstream
+		raw, err := adminRequest(ctx, api, method, of.path()+"/"+url.PathEscape(name)+verb, body, &u)
+		if err != nil {
+			return err
+		}
+		if f.JSON {
+			return printJSON(proc.Stdout, raw)
+		}
+		_, err = fmt.Fprintf(proc.Stdout, "%s: %s\n  %s\n", u.Namespace, u.State, u.Endpoint)
 		return err
-	}
-	if f.JSON {
-		return printJSON(proc.Stdout, raw)
-	}
-	_, err = fmt.Fprintf(proc.Stdout, "%s: %s\n  %s\n", u.Namespace, u.State, u.Endpoint)
-	return err
+	})
 }
