@@ -76,7 +76,7 @@ func (f *keyFlags) withKeys(ctx context.Context, proc *process, do func(client.K
 
 type keyCreateCommand struct {
 	keyFlags
-	Name       string   `arg:"" help:"The key's name, such as laptop or ci@build. It owns the jobs, scripts and sessions that the key creates."`
+	Name       string   `arg:"" help:"The key's name, such as laptop or ci@build. It owns the jobs, scripts and sessions that the key creates; those of a key of a person belong to the person."`
 	Scope      []string `help:"Scopes of the key; chat, mcp and read if omitted." placeholder:"SCOPE"`
 	Expires    string   `help:"When it expires: 90d, 12h, 2027-01-31. Never if omitted." placeholder:"WHEN"`
 	Namespace  []string `help:"The only namespaces it sees; * matches any text." placeholder:"NAME"`
@@ -151,7 +151,11 @@ func (c *keyListCommand) Run(ctx context.Context, proc *process) error {
 		}
 		var rows [][]string
 		for _, k := range list {
-			rows = append(rows, []string{k.Name, k.State, joinStrings(k.Scopes), restrictions(k), day(k.Expires, "never"), day(k.Used, "never")})
+			name := k.ID
+			if c.Mine {
+				name = k.Name
+			}
+			rows = append(rows, []string{name, k.State, joinStrings(k.Scopes), restrictions(k), day(k.Expires, "never"), day(k.Used, "never")})
 		}
 		return table(proc, []string{"NAME", "STATE", "SCOPES", "ONLY", "EXPIRES", "USED"}, rows)
 	})
@@ -187,7 +191,7 @@ func day(t *time.Time, none string) string {
 
 type keyRevokeCommand struct {
 	keyFlags
-	Name string `arg:"" help:"The key's name, as list shows it."`
+	Name string `arg:"" help:"The key's name, as list shows it; PERSON/NAME for a key of a person."`
 }
 
 // Run revokes the key.
@@ -200,7 +204,7 @@ func (c *keyRevokeCommand) Run(ctx context.Context, proc *process) error {
 		if c.JSON {
 			return printValue(proc, revoked)
 		}
-		_, err = fmt.Fprintf(proc.Stdout, "key %s is revoked\n", revoked.Name)
+		_, err = fmt.Fprintf(proc.Stdout, "key %s is revoked\n", revoked.ID)
 		return err
 	})
 }

@@ -56,6 +56,9 @@ func (v JobView) about() (about []string) {
 	if v.ScriptHash != "" {
 		about = append(about, "script: "+v.ScriptHash[:min(12, len(v.ScriptHash))])
 	}
+	if v.By != "" {
+		about = append(about, "by "+v.By)
+	}
 	if v.Owner != "" {
 		about = append(about, "of "+v.Owner)
 	}

@@ -23,6 +23,7 @@ type JobView struct {
 	Name        string       `json:"name,omitempty"`
 	ScriptHash  string       `json:"script_hash,omitempty"`
 	Creator     string       `json:"creator,omitempty"`
+	By          string       `json:"by,omitempty" jsonschema:"client or key of the owner that started it"`
 	Tags        []string     `json:"tags"`
 	Priority    int          `json:"priority,omitempty"`
 	ScheduleID  string       `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
@@ -82,7 +83,7 @@ func fullView(j *job.Job) jobData { return jobData{jobView(j), JSON(j.Params), j
 
 func jobView(j *job.Job) JobView {
 	v := JobView{
-		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, Tags: append([]string{}, j.Tags...),
+		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, By: j.By, Tags: append([]string{}, j.Tags...),
 		Priority: j.Priority, ScheduleID: j.Schedule, TraceID: j.TraceID,
 		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
 		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: logLines(j.Output), Shared: sharedView(j.Sharing),

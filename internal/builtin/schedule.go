@@ -39,6 +39,7 @@ type ScheduleView struct {
 	Name       string   `json:"name,omitempty"`
 	ScriptHash string   `json:"script_hash,omitempty"`
 	Creator    string   `json:"creator,omitempty"`
+	By         string   `json:"by,omitempty" jsonschema:"client or key of the owner that made it"`
 	Tags       []string `json:"tags"`
 	CreatedAt  float64  `json:"created_at" jsonschema:"seconds since 1970"`
 	Paused     bool     `json:"paused"`
@@ -53,7 +54,7 @@ type ScheduleView struct {
 
 func scheduleView(s *job.Schedule) ScheduleView {
 	return ScheduleView{
-		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, Tags: append([]string{}, s.Tags...),
+		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, By: s.By, Tags: append([]string{}, s.Tags...),
 		CreatedAt: seconds(s.Created), Paused: s.Paused, Reason: s.Reason, NextRun: seconds(s.Next), LastRun: seconds(s.Last), LastJobID: s.LastJob,
 		Started: s.Started, Skipped: s.Skipped, Shared: sharedView(s.Sharing),
 	}
@@ -82,6 +83,9 @@ func (v ScheduleView) Text() string {
 	}
 	if v.Owner != "" {
 		text += ", of " + v.Owner
+	}
+	if v.By != "" {
+		text += ", by " + v.By
 	}
 	if v.LastJobID != "" {
 		text += ", last job " + v.LastJobID

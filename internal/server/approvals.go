@@ -14,7 +14,7 @@ import (
 func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	o := approval.Options{
 		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
-		Keys: srv.keys, Audit: srv.auditAdmin,
+		Audit: srv.auditAdmin,
 		Alone: func(ctx context.Context) bool {
 			used, err := srv.keys.HasKeys(ctx)
 			return err == nil && !used && srv.tokens == nil

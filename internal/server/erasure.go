@@ -51,5 +51,8 @@ func (srv *Server) openErasure(ctx context.Context) (err error) {
 		People: srv.people.Store, Keys: srv.keys, Tables: personalTables(), Parts: parts,
 		Browsers: srv.config.Browsers(), Audit: srv.auditAdmin, Log: srv.log,
 	})
+	if err == nil {
+		err = srv.keys.Adopt(ctx, personalTables())
+	}
 	return err
 }

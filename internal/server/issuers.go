@@ -50,7 +50,7 @@ func (srv *Server) openPeople(ctx context.Context, keys *apikey.Options, auth *h
 // exchangeTokens lets upstreams use the sign-ins of people.
 func (srv *Server) exchangeTokens() {
 	if srv.people != nil {
-		srv.logins.WithExchange(exchange.Options{Providers: srv.people.Providers(), Check: srv.keys.Check, SignIn: srv.config.PublicURL + signin.Path})
+		srv.logins.WithExchange(exchange.Options{Providers: srv.people.Providers(), Check: srv.keys.CheckID, SignIn: srv.config.PublicURL + signin.Path})
 	}
 }
 

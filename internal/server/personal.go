@@ -11,7 +11,7 @@ import (
 
 // openPersonal opens the values of single people, and lets upstreams use them.
 func (srv *Server) openPersonal(ctx context.Context, o *upstream.Options) (err error) {
-	owners := personal.Owners{Check: srv.keys.Check}
+	owners := personal.Owners{Check: srv.keys.CheckID}
 	if srv.people != nil {
 		owners.People = srv.people.Store
 	}

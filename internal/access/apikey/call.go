@@ -11,7 +11,7 @@ import (
 // script may run longer than the key that started it.
 func (s *Store) CheckCalls() tool.Step {
 	return tool.Step{Name: "key", ChecksOnly: true, Before: func(ctx context.Context, i *tool.Invocation) (context.Context, error) {
-		if err := s.Check(principal.Of(ctx).ID); err != nil {
+		if err := s.Check(principal.Of(ctx)); err != nil {
 			return ctx, i.Deny("key", err)
 		}
 		return ctx, nil

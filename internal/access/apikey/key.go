@@ -33,7 +33,7 @@ func ParseHash(text string) (hash Hash, err error) {
 
 // Key is an API key: its hash, and its rights.
 type Key struct {
-	Name string
+	Name string // unique among the keys of its person in an organisation, or among those of services
 	Hash Hash
 	Rights
 	Created time.Time // zero for keys of the configuration
@@ -54,16 +54,46 @@ type Rights struct {
 	principal.Limits
 }
 
-// Principal returns the principal of requests with the key.
+// ref identifies a key.
+type ref struct {
+	owner string // the ID of the person in the organisation; empty for keys of services
+	name  string
+}
+
+func (k *Key) ref() ref {
+	if k.Person == "" {
+		return ref{name: k.Name}
+	}
+	return ref{principal.PersonID(k.Person, k.Org), k.Name}
+}
+
+// ID returns what identifies the key among those of everybody: the name of a service's,
+// PERSON/NAME or PERSON/ORG/NAME for a person's. Names have no slash.
+func (k *Key) ID() string {
+	owner, name := k.ref().owner, k.Name
+	if owner == "" {
+		return name
+	}
+	return principal.KeyID(owner, name)
+}
+
+// refOf returns which key a principal uses, if it uses one.
+func refOf(p *principal.Principal) (_ ref, ok bool) {
+	if name, ok := p.OwnKey(); ok {
+		return ref{p.ID, name}, true
+	}
+	name, ok := strings.CutPrefix(p.ID, principal.KeyPrefix)
+	return ref{name: name}, ok
+}
+
+// Principal returns the principal of requests with the key of a service, and the rights of one
+// of a person.
 func (k *Key) Principal() principal.Principal {
 	return principal.Principal{
-		ID: idPrefix + k.Name, Name: k.Name, Org: k.Org, User: k.User,
+		ID: principal.KeyPrefix + k.Name, Name: k.Name, Org: k.Org, User: k.User,
 		Scopes: k.Scopes, Namespaces: k.Namespaces, Tools: k.Tools, Limits: k.Limits, Expires: k.Expires,
 	}
 }
-
-// idPrefix is the prefix of the IDs of principals with a key.
-const idPrefix = "key:"
 
 // Invalid returns why the key is no longer valid, or "".
 func (k *Key) Invalid(now time.Time) string {

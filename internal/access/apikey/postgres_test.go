@@ -9,5 +9,5 @@ import (
 // TestOnPostgres runs on Postgres what runs on SQLite.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t, TestKeyLifecycle, TestKeysExpire, TestNodesShareKeys, TestKeysOfTheConfiguration, TestSessions, TestBudget)
+	dbtest.OnPostgres(t, TestKeyLifecycle, TestKeysExpire, TestNodesShareKeys, TestKeysOfTheConfiguration, TestSessions, TestBudget, TestAdopt)
 }

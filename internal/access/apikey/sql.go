@@ -58,7 +58,7 @@ func (r *Store) load(ctx context.Context) (version [2]int64, list []Key, err err
 		if err != nil || version == known {
 			return err
 		}
-		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, name")
+		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, owner, name")
 		return err
 	})
 	return version, list, err
@@ -80,21 +80,19 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 	if err != nil {
 		return k, "", err
 	}
-	taken := fault.New(fault.Conflict, "a key %s exists or existed", k.Name).
-		WithHint("choose another name: what a key created belongs to its name, even after it is revoked")
-	if slices.ContainsFunc(r.options.Fixed, func(f Key) bool { return f.Name == k.Name }) {
-		return k, "", taken
+	if slices.ContainsFunc(r.options.Fixed, func(f Key) bool { return f.ref() == k.ref() }) {
+		return k, "", k.taken()
 	}
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO access_keys (name, hash, rights, created, expires) VALUES ($1, $2, $3, $4, $5)",
-			k.Name, k.Hash[:], string(rights), micros(k.Created), micros(k.Expires))
+		_, err := tx.Exec(ctx, "INSERT INTO access_keys (owner, name, hash, rights, created, expires) VALUES ($1, $2, $3, $4, $5, $6)",
+			k.ref().owner, k.Name, k.Hash[:], string(rights), micros(k.Created), micros(k.Expires))
 		if err != nil {
 			return err
 		}
-		return tx.Notify(Topic, k.Name)
+		return tx.Notify(Topic, k.ID())
 	})
 	if errors.Is(err, db.ErrUnique) {
-		return k, "", taken
+		return k, "", k.taken()
 	}
 	if err == nil {
 		err = r.refreshOwn(ctx)
@@ -102,14 +100,20 @@ func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err err
 	if err != nil {
 		return k, "", err
 	}
-	r.publish(ctx, Created{Name: k.Name, Scopes: k.Scopes}, k.Name)
+	r.publish(ctx, Created{Name: k.Name, Scopes: k.Scopes}, k.ID())
 	return k, token, nil
+}
+
+// taken refuses the name of a key. Only the owner of the other one is told of it.
+func (k *Key) taken() error {
+	return fault.New(fault.Conflict, "a key %s exists or existed", k.Name).
+		WithHint("choose another name: what a key created belongs to its name, even after it is revoked")
 }
 
 // List returns all keys, those of the configuration first, then by age.
 func (r *Store) List(ctx context.Context) (list []Key, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, name")
+		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, owner, name")
 		return err
 	})
 	if err != nil {
@@ -119,66 +123,76 @@ func (r *Store) List(ctx context.Context) (list []Key, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range list {
-		if at := r.used[list[i].Name]; at.After(list[i].Used) {
+		if at := r.used[list[i].Hash]; at.After(list[i].Used) {
 			list[i].Used = at.UTC()
 		}
 	}
 	return list, nil
 }
 
-// Revoke revokes a key and ends its browser sessions. The key stays listed.
-func (r *Store) Revoke(ctx context.Context, name string) (Key, error) {
-	for _, k := range r.options.Fixed {
-		if k.Name == name {
-			return k, fault.New(fault.Conflict, "the key %s comes from the configuration", name).
-				WithHint("remove it from luanette.toml or the environment")
+// Find returns the key that somebody names by its ID or name, among those that are theirs to
+// name.
+func (r *Store) Find(ctx context.Context, named string, theirs func(Key) bool) (Key, error) {
+	list, err := r.List(ctx)
+	if err != nil {
+		return Key{}, err
+	}
+	list = slices.DeleteFunc(list, func(k Key) bool { return !theirs(k) })
+	var found []Key
+	var ids, known []string
+	for _, k := range list {
+		switch {
+		case k.ID() == named:
+			return k, nil
+		case k.Name == named:
+			found, ids = append(found, k), append(ids, k.ID())
+		}
+		if k.Revoked.IsZero() && !k.Fixed {
+			known = append(known, k.ID())
 		}
 	}
-	var key Key
-	var known []string
-	err := r.db.Write(ctx, func(tx *db.Tx) error {
-		list, err := db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY name")
-		if err != nil {
-			return err
-		}
-		for _, k := range list {
-			if k.Name == name {
-				key = k
-			}
-			if k.Revoked.IsZero() {
-				known = append(known, k.Name)
-			}
-		}
-		if key.Name == "" || !key.Revoked.IsZero() {
-			return nil
-		}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Key{}, fault.New(fault.Conflict, "%d keys are called %s", len(found), named).WithHint("name one of them: %s", strings.Join(ids, ", "))
+	case len(known) > 0:
+		return Key{}, fault.New(fault.NotFound, "no key %s", named).WithHint("there are: %s", strings.Join(known, ", "))
+	}
+	return Key{}, fault.New(fault.NotFound, "no key %s", named).WithHint("there are none; `luanette key create NAME` makes one")
+}
+
+// Revoke revokes the key that its ID or name names, and ends its browser sessions. The key stays
+// listed.
+func (r *Store) Revoke(ctx context.Context, named string) (Key, error) {
+	key, err := r.Find(ctx, named, func(Key) bool { return true })
+	if err != nil {
+		return key, err
+	}
+	if key.Fixed {
+		return key, fault.New(fault.Conflict, "the key %s comes from the configuration", named).
+			WithHint("remove it from luanette.toml or the environment")
+	}
+	if key.Revoked.IsZero() {
 		key.Revoked = r.options.Now().UTC().Truncate(time.Microsecond)
+	}
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE token = $1", key.Hash[:]); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "UPDATE access_keys SET revoked = $2, version = version + 1 WHERE name = $1", name, micros(key.Revoked)); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE access_keys SET revoked = $2, version = version + 1 WHERE hash = $1 AND revoked = 0", key.Hash[:], micros(key.Revoked)); err != nil {
 			return err
 		}
-		return tx.Notify(Topic, name)
+		return tx.Notify(Topic, key.ID())
 	})
-	if err == nil && key.Name == "" {
-		missing := fault.New(fault.NotFound, "no key %s", name).WithHint("there are none; `luanette key create NAME` makes one")
-		if len(known) > 0 {
-			missing = missing.WithHint("there are: %s", strings.Join(known, ", "))
-		}
-		err = missing
-	}
 	if err == nil {
 		err = r.refreshOwn(ctx)
 	}
 	if err == nil {
-		r.publish(ctx, Revoked{Name: name}, name)
+		r.publish(ctx, Revoked{Name: key.Name}, key.ID())
 	}
 	return key, err
 }
 
 // refreshOwn reads the keys again after a change by this node.
 func (r *Store) refreshOwn(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
-
-// keyOf returns the name of the key in a principal's ID, if it has one.
-func keyOf(id string) (string, bool) { return strings.CutPrefix(id, idPrefix) }

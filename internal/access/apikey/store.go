@@ -66,11 +66,11 @@ type Store struct {
 
 	mu       sync.Mutex // guards what follows
 	keys     map[Hash]*Key
-	names    map[string]*Key
+	names    map[ref]*Key
 	version  [2]int64 // of the table: its rows, and the changes to them
 	read     time.Time
 	sessions map[Hash]session // used recently
-	used     map[string]time.Time
+	used     map[Hash]time.Time
 	tallies  map[string]*tally
 	watchers map[*func()]struct{}
 	// unknownReads counts unknown keys for which the table was read in the current
@@ -100,7 +100,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	r := &Store{
 		db: store, options: o,
 		version:  [2]int64{-1, -1},
-		sessions: map[Hash]session{}, used: map[string]time.Time{}, tallies: map[string]*tally{},
+		sessions: map[Hash]session{}, used: map[Hash]time.Time{}, tallies: map[string]*tally{},
 		watchers: map[*func()]struct{}{},
 	}
 	return r, r.Refresh(ctx)
@@ -135,7 +135,7 @@ func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error
 	r.mu.Lock()
 	key := r.keys[hash]
 	if key != nil && key.Invalid(now) == "" {
-		r.used[key.Name] = now
+		r.used[key.Hash] = now
 	}
 	r.mu.Unlock()
 	switch {
@@ -194,7 +194,7 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 	if was.ID == "" {
 		return principal.Local(), nil
 	}
-	name, ok := keyOf(was.ID)
+	at, ok := refOf(&was)
 	if !ok {
 		if r.options.People != nil && isPerson(was.ID) {
 			return r.options.People.Current(ctx, was)
@@ -202,12 +202,12 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 		if !was.Expires.IsZero() && was.ID != principal.LocalID {
 			was.Expires = time.Time{} // the token was valid when the request came
 		}
-		return was, r.Check(was.ID)
+		return was, r.Check(was)
 	}
 	if err := r.renew(ctx); err != nil {
 		return principal.Anonymous(), err
 	}
-	key, err := r.named(name)
+	key, err := r.valid(at)
 	if err != nil {
 		return principal.Anonymous(), err
 	}
@@ -218,31 +218,33 @@ func (r *Store) Current(ctx context.Context, was principal.Principal) (principal
 
 // Check returns an error if the key of an authenticated principal is not valid any more.
 // It uses the cached keys, because it runs before every call.
-func (r *Store) Check(id string) error {
-	name, ok := keyOf(id)
-	if !ok {
-		if r.options.People != nil && (isPerson(id) || strings.HasPrefix(id, principal.TokenPrefix)) {
-			return r.options.People.Check(id)
+func (r *Store) Check(who principal.Principal) error {
+	if at, ok := refOf(&who); ok {
+		key, err := r.valid(at)
+		if err == nil && key.Person != "" {
+			_, err = r.principal(key)
 		}
-		return nil
+		return err
 	}
-	key, err := r.named(name)
-	if err == nil && key.Person != "" {
-		_, err = r.principal(key)
+	if r.options.People != nil && (isPerson(who.ID) || strings.HasPrefix(who.ID, principal.TokenPrefix)) {
+		return r.options.People.Check(who.ID)
 	}
-	return err
+	return nil
 }
 
-// named returns the key with a name, if it is valid.
-func (r *Store) named(name string) (*Key, error) {
+// CheckID is Check for the owner of something that is stored by the ID of a principal.
+func (r *Store) CheckID(id string) error { return r.Check(principal.Principal{ID: id}) }
+
+// valid returns a key, if it is valid.
+func (r *Store) valid(at ref) (*Key, error) {
 	r.mu.Lock()
-	key := r.names[name]
+	key := r.names[at]
 	r.mu.Unlock()
 	if key == nil {
-		return nil, fault.New(fault.Denied, "the key %s was deleted", name).WithHint("use another key")
+		return nil, fault.New(fault.Denied, "the key %s was deleted", at.name).WithHint("use another key")
 	}
 	if over := key.Invalid(r.options.Now()); over != "" {
-		return nil, fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("use another key")
+		return nil, fault.New(fault.Denied, "the key %s is %s", at.name, over).WithHint("use another key")
 	}
 	return key, nil
 }
@@ -312,11 +314,11 @@ func (r *Store) reread(ctx context.Context) error {
 
 // setKeys replaces the cached keys, those of the configuration first; mu is held.
 func (r *Store) setKeys(list []Key) {
-	r.keys, r.names = make(map[Hash]*Key, len(list)), make(map[string]*Key, len(list))
+	r.keys, r.names = make(map[Hash]*Key, len(list)), make(map[ref]*Key, len(list))
 	for _, all := range [][]Key{r.options.Fixed, list} {
 		for i := range all {
-			if k := &all[i]; r.names[k.Name] == nil && r.keys[k.Hash] == nil {
-				r.keys[k.Hash], r.names[k.Name] = k, k
+			if k := &all[i]; r.names[k.ref()] == nil && r.keys[k.Hash] == nil {
+				r.keys[k.Hash], r.names[k.ref()] = k, k
 			}
 		}
 	}

@@ -26,9 +26,18 @@ func dayOf(t time.Time) int64 { return t.Unix() / int64(dayLength.Seconds()) }
 // Spend counts a call against a principal's daily budget, or refuses it. The calls of
 // other nodes are counted within seconds.
 func (r *Store) Spend(ctx context.Context, p principal.Principal) error {
-	if p.Limits.Budget <= 0 {
-		return nil
+	for _, l := range p.Limited() {
+		if l.Budget <= 0 {
+			continue
+		}
+		if err := r.spend(ctx, l); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (r *Store) spend(ctx context.Context, p principal.Limited) error {
 	now := r.options.Now()
 	today := dayOf(now)
 	r.mu.Lock()
@@ -46,9 +55,9 @@ func (r *Store) Spend(ctx context.Context, p principal.Principal) error {
 			r.tallies[p.ID] = t
 		}
 	}
-	if t.known+t.fresh >= int64(p.Limits.Budget) {
+	if t.known+t.fresh >= int64(p.Budget) {
 		tomorrow := time.Unix((today+1)*int64(dayLength.Seconds()), 0)
-		return principal.Exceeded{What: "tool calls", Of: p.Title(), Most: p.Limits.Budget, Per: "day", After: tomorrow.Sub(now)}.Fault()
+		return principal.Exceeded{What: "tool calls", Of: p.Title, Most: p.Budget, Per: "day", After: tomorrow.Sub(now)}.Fault()
 	}
 	t.fresh++
 	return nil
@@ -120,8 +129,8 @@ func (r *Store) Flush(ctx context.Context) error {
 	}
 	totals := map[string]int64{}
 	err := r.db.Write(ctx, func(tx *db.Tx) error {
-		for name, at := range used {
-			if _, err := tx.Exec(ctx, "UPDATE access_keys SET used = $2 WHERE name = $1 AND used < $2", name, micros(at)); err != nil {
+		for hash, at := range used {
+			if _, err := tx.Exec(ctx, "UPDATE access_keys SET used = $2 WHERE hash = $1 AND used < $2", hash[:], micros(at)); err != nil {
 				return err
 			}
 		}

@@ -60,7 +60,7 @@ func (of *staff) node() *approval.Store {
 	of.t.Helper()
 	o, err := approval.Open(of.t.Context(), of.db, approval.Options{
 		Policy: of.policy, Expire: time.Hour, Keep: 24 * time.Hour, Events: of.bus, Clock: of.time,
-		People: of.people, Keys: of.keys, Alone: func(context.Context) bool { return false },
+		People: of.people, Alone: func(context.Context) bool { return false },
 	})
 	if err != nil {
 		of.t.Fatal(err)

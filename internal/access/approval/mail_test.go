@@ -22,7 +22,7 @@ func (of *staff) mailing(server *mailtest.Server) (o *approval.Store, stop func(
 	of.t.Helper()
 	o, err := approval.Open(of.t.Context(), of.db, approval.Options{
 		Policy: of.policy, Expire: 24 * time.Hour, Keep: 24 * time.Hour, Events: of.bus, Clock: of.time,
-		People: of.people, Keys: of.keys, Alone: func(context.Context) bool { return false },
+		People: of.people, Alone: func(context.Context) bool { return false },
 		Mail: &approval.Mail{Page: "https://hub.example/#/approvals", Sender: &mail.Sender{
 			Server: server.Address, From: "hub@example.com", User: mailtest.User, Password: secret.New(mailtest.Password), TLS: server.Trust,
 		}},

@@ -90,7 +90,7 @@ func TestErasedDecider(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := of.contents()
-	for _, text := range []string{of.ids["ann"], chief.Name, "anns"} {
+	for _, text := range []string{of.ids["ann"], chief.Name} {
 		if !strings.Contains(before, text) {
 			t.Fatalf("%s is nowhere", text)
 		}
@@ -100,7 +100,7 @@ func TestErasedDecider(t *testing.T) {
 		t.Errorf("%d passes", passes)
 	}
 	after := of.contents()
-	for _, text := range []string{of.ids["ann"], chief.Name, "anns"} {
+	for _, text := range []string{of.ids["ann"], chief.Name} {
 		if strings.Contains(after, text) {
 			t.Errorf("%s is left in\n%s", text, after)
 		}

@@ -3,9 +3,7 @@ package approval
 import (
 	"context"
 	"slices"
-	"strings"
 
-	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -21,11 +19,6 @@ type Demand struct {
 // People has the people and their roles.
 type People interface {
 	List(ctx context.Context) ([]people.Person, error)
-}
-
-// Keys has the API keys, some of which are people's.
-type Keys interface {
-	List(ctx context.Context) ([]apikey.Key, error)
 }
 
 // directory is the people at one moment.
@@ -69,31 +62,17 @@ func (d directory) has(person, org, role string) bool {
 // key of theirs. It is empty for keys of services, and for chats, in which a model acts.
 // The user that a key or a token of another issuer names is not enough: it is not a
 // person who signed in here.
-func (o *Store) personOf(ctx context.Context, who principal.Principal) (string, error) {
+func personOf(who principal.Principal) string {
 	if who.Person != "" {
-		return "", nil
+		return ""
 	}
-	name, isKey := strings.CutPrefix(who.ID, "key:")
-	if !isKey || o.options.Keys == nil {
-		return people.PersonOf(who), nil
-	}
-	keys, err := o.options.Keys.List(ctx)
-	if err != nil {
-		return "", fault.Wrap(fault.Internal, err, "read whose key it is")
-	}
-	if at := slices.IndexFunc(keys, func(k apikey.Key) bool { return k.Name == name }); at >= 0 {
-		return keys[at].Person, nil
-	}
-	return "", nil
+	return people.PersonOf(who)
 }
 
 // holder returns the person whose role counts when a principal decides a request: they
 // themselves, or somebody who delegated the role to them.
 func (o *Store) holder(ctx context.Context, who principal.Principal, a *Approval) (string, error) {
-	person, err := o.personOf(ctx, who)
-	if err != nil {
-		return "", err
-	}
+	person := personOf(who)
 	all, err := o.directory(ctx)
 	if err != nil {
 		return "", err
@@ -121,9 +100,9 @@ func (o *Store) posts(ctx context.Context, who principal.Principal) (list []post
 	if o.options.People == nil {
 		return nil, nil
 	}
-	person, err := o.personOf(ctx, who)
-	if err != nil || person == "" {
-		return nil, err
+	person := personOf(who)
+	if person == "" {
+		return nil, nil
 	}
 	all, err := o.directory(ctx)
 	for _, role := range all.roles(person, who.Org) {

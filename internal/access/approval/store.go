@@ -29,7 +29,6 @@ type Options struct {
 	// the event.
 	Nodes  bool
 	People People // whose roles count; nil: nobody has any
-	Keys   Keys   // which keys are people's; nil: none
 	// Alone reports whether one person uses the server, who decides about their own
 	// requests; nil means yes.
 	Alone func(ctx context.Context) bool

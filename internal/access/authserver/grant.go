@@ -35,6 +35,13 @@ func newGrantID(client string) string {
 	return prefix + strings.ToLower(rand.Text()[:16])
 }
 
+// IsClient reports whether somebody acts by a client that is neither our command line nor a key
+// of theirs.
+func IsClient(p principal.Principal) bool {
+	_, byKey := p.OwnKey()
+	return p.Grant != "" && !byKey && !strings.HasPrefix(p.Grant, commandLineGrant)
+}
+
 // OwnPerson returns the person who makes a request themselves, in a browser or with our
 // command line; empty for clients that act for somebody, and for keys. What it guards, such
 // as making keys, would outlive what a client was allowed.

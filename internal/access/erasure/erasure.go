@@ -93,7 +93,7 @@ func (s *Service) find(ctx context.Context, id string) (p personal.Person, err e
 	keys, err := s.options.Keys.List(ctx)
 	for _, key := range keys {
 		if key.Person == id {
-			p.Principals = append(p.Principals, key.Principal().ID)
+			p.Principals = append(p.Principals, principal.KeyPrefix+key.ID())
 		}
 	}
 	return p, err

@@ -157,8 +157,10 @@ var nosniff = []string{"nosniff"}
 
 // checkRate refuses a request beyond the caller's rate limit.
 func (a *Authenticator) checkRate(who principal.Principal) error {
-	if after, ok := a.rates.Allow(who.ID, who.Limits.Rate, time.Now()); !ok {
-		return principal.Exceeded{What: "requests", Of: who.Title(), Most: who.Limits.Rate, Per: "minute", After: after}.Fault()
+	for _, l := range who.Limited() {
+		if after, ok := a.rates.Allow(l.ID, l.Rate, time.Now()); !ok {
+			return principal.Exceeded{What: "requests", Of: l.Title, Most: l.Rate, Per: "minute", After: after}.Fault()
+		}
 	}
 	return nil
 }

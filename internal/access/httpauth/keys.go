@@ -13,6 +13,7 @@ import (
 
 // KeyView is a key as the API shows it, without its token.
 type KeyView struct {
+	ID   string `json:"id"` // the name, after whose it is
 	Name string `json:"name"`
 	apikey.Rights
 	State   string     `json:"state"` // active, expired or revoked
@@ -32,7 +33,7 @@ func ViewOf(k apikey.Key, now time.Time) KeyView {
 		t = t.UTC().Truncate(time.Second)
 		return &t
 	}
-	v := KeyView{Name: k.Name, Rights: k.Rights, State: k.Invalid(now), Fixed: k.Fixed, Created: at(k.Created), Expires: at(k.Expires), Used: at(k.Used)}
+	v := KeyView{ID: k.ID(), Name: k.Name, Rights: k.Rights, State: k.Invalid(now), Fixed: k.Fixed, Created: at(k.Created), Expires: at(k.Expires), Used: at(k.Used)}
 	if v.State == "" {
 		v.State = "active"
 	}
@@ -116,19 +117,23 @@ func (a *Authenticator) make(w http.ResponseWriter, r *http.Request, key apikey.
 	if err != nil {
 		return err
 	}
-	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "made_key", made.Name)
+	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "made_key", made.ID())
 	v := ViewOf(made, time.Now())
 	v.Token = token
 	writeJSON(w, http.StatusCreated, v)
 	return nil
 }
 
-func (a *Authenticator) revoke(w http.ResponseWriter, r *http.Request) error {
-	key, err := a.options.Keys.Revoke(r.Context(), r.PathValue("name"))
+func (a *Authenticator) revokeNamed(w http.ResponseWriter, r *http.Request) error {
+	return a.revoke(w, r, r.PathValue("name"))
+}
+
+func (a *Authenticator) revoke(w http.ResponseWriter, r *http.Request, named string) error {
+	key, err := a.options.Keys.Revoke(r.Context(), named)
 	if err != nil {
 		return err
 	}
-	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "revoked_key", key.Name)
+	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "revoked_key", key.ID())
 	writeJSON(w, http.StatusOK, ViewOf(key, time.Now()))
 	return nil
 }

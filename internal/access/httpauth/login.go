@@ -34,7 +34,7 @@ func (a *Authenticator) Routes() []principal.Route {
 		{Pattern: "DELETE /api/v1/me/keys/{name}", Handler: a.handle(a.revokeOwn)},
 		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.keys)},
 		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.create)},
-		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: a.handle(a.revoke)},
+		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: a.handle(a.revokeNamed)},
 	}
 }
 

@@ -2,7 +2,6 @@ package httpauth
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
@@ -71,19 +70,23 @@ func (a *Authenticator) createOwn(w http.ResponseWriter, r *http.Request) error 
 	return a.make(w, r, key)
 }
 
-// revokeOwn revokes a key of the person who asks.
+// revokeOwn revokes a key of the person who asks: by its name in their organisation, or by its
+// ID.
 func (a *Authenticator) revokeOwn(w http.ResponseWriter, r *http.Request) error {
-	_, id, err := person(r)
-	if err != nil {
-		return err
-	}
-	list, err := a.options.Keys.List(r.Context())
+	who, id, err := person(r)
 	if err != nil {
 		return err
 	}
 	name := r.PathValue("name")
-	if !slices.ContainsFunc(list, func(k apikey.Key) bool { return k.Name == name && k.Person == id }) {
+	key, err := a.options.Keys.Find(r.Context(), name, func(k apikey.Key) bool { return k.Person == id && k.Org == who.Org })
+	if err != nil {
+		key, err = a.options.Keys.Find(r.Context(), name, func(k apikey.Key) bool { return k.Person == id })
+	}
+	if fault.CodeOf(err) == fault.NotFound {
 		return fault.New(fault.NotFound, "you have no key %s", name)
 	}
-	return a.revoke(w, r)
+	if err != nil {
+		return err
+	}
+	return a.revoke(w, r, key.ID())
 }

@@ -380,7 +380,7 @@ func TestLeaver(t *testing.T) {
 		if _, err := h.keys.Current(t.Context(), was); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("%s job: %v", name, err)
 		}
-		if err := h.keys.Check(was.ID); fault.CodeOf(err) != fault.Denied {
+		if err := h.keys.Check(was); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("a call of %s job: %v", name, err)
 		}
 	}

@@ -301,8 +301,8 @@ func (s *Store) Current(ctx context.Context, was principal.Principal) (principal
 	return now, nil
 }
 
-// Restrict limits a key of a person to what the person may do now. It uses the people as
-// they were last read, because it runs with every request.
+// Restrict returns the person whose key it is, with what the key permits of what the person may
+// do now. It uses the people as they were last read, because it runs with every request.
 func (s *Store) Restrict(key principal.Principal, person string) (principal.Principal, error) {
 	p, ok := s.now.Load().people[person]
 	if !ok {
@@ -312,16 +312,19 @@ func (s *Store) Restrict(key principal.Principal, person string) (principal.Prin
 	if err != nil {
 		return now, err
 	}
-	key.Scopes, key.User, key.Account = Limit(key.Scopes, now), person, now.ID
-	if len(key.Tools) == 0 {
-		key.Tools = now.Tools
-	} else if len(now.Tools) > 0 {
-		key.Tools = slices.DeleteFunc(slices.Clone(key.Tools), func(t string) bool { return !slices.Contains(now.Tools, t) })
-		if len(key.Tools) == 0 {
+	who := now.ByKey(key.Name)
+	who.Scopes, who.Namespaces, who.KeyLimits, who.Expires = Limit(key.Scopes, now), key.Namespaces, key.Limits, key.Expires
+	switch {
+	case len(key.Tools) == 0:
+	case len(now.Tools) == 0:
+		who.Tools = key.Tools
+	default:
+		who.Tools = slices.DeleteFunc(slices.Clone(key.Tools), func(t string) bool { return !slices.Contains(now.Tools, t) })
+		if len(who.Tools) == 0 {
 			return principal.Anonymous(), fault.New(fault.Denied, "the key %s is for tools that %s may not use", key.Name, p.Name)
 		}
 	}
-	return key, nil
+	return who, nil
 }
 
 // Check returns an error if the person with a principal's ID was blocked or has no role

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/access/authserver"
-	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
@@ -37,7 +36,7 @@ func owner(r *http.Request) (who principal.Principal, id string, err error) {
 	switch {
 	case who.ID == principal.Anonymous().ID:
 		return who, "", fault.New(fault.Denied, "values belong to somebody: sign in, or send a key")
-	case people.PersonOf(who) != "" && authserver.OwnPerson(who) == "":
+	case authserver.IsClient(who):
 		return who, "", fault.New(fault.Denied, "clients do not change the values of a person").WithHint("sign in at /signin, or with luanette login")
 	}
 	return who, who.LoginOwner(), nil

@@ -90,7 +90,7 @@ func TestValuesOverHTTP(t *testing.T) {
 	}{
 		{ann, "PUT", "/TOKEN", `{"value":"` + value + `"}`, 200, `"TOKEN"`},
 		{ann, "GET", "", "", 200, `"TOKEN"`},
-		{principal.Principal{ID: "key:laptop", Account: "person:ann"}, "GET", "", "", 200, `"TOKEN"`},
+		{principal.Principal{ID: "person:ann"}.ByKey("laptop"), "GET", "", "", 200, `"TOKEN"`},
 		{principal.Principal{ID: "person:bob"}, "GET", "", "", 200, `[]`},
 		{principal.Principal{ID: "person:bob"}, "DELETE", "/TOKEN", "", 404, ""},
 		{principal.Principal{ID: "key:laptop", User: "ann"}, "DELETE", "/TOKEN", "", 404, ""},

@@ -39,14 +39,14 @@ func (s *Settings) Approves() bool {
 // decideFor is what the server's rules and those of the organisation say, whichever is
 // stricter. The rules of an organisation call its own upstreams and scripts as its members do.
 func (s *Settings) decideFor(who principal.Principal, ref tool.Ref, original string, harmless bool) Decision {
-	d := s.decide(who.Name, subjects(ref, original), ref, harmless)
+	d := s.decide(who.RuleNames(), subjects(ref, original), ref, harmless)
 	org, rules := s.rulesFor(who)
 	if len(rules) == 0 {
 		return d
 	}
 	own := Settings{Rules: rules}
 	shown := shownTo(who, ref)
-	theirs := own.decide(who.Name, subjects(shown, original), shown, s.harmless(ref, subjects(ref, original), harmless))
+	theirs := own.decide(who.RuleNames(), subjects(shown, original), shown, s.harmless(ref, subjects(ref, original), harmless))
 	if theirs.Rule != "" {
 		theirs.Rule = fmt.Sprintf("%s of the organisation %s", theirs.Rule, org)
 	}

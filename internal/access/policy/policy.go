@@ -49,8 +49,13 @@ type Rule struct {
 	Reason string // part of the error when it refuses
 }
 
-func (r Rule) fits(key string, subjects []string) bool {
-	return (r.Key == "" || principal.Matches(r.Key, key)) && slices.ContainsFunc(subjects, func(s string) bool { return principal.Matches(r.Tool, s) })
+// means reports whether a rule is about one of the names of somebody.
+func (r Rule) means(who []string) bool {
+	return r.Key == "" || slices.ContainsFunc(who, func(name string) bool { return principal.Matches(r.Key, name) })
+}
+
+func (r Rule) fits(who, subjects []string) bool {
+	return r.means(who) && slices.ContainsFunc(subjects, func(s string) bool { return principal.Matches(r.Tool, s) })
 }
 
 // subjects are the names by which rules may refer to a tool: its name, and the
@@ -138,8 +143,9 @@ func (p *Policy) Decide(who principal.Principal, info *tool.Info) Decision {
 // when there are none. Tools that need approval are not among them.
 func (p *Policy) Hides(who principal.Principal) func(info *tool.Info) bool {
 	s := p.settings.Load()
+	names := who.RuleNames()
 	refuses := func(r Rule) bool {
-		return (r.Do == Deny || r.Do == ReadOnly) && (r.Key == "" || principal.Matches(r.Key, who.Name))
+		return (r.Do == Deny || r.Do == ReadOnly) && r.means(names)
 	}
 	_, theirs := s.rulesFor(who)
 	if !s.ReadOnly && !slices.ContainsFunc(s.Rules, refuses) && !slices.ContainsFunc(theirs, refuses) {
@@ -157,10 +163,10 @@ func (p *Policy) delegates(info *tool.Info) bool {
 // callTool is our own tool that calls the one its arguments name.
 const callTool = "call_tool"
 
-func (s *Settings) decide(key string, subjects []string, ref tool.Ref, harmless bool) Decision {
+func (s *Settings) decide(who, subjects []string, ref tool.Ref, harmless bool) Decision {
 	harmless = s.harmless(ref, subjects, harmless)
 	for i, r := range s.Rules {
-		if !r.fits(key, subjects) {
+		if !r.fits(who, subjects) {
 			continue
 		}
 		d := Decision{Verdict: r.Do, Rule: fmt.Sprintf("policy %d (%s)", i+1, r.words()), Reason: r.Reason, By: r.By, Count: r.Count}

@@ -46,26 +46,45 @@ func (q *Quota) acquire(ctx context.Context, i *tool.Invocation) (context.Contex
 	if i.Call.Ref.Space == "" {
 		return ctx, nil
 	}
-	if who.Limits == (principal.Limits{}) {
+	limited := who.Limited()
+	if len(limited) == 0 {
 		return ctx, q.spendOrg(ctx, who)
 	}
-	turns := q.turnsOf(who)
-	if err := turns.Acquire(ctx, ""); err != nil {
-		if ctx.Err() == nil {
-			err = principal.Exceeded{What: "tool calls", Of: who.Title(), Most: who.Limits.Concurrent, After: time.Second}.Fault()
-		}
+	release, err := q.takeTurns(ctx, limited)
+	if err != nil {
 		return ctx, fault.Wrap(fault.CodeOf(err), err, "call %s", i.Call.Ref)
 	}
-	err := q.spendOrg(ctx, who)
-	if err == nil {
+	if err = q.spendOrg(ctx, who); err == nil {
 		err = q.spend(ctx, who)
 	}
 	if err != nil {
-		turns.Release()
+		release()
 		return ctx, err
 	}
-	i.Release = turns.Release
+	i.Release = release
 	return ctx, nil
+}
+
+// takeTurns waits until all that is limited has fewer calls running than its limit.
+func (q *Quota) takeTurns(ctx context.Context, limited []principal.Limited) (release func(), err error) {
+	var taken []*queue.FairSemaphore
+	release = func() {
+		for _, turns := range taken {
+			turns.Release()
+		}
+	}
+	for _, l := range limited {
+		turns := q.turnsOf(l)
+		if err := turns.Acquire(ctx, ""); err != nil {
+			release()
+			if ctx.Err() == nil {
+				err = principal.Exceeded{What: "tool calls", Of: l.Title, Most: l.Concurrent, After: time.Second}.Fault()
+			}
+			return nil, err
+		}
+		taken = append(taken, turns)
+	}
+	return release, nil
 }
 
 func (q *Quota) spendOrg(ctx context.Context, who principal.Principal) error {
@@ -91,10 +110,15 @@ func (q *Quota) release(ctx context.Context, i *tool.Invocation) {
 }
 
 // Waiting is how many calls of a principal wait.
-func (q *Quota) Waiting(who principal.Principal) int { return q.turnsOf(who).Waiting() }
+func (q *Quota) Waiting(who principal.Principal) (count int) {
+	for _, l := range who.Limited() {
+		count += q.turnsOf(l).Waiting()
+	}
+	return count
+}
 
-// turnsOf are the turns that the calls of a principal take.
-func (q *Quota) turnsOf(who principal.Principal) *queue.FairSemaphore {
+// turnsOf are the turns that calls take.
+func (q *Quota) turnsOf(who principal.Limited) *queue.FairSemaphore {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	turns := q.turns[who.ID]
@@ -106,7 +130,7 @@ func (q *Quota) turnsOf(who principal.Principal) *queue.FairSemaphore {
 				}
 			}
 		}
-		turns = queue.NewFairSemaphore(who.Limits.Concurrent, maxWaiting)
+		turns = queue.NewFairSemaphore(who.Concurrent, maxWaiting)
 		q.turns[who.ID] = turns
 	}
 	return turns

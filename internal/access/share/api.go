@@ -1,7 +1,6 @@
 package share
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -129,7 +128,7 @@ func (a API) colleagues(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err := mayShare(who, ""); err != nil {
 		return nil, err
 	}
-	if person, _, _ := principal.SplitPersonID(cmp.Or(who.Account, who.ID)); person == "" && !administers(who, who.Org) {
+	if people.PersonOf(who) == "" && !administers(who, who.Org) {
 		return nil, fault.New(fault.Denied, "people are shown to people who are signed in").WithHint("sign in at /signin, or with luanette login")
 	}
 	list, roles := []people.Colleague{}, []string{}

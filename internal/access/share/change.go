@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/authserver"
-	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
@@ -162,7 +161,7 @@ func mayShare(who principal.Principal, kind principal.Kind) error {
 		scope = principal.Chat
 	}
 	switch {
-	case people.PersonOf(who) != "" && authserver.OwnPerson(who) == "":
+	case authserver.IsClient(who):
 		return fault.New(fault.Denied, "clients do not share what belongs to a person").WithHint("sign in at /signin, or with luanette login")
 	case kind != "" && !who.May(scope, who.Org):
 		return fault.New(fault.Denied, "%s does not have the scope %s", who.Title(), scope)

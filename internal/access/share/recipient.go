@@ -54,7 +54,7 @@ func (s *Store) isMember(person, org string) bool {
 // person, their roles, and everybody. They are those of this moment: who is blocked or left
 // gets nothing.
 func (s *Store) identities(p principal.Principal) (names []string, org string) {
-	person, org, isPerson := principal.SplitPersonID(cmp.Or(p.Account, p.ID))
+	person, org, isPerson := principal.SplitPersonID(p.ID)
 	if !isPerson {
 		if p.Person != "" || p.ID == principal.Anonymous().ID {
 			return nil, "" // a key that chats for others sees nothing but theirs
@@ -83,7 +83,7 @@ func (s *Store) NameOf(id string) string {
 		}
 		return person
 	}
-	return strings.TrimPrefix(id, "key:")
+	return strings.TrimPrefix(id, principal.KeyPrefix)
 }
 
 // recipientName returns the name of a recipient for people.

@@ -139,7 +139,7 @@ func TestWhoActsForSomebody(t *testing.T) {
 	c := open(t, dbtest.Open(t, dbtest.SQLite(t)))
 	c.give(to(c.ben), principal.Edit)
 	c.give("org", principal.See)
-	key := principal.Principal{ID: "key:laptop", Org: "acme", User: c.ben.User, Account: c.ben.ID}
+	key := principal.Principal{ID: c.ben.ID, Org: "acme", User: c.ben.User}.ByKey("laptop")
 	chat, chatsForOther, program := c.ben, c.ben, principal.Principal{ID: "key:web", Org: "acme", Person: "acme/" + c.ben.User}
 	chat.Person, chatsForOther.Person = "acme/"+c.ben.User, "acme/ann"
 	for name, tt := range map[string]struct {

@@ -20,7 +20,6 @@
 package event
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -69,7 +68,7 @@ func (e *Event) VisibleTo(who principal.Principal) bool {
 	if e.Owner == (principal.Owner{Org: about}) && (about == "" || about == who.ActingOrg()) && concernsAll(e.Type) || who.Sees(e.Owner) {
 		return true
 	}
-	return who.Person == "" && slices.Contains(e.Readers, cmp.Or(who.Account, who.ID))
+	return who.Person == "" && slices.Contains(e.Readers, who.ID)
 }
 
 // Remote is a payload that another node published, as it was received.

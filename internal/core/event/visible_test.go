@@ -70,7 +70,7 @@ func TestReaders(t *testing.T) {
 	owner := principal.Principal{ID: "person:ada/acme", Org: "acme"}.Owner()
 	subs := map[string]*event.Subscription{}
 	for name, who := range map[string]principal.Principal{
-		"bob": {ID: "person:bob/acme", Org: "acme"}, "bob's key": {ID: "key:laptop", Account: "person:bob/acme", Org: "acme"},
+		"bob": {ID: "person:bob/acme", Org: "acme"}, "bob's key": principal.Principal{ID: "person:bob/acme", Org: "acme"}.ByKey("laptop"),
 		"bob elsewhere": {ID: "person:bob/other", Org: "other"}, "a chat": {ID: "person:bob/acme", Org: "acme", Person: "acme/guest"}, "eve": {ID: "person:eve/acme", Org: "acme"},
 	} {
 		subs[name] = bus.SubscribeAs(who, event.Options{IncludeRemote: true})

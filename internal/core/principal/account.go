@@ -1,7 +1,6 @@
 package principal
 
 import (
-	"cmp"
 	"net/url"
 	"strings"
 )
@@ -10,7 +9,7 @@ import (
 // personal values are stored. A person's keys and clients use those of the person. The
 // people for whom one key chats are not that key, and each has its own.
 func (p Principal) LoginOwner() string {
-	id := cmp.Or(p.Account, p.ID)
+	id := p.ID
 	if p.Person == "" || id == LocalID || strings.HasPrefix(id, PersonPrefix) {
 		return id
 	}

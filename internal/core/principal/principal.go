@@ -21,18 +21,17 @@ type Principal struct {
 	// starts there belongs to that person, and it sees nothing of others.
 	Person string `json:"person,omitempty"`
 
-	// Account is the ID of the person whose key it is; empty if it is not a person's key.
-	Account string `json:"account,omitempty"`
-
 	// Grant is what a person allowed a client, which acts for them; empty if nobody else does.
+	// For a key of theirs it is "key:NAME".
 	Grant string `json:"grant,omitempty"`
-	// Client is the name of that client, as it calls itself.
+	// Client is the name of that client, as it calls itself, or "key NAME".
 	Client string `json:"client,omitempty"`
 
 	Scopes     []Scope   `json:"scopes,omitempty"`
 	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it can see, with * as wildcard; empty: all
 	Tools      []string  `json:"tools,omitempty"`      // the only tools, as "space.name", or "name" for our own; empty: all
 	Limits     Limits    `json:"limits,omitzero"`
+	KeyLimits  Limits    `json:"key_limits,omitzero"` // of a person's key, besides those of the person
 	Expires    time.Time `json:"expires,omitzero"`
 }
 
@@ -124,8 +123,11 @@ func (p Principal) May(scope Scope, org string) bool {
 
 // Title returns its name in messages: "the key web".
 func (p Principal) Title() string {
-	if strings.HasPrefix(p.ID, "key:") {
+	if strings.HasPrefix(p.ID, KeyPrefix) {
 		return "the key " + p.Name
+	}
+	if key, ok := p.OwnKey(); ok {
+		return "the key " + key + " of " + p.Name
 	}
 	return cmp.Or(p.Name, p.ID)
 }

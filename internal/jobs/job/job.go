@@ -89,6 +89,7 @@ type Job struct {
 	Error    *Failure
 	Output   []host.OutputLine // empty in lists
 	TraceID  string            // of the trace of its latest run; "" without traces
+	By       string            // the client or key with which its owner started it; "" without one
 	Sharing
 
 	origin    string // the span that submitted it

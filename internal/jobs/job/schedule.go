@@ -22,8 +22,9 @@ type Schedule struct {
 	Reason  string    // why the queue paused it; "" if somebody did
 	Last    time.Time // start of the last job; zero before the first
 	LastJob string
-	Started int // number of jobs so far
-	Skipped int // number of times skipped
+	Started int    // number of jobs so far
+	Skipped int    // number of times skipped
+	By      string // the client or key with which its owner made it; "" without one
 	Sharing
 
 	owner     principal.Owner

@@ -30,7 +30,7 @@ func scanSchedule(row db.Scanner) (s Schedule, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.owner, s.ownerName = who.Owner(), who.Name
+	s.owner, s.ownerName, s.By = who.Owner(), who.Name, who.Client
 	return s, json.Unmarshal([]byte(tags), &s.Tags)
 }
 

@@ -43,7 +43,7 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 	if err != nil {
 		return j, err
 	}
-	j.owner, j.ownerName = who.Owner(), who.Name
+	j.owner, j.ownerName, j.By = who.Owner(), who.Name, who.Client
 	return j, json.Unmarshal([]byte(tags), &j.Tags)
 }
 

@@ -112,7 +112,7 @@ func TestWhoCanLogIn(t *testing.T) {
 	}{
 		"a person":           {principal.Principal{ID: "person:ada"}, []string{"upstream tracker@acme requires your login"}, "https://hub.example/connect/tracker@acme"},
 		"a member":           {principal.Principal{ID: "person:ada/acme", Org: "acme"}, []string{"upstream tracker requires your login"}, "https://hub.example/connect/tracker"},
-		"their key":          {principal.Principal{ID: "key:laptop", Account: "person:ada/acme", Org: "acme"}, []string{"upstream tracker requires your login"}, "https://hub.example/connect/tracker"},
+		"their key":          {principal.Principal{ID: "person:ada/acme", Org: "acme"}.ByKey("laptop"), []string{"upstream tracker requires your login"}, "https://hub.example/connect/tracker"},
 		"the local owner":    {principal.Local(), []string{"requires your login"}, "https://hub.example/connect/tracker@acme"},
 		"a key of a machine": {principal.Principal{ID: "key:robot", Org: "acme"}, []string{"key:robot is not a person", "a key or token of a person", "one login for all"}, ""},
 		"somebody in a chat": {principal.Principal{ID: "key:web", Person: "acme/ada%20b"}, []string{"ada b is known only by key:web", "lets ada b sign in here", "docs/people.md#people-of-a-chat-application"}, ""},

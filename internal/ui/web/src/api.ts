@@ -9,6 +9,7 @@ export interface Me {
   orgs?: string[] // of a person who can choose; an empty one is the server itself
   roles?: string[] // of a person in the organisation
   user?: string // the person of a key that is one person's
+  client?: string // by which the person acts, such as a key
   scopes: string[]
   open: boolean // the server requires no key
   expires?: string

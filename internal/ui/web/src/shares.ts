@@ -40,8 +40,8 @@ export const permits: Record<Kind, Partial<Record<Level, string>>> = {
 
 const levels: Level[] = ['see', 'use', 'edit']
 
-/** Whether the user is a person who signed in, not a key. Only people share. */
-export const isPerson = () => me.value?.id.startsWith('person:') === true
+/** Whether the user is a person who signed in, not with a key. Only people share. */
+export const isPerson = () => me.value?.id.startsWith('person:') === true && !me.value.client
 
 /** Whether the user may share a thing: their own, or as an administrator of the organisation. */
 export const mayShare = (t: Owned) => isPerson() && !t.shared && (!t.owner || t.owner === me.value!.name || may('org'))

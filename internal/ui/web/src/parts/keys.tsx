@@ -10,6 +10,7 @@ import { State } from './state'
 import { Table, type Column } from './table'
 
 interface Key {
+  id: string
   name: string
   scopes: string[]
   org?: string
@@ -45,7 +46,7 @@ const ofUser = () => Object.keys(scopes).filter(may)
 export function Keys({ path, none }: { path: string; none: string }) {
   const { data, error, reload } = useData((s) => get<{ keys: Key[] }>(path, s), [path], ['key.'])
   const [created, setCreated] = useState<Key>()
-  const revoke = (k: Key) => void attempt(() => post(`${path}/${encodeURIComponent(k.name)}`, undefined, 'DELETE'), `${k.name} revoked`).then(reload)
+  const revoke = (k: Key) => void attempt(() => post(`${path}/${encodeURIComponent(k.id)}`, undefined, 'DELETE'), `${k.name} revoked`).then(reload)
   const show = (key: Key) => {
     setCreated(key)
     reload()
@@ -56,7 +57,7 @@ export function Keys({ path, none }: { path: string; none: string }) {
       {error && <p class="bad">{error.message}</p>}
       {created && <p class="notice" role="status">Key <code>{created.name}</code>, shown only once: <code class="secret breaks">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy></p>}
       {data?.keys.length === 0 && <Hint>{none}</Hint>}
-      {data && data.keys.length > 0 && <Table label="Keys" rows={data.keys} columns={columns(revoke)} id={(k) => k.name} />}
+      {data && data.keys.length > 0 && <Table label="Keys" rows={data.keys} columns={columns(revoke)} id={(k) => k.id} />}
       <NewKey path={path} created={show} />
     </>
   )
