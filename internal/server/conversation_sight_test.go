@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // TestConversationsAreTheirPersons checks that nobody who is signed in reads what others say
@@ -20,22 +22,7 @@ func TestConversationsAreTheirPersons(t *testing.T) {
 	url, srv := start(t, config.Sources{
 		File: configtest.WriteFile(t, withPeople+"[chat]\nbase_url = \""+model.URL+"\"\n"), Env: config.Environment{"ANTHROPIC_API_KEY": llmtest.Key},
 	})
-	in := func(subject, org string, roles ...string) someone {
-		t.Helper()
-		p, err := srv.people.SignIn(t.Context(), people.Arrival{
-			Identity: people.Identity{Issuer: "https://login.example", Subject: subject}, Name: subject, Roles: map[string][]string{org: roles}, Source: "corp",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cookie, _, err := srv.people.BeginSession(t.Context(), people.Begun{Person: p.ID, Org: org, Provider: "corp"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := someone{t: t, url: url, id: p.ID, cookie: cookie}
-		s.csrf = s.do(http.MethodGet, "/api/v1/me", "", "csrf_token")
-		return s
-	}
+	in := func(subject, org string, roles ...string) someone { return member(t, url, srv, subject, org, roles...) }
 	bob, olga, root, colleague := in("bob", "acme", "user"), in("olga", "acme", "operator"), in("root", "", "admin"), in("max", "acme", "user", "author")
 	const said = "only for the agent"
 	bob.do(http.MethodPost, "/api/v1/chat", `{"user_id":"`+bob.id+`","org":"acme","client_id":"web","message":"`+said+`"}`, "")
@@ -55,5 +42,68 @@ func TestConversationsAreTheirPersons(t *testing.T) {
 	}
 	if status, _ := colleague.request(http.MethodGet, "/api/v1/admin/orgs/acme/usage", ""); status != http.StatusForbidden {
 		t.Errorf("usage for a colleague: %d", status)
+	}
+}
+
+// member signs somebody in to an organisation, as a provider would.
+func member(t *testing.T, url string, srv *Server, subject, org string, roles ...string) someone {
+	t.Helper()
+	p, err := srv.people.SignIn(t.Context(), people.Arrival{
+		Identity: people.Identity{Issuer: "https://login.example", Subject: subject}, Name: subject, Roles: map[string][]string{org: roles}, Source: "corp",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie, _, err := srv.people.BeginSession(t.Context(), people.Begun{Person: p.ID, Org: org, Provider: "corp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := someone{t: t, url: url, id: p.ID, cookie: cookie}
+	s.csrf = s.do(http.MethodGet, "/api/v1/me", "", "csrf_token")
+	return s
+}
+
+// TestErasureEndsSharesOfConversations checks that nothing of the owner or the recipient of a
+// shared conversation is left after their erasure, and that a copy stays.
+func TestErasureEndsSharesOfConversations(t *testing.T) {
+	t.Parallel()
+	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			database := fresh(t)
+			model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+			url, srv := start(t, config.Sources{
+				File: configtest.WriteFile(t, withPeople+"[chat]\nbase_url = \""+model.URL+"\"\n"),
+				Env:  config.Environment{"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
+			})
+			bob, max, eva := member(t, url, srv, "bob", "acme", "user"), member(t, url, srv, "max", "acme", "user"), member(t, url, srv, "eva", "acme", "user")
+			share := func(owner someone, id string, with someone) {
+				owner.do(http.MethodPost, "/api/v1/shares", `{"kind":"conversation","id":"`+id+`","to":"person:`+with.id+`","may":"use"}`, "id")
+			}
+			own := func(p someone, path string) string { return "/api/v1/orgs/acme/users/" + p.id + path }
+			bob.do(http.MethodPost, "/api/v1/chat", `{"user_id":"`+bob.id+`","org":"acme","client_id":"web","chat_id":"trip","message":"to Lisbon",
+				"attachments":[{"name":"map.txt","mime_type":"text/plain","data":"dHJhbQ=="}]}`, "")
+			share(bob, "trip", max)
+			copied := max.do(http.MethodPost, own(max, "/conversation/copy"), `{"id":"acme/`+bob.id+`/trip"}`, "id")
+			share(max, copied, eva)
+			bob.do(http.MethodDelete, "/api/v1/me", "", "")
+			eva.do(http.MethodDelete, "/api/v1/me", "", "")
+			for _, gone := range []someone{bob, eva} {
+				if left := dbtest.TablesWith(t, database, gone.id); len(left) > 0 {
+					t.Errorf("%s is left in %v", gone.id, left)
+				}
+			}
+			if _, list := max.request(http.MethodGet, own(max, "/conversations"), ""); !strings.Contains(list, copied) || strings.Contains(list, "shared") {
+				t.Errorf("conversations: %s", list)
+			}
+			_, text := max.request(http.MethodGet, own(max, "/conversation?id="+copied), "")
+			file := regexp.MustCompile(`/api/v1/chat/msg_\w+/media/in\.1`).FindString(text)
+			if _, content := max.request(http.MethodGet, file, ""); content != "tram" || !strings.Contains(text, "to Lisbon") {
+				t.Errorf("the copy: %s, its file: %s", text, content)
+			}
+			if _, list := max.request(http.MethodGet, "/api/v1/shares", ""); !strings.Contains(list, `"shares":[]`) {
+				t.Errorf("shares: %s", list)
+			}
+		})
 	}
 }

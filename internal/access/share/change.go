@@ -115,7 +115,7 @@ func (s *Store) ofCaller(ctx context.Context, kind principal.Kind, id string) (p
 	thing, err := find(ctx, id)
 	switch {
 	case fault.CodeOf(err) == fault.NotFound:
-		return principal.Thing{}, fault.New(fault.NotFound, "no %s %s", kind, id)
+		return principal.Thing{}, errUnknown(kind, id)
 	case err != nil:
 		return principal.Thing{}, err
 	case owns(who, kind, thing.Owner):
@@ -137,10 +137,19 @@ func (s *Store) notOwned(ctx context.Context, kind principal.Kind, id string, th
 		return err
 	}
 	if level == principal.Nothing {
-		return fault.New(fault.NotFound, "no %s %s", kind, id)
+		return errUnknown(kind, id)
 	}
 	return fault.New(fault.Denied, "the %s %s belongs to %s", kind, id, s.NameOf(thing.Owner.ID)).
 		WithHint("its owner and administrators of the organisation share it")
+}
+
+// errUnknown is the same for what does not exist and what the caller does not know of.
+func errUnknown(kind principal.Kind, id string) error {
+	err := fault.New(fault.NotFound, "no %s %s", kind, id)
+	if kind == principal.Conversation {
+		return err.WithHint("a conversation of yours by its id, or ORG/USER/ID; GET /api/v1/orgs/ORG/users/USER/conversations lists them")
+	}
+	return err
 }
 
 // kinds says what can be shared.

@@ -72,7 +72,7 @@ func (r *Service) latestAnswered(ctx context.Context, from Access) (seq int64, e
 			from.Person.Org, from.Person.User, from.ID, done).Scan(&seq)
 	})
 	if err == nil && seq == 0 {
-		err = fault.New(fault.NotFound, "no conversation %s with an answer", from.ID).WithHint("copy one that has an answer")
+		err = fault.New(fault.NotFound, "no conversation %s with an answer", from.ID).WithHint("GET /api/v1/orgs/ORG/users/USER/conversations lists those that you can read")
 	}
 	return seq, err
 }

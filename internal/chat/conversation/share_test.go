@@ -354,3 +354,33 @@ func TestConversationsWithoutAnOrganisation(t *testing.T) {
 		}
 	}
 }
+
+// labels is a Flow that stores the labels of one context at a time.
+type labels struct {
+	stored map[string]string
+	now    *string
+}
+
+func (l labels) Begin(ctx context.Context) context.Context {
+	*l.now = ""
+	return ctx
+}
+
+func (l labels) Recall(_ context.Context, name string) error {
+	*l.now += l.stored[name]
+	return nil
+}
+
+func (l labels) Remember(_ context.Context, name string) error {
+	l.stored[name] += *l.now
+	return nil
+}
+
+// TestCopyInheritsLabels checks that a copy counts as having read what the original has.
+func TestCopyInheritsLabels(t *testing.T) {
+	t.Parallel()
+	flow := labels{map[string]string{"talk:acme/ann/a": "secret"}, new(string)}
+	if err := (conversation.Assistant{Flow: flow}).Inherit(t.Context(), ann, "a", ben, "b"); err != nil || flow.stored["talk:acme/ben/b"] != "secret" || len(flow.stored) != 2 {
+		t.Errorf("%v, %v", flow.stored, err)
+	}
+}
