@@ -1,4 +1,5 @@
 // Helpers for tests of the page.
+import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Locator, type Page } from '@playwright/test'
 import type { Server } from './server'
 
@@ -34,4 +35,19 @@ export async function write(page: Page, code: string): Promise<void> {
 /** The row of a server in the table of the overview and of the page of servers. */
 export function serverRow(page: Page, name: string): Locator {
   return page.getByRole('table', { name: 'Servers' }).getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
+}
+
+/** Checks what is shown in both themes and on a phone, and keeps pictures of it. */
+export async function look(page: Page, name: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    const { violations } = await new AxeBuilder({ page }).analyze()
+    expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`), colorScheme).toEqual([])
+    await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png` })
+  }
+  const size = page.viewportSize()!
+  await page.setViewportSize({ width: 390, height: 844 })
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+  await page.screenshot({ path: `${shots}/${name}-phone.png` })
+  await page.setViewportSize(size)
 }

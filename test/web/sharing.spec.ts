@@ -1,9 +1,8 @@
 // What people of one organisation do together: they share things, decide for each other,
 // and see what the organisation has used.
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Browser, type Locator, type Page } from '@playwright/test'
 import { fakeModel, type Model } from './model'
-import { open, shots, write } from './page'
+import { look, open, write } from './page'
 import { startProvider, type Account, type Provider } from './provider'
 import { Server, ownAddress } from './server'
 import { png } from './upstream'
@@ -54,21 +53,6 @@ async function startJob(page: Page, code: string): Promise<void> {
 async function say(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message', { exact: true }).fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
-}
-
-/** Checks what is shown in both themes and on a phone, and keeps pictures of it. */
-async function look(page: Page, name: string): Promise<void> {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    const { violations } = await new AxeBuilder({ page }).analyze()
-    expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`), colorScheme).toEqual([])
-    await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png` })
-  }
-  const size = page.viewportSize()!
-  await page.setViewportSize({ width: 390, height: 844 })
-  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
-  await page.screenshot({ path: `${shots}/${name}-phone.png` })
-  await page.setViewportSize(size)
 }
 
 const rowOf = (page: Page, table: string, text: string): Locator => page.getByRole('table', { name: table, exact: true }).getByRole('row').filter({ hasText: text })

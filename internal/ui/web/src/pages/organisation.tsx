@@ -10,7 +10,7 @@ import { Until } from '../parts/now'
 import { Quota } from '../parts/quota'
 import { State } from '../parts/state'
 import { Table, type Column } from '../parts/table'
-import { UpstreamFields } from '../parts/upstreamform'
+import { UpstreamFields, UpstreamForm } from '../parts/upstreamform'
 import { useData } from '../resource'
 import { useFilter } from '../route'
 import { attempt, type Upstream } from '../upstream'
@@ -67,7 +67,7 @@ function Quotas({ org }: { org: string }) {
 function Servers({ org }: { org: string }) {
   const path = `/api/v1/orgs/${encodeURIComponent(org)}/upstreams`
   const { data, error, reload } = useData((s) => getIfAny<{ upstreams: Upstream[] }>(path, s), [path], ['upstream.'])
-  const [adding, setAdding] = useState(false)
+  const [form, setForm] = useState<Upstream | 'new'>()
   const nameOf = (u: Upstream) => u.namespace.split('@')[0]
   const act = (u: Upstream, action: string, done: string, method = 'POST') => void attempt(() => post(`${path}/${encodeURIComponent(nameOf(u))}${action}`, undefined, method), `${nameOf(u)} ${done}`).then(reload)
   const serverColumns: Column<Upstream>[] = [
@@ -75,19 +75,22 @@ function Servers({ org }: { org: string }) {
     { name: 'Name', value: nameOf, cell: (u) => <a class="name" href={`#/servers/${encodeURIComponent(u.namespace)}`}>{nameOf(u)}</a> },
     { name: 'Address', value: (u) => u.endpoint, cell: (u) => <><span class="mono breaks">{u.endpoint}</span>{u.error && <div class="bad small brief">{u.error}</div>}</> },
     { name: 'Tools', value: (u) => u.tool_count, cell: (u) => u.tool_count, number: true },
-    { name: '(Actions)', cell: (u) => <>{u.wanted ? <><button type="button" onClick={() => act(u, '/restart', 'restarted')}>Restart</button><button type="button" onClick={() => act(u, '/disable', 'disabled')}>Disable</button></> : <button type="button" onClick={() => act(u, '/restore', 'enabled')}>Enable</button>}<Ask label="Remove" question={`Remove ${nameOf(u)}? Nobody in ${org} can use its tools any more.`} yes={`Remove ${nameOf(u)}`} action={() => act(u, '', 'removed', 'DELETE')} /></>, class: 'row' },
+    { name: '(Actions)', cell: (u) => <>{u.editable && <button type="button" onClick={() => setForm(u)}>Edit</button>}{u.wanted ? <><button type="button" onClick={() => act(u, '/restart', 'restarted')}>Restart</button><button type="button" onClick={() => act(u, '/disable', 'disabled')}>Disable</button></> : <button type="button" onClick={() => act(u, '/restore', 'enabled')}>Enable</button>}<Ask label="Remove" question={`Remove ${nameOf(u)}? Nobody in ${org} can use its tools any more.`} yes={`Remove ${nameOf(u)}`} action={() => act(u, '', 'removed', 'DELETE')} /></>, class: 'row' },
   ]
-  const close = () => { setAdding(false); reload() }
+  const close = () => { setForm(undefined); reload() }
   if (!data && !error) return null
   return (
-    <section class="panel" aria-label="Servers">
-      <h2>Servers of {org}</h2>
-      {error && <p class="bad">{error.message}</p>}
-      {data?.upstreams.length === 0 && <Hint>None was added. Only people of the organisation see its servers and use their tools.</Hint>}
-      {data && data.upstreams.length > 0 && <Table label="Servers" rows={data.upstreams} columns={serverColumns} id={(u) => u.namespace} />}
-      {data && <div class="row actions"><button type="button" class="main" onClick={() => setAdding(true)}>Add a server</button></div>}
-      {adding && <Dialog title={`Add a server for ${org}`} close={close}><UpstreamFields path={path} done={close} cancel={close} /></Dialog>}
-    </section>
+    <>
+      <section class="panel" aria-label="Servers">
+        <h2>Servers of {org}</h2>
+        {error && <p class="bad">{error.message}</p>}
+        {data?.upstreams.length === 0 && <Hint>None was added. Only people of the organisation see its servers and use their tools.</Hint>}
+        {data && data.upstreams.length > 0 && <Table label="Servers" rows={data.upstreams} columns={serverColumns} id={(u) => u.namespace} />}
+        {data && <div class="row actions"><button type="button" class="main" onClick={() => setForm('new')}>Add a server</button></div>}
+      </section>
+      {form === 'new' && <Dialog title={`Add a server for ${org}`} close={close}><UpstreamFields path={path} done={close} cancel={close} /></Dialog>}
+      {form && form !== 'new' && <UpstreamForm upstream={{ ...form, namespace: nameOf(form) }} path={path} close={close} />}
+    </>
   )
 }
 

@@ -2,19 +2,19 @@
 import { useState } from 'preact/hooks'
 import { post } from '../api'
 import { nameOfAddress } from '../setup'
-import { upstreamPath, type Upstream } from '../upstream'
+import { type Upstream } from '../upstream'
 import { Dialog } from './dialog'
 import { Names, useAttempt } from './fields'
 
 /** The dialog that changes a server. */
-export function UpstreamForm({ upstream: u, close }: { upstream: Upstream; close: () => void }) {
-  return <Dialog title={`Edit ${u.namespace}`} close={close}><UpstreamFields upstream={u} done={close} cancel={close} /></Dialog>
+export function UpstreamForm({ upstream: u, path, close }: { upstream: Upstream; path?: string; close: () => void }) {
+  return <Dialog title={`Edit ${u.namespace}`} close={close}><UpstreamFields upstream={u} path={path} done={close} cancel={close} /></Dialog>
 }
 
 interface Props {
   upstream?: Upstream
   address?: { text: string; change: (text: string) => void } // of a new server, which the other forms share
-  path?: string // of the API to add it
+  path?: string // of the API
   done: () => void
   cancel?: () => void
 }
@@ -33,7 +33,7 @@ export function UpstreamFields({ upstream: u, address, path = '/api/v1/upstreams
   const chosen = name ?? nameOfAddress(url)
   const send = async () => {
     const body = { ...(url !== known?.url && { url }), transport, protocol, read_only: readOnly, headers }
-    if (u) await post(upstreamPath(u.namespace), body, 'PATCH')
+    if (u) await post(`${path}/${encodeURIComponent(u.namespace)}`, body, 'PATCH')
     else await post(path, { namespace: chosen, ...body })
     return u ? `${u.namespace} saved` : `${chosen} added, connecting`
   }
