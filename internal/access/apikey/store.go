@@ -187,10 +187,19 @@ func (r *Store) rereadForUnknown(ctx context.Context, hash Hash) {
 	}
 }
 
-// Current returns a stored principal with the rights that its key has now. If the key is
-// invalid or deleted, the error is fault.Denied. A principal that is neither a key nor a
-// person is returned unchanged, unless its person was blocked.
+// Current returns a stored principal, for which work goes on, with the rights that its key
+// has now. If the key is invalid, deleted or has lost the scopes for tools, the error is
+// fault.Denied. A principal that is neither a key nor a person is returned unchanged, unless
+// its person was blocked.
 func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+	who, err := r.current(ctx, was)
+	if err == nil && !who.May(principal.MCP, who.Org) && !who.May(principal.Chat, who.Org) {
+		return principal.Anonymous(), fault.New(fault.Denied, "%s may not call tools any more", who.Title()).WithHint("ask an administrator")
+	}
+	return who, err
+}
+
+func (r *Store) current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	if was.ID == "" {
 		return principal.Local(), nil
 	}

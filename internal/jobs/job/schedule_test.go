@@ -2,13 +2,17 @@ package job_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -160,6 +164,88 @@ func TestScheduleWithoutQuota(t *testing.T) {
 		synctest.Wait()
 		if n := len(started(t, q, made.ID)); n != 2 {
 			t.Errorf("%d jobs after the quota was renewed, want 2", n)
+		}
+	})
+}
+
+// leaver is somebody who can lose rights while nobody looks, and records the rights of their
+// jobs.
+type leaver struct {
+	*stage
+	mu     sync.Mutex
+	rights []principal.Scope // nil: they have left
+	ran    []string          // the rights of each job, as it ran
+}
+
+func (l *leaver) now(_ context.Context, was principal.Principal) (principal.Principal, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was.Scopes = l.rights
+	if l.rights == nil {
+		return principal.Anonymous(), fault.New(fault.Denied, "Ann may not use this server any more")
+	}
+	return was, nil
+}
+
+func (l *leaver) change(rights ...principal.Scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rights = rights
+}
+
+func (l *leaver) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
+	l.mu.Lock()
+	l.ran = append(l.ran, fmt.Sprint(principal.Of(ctx).ID, principal.Of(ctx).Scopes))
+	l.mu.Unlock()
+	return l.stage.RunJob(ctx, task)
+}
+
+// Jobs at night have the rights that their owner has then, not those of the day on which they
+// were made. Once the owner has left, they do nothing, and say why.
+func TestScheduleOfALeaver(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		ann := &leaver{stage: newStage(), rights: []principal.Scope{principal.MCP, principal.Read}}
+		o := keep
+		o.CurrentPrincipal = ann.now
+		q := open(t, d, ann, o)
+		defer shut(t, q)
+		ctx := principal.With(t.Context(), principal.Principal{ID: "person:ann", Scopes: ann.rights})
+		made, err := q.Schedule(ctx, job.Spec{Source: "write:a"}, "0 * * * * *", "UTC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		night := func() { // a minute: days take long, because others look every second
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		night()
+		ann.change(principal.MCP)
+		night()
+		late, err := q.Submit(ctx, job.Spec{Source: "write:b", Delay: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ann.change()
+		night()
+		night()
+		got, jobs := only(t, q), started(t, q, made.ID)
+		if !got.Paused || got.Reason != "Ann may not use this server any more" || !got.Next.IsZero() || len(jobs) != 2 {
+			t.Errorf("after they left: %+v, %d jobs", got, len(jobs))
+		}
+		if j := await(t, q, late.ID); j.State != job.Failed || j.Error.Code != fault.Denied || j.Error.Message != got.Reason || ann.times(j.ID, "write:b") != 0 {
+			t.Errorf("a job from before: %+v %+v", j, j.Error)
+		}
+		if _, err := q.PauseSchedule(t.Context(), made.ID, false); err != nil { // an administrator resumes it
+			t.Fatal(err)
+		}
+		night()
+		if got := only(t, q); !got.Paused || got.Reason == "" || len(started(t, q, made.ID)) != 2 {
+			t.Errorf("resumed by somebody else: %+v", got)
+		}
+		if want := []string{"person:ann[mcp read]", "person:ann[mcp]"}; !slices.Equal(ann.ran, want) {
+			t.Errorf("the jobs ran with %q, want %q", ann.ran, want)
 		}
 	})
 }
