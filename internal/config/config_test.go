@@ -121,12 +121,26 @@ func TestShowHidesSecrets(t *testing.T) {
 	t.Parallel()
 	file := configtest.WriteFile(t, `
 database = "postgres://me:hunter2@db.example/luanette"
+public_url = "https://hub.example"
 [upstreams.gh]
 url = "https://example.test/mcp?key=hunter2"
 headers = { Authorization = "Bearer hunter2" }
 [upstreams.fs]
 command = "npx"
 env = { TOKEN = "hunter2" }
+[orgs.acme.upstreams.wiki]
+url = "https://me:hunter2@wiki.example/mcp"
+headers = { Authorization = "Bearer hunter2" }
+[keys.web]
+hash = "sha256:f52fbd32b2b3b86ff88ef6c490628285f482af15ddcb29541f94bcf526a3f6c7"
+scopes = ["mcp"]
+[identity.corp]
+issuer = "https://login.example"
+client_id = "hub"
+client_secret = "hunter2"
+roles = ["user"]
+id_jag = true
+clients = { other = "hunter2" }
 `)
 	loaded, err := Load(Sources{File: file})
 	if err != nil {
@@ -136,10 +150,10 @@ env = { TOKEN = "hunter2" }
 	if err := loaded.Show(&out); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out.String(), "hunter2") {
+	if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "f52fbd32") {
 		t.Errorf("a secret is shown:\n%s", &out)
 	}
-	for _, want := range []string{"postgres://me:(hidden)@db.example", "LUANETTE_LISTEN", "Authorization", "[upstreams.fs]", "# file; LUANETTE_DATABASE"} {
+	for _, want := range []string{"[upstreams.'wiki@acme'.headers]", "[keys.web]", "[identity.corp.clients]", "postgres://me:(hidden)@db.example", "LUANETTE_LISTEN", "Authorization", "[upstreams.fs]", "# file; LUANETTE_DATABASE"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not show %q:\n%s", want, &out)
 		}
@@ -151,8 +165,37 @@ env = { TOKEN = "hunter2" }
 func TestShownConfigurationCanBeLoaded(t *testing.T) {
 	t.Parallel()
 	loaded, err := Load(Sources{
-		File: configtest.WriteFile(t, "approve = \"writes\"\ntrust = \"pin\"\nmax_connections = 7\n[upstreams.fs]\ncommand = \"npx\"\n"),
-		Env:  Environment{"HOME": "/home/me"},
+		File: configtest.WriteFile(t, `
+approve = "writes"
+trust = "pin"
+max_connections = 7
+public_url = "https://hub.example"
+[upstreams.fs]
+command = "npx"
+env = { TOKEN = "${env:TOKEN}" }
+[upstreams.tracker]
+url = "https://tracker.example/mcp"
+oauth = { client_id = "hub", scopes = ["read"] }
+org = ["acme", "beta"]
+[roles.support]
+scopes = ["mcp"]
+[identity.corp]
+issuer = "https://login.example"
+client_id = "hub"
+[identity.corp.orgs]
+"acme-staff" = "acme/support"
+[orgs.acme]
+max_upstreams = 3
+[orgs.acme.quota]
+calls = 5
+[[orgs.acme.policy]]
+tool = "mail.*"
+do = "approve"
+by = "support"
+[orgs.acme.upstreams.wiki]
+url = "https://wiki.example/mcp"
+`),
+		Env: Environment{"HOME": "/home/me"},
 	})
 	if err != nil {
 		t.Fatal(err)

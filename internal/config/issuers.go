@@ -15,9 +15,9 @@ import (
 type Issuer struct {
 	Issuer   string              `toml:"issuer" help:"the iss claim of its tokens, such as https://login.example"`
 	Audience string              `toml:"audience" help:"required aud claim: the public URL of this server, such as https://hub.example/mcp"`
-	JWKS     string              `toml:"jwks" help:"URL of its public keys, if its metadata is not at the standard path"`
-	Scopes   map[string][]string `toml:"scopes" help:"maps words of the scope claim to our scopes; if omitted, chat, mcp and read map to themselves"`
-	Org      string              `toml:"org" help:"the organisation its tokens are limited to"`
+	JWKS     string              `toml:"jwks,omitempty" help:"URL of its public keys, if its metadata is not at the standard path"`
+	Scopes   map[string][]string `toml:"scopes,omitempty" help:"maps words of the scope claim to our scopes; if omitted, chat, mcp and read map to themselves"`
+	Org      string              `toml:"org,omitempty" help:"the organisation its tokens are limited to"`
 }
 
 // checkIssuers refuses issuers without a valid URL, an audience or known scopes.

@@ -12,17 +12,25 @@ import (
 
 // Key is an API key of the configuration.
 type Key struct {
-	Hash       string   `toml:"hash" help:"sha256: followed by the hash of the key"`
-	Env        string   `toml:"env" help:"variable that holds the key, instead of hash"`
-	Scopes     []string `toml:"scopes" help:"its scopes: chat, mcp, read, org (administration of one organisation) or admin (everything)"`
-	Org        string   `toml:"org" help:"the organisation it is limited to"`
-	User       string   `toml:"user" help:"the user it is limited to"`
-	Namespaces []string `toml:"namespaces" help:"the namespaces it is limited to; * matches any text"`
-	Tools      []string `toml:"tools" help:"the tools it is limited to, as namespace.tool or the name of one of our tools; * matches any text"`
-	Rate       int      `toml:"rate" help:"how many requests a minute it may make"`
-	Concurrent int      `toml:"concurrent" help:"how many tool calls may run for it at a time"`
-	Budget     int      `toml:"budget" help:"how many tool calls a day it may make"`
-	Expires    string   `toml:"expires" help:"expiry date, such as 2027-01-31"`
+	Hash       string   `toml:"hash,omitempty" help:"sha256: followed by the hash of the key"`
+	Env        string   `toml:"env,omitempty" help:"variable that holds the key, instead of hash"`
+	Scopes     []string `toml:"scopes,omitempty" help:"its scopes: chat, mcp, read, org (administration of one organisation) or admin (everything)"`
+	Org        string   `toml:"org,omitempty" help:"the organisation it is limited to"`
+	User       string   `toml:"user,omitempty" help:"the user it is limited to"`
+	Namespaces []string `toml:"namespaces,omitempty" help:"the namespaces it is limited to; * matches any text"`
+	Tools      []string `toml:"tools,omitempty" help:"the tools it is limited to, as namespace.tool or the name of one of our tools; * matches any text"`
+	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute it may make"`
+	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls may run for it at a time"`
+	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day it may make"`
+	Expires    string   `toml:"expires,omitempty" help:"expiry date, such as 2027-01-31"`
+}
+
+// hidden returns a copy without the hash.
+func (c Key) hidden() Key {
+	if c.Hash != "" {
+		c.Hash = hiddenValue
+	}
+	return c
 }
 
 // FixedKeys returns the keys of the configuration, and ENGINE_API_KEY, which has every

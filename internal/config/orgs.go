@@ -59,7 +59,8 @@ func (l *Loaded) spreadOrgs() error {
 			return fault.New(fault.Config, "upstreams.%s.prefixes: an upstream of an organisation cannot have prefixes", name).
 				WithHint("prefixes apply to the callers of all organisations")
 		}
-		u.Org, own[space] = nil, u
+		u.Org = nil
+		own[space] = u
 		return nil
 	}
 	for _, org := range slices.Sorted(maps.Keys(l.Orgs)) {

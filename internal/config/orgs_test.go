@@ -39,7 +39,7 @@ headers = { Authorization = "Bearer of acme" }
 		t.Errorf("%+v, %v", specs, err)
 	}
 	var out strings.Builder
-	if err := loaded.Show(&out); err != nil || strings.Contains(out.String(), "of acme") || !strings.Contains(out.String(), `[upstreams."github@acme"]`) {
+	if err := loaded.Show(&out); err != nil || strings.Contains(out.String(), "of acme") || !strings.Contains(out.String(), `[upstreams.'github@acme']`) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -19,25 +19,31 @@ import (
 type Identity struct {
 	Issuer       string              `toml:"issuer" help:"the provider's issuer, exactly as in its metadata, such as https://login.example"`
 	ClientID     string              `toml:"client_id" help:"our client id at the provider; its redirect URI is PUBLIC_URL/signin/callback"`
-	ClientSecret string              `toml:"client_secret" secret:"all" help:"our client secret, as a reference such as ${env:NAME}; empty for a public client"`
-	Scopes       []string            `toml:"scopes" help:"scopes to request besides openid; profile and email if omitted; offline_access lets roles follow groups while a session lasts"`
-	Domains      []string            `toml:"domains" help:"the only domains whose people may sign in, by verified address; empty allows everybody whom the provider knows"`
-	Org          string              `toml:"org" help:"the organisation of everybody who signs in here; empty means none in particular"`
-	Orgs         map[string]string   `toml:"orgs" help:"further organisations of the members of each group, such as acme, or acme/admin with a role there; if org is empty, only members of these groups get in, and an empty organisation is the server itself"`
-	GroupsClaim  string              `toml:"groups_claim" help:"the claim that lists a person's groups; groups if omitted"`
-	Groups       map[string][]string `toml:"groups" help:"roles of the members of each group"`
-	Roles        []string            `toml:"roles" help:"roles of everybody who signs in here; empty lets in only members of the groups"`
-	IDJAG        bool                `toml:"id_jag" trust:"needed" help:"let the provider's clients act here for its people by the provider's word (ID-JAG), without their consent; needs clients"`
-	Clients      map[string]string   `toml:"clients" secret:"values" trust:"needed" help:"secrets of these clients by client id, as references such as ${env:NAME}"`
+	ClientSecret string              `toml:"client_secret,omitempty" secret:"all" help:"our client secret, as a reference such as ${env:NAME}; empty for a public client"`
+	Scopes       []string            `toml:"scopes,omitempty" help:"scopes to request besides openid; profile and email if omitted; offline_access lets roles follow groups while a session lasts"`
+	Domains      []string            `toml:"domains,omitempty" help:"the only domains whose people may sign in, by verified address; empty allows everybody whom the provider knows"`
+	Org          string              `toml:"org,omitempty" help:"the organisation of everybody who signs in here; empty means none in particular"`
+	Orgs         map[string]string   `toml:"orgs,omitempty" help:"further organisations of the members of each group, such as acme, or acme/admin with a role there; if org is empty, only members of these groups get in, and an empty organisation is the server itself"`
+	GroupsClaim  string              `toml:"groups_claim,omitempty" help:"the claim that lists a person's groups; groups if omitted"`
+	Groups       map[string][]string `toml:"groups,omitempty" help:"roles of the members of each group"`
+	Roles        []string            `toml:"roles,omitempty" help:"roles of everybody who signs in here; empty lets in only members of the groups"`
+	IDJAG        bool                `toml:"id_jag,omitempty" trust:"needed" help:"let the provider's clients act here for its people by the provider's word (ID-JAG), without their consent; needs clients"`
+	Clients      map[string]string   `toml:"clients,omitempty" secret:"values" trust:"needed" help:"secrets of these clients by client id, as references such as ${env:NAME}"`
+}
+
+// hidden returns a copy without secrets.
+func (p Identity) hidden() Identity {
+	p.ClientSecret, p.Clients = secret.Shown(p.ClientSecret), hideValues(p.Clients)
+	return p
 }
 
 // Role is a set of rights that people get by name.
 type Role struct {
-	Scopes     []string `toml:"scopes" help:"its scopes: admin, org, chat, mcp, read, metrics"`
-	Tools      []string `toml:"tools" help:"the only tools, as namespace.tool or the name of one of our tools; * matches any text"`
-	Rate       int      `toml:"rate" help:"how many requests a minute"`
-	Concurrent int      `toml:"concurrent" help:"how many tool calls at a time"`
-	Budget     int      `toml:"budget" help:"how many tool calls a day"`
+	Scopes     []string `toml:"scopes,omitempty" help:"its scopes: admin, org, chat, mcp, read, metrics"`
+	Tools      []string `toml:"tools,omitempty" help:"the only tools, as namespace.tool or the name of one of our tools; * matches any text"`
+	Rate       int      `toml:"rate,omitempty" help:"how many requests a minute"`
+	Concurrent int      `toml:"concurrent,omitempty" help:"how many tool calls at a time"`
+	Budget     int      `toml:"budget,omitempty" help:"how many tool calls a day"`
 }
 
 // People configures our authorization server, for clients that act for people.

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/config/toml"
@@ -76,6 +73,11 @@ func (l *Loaded) Show(w io.Writer) error {
 		showTable(&out, "tools", l.Tools, Tool.hidden),
 		showTable(&out, "hooks", l.Hooks, Hook.hidden),
 		showTable(&out, "secrets", l.Secrets, Secret.hidden),
+		showTable(&out, "keys", l.Keys, Key.hidden),
+		showTable(&out, "issuers", l.Issuers, asItIs),
+		showTable(&out, "identity", l.Identity, Identity.hidden),
+		showTable(&out, "roles", l.Roles, asItIs),
+		showTable(&out, "orgs", l.Orgs, asItIs), // their upstreams are among the others
 	)
 	if err == nil {
 		_, err = io.WriteString(w, out.String())
@@ -85,18 +87,19 @@ func (l *Loaded) Show(w io.Writer) error {
 
 // showTable writes the entries of a table without their secrets.
 func showTable[T any](out *strings.Builder, table string, entries map[string]T, hidden func(T) T) error {
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		text, err := toml.Marshal(hidden(entries[name]))
-		if err != nil {
-			return err
-		}
-		if strings.Contains(name, "@") { // of an organisation
-			name = strconv.Quote(name)
-		}
-		fmt.Fprintf(out, "\n[%s.%s]\n%s", table, name, text)
+	if len(entries) == 0 {
+		return nil
 	}
-	return nil
+	shown := make(map[string]T, len(entries))
+	for name, entry := range entries {
+		shown[name] = hidden(entry)
+	}
+	text, err := toml.Marshal(map[string]map[string]T{table: shown})
+	fmt.Fprintf(out, "\n%s", strings.TrimPrefix(string(text), "["+table+"]\n")) // a header of its own would be the second
+	return err
 }
+
+func asItIs[T any](entry T) T { return entry }
 
 // hidden returns a copy without the secret.
 func (s Secret) hidden() Secret {

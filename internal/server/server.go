@@ -40,6 +40,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/setup"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/jobs/webhook"
@@ -431,7 +432,7 @@ func (srv *Server) newDashboard() *web.Server {
 	return web.New(web.Options{
 		Bus: srv.bus, Traces: srv.telemetry.Traces(), Calls: srv.history, Process: rand.Text(),
 		Browsers:      srv.config.Browsers(),
-		Config:        func(w io.Writer) error { return srv.current().Show(w) },
+		Config:        func(to principal.Principal, w io.Writer) error { return srv.current().VisibleTo(to).Show(w) },
 		OnFirstReader: srv.announceReader,
 	})
 }

@@ -25,8 +25,8 @@ type Options struct {
 	Calls    *history.Calls    // what /api/v1/calls reports
 	Browsers netguard.Browsers // the origins whose pages may read
 	Process  string            // unique id of this process, part of each event id; optional
-	// Config writes the effective configuration, without secrets.
-	Config func(io.Writer) error
+	// Config writes the effective configuration as somebody may see it, without secrets.
+	Config func(to principal.Principal, w io.Writer) error
 	// OnFirstReader is called when the number of event readers rises from 0 to 1; optional.
 	OnFirstReader func()
 	// Keepalive is how long a stream may be silent before it sends a comment; zero
@@ -70,9 +70,9 @@ func (s *Server) Routes() []principal.Route {
 }
 
 // config writes the configuration as a luanette.toml.
-func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 	var text bytes.Buffer
-	if err := s.options.Config(&text); err != nil {
+	if err := s.options.Config(principal.Of(r.Context()), &text); err != nil {
 		httpjson.Error(w, http.StatusInternalServerError, err)
 		return
 	}

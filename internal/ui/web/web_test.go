@@ -232,7 +232,7 @@ func TestTraces(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	s := open(t, web.Options{Config: func(w io.Writer) error { _, err := io.WriteString(w, "listen = 1"); return err }}, event.BusOptions{})
+	s := open(t, web.Options{Config: func(_ principal.Principal, w io.Writer) error { _, err := io.WriteString(w, "listen = 1"); return err }}, event.BusOptions{})
 	body, _ := io.ReadAll(s.get(t, "/api/v1/config").Body)
 	if string(body) != "listen = 1" {
 		t.Errorf("%s", body)
