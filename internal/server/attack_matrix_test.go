@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -91,10 +92,10 @@ var matrixRoutes = map[string][]string{
 var endless = map[string]bool{"/mcp/sse": true, "GET /debug/pprof/profile": true, "GET /debug/pprof/trace": true}
 
 // matrixTools are all tools of ours, with arguments that name what belongs to the owner: JOB,
-// LATER (a job that waits), SCHEDULE, SESSION, TRACE, APPROVAL, HASH (a script). Those with ids must say to others
+// LATER (a job that waits), RULE (a remembered decision of an administrator), SCHEDULE, SESSION, TRACE, APPROVAL, HASH (a script). Those with ids must say to others
 // that there is no such thing.
 var matrixTools = map[string]string{
-	"approval_decide": `{"approval_id":"APPROVAL","decision":"allow"}`, "approval_delegate": `{"role":"finance","to":"person:x","until":"1d"}`, "approval_forget": `{"id":"x"}`,
+	"approval_decide": `{"approval_id":"APPROVAL","decision":"allow"}`, "approval_delegate": `{"role":"finance","to":"person:x","until":"1d"}`, "approval_forget": `{"id":"RULE"}`,
 	"approval_list": `{}`, "approval_status": `{"approval_id":"APPROVAL"}`,
 	"call_tool": `{"name":"job_status","arguments":{"job_id":"JOB"}}`, "execute_code": `{"language":"lua","code":"return 1","session_id":"SESSION"}`,
 	"get_tool_definitions": `{"names":["job_status"]}`,
@@ -116,7 +117,8 @@ var matrixTools = map[string]string{
 // see what people of the organisation do.
 const mark = "mark-of-ada-4711"
 
-// orgScript is the name of a script that the owner publishes for the organisation acme. Nobody
+// orgScript is the name of a script that the owner publishes for the organisation acme, and in
+// a rule of its policy. Nobody
 // outside of it may receive the name.
 const orgScript = "ledger-of-acme-0815"
 
@@ -201,7 +203,8 @@ func startMatrix(t *testing.T, database func(testing.TB) string, owner string) *
 		env["LUANETTE_OAUTH_KEY"] = "0123456789abcdef0123456789abcdef"
 	}
 	file := "hud.recent_traces = 100000\nhud.recent_events = 100000\n" + withPeople +
-		"[chat]\nbase_url = \"" + model.URL + "\"\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", &shop{}) + "\"\n"
+		"[chat]\nbase_url = \"" + model.URL + "\"\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", &shop{}) + "\"\n" +
+		"[[orgs.acme.policy]]\ntool = \"" + orgScript + ".sell\"\ndo = \"deny\"\n"
 	m := &matrix{t: t}
 	m.url, m.srv = start(t, config.Sources{File: configtest.WriteFile(t, file), Env: env, Flags: flags})
 	m.srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
@@ -353,11 +356,24 @@ func (m *matrix) make() {
 	}
 	_, chat := m.request(m.owner, http.MethodPost, "/api/v1/chat", fmt.Sprintf(`{"client_id":"t","org":"acme","user_id":%q,"message":%q}`, m.owner.user, mark))
 	plans := m.makeConversation()
+	m.remember()
 	trace := m.trace()
 	m.ids = strings.NewReplacer("JOB", job, "LATER", later, "SCHEDULE", schedule, "SESSION", session, "TRACE", trace, "HASH", hash, "APPROVAL", approval, "PUBLISHED", published,
-		"CONVERSATION", "acme/"+m.owner.user+"/plans", "MESSAGE", plans, "OWNER", m.owner.user)
+		"CONVERSATION", "acme/"+m.owner.user+"/plans", "MESSAGE", plans, "OWNER", m.owner.user, "RULE", "r-4711")
 	m.paths = map[string][]string{
 		"{id}": {trace, job, session, approval, hash, "artifact_" + hash[:12]}, "{org}": {"acme"}, "{user}": {m.owner.user}, "{name}": {"job_status"}, "{message}": {m.member(chat, "message_id")},
+	}
+}
+
+// remember stores a decision of an administrator.
+func (m *matrix) remember() {
+	m.t.Helper()
+	err := m.srv.store.Write(m.t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(m.t.Context(), `INSERT INTO approval_rules (id, scope, subject, allow, created, made_by, maker) VALUES ('r-4711', 'tool', $1, $2, 0, 'root', '{"id":"key:root"}')`, mark+".sell", false)
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
 	}
 }
 
@@ -621,6 +637,9 @@ func (m *matrix) ownerHasAll(conversation bool) {
 		if m.member(text, "status") != "pending" {
 			m.t.Errorf("the owner's %s: %.600s", tool, text)
 		}
+	}
+	if rules, err := m.srv.approvals.Rules(principal.With(m.t.Context(), principal.Local())); err != nil || len(rules) != 1 {
+		m.t.Errorf("decisions of administrators: %+v, %v", rules, err)
 	}
 	if !conversation { // nor artifacts: those who see them may delete them
 		return

@@ -123,7 +123,9 @@ func TestLeaversWorkAtNight(t *testing.T) {
 	for _, schedule := range all {
 		root.call("schedule_resume", `{"schedule_id":"`+schedule.ID+`"}`)
 	}
-	clocktest.Await(t, func() bool { return strings.Count(root.call("schedule_list", "{}"), `"paused_because":`) == len(departures) })
+	clocktest.Await(t, func() bool {
+		return strings.Count(root.call("schedule_list", "{}"), `"paused_because":`) == len(departures)
+	})
 	if now := calls("text"); now != before {
 		t.Errorf("%d calls after all have left", now-before)
 	}

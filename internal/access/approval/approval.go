@@ -76,6 +76,8 @@ type Rule struct {
 	Allow   bool
 	Created time.Time
 	By      string
+
+	maker Party
 }
 
 // subjectOf returns the subject of an effect and its namespace or module. An effect

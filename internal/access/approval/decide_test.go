@@ -216,6 +216,18 @@ func TestRememberedForOthers(t *testing.T) {
 	if v := of.verdictAs(ann, "run:2", pay("x")); v != host.Ask { // it needs a role
 		t.Errorf("what needs a role: %v", v)
 	}
+	rules, err := of.store.Rules(bob)
+	if err != nil || len(rules) != 1 {
+		t.Fatalf("%+v, %v", rules, err)
+	}
+	eve := principal.With(t.Context(), principal.Principal{ID: "key:eve", Org: "acme", Scopes: []principal.Scope{principal.Admin}})
+	if seen, err := of.store.Rules(eve); err != nil || len(seen) > 0 {
+		t.Errorf("an administrator of one organisation sees %+v, %v", seen, err)
+	}
+	wantCode(t, of.store.Forget(eve, rules[0].ID), fault.NotFound)
+	if err := of.store.Forget(ann, rules[0].ID); err != nil { // another administrator
+		t.Error(err)
+	}
 }
 
 // TestTwoOfARole checks that a payment needs two different people with the role.

@@ -322,32 +322,44 @@ func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err err
 	return list, err
 }
 
-// Rules returns the remembered decisions, oldest first.
+// Rules returns the remembered decisions that the principal of ctx may change, oldest first:
+// its own, and for administrators all.
 func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		rules, err = db.All(ctx, tx, func(row db.Scanner) (r Rule, err error) {
-			var created int64
-			err = row.Scan(&r.ID, &r.Scope, &r.Subject, &r.Allow, &created, &r.By)
-			r.Created = time.UnixMicro(created).UTC()
-			return r, err
-		}, `SELECT id, scope, subject, allow, created, made_by FROM approval_rules ORDER BY created, id`)
+		rules, err = rulesWhere(ctx, tx, "true")
 		return err
 	})
 	return rules, err
 }
 
-// Forget deletes a remembered decision.
+// Forget deletes a remembered decision that the principal of ctx may change.
 func (o *Store) Forget(ctx context.Context, id string) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)
+		rules, err := rulesWhere(ctx, tx, "id = $1", id)
+		if err == nil && len(rules) == 0 {
+			err = fault.New(fault.NotFound, "no remembered decision %s", id).WithHint("approval_list lists the remembered decisions")
+		}
 		if err != nil {
 			return err
 		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		return fault.New(fault.NotFound, "no remembered decision %s", id).WithHint("approval_list lists the remembered decisions")
+		_, err = tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)
+		return err
 	})
+}
+
+func rulesWhere(ctx context.Context, tx *db.Tx, where string, args ...any) ([]Rule, error) {
+	who := principal.Of(ctx)
+	rules, err := db.All(ctx, tx, func(row db.Scanner) (r Rule, err error) {
+		var created int64
+		var maker string
+		if err := row.Scan(&r.ID, &r.Scope, &r.Subject, &r.Allow, &created, &r.By, &maker); err != nil {
+			return r, err
+		}
+		r.Created = time.UnixMicro(created).UTC()
+		r.maker, err = readParty(maker, r.By)
+		return r, err
+	}, `SELECT id, scope, subject, allow, created, made_by, maker FROM approval_rules WHERE `+where+` ORDER BY created, id`, args...)
+	return slices.DeleteFunc(rules, func(r Rule) bool { return !r.maker.is(partyOf(who)) && (who.Person != "" || !who.Admin()) }), err
 }
 
 // remembered returns the remembered decision. Deny takes precedence over allow. What
