@@ -19,7 +19,7 @@ import (
 // chatCommand is `luanette chat`.
 type chatCommand struct {
 	clientFlags
-	User string `placeholder:"NAME" default:"terminal" help:"Name of the user, for a server that stores conversations."`
+	User string `placeholder:"NAME" default:"terminal" help:"Name of the user, for a server that stores conversations and a key that is nobody's."`
 	Once string `placeholder:"MESSAGE" help:"Send this message, print the answer and exit."`
 }
 
@@ -57,7 +57,7 @@ func (c *chatCommand) Run(ctx context.Context, proc *process) error {
 
 func (c *chatCommand) begin(ctx context.Context, proc *process) (client.Chat, error) {
 	if c.Server != "" {
-		return client.ConnectChat(c.Server, c.User, c.access(ctx, proc, &c.settingFlags, c.Server))
+		return client.ConnectChat(ctx, c.Server, c.User, c.access(ctx, proc, &c.settingFlags, c.Server))
 	}
 	loaded, err := c.load(proc, nil)
 	if err != nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,7 @@ type localChat struct {
 
 func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
 	reply, err := c.agent.Turn(ctx, agent.Request{
-		Client: "terminal", User: c.user, Conversation: "terminal", Message: message, History: c.history,
+		Client: terminal, User: c.user, Conversation: terminal, Message: message, History: c.history,
 	}, emit)
 	if err != nil && ctx.Err() != nil && reply.Text() != "" {
 		emit(agent.Notice{Code: "stopped", Message: "the answer was stopped"})
@@ -69,28 +70,36 @@ func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Eve
 
 func (c *localChat) Reset(ctx context.Context) error {
 	c.history = nil
-	return c.agent.Reset(ctx, "", c.user, "terminal")
+	return c.agent.Reset(ctx, "", c.user, terminal)
 }
 
 func (c *localChat) Close(ctx context.Context) error { return c.server.Close(ctx) }
 
-// ConnectChat starts a conversation with the server at address.
-func ConnectChat(address, user string, access Access) (Chat, error) {
+// ConnectChat starts a conversation with the server at address: as the person whom the server
+// knows by the access, or else as user.
+func ConnectChat(ctx context.Context, address, user string, access Access) (Chat, error) {
 	api, err := connectHTTP(address, access)
 	if err != nil {
 		return nil, err
 	}
-	return &remoteChat{api, user}, nil
+	var me struct{ Org, User string }
+	if err := api.sendInto(ctx, http.MethodGet, "/api/v1/me", nil, &me); err != nil {
+		return nil, err
+	}
+	return &remoteChat{api, cmp.Or(me.Org, conversation.DefaultOrg), cmp.Or(me.User, user)}, nil
 }
 
 type remoteChat struct {
-	api  httpAPI
-	user string
+	api       httpAPI
+	org, user string
 }
+
+// terminal is the conversation, one of several of the user.
+const terminal = "terminal"
 
 func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
 	resp, err := c.api.open(ctx, http.MethodPost, "/api/v1/chat/stream", map[string]any{
-		"client_id": "terminal", "user_id": c.user, "message": message, "message_type": "text", "tool_events": true,
+		"client_id": terminal, "org": c.org, "user_id": c.user, "chat_id": terminal, "message": message, "message_type": "text", "tool_events": true,
 	})
 	if err != nil {
 		return agent.Reply{}, err
@@ -187,7 +196,7 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 }
 
 func (c *remoteChat) Reset(ctx context.Context) error {
-	_, err := c.api.send(ctx, http.MethodDelete, "/api/v1/orgs/"+conversation.DefaultOrg+"/users/"+url.PathEscape(c.user)+"/history", nil)
+	_, err := c.api.send(ctx, http.MethodDelete, "/api/v1/orgs/"+url.PathEscape(c.org)+"/users/"+url.PathEscape(c.user)+"/conversation?id="+terminal, nil)
 	return err
 }
 
