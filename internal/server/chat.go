@@ -53,7 +53,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),
-		Token:    callback, Usage: srv.spending,
+		Token:    callback, Usage: srv.spending, Audit: srv.auditAdmin,
 		Log: srv.log, Version: srv.options.Version,
 	})
 	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Browsers: srv.config.Browsers(), Rate: c.Rate, Log: srv.log})

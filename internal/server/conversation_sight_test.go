@@ -1,15 +1,21 @@
 package server
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -43,6 +49,54 @@ func TestConversationsAreTheirPersons(t *testing.T) {
 	if status, _ := colleague.request(http.MethodGet, "/api/v1/admin/orgs/acme/usage", ""); status != http.StatusForbidden {
 		t.Errorf("usage for a colleague: %d", status)
 	}
+	checkReadersInAudit(t, url, srv, bob, said)
+}
+
+// checkReadersInAudit reads a conversation and what the agent remembers with keys of programs,
+// which the audit log says: by whom, whose and which, but not the content.
+func checkReadersInAudit(t *testing.T, url string, srv *Server, bob someone, said string) {
+	t.Helper()
+	program, operator := newKey(t, srv, "program", principal.Chat), newKey(t, srv, "operator", principal.Org)
+	path, memory := "/api/v1/orgs/acme/users/"+bob.id, "/api/v1/admin/orgs/acme/users/"+bob.id+"/memory"
+	for _, request := range [][3]string{
+		{program, http.MethodGet, path + "/conversation?id="}, {program, http.MethodGet, path + "/conversations"}, {program, http.MethodGet, path + "/history"},
+		{operator, http.MethodGet, memory}, {operator, http.MethodDelete, memory}, {operator, http.MethodDelete, path + "/conversation?id=other"},
+	} {
+		if status, text := requestAs(t, request[0], request[1], url+request[2], ""); status != http.StatusOK {
+			t.Errorf("%s %s: %d %s", request[1], request[2], status, text)
+		}
+	}
+	got := map[string]int{}
+	clocktest.Await(t, func() bool {
+		entries, err := srv.audit.Find(t.Context(), audit.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(got)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Subject, "acme:"+bob.id) {
+				got[e.Who+" "+e.Action+strings.TrimPrefix(e.Subject, "acme:"+bob.id)]++
+			}
+			if strings.Contains(e.Subject, said) {
+				t.Errorf("the content is in %+v", e)
+			}
+		}
+		return len(got) >= 4
+	}, func() string { return fmt.Sprint(got) })
+	want := map[string]int{"key:program conversation.read": 3, "key:operator memory.read": 1, "key:operator memory.delete": 1, "key:operator conversation.delete other": 1}
+	if !maps.Equal(got, want) {
+		t.Errorf("audit log: %v", got)
+	}
+}
+
+// newKey makes a key of the organisation acme.
+func newKey(t *testing.T, srv *Server, name string, scopes ...principal.Scope) (token string) {
+	t.Helper()
+	_, token, err := srv.keys.Create(t.Context(), apikey.Key{Name: name, Rights: apikey.Rights{Scopes: scopes, Org: "acme"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
 }
 
 // member signs somebody in to an organisation, as a provider would.

@@ -144,11 +144,11 @@ func checkErasedWithKeys(t *testing.T, url, database string, ann someone, made m
 	}
 	delete(made, "script_search") // the bytes of contents stay, without an owner
 	for tool, id := range made {
-		if left := occurrences(t, database, id); len(left) > 0 {
+		if left := dbtest.TablesWith(t, database, id); len(left) > 0 {
 			t.Errorf("%s of the erased person is left in %v", tool, left)
 		}
 	}
-	if left := occurrences(t, database, ann.id); len(left) > 0 {
+	if left := dbtest.TablesWith(t, database, ann.id); len(left) > 0 {
 		t.Errorf("the erased person is left in %v", left)
 	}
 }

@@ -351,6 +351,7 @@ func (d *Handler) memory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditReadMemory, p, "")
 	if sections == nil {
 		sections = []agent.Section{}
 	}
@@ -366,6 +367,7 @@ func (d *Handler) clearMemory(w http.ResponseWriter, r *http.Request) error {
 	if err := d.service.ClearMemory(r.Context(), p); err != nil {
 		return err
 	}
+	d.audit(r, auditDeleteMemory, p, "")
 	httpjson.JSON(w, http.StatusOK, Removed{1})
 	return nil
 }

@@ -47,6 +47,7 @@ func (d *Handler) conversations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditRead, p, "")
 	httpjson.JSON(w, http.StatusOK, Conversations{filled(list)})
 	return nil
 }
@@ -70,6 +71,7 @@ func (d *Handler) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditRead, p, id)
 	out := Transcript{ID: id, Messages: []Transcribed{}, Owner: access.Owner, Shared: access.Shared}
 	for i := range records {
 		if access.Owner != "" {
@@ -108,10 +110,12 @@ func (d *Handler) forgetConversation(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	gone, err := d.service.ForgetConversation(r.Context(), p, r.URL.Query().Get("id"))
+	id := r.URL.Query().Get("id")
+	gone, err := d.service.ForgetConversation(r.Context(), p, id)
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditDelete, p, id)
 	httpjson.JSON(w, http.StatusOK, Removed{gone})
 	return nil
 }

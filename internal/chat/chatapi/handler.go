@@ -34,9 +34,11 @@ type Options struct {
 	Transcribe func(ctx context.Context, sound llm.Media) (string, error)
 	Token      secret.Text   // sent to callbacks as authentication; may be empty
 	Usage      UsageReporter // nil means that nothing is counted
-	Log        *slog.Logger
-	Clock      clock.Clock
-	Version    string
+	// Audit records what callers read and delete of other people; nil records nothing.
+	Audit   func(ctx context.Context, action, subject string, detail []byte)
+	Log     *slog.Logger
+	Clock   clock.Clock
+	Version string
 }
 
 // Handler serves everything under /api/v1 that concerns conversations.

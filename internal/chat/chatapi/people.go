@@ -132,6 +132,7 @@ func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditRead, p, "")
 	if entries == nil {
 		entries = []conversation.Entry{}
 	}
@@ -161,6 +162,7 @@ func (d *Handler) forget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditDelete, p, "")
 	httpjson.JSON(w, http.StatusOK, Removed{gone})
 	return nil
 }

@@ -79,6 +79,7 @@ func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o Sessio
 type Session struct {
 	ID       string // unguessable; its owner may use it
 	Owner    string // the user it belongs to; "" where users are not distinguished
+	Org      string // the organisation it was made in
 	Name     string // chosen by the owner; may be empty. The first session of a name can be used by it
 	Language string
 	Limits   Limits // Time and Memory of a turn, if narrower than the default

@@ -105,5 +105,5 @@ func (s *Sessions) SharedSession(ctx context.Context, ref string) (principal.Thi
 	if errors.Is(err, sql.ErrNoRows) {
 		return principal.Thing{}, errNoSession()
 	}
-	return principal.Thing{ID: id, Owner: principal.Owner{ID: cmp.Or(one.Owner, principal.LocalID)}, Title: one.Name}, err
+	return principal.Thing{ID: id, Owner: principal.Owner{ID: cmp.Or(one.Owner, principal.LocalID), Org: one.Org}, Title: one.Name}, err
 }

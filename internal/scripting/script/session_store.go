@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -21,12 +22,12 @@ type sessionRow struct {
 	origin string         // id of the session it is forked from; only read by insert
 }
 
-const sessionColumns = `id, owner, name, language, turns, runs, created, used, time_ms, memory, coalesce(length(state), 0)`
+const sessionColumns = `id, owner, org, name, language, turns, runs, created, used, time_ms, memory, coalesce(length(state), 0)`
 
 func (s *Sessions) scan(from db.Scanner, more ...any) (Session, error) {
 	var one Session
 	var created, used, milliseconds int64
-	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Name, &one.Language, &one.Turns, &one.Runs, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
+	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Org, &one.Name, &one.Language, &one.Turns, &one.Runs, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
 	one.Limits.Time = time.Duration(milliseconds) * time.Millisecond
 	one.Created, one.Used = time.UnixMicro(created).UTC(), time.UnixMicro(used).UTC()
 	one.Expires = one.Used.Add(s.options.Idle)
@@ -40,7 +41,7 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 	}
 	now := s.now()
 	row.ID, row.Created, row.Used, row.Expires = newSessionID(), now, now, now.Add(s.options.Idle)
-	row.Size = int64(len(row.state))
+	row.Size, row.Org = int64(len(row.state)), principal.OwnerOf(ctx).Org
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		var count int
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM sessions WHERE owner = $1`, row.Owner).Scan(&count); err != nil {
@@ -50,10 +51,10 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 			return fault.New(fault.Limit, "you have %d sessions already", count).
 				WithHint("session_list shows them, session_close ends one")
 		}
-		result, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory, handle, runs)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, $11) ON CONFLICT (owner, handle) DO NOTHING`,
+		result, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory, handle, runs, org)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, $11, $12) ON CONFLICT (owner, handle) DO NOTHING`,
 			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro(), row.Limits.Time.Milliseconds(), row.Limits.Memory,
-			row.handle, row.Runs)
+			row.handle, row.Runs, row.Org)
 		if err != nil {
 			return err
 		}
