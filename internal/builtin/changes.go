@@ -39,8 +39,8 @@ func Changes(exposed catalog.Exposed, bus *event.Bus) func(notify hub.Notify) (s
 				if setting, ok := e.Data.(event.Keyed); ok && e.Type == configUpdate && (setting.EventKey() == "mcp.menu" || setting.EventKey() == "mcp.list_scripts") {
 					notify(wire.NoteToolsChanged, nil, nil) // another menu is shown
 				}
-				if e.Type == toolsRefreshed && e.Owner.ID != "" {
-					notify(wire.NoteToolsChanged, nil, nil) // one person has other tools at an upstream
+				if e.Type == toolsRefreshed {
+					notify(wire.NoteToolsChanged, nil, nil) // somebody may have other tools there, while all together stay the same
 				}
 				for _, uri := range resourcesAbout(e) {
 					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri), e.VisibleTo)

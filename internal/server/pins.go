@@ -19,7 +19,7 @@ func (srv *Server) openPins(ctx context.Context, manager *upstream.Manager) (err
 			status, _ := manager.Status(namespace)
 			return status.Target
 		},
-		Decided: srv.pinsDecided, Events: srv.bus, Log: srv.log,
+		Personal: manager.Personal, Decided: srv.pinsDecided, Events: srv.bus, Log: srv.log,
 	})
 	return err
 }

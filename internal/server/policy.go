@@ -51,6 +51,11 @@ func (srv *Server) needsApproval(ctx context.Context, e host.Effect) (approval.D
 	return approval.Demand{Role: d.By, Count: d.Count}, d.Verdict == policy.Approve
 }
 
+// own returns how tools are for the caller alone.
+func (srv *Server) own(ctx context.Context) func(*tool.Info) (*tool.Info, bool) {
+	return srv.upstreams.Own(ctx)
+}
+
 // hides returns which tools a principal may never call; nil: none.
 func (srv *Server) hides(who principal.Principal) func(*tool.Info) bool {
 	return srv.upstreams.Hides(who, srv.policy.Hides(who))

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
+	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
@@ -21,7 +22,9 @@ func TestUpstreamResourcesNotify(t *testing.T) {
 	defer bus.Close()
 	notified := make(chan string, 100)
 	stop := builtin.Changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage, _ func(principal.Principal) bool) {
-		notified <- method + " " + string(params)
+		if method == wire.NoteResourceUpdated {
+			notified <- method + " " + string(params)
+		}
 	})
 	defer stop()
 	for _, test := range []struct {

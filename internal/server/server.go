@@ -354,7 +354,7 @@ func (srv *Server) buildTools(ctx context.Context) error {
 	srv.orgs.Stored = srv.stored
 	srv.quota = quota.New(srv.keys.Spend, srv.orgs)
 	srv.catalog = catalog.New(catalog.Options{
-		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Load: srv.loader(),
+		Steps: srv.callSteps(tools), WhyHidden: srv.whyHidden, Hides: srv.hides, Own: srv.own, Load: srv.loader(),
 		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: upstreamset.IsPrivate, Reserved: srv.isReserved, Special: isMusic,
 		Known: srv.known(manager), Usage: srv.usage, Meaning: srv.meaning, History: srv.history,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),

@@ -27,7 +27,7 @@ func (srv *Server) openUpstreams(ctx context.Context, manager *upstream.Manager,
 	}
 	srv.upstreams, err = upstreamset.New(ctx, upstreamset.Options{
 		Manager: manager, Overlay: tools, Catalog: srv.catalog, Store: store, Persistent: srv.options.Jobs,
-		Audit: srv.auditAdmin, Address: srv.address, Warnings: srv.pins.Warnings, Events: srv.bus, Log: srv.log,
+		Audit: srv.auditAdmin, Address: srv.address, Warnings: srv.pins.Warnings, Pins: srv.pins, Events: srv.bus, Log: srv.log,
 	})
 	return err
 }

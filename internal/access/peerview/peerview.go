@@ -20,7 +20,8 @@ import (
 
 // Options are the parts that decide what is visible.
 type Options struct {
-	Find    func(ref tool.Ref) (tool.Info, bool) // among the upstream's own tools
+	// Find finds one of the upstream's own tools, as the caller has it.
+	Find    func(ctx context.Context, ref tool.Ref) (tool.Info, bool)
 	Catalog *catalog.Catalog
 	Overlay *overlay.Source
 	Pins    *pin.Guard
@@ -45,7 +46,7 @@ func (p peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	info, known := p.Find(call.Ref)
+	info, known := p.Find(ctx, call.Ref)
 	if !known {
 		info.Ref = call.Ref
 	}

@@ -112,7 +112,7 @@ func view(t *testing.T, mode pin.Mode) *fixture {
 	tools.Add(f.overlay)
 	tools.Refresh(t.Context())
 	f.Peer = peerview.New(f.remote, "docs", peerview.Options{
-		Find: func(tool.Ref) (tool.Info, bool) { return tool.Info{}, false }, Catalog: tools, Overlay: f.overlay, Pins: f.pins,
+		Find: func(context.Context, tool.Ref) (tool.Info, bool) { return tool.Info{}, false }, Catalog: tools, Overlay: f.overlay, Pins: f.pins,
 		Transformed: func() bool { return f.transformed },
 	})
 	return f

@@ -104,6 +104,11 @@ func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind
 	if kind != Instructions {
 		name, _ = rawjson.GetText(raw, "name")
 	}
+	if kind == Tool && g.options.Personal(namespace) {
+		if seen, err := g.checkPersonal(namespace, raw, name); seen {
+			return err
+		}
+	}
 	c := contentOf(raw)
 	var m *mentions
 	if r := g.last.Load(); r != nil {

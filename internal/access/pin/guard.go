@@ -59,6 +59,7 @@ type Options struct {
 	Settings Settings
 	Own      func() []string                // names of our own tools; nil: there are none
 	Target   func(namespace string) string  // the server behind a namespace; nil: not known
+	Personal func(namespace string) bool    // whether its tools may be others for each person; nil: never
 	Decided  func(context.Context, ...*Pin) // is called after decisions; may be nil
 	Events   *event.Bus                     // may be nil
 	Clock    clock.Clock                    // nil: the system clock
@@ -101,6 +102,9 @@ func New(ctx context.Context, database *db.DB, inner tool.Lister, o Options) (*G
 	}
 	if o.Target == nil {
 		o.Target = func(string) string { return "" }
+	}
+	if o.Personal == nil {
+		o.Personal = func(string) bool { return false }
 	}
 	g := &Guard{inner: inner, db: database, options: o, settings: o.Settings, reported: map[string]bool{}}
 	return g, g.Reload(ctx)

@@ -34,10 +34,12 @@ func (a *audience) in(ctx context.Context) context.Context {
 	return principal.With(tool.WithMenu(ctx, a.menu), a.who)
 }
 
-// audiences are those of the sessions and listeners.
-func (e *endpoint) audiences() map[audienceKey]*audience {
-	all := map[audienceKey]*audience{}
+// audiences are those of the sessions and listeners; viewers also those of sessions that are
+// not ready yet.
+func (e *endpoint) audiences() (all map[audienceKey]*audience, viewers map[string]bool) {
+	all, viewers = map[audienceKey]*audience{}, map[string]bool{}
 	for _, s := range e.sessions.list() {
+		viewers[s.viewer.Load().viewer] = true
 		if s.ready.Load() {
 			a := s.audience()
 			all[a.audienceKey] = a
@@ -46,17 +48,9 @@ func (e *endpoint) audiences() map[audienceKey]*audience {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {
-		all[l.audience.audienceKey] = l.audience
+		all[l.audience.audienceKey], viewers[l.audience.viewer] = l.audience, true
 	}
-	return all
-}
-
-// becomeReady lets the session be notified of changes from now on.
-func (s *session) becomeReady(ctx context.Context) {
-	for _, kind := range listChanges {
-		s.ep.backend.recordList(s.audience().in(ctx), kind) // unless that was forgotten meanwhile, it is known
-	}
-	s.ready.Store(true)
+	return all, viewers
 }
 
 // identify notes whose session it is, and with which rights, which may have changed since

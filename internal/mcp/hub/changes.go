@@ -41,11 +41,12 @@ func (e *endpoint) changed(method string, params json.RawMessage, to func(princi
 
 // notifyOfList notifies those clients for whom a list is different now.
 func (e *endpoint) notifyOfList(ctx context.Context, method string) {
+	all, viewers := e.audiences()
 	different := map[audienceKey]bool{}
-	for key, a := range e.audiences() {
+	for key, a := range all {
 		different[key] = e.backend.listChanged(a.in(ctx), method)
 	}
-	e.backend.forgetLists(func(key audienceKey) bool { _, present := different[key]; return !present })
+	e.backend.forgetLists(func(viewer string) bool { return !viewers[viewer] })
 	e.broadcast(method, nil, func(a *audience) bool { return different[a.audienceKey] })
 }
 

@@ -29,7 +29,7 @@ type backend interface {
 	// state. forgetLists forgets the states for those who are gone.
 	recordList(ctx context.Context, method string)
 	listChanged(ctx context.Context, method string) bool
-	forgetLists(gone func(audienceKey) bool)
+	forgetLists(gone func(viewer string) bool)
 	// setLevel requests log messages of a level and above.
 	setLevel(ctx context.Context, name string) error
 }

@@ -118,7 +118,7 @@ func (s *session) newRequest(m wire.Message, resp *response) *request {
 func (s *session) notified(m wire.Message) bool {
 	switch m.Method {
 	case wire.NoteInitialized:
-		s.becomeReady(background)
+		s.ready.Store(true)
 	case wire.NoteCancelled:
 		if id, ok := rawjson.Get(m.Params, "requestId"); ok {
 			return s.cancel(requestID(id))

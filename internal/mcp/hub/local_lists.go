@@ -127,10 +127,10 @@ func keyOf(ctx context.Context, method string) listKey {
 	return listKey{method, audienceKey{viewerOf(principal.Of(ctx)), tool.MenuOf(ctx)}}
 }
 
-func (o *localBackend) forgetLists(gone func(audienceKey) bool) {
+func (o *localBackend) forgetLists(gone func(viewer string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.prints, func(key listKey, _ fingerprint) bool { return gone(key.audienceKey) })
+	maps.DeleteFunc(o.prints, func(key listKey, _ fingerprint) bool { return gone(key.viewer) })
 }
 
 // recordList records the first fingerprint of a list.

@@ -247,7 +247,7 @@ func (r *relayBackend) listChanged(context.Context, string) bool { return true }
 
 func (r *relayBackend) recordList(context.Context, string) {}
 
-func (r *relayBackend) forgetLists(func(audienceKey) bool) {}
+func (r *relayBackend) forgetLists(func(string) bool) {}
 
 // How long a call waits for the upstream's list of tools, and how long calls do without
 // the list after an error.

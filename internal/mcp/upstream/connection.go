@@ -52,10 +52,12 @@ type connection struct {
 	stateChanged chan struct{} // closed and replaced with every change of state
 	detected     detection
 	cached       record
-	listed       bool                 // the server has listed its tools on this connection
-	lists        map[string]*toolList // of other connections, by owner; see learn
-	offered      *toolList            // the result of offers
-	offeredOf    *toolList            // the tools for everybody that it was made of
+	listed       bool                   // the server has listed its tools on this connection
+	lists        map[string]*toolList   // of other connections, by owner; see learn
+	offered      *toolList              // the result of offers
+	offeredOf    *toolList              // the tools for everybody that it was made of
+	own          map[*toolList]OwnTools // by list: how it differs from what is offered
+	ownOf        *toolList              // what was offered then
 	tools        *toolList
 	stale        bool
 	view         toolView

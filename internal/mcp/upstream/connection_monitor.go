@@ -123,6 +123,11 @@ func (c *connection) setTools(list *toolList, commit func() bool) {
 	if old == nil {
 		return
 	}
+	if c.owner != "" {
+		c.saveCache() // before anybody is told that the owner's tools are others
+	} else {
+		defer c.saveCache()
+	}
 	added, removed, changed := diff(old.tools, list.tools)
 	if len(added)+len(removed)+len(changed) > 0 {
 		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(list.tools), Added: added, Removed: removed, Changed: changed})
@@ -132,7 +137,6 @@ func (c *connection) setTools(list *toolList, commit func() bool) {
 		c.publish(Dropped{Upstream: c.name, Reasons: problems, Count: count})
 		c.log.Warn("tools are missing", "count", count, "first", problems[0])
 	}
-	c.saveCache()
 }
 
 // notifyWatchers takes notifications of the server that belong to no call.

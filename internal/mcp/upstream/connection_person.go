@@ -3,9 +3,11 @@ package upstream
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -100,7 +102,7 @@ func (c *connection) listFor(owner string) *toolList {
 const maxLists = 1000
 
 // learn keeps the tools of an owner. While the server does not list its tools without a
-// login, those that all owners have are listed for everybody: definitions only.
+// login, those that all owners have alike are listed for everybody, by their definitions.
 func (c *connection) learn(owner string, list *toolList, r record) {
 	var before, after, offered []tool.Info
 	c.update(func() {
@@ -108,8 +110,10 @@ func (c *connection) learn(owner string, list *toolList, r record) {
 		if c.lists == nil || len(c.lists) >= maxLists {
 			c.lists = map[string]*toolList{}
 		}
-		c.lists[owner] = list
-		if common := c.commonTools(list); !c.listed && len(common.tools) > 0 {
+		if known := c.lists[owner]; known == nil || !sameTools(known, list) {
+			c.lists[owner] = list
+		}
+		if common := c.commonTools(owner, list); !c.listed && len(common.tools) > 0 {
 			r.Instructions = nil
 			c.tools, c.stale, c.cached = common, false, r
 		}
@@ -120,23 +124,29 @@ func (c *connection) learn(owner string, list *toolList, r record) {
 		after = c.tools.tools
 	})
 	added, removed, changed := diff(before, after)
-	if len(added)+len(removed)+len(changed) > 0 {
+	differs := len(added)+len(removed)+len(changed) > 0
+	if differs {
 		c.saveLearned()
 	}
 	c.mu.Lock()
-	same := slices.EqualFunc(offered, c.offers().tools, sameTool)
+	differs = differs || !slices.EqualFunc(offered, c.offers().tools, sameTool)
 	c.mu.Unlock()
-	if !same {
+	if differs {
 		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed, Changed: changed})
 	}
 }
 
-// commonTools is the tools of a list that all owners have; c.mu is held.
-func (c *connection) commonTools(list *toolList) *toolList {
+// commonTools is the tools of a list that all owners have alike; c.mu is held. What only one
+// person was shown may be about that person, so there must be a second; the owner of the
+// machine is the only one there.
+func (c *connection) commonTools(owner string, list *toolList) *toolList {
+	if len(c.lists) < 2 && owner != principal.LocalID {
+		return &toolList{}
+	}
 	common := *list
 	common.tools = slices.DeleteFunc(slices.Clone(list.tools), func(info tool.Info) bool {
 		for _, other := range c.lists {
-			if !other.has(info.Name) {
+			if its, has := other.find(info.Name); !has || !sameTool(its, info) {
 				return true
 			}
 		}
@@ -146,6 +156,14 @@ func (c *connection) commonTools(list *toolList) *toolList {
 		return list
 	}
 	return &common
+}
+
+// forgetOwners forgets the tools of owners who are gone.
+func (c *connection) forgetOwners(gone func(owner string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.lists, func(owner string, _ *toolList) bool { return gone(owner) })
+	c.offered = nil
 }
 
 // saveLearned stores the definitions that are listed for everybody.
@@ -158,11 +176,6 @@ func (c *connection) saveLearned() {
 	if err := c.opts.saveRecord(c.name, r); err != nil {
 		c.log.Warn("not cached", "error", err)
 	}
-}
-
-func (l *toolList) has(name string) bool {
-	_, found := l.find(name)
-	return found
 }
 
 func sameTools(a, b *toolList) bool { return slices.EqualFunc(a.tools, b.tools, sameTool) }
@@ -184,7 +197,8 @@ func (c *connection) offers() *toolList {
 	for i := range all.tools {
 		known[all.tools[i].Name] = true
 	}
-	for _, list := range c.lists {
+	for _, owner := range slices.Sorted(maps.Keys(c.lists)) {
+		list := c.lists[owner]
 		for i := range list.tools {
 			if info := list.tools[i]; list != c.tools && !known[info.Name] {
 				known[info.Name] = true
@@ -200,22 +214,45 @@ func (c *connection) offers() *toolList {
 	return c.offered
 }
 
-// hides returns the tools that are offered, but not to an owner; nil: none.
-func (c *connection) hides(owner string) map[string]bool {
+// OwnTools says how the tools of one principal at an upstream differ from those that anybody
+// has there, by the upstream's names. It is not changed.
+type OwnTools struct {
+	Lacks   map[string]bool       // those that only others have
+	Defined map[string]*tool.Info // those that are defined otherwise
+}
+
+// ownTools is that of an owner.
+func (c *connection) ownTools(owner string) OwnTools {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all, own := c.offers(), c.listFor(owner)
-	if all == own {
-		return nil
+	all, list := c.offers(), c.listFor(owner)
+	if all == list {
+		return OwnTools{}
 	}
-	var hidden map[string]bool
+	if c.ownOf != all {
+		c.own, c.ownOf = map[*toolList]OwnTools{}, all
+	}
+	own, known := c.own[list]
+	if !known {
+		own = c.compare(list, all)
+		c.own[list] = own
+	}
+	return own
+}
+
+// compare says how a list differs from all that is offered; c.mu is held.
+func (c *connection) compare(list, all *toolList) OwnTools {
+	own := OwnTools{map[string]bool{}, map[string]*tool.Info{}}
 	for i := range all.tools {
-		if name := all.tools[i].Name; !own.has(name) {
-			if hidden == nil {
-				hidden = map[string]bool{}
-			}
-			hidden[name] = true
+		own.Lacks[all.tools[i].Name] = true
+	}
+	allowed := c.allowed(list.tools)
+	for i := range allowed {
+		info := &allowed[i] // the same as long as the list is
+		delete(own.Lacks, info.Name)
+		if offered, _ := all.find(info.Name); !sameTool(*info, offered) {
+			own.Defined[info.Name] = info
 		}
 	}
-	return hidden
+	return own
 }

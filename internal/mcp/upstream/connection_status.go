@@ -130,7 +130,7 @@ func (c *connection) unknownToolNames() []string {
 func (c *connection) adjust(spec Spec) {
 	c.mu.Lock()
 	before, roots := c.allowedTools(), c.spec.Roots
-	c.spec, c.view = spec, toolView{}
+	c.spec, c.view, c.ownOf = spec, toolView{}, nil
 	after := c.allowedTools()
 	c.mu.Unlock()
 	if !slices.Equal(roots, spec.Roots) {
@@ -149,12 +149,15 @@ func (c *connection) inheritFrom(old *connection) {
 	old.mu.Lock()
 	stats, subscribers, level := old.stats, maps.Clone(old.subscribers), old.logLevel
 	same := old.spec.sameServer(c.currentSpec())
-	detected, cached, tools, lastStartOK := old.detected, old.cached, old.tools, old.lastStartOK
+	detected, cached, tools, lists, lastStartOK := old.detected, old.cached, old.tools, maps.Clone(old.lists), old.lastStartOK
 	old.mu.Unlock()
 	c.update(func() {
 		stats.InFlight = 0
 		stats.Connects += c.stats.Connects // it may be connected already
 		c.stats, c.subscribers, c.logLevel = stats, subscribers, level
+		if same {
+			c.lists = lists
+		}
 		if same && c.session == nil {
 			c.detected, c.cached, c.tools, c.stale, c.lastStartOK = detected, cached, tools, true, lastStartOK
 		}

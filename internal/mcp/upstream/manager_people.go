@@ -6,7 +6,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // connectionFor is the connection over which requests of the principal of ctx go. If the
@@ -143,6 +142,8 @@ func (m *Manager) EndPeople(gone func(owner string) bool) {
 	for _, c := range m.everyConnection() {
 		if c.owner != "" && gone(c.owner) {
 			m.endPerson(c)
+		} else if c.listsOnly() {
+			c.forgetOwners(gone)
 		}
 	}
 }
@@ -204,23 +205,24 @@ func (m *Manager) PersonStatus(ctx context.Context, name string) (st Status, ok 
 	return st, true
 }
 
-// Hides returns which tools are not listed for a principal, because others have them at
-// their upstream and it does not; nil: none. Tools have their names at the upstream.
-func (m *Manager) Hides(who principal.Principal) func(tool.Ref) bool {
+// Own returns, by upstream, how the tools of the principal of ctx differ from those that
+// anybody has; nil: nowhere.
+func (m *Manager) Own(ctx context.Context) map[string]OwnTools {
 	if m.personalUpstreams.Load() == 0 {
 		return nil
 	}
-	owner, hidden := who.LoginOwner(), map[string]map[string]bool{}
+	owner := principal.Of(ctx).LoginOwner()
+	var all map[string]OwnTools
 	for _, c := range m.connections() {
 		if !c.personal {
 			continue
 		}
-		if names := c.hides(owner); names != nil {
-			hidden[c.name] = names
+		if own := c.ownTools(owner); len(own.Lacks)+len(own.Defined) > 0 {
+			if all == nil {
+				all = map[string]OwnTools{}
+			}
+			all[c.name] = own
 		}
 	}
-	if len(hidden) == 0 {
-		return nil
-	}
-	return func(ref tool.Ref) bool { return hidden[ref.Space][ref.Name] }
+	return all
 }

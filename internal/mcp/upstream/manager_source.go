@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -79,15 +80,19 @@ func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// Find returns one tool by its name at its upstream.
-func (m *Manager) Find(ref tool.Ref) (tool.Info, bool) {
+// Find returns one tool by its name at its upstream, as the principal of ctx has it.
+func (m *Manager) Find(ctx context.Context, ref tool.Ref) (tool.Info, bool) {
 	c, err := m.connection(ref.Space)
 	if err != nil {
 		return tool.Info{}, false
 	}
+	list := ""
+	if c.personal {
+		list = principal.Of(ctx).LoginOwner()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.offers().find(ref.Name)
+	return c.listFor(list).find(ref.Name)
 }
 
 // Namespaces lists the names of the upstreams, sorted.

@@ -145,9 +145,9 @@ func textOf(result json.RawMessage) string {
 // listedFor are the tools that are listed for a principal.
 func listedFor(ctx context.Context, m *upstream.Manager) (names []string) {
 	all, _ := m.Tools(ctx)
-	hides := m.Hides(principal.Of(ctx))
+	own := m.Own(ctx)
 	for _, info := range all {
-		if hides == nil || !hides(info.Ref) {
+		if !own[info.Space].Lacks[info.Name] {
 			names = append(names, info.Name)
 		}
 	}
@@ -227,7 +227,7 @@ func TestToolsStayListed(t *testing.T) {
 			t.Errorf("ann sees %q, bob %q", ann, bob)
 		}
 	})
-	t.Run("by the first who logs in", func(t *testing.T) {
+	t.Run("by the first two who log in", func(t *testing.T) {
 		t.Parallel()
 		var cache upstream.Options
 		c := &company{}
@@ -247,8 +247,14 @@ func TestToolsStayListed(t *testing.T) {
 			t.Errorf("after the login has ended: %v", err)
 		}
 		want := []string{"of_eve", "whoami"}
-		if got := listedFor(as(t, "eve"), m); !slices.Equal(got, want) {
-			t.Errorf("after the login has ended: %q", got)
+		if eve, bob := listedFor(as(t, "eve"), m), listedFor(as(t, "bob"), m); !slices.Equal(eve, want) || len(bob) != 0 {
+			t.Errorf("after the login has ended eve sees %q; bob, who has not logged in, %q", eve, bob)
+		}
+		if _, err := answerTo(as(t, "ann"), m, "whoami"); err != nil {
+			t.Error(err)
+		}
+		if ann, bob := listedFor(as(t, "ann"), m), listedFor(as(t, "bob"), m); !slices.Equal(ann, []string{"of_ann", "whoami"}) || !slices.Equal(bob, []string{"whoami"}) {
+			t.Errorf("after a second login ann sees %q, bob %q", ann, bob)
 		}
 		st, _ := m.Status("test")
 		m.Close()
@@ -257,7 +263,7 @@ func TestToolsStayListed(t *testing.T) {
 		if err := again.Add(st.Desired); err != nil {
 			t.Fatal(err)
 		}
-		clocktest.Await(t, func() bool { return slices.Equal(listedFor(as(t, "bob"), again), want) })
+		clocktest.Await(t, func() bool { return slices.Equal(listedFor(as(t, "bob"), again), []string{"whoami"}) })
 	})
 }
 

@@ -98,7 +98,7 @@ func TestAPIIsAnUpstream(t *testing.T) {
 	fake.mu.Unlock()
 	fake.env.Changed()
 	clocktest.Await(t, func() bool {
-		_, found := m.Find(tool.Ref{Space: "pets", Name: "walk"})
+		_, found := m.Find(t.Context(), tool.Ref{Space: "pets", Name: "walk"})
 		return found
 	})
 	m.Close()

@@ -67,7 +67,7 @@ func (u *Set) Owner(ctx context.Context, name string) string {
 // Relayed returns an upstream, or a namespace of this process, for /mcp/NAME, and the
 // function that finds its tools. If each principal has a connection of its own, it is that
 // of the principal of ctx.
-func (u *Set) Relayed(ctx context.Context, name string) (peer hub.Peer, find func(tool.Ref) (tool.Info, bool), ok bool) {
+func (u *Set) Relayed(ctx context.Context, name string) (peer hub.Peer, find func(context.Context, tool.Ref) (tool.Info, bool), ok bool) {
 	if p := u.local(name); p != nil {
 		return p, p.find, true
 	}
@@ -81,8 +81,8 @@ func (u *Set) Relayed(ctx context.Context, name string) (peer hub.Peer, find fun
 	return relayed, u.Manager.Find, true
 }
 
-func (p *inProcess) find(ref tool.Ref) (tool.Info, bool) {
-	tools, _ := p.source.Tools(context.Background()) // from memory
+func (p *inProcess) find(ctx context.Context, ref tool.Ref) (tool.Info, bool) {
+	tools, _ := p.source.Tools(ctx) // from memory
 	i := slices.IndexFunc(tools, func(info tool.Info) bool { return info.Name == ref.Name })
 	if i < 0 {
 		return tool.Info{}, false

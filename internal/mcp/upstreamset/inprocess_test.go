@@ -47,7 +47,7 @@ func TestInProcess(t *testing.T) {
 	if _, err := peer.Request(t.Context(), wire.MethodPromptsList, nil, nil); err == nil {
 		t.Error("it has prompts")
 	}
-	if _, known := find(tool.Ref{Name: "say"}); !known {
+	if _, known := find(t.Context(), tool.Ref{Name: "say"}); !known {
 		t.Error("say is not found")
 	}
 	if tools, err := f.Refresh(t.Context(), "here"); err != nil || len(tools) != 1 {

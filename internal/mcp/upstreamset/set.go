@@ -36,12 +36,14 @@ type Options struct {
 	Address func() string
 	// Warnings are further problems of a namespace, such as tools that await review.
 	Warnings func(namespace string) []string
+	Pins     Pins
 }
 
 // Set is the set of upstreams. It is safe for concurrent use.
 type Set struct {
 	Options
 
+	variants variants
 	changing sync.Mutex // held while the manager is changed; taken before mu
 	exposed  map[string]catalog.Exposure
 	applied  upstreamstore.Stamp // of the entries that were applied last

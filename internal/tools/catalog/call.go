@@ -60,6 +60,7 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, c.inNames(ctx, err)
 	}
+	e = c.callersEntry(ctx, e)
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
 	if e.info.Original == call.Ref.Name && e.info.Original != "" {
@@ -83,6 +84,7 @@ func (c *Catalog) Check(ctx context.Context, call tool.Call) error {
 	if err != nil {
 		return c.inNames(ctx, err)
 	}
+	e = c.callersEntry(ctx, e)
 	r := c.newRun(call, e.state)
 	r.entry, r.Info = e, &e.info
 	for i := range c.steps {

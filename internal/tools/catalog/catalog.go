@@ -72,6 +72,10 @@ type Options struct {
 	// Hides returns which tools are not listed for a principal, though a call of one is
 	// refused with the reason; it may return nil for none. nil: never any.
 	Hides func(who principal.Principal) func(*tool.Info) bool
+	// Own returns how listed tools are for the caller alone: false for one that only others
+	// have, and the caller's definition of one that is defined otherwise for them. The same
+	// pointer means the same definition. It may return nil for none. nil: never any.
+	Own func(ctx context.Context) func(*tool.Info) (own *tool.Info, has bool)
 	// Load has the owner of a namespace list its tools if that needs to be asked for: a
 	// tool was not found there, or none is known. nil: every source lists by itself.
 	Load func(ctx context.Context, namespace string)
@@ -98,6 +102,7 @@ type Catalog struct {
 	history   *history.Calls
 	meaning   *embedding.Model
 	hides     func(who principal.Principal) func(*tool.Info) bool
+	owns      func(ctx context.Context) definer
 	whyHidden func(name string) error
 	load      func(ctx context.Context, namespace string)
 	schemas   *schemas
@@ -140,7 +145,7 @@ func New(o Options) *Catalog {
 	}
 	c := &Catalog{
 		log: o.Log, bus: o.Bus, tracer: o.Tracer, durations: newDurations(o.Meter), steps: o.Steps, depth: o.Depth,
-		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, whyHidden: o.WhyHidden, load: o.Load,
+		limits: o.Limits, private: o.Private, reserved: o.Reserved, special: o.Special, hides: o.Hides, owns: o.Own, whyHidden: o.WhyHidden, load: o.Load,
 		known: o.Known, usage: o.Usage, meaning: o.Meaning, history: o.History,
 		schemas:  newSchemas(o.Log),
 		lexicon:  search.NewLexicon(),
@@ -201,10 +206,10 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 	if e == nil {
 		_, e = c.lookUp(ctx, ref)
 	}
-	if e == nil || !c.canSee(ctx, ref) {
+	if e == nil || !c.canSee(ctx, ref) || !c.isListedFor(ctx, e) {
 		return tool.Info{}, false
 	}
-	info = e.info
+	info = c.callersEntry(ctx, e).info
 	info.Ref = shown(ctx, info.Ref)
 	return info, true
 }

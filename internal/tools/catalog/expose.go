@@ -198,8 +198,8 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	v := x.catalog.refresh(ctx)
 	shown := v.exposed
 	who := principal.Of(ctx)
-	hides := x.catalog.hidden(who)
-	if v.isOpenTo(who) && hides == nil {
+	hides, own := x.catalog.hidden(who), x.catalog.ownOf(ctx)
+	if v.isOpenTo(who) && hides == nil && own == nil {
 		return shown.tools, nil
 	}
 	inOrg := shown.orgs[who.ActingOrg()].tools
@@ -209,15 +209,26 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 		if !x.catalog.granted(who, ref) || !v.shows(ref, hides) {
 			continue
 		}
-		if own, ok := inOrg[ref]; ok {
-			info = own
+		if named, ok := inOrg[ref]; ok {
+			info = named
 		}
-		list = append(list, info)
+		list = append(list, v.defined(info, ref, own))
 	}
 	if len(inOrg) > 0 {
 		slices.SortFunc(list, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return list, nil
+}
+
+// defined is an exposed tool as the caller has it.
+func (v *view) defined(info tool.Info, ref tool.Ref, own definer) tool.Info {
+	if own == nil {
+		return info
+	}
+	if defined, _ := own(&v.find(ref).info); defined != nil {
+		return renamed(*defined, info.Name)
+	}
+	return info
 }
 
 // refOf finds the tool that an exposed name stands for, as the caller's organisation has it.
@@ -241,7 +252,7 @@ func (x Exposed) InputSchema(ctx context.Context, name string) (json.RawMessage,
 	if !ok {
 		return nil, false
 	}
-	e := v.find(x.catalog.own(ctx, ref))
+	e := x.catalog.callersEntry(ctx, v.find(x.catalog.own(ctx, ref)))
 	if e == nil {
 		return nil, false
 	}

@@ -38,7 +38,7 @@ func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, e
 		return ctx, nil
 	}
 	// The definition may have changed since the sources were read.
-	if fresh := r.catalog.refresh(ctx).find(i.Call.Ref); fresh != nil && fresh != r.entry {
+	if fresh := r.catalog.callersEntry(ctx, r.catalog.refresh(ctx).find(i.Call.Ref)); fresh != nil && fresh != r.entry {
 		if r.entry, i.Info = fresh, &fresh.info; len(schemas.of(fresh).check(i.Call.Args)) == 0 {
 			return ctx, nil
 		}

@@ -40,6 +40,8 @@ type entry struct {
 	hidden  error                       // why no caller may use it; nil: callers may
 	schema  atomic.Pointer[schema]      // compiled by the first call
 	exposed atomic.Pointer[exposedInfo] // as the hub last exposed it; nil: not exposed
+
+	variants variants // as single callers have it
 }
 
 // find looks up a tool by its name or by its upstream's name for it.

@@ -17,6 +17,9 @@ func (c *Catalog) visible(ctx context.Context, whole *view) *view {
 		all := v
 		v = v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && all.shows(ref, hides) })
 	}
+	if own := c.ownOf(ctx); own != nil {
+		v = v.ofCaller(own)
+	}
 	if names, scripts := whole.callerNames(ctx), whole.scriptsOf(who.ActingOrg()); len(names)+len(scripts) > 0 {
 		return v.named(names, scripts)
 	}

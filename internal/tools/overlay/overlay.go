@@ -180,6 +180,13 @@ func (s *Source) ByOriginal(ctx context.Context, namespace, name string) (tool.I
 	return info, ok
 }
 
+// Version grows when rules or the transform change.
+func (s *Source) Version() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
 // namespace is the last listing of a namespace, or nil, and whether a transform must
 // see every list before it is used.
 func (s *Source) namespace(name string) (one *namespace, transforms bool) {

@@ -253,3 +253,36 @@ func BenchmarkOneChanged(b *testing.B) {
 		}
 	}
 }
+
+// TestVariant checks that another definition of a tool is named, worded and hidden like the
+// listed one.
+func TestVariant(t *testing.T) {
+	t.Parallel()
+	inner := &listSource{tools: infos("a.x", "a.y")}
+	s := overlay.New(inner, inner)
+	s.SetRule("a", overlay.Rule{Priority: 2, Aliases: map[string]string{"ex": "x"}})
+	other := tool.Info{Ref: tool.Ref{Space: "a", Name: "x"}, Description: "does x for ann", Raw: json.RawMessage(`{"name":"x","description":"does x for ann"}`)}
+	tools, _ := s.Tools(t.Context())
+	got, ok := s.Variant(t.Context(), &tools[0], other)
+	if !ok || got.Name != "ex" || got.Original != "x" || got.Priority != 2 || got.Description != other.Description {
+		t.Errorf("by the rule: %+v, %v", got, ok)
+	}
+	before := s.Version()
+	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) (kept []tool.Info, _ error) {
+		for _, info := range tools {
+			if !strings.Contains(info.Description, "bob") {
+				info.Description += ", seen"
+				kept = append(kept, info)
+			}
+		}
+		return kept, nil
+	})
+	tools, _ = s.Tools(t.Context())
+	if got, ok = s.Variant(t.Context(), &tools[0], other); !ok || got.Description != "does x for ann, seen" || !strings.Contains(string(got.Raw), "ann, seen") || s.Version() == before {
+		t.Errorf("by the transform: %+v, %v", got, ok)
+	}
+	other.Description = "does x for bob"
+	if _, ok = s.Variant(t.Context(), &tools[0], other); ok {
+		t.Error("what the transform hides is shown")
+	}
+}
