@@ -85,7 +85,9 @@ func TestDefinitionsOfOrganisations(t *testing.T) {
 		only("definitions", c.call("get_tool_definitions", `{"names":["desk.ask"]}`))
 		only("search", c.call("search_tools", `{"query":"ask the desk"}`))
 		only("wrong arguments", c.call("call_tool", `{"name":"desk.ask","arguments":{"to":1}}`))
-		only("code", c.call("execute_code", `{"code":"return mcp.desk.ask{to_`+name+`='x'}"}`))
+		if text = c.call("lua_eval", `{"code":"return mcp.desk.ask{to_`+name+`='x'}"}`); !strings.Contains(text, "the desk of "+name) {
+			t.Errorf("%s in a script: %s", name, text)
+		}
 		for _, path := range []string{"/mcp", "/mcp/desk"} {
 			tool := map[string]string{"/mcp": "desk__ask", "/mcp/desk": "ask"}[path]
 			_, text = c.rpc(path, "tools/call", `"name":"`+tool+`","arguments":{"to_`+name+`":"x"}`, "Mcp-Param-"+name, "x")
