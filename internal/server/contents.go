@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/quota"
+	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -18,7 +19,7 @@ import (
 // contentColumns are the columns with hashes of contents. TestEveryHashIsKnown fails when one
 // is missing here.
 func contentColumns() []cas.Column {
-	return slices.Concat(script.Contents(), job.Contents(), approval.Contents(), hootenanny.StoredContents())
+	return slices.Concat(script.Contents(), job.Contents(), approval.Contents(), share.Contents(), hootenanny.StoredContents())
 }
 
 // openContents opens the store of contents and artifacts.
@@ -35,6 +36,13 @@ func (srv *Server) openContents(ctx context.Context) error {
 		srv.shares.Register(principal.Artifact, srv.contents.SharedArtifact)
 	}
 	return err
+}
+
+// collectContents removes contents that nobody needs, while ctx lasts.
+func (srv *Server) collectContents(ctx context.Context) {
+	if srv.options.Jobs {
+		srv.contents.Run(ctx, srv.log)
+	}
 }
 
 // storageQuota returns how many bytes the contents of an organisation may have.

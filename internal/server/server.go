@@ -218,9 +218,6 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.runNode(background)
 	srv.runBackups()
-	if srv.options.Jobs {
-		srv.runBackground(func(ctx context.Context) { srv.contents.Run(ctx, srv.log) })
-	}
 	srv.background.Go(func() { srv.upstreams.Follow(background) })
 	srv.background.Go(func() { srv.keys.Run(background) })
 	srv.background.Go(func() { srv.watchApprovals(background) })
@@ -234,7 +231,7 @@ func Build(ctx context.Context, config *config.Loaded, options Options) (*Server
 	}
 	srv.startScripts(ctx, background)
 	close(srv.startupDone)
-	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run} {
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.scripts.folder.Watch(ctx), srv.people.Run, srv.erasure.Run, srv.orgs.Run, srv.shares.Run, srv.collectContents} {
 		if watch != nil {
 			srv.background.Go(func() { watch(background) })
 		}

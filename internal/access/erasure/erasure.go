@@ -212,6 +212,9 @@ func (s *Service) conclude(ctx context.Context, p personal.Person) error {
 	if mine {
 		s.options.Audit(withoutPerson(ctx, p), "person.erase", p.Pseudonym, nil)
 	}
+	if err := s.db.Scrub(ctx); err != nil { // the rows are gone; the rest of them will be overwritten
+		s.options.Log.WarnContext(ctx, "files of the database not scrubbed", "error", err)
+	}
 	return nil
 }
 

@@ -22,6 +22,8 @@ func Contents() []cas.Column {
 		{Table: "artifacts_deleted", Name: "hash", Where: cas.All}, // while they can be restored
 		{Table: "content_claims", Name: "hash", Where: cas.All},    // while they last
 		{Table: "contents", Name: "hash", Why: "the contents themselves"},
+		{Table: cas.TableBlobs, Name: "hash", Why: "the bytes themselves"},
+		{Table: cas.TableParts, Name: "hash", Why: "the bytes themselves"},
 		{Table: "artifacts", Name: "parent", Why: "where something came from: nobody reads the parent by it"},
 		{Table: "artifacts_deleted", Name: "record", Why: "the hash again, and the parent"},
 	}

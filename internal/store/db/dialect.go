@@ -28,6 +28,8 @@ type dialect interface {
 	explain(err error) error
 	// check looks for damage.
 	check(ctx context.Context, tx *Tx) error
+	// scrub is Scrub.
+	scrub(ctx context.Context, d *DB) error
 	// claim is Claim.
 	claim(ctx context.Context, name string) (release func() error, err error)
 	// now is the time on which all nodes agree.

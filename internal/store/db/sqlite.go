@@ -82,8 +82,8 @@ func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string)
 		busy = 5 * time.Second
 	}
 	// Data for rollbacks is kept in memory, as everything else of a transaction
-	// that is not written yet.
-	const settings = "_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&"
+	// that is not written yet. What is deleted is overwritten with zeros.
+	const settings = "_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&_pragma=secure_delete(fast)&"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: fmt.Sprintf("_busy_timeout=%d&%s%s", busy.Milliseconds(), settings, more)}
 	connector, err := newCachingConnector(file.String())
 	if err != nil {
