@@ -9,6 +9,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 func TestConnectAndDisconnect(t *testing.T) {
@@ -70,6 +72,28 @@ func TestConnectRefuses(t *testing.T) {
 	for _, args := range []string{`{"namespace":"x"}`, `{"namespace":"x","url":"http://localhost/","command":"sh"}`, `{"namespace":"x","url":"http://localhost/","transport":"stdio"}`} {
 		if _, err := h.call(t, "mcp_connect", args); fault.CodeOf(err) != fault.InvalidParams {
 			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if got := h.servers.Namespaces(); !slices.Equal(got, []string{"fs", "music"}) {
+		t.Errorf("namespaces %v", got)
+	}
+}
+
+// TestConnectIsForManagers checks that the tools themselves refuse those who manage nothing,
+// also where they are not hidden.
+func TestConnectIsForManagers(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for name, who := range map[string]principal.Principal{
+		"member":    {ID: "key:m", Org: "acme", Scopes: []principal.Scope{principal.MCP}},
+		"anybody":   {ID: "key:a", Scopes: []principal.Scope{principal.MCP, principal.Org}},
+		"in a chat": {ID: "key:c", Org: "acme", Person: "acme/ada", Scopes: []principal.Scope{principal.MCP, principal.Org}},
+	} {
+		for does, args := range map[string]string{"mcp_connect": `{"namespace":"x","url":"http://127.0.0.1:1/mcp"}`, "mcp_disconnect": `{"namespace":"fs"}`} {
+			result, err := h.catalog.Call(principal.With(t.Context(), who), tool.Call{Ref: tool.Ref{Name: does}, Args: json.RawMessage(args)})
+			if err != nil || !strings.Contains(string(result.Raw), "may not add or remove servers") {
+				t.Errorf("%s: %s: %s, %v", name, does, result.Raw, err)
+			}
 		}
 	}
 	if got := h.servers.Namespaces(); !slices.Equal(got, []string{"fs", "music"}) {

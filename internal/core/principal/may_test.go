@@ -89,3 +89,31 @@ func TestExceeded(t *testing.T) {
 		t.Error("a limit without a retry time has one")
 	}
 }
+
+// TestManagesOrg checks who manages the organisation that a principal is for, and which
+// organisations somebody manages.
+func TestManagesOrg(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		who           principal.Principal
+		own           bool
+		manages, lost string // an organisation that it manages, and one that it does not
+	}{
+		"root":          {principal.Local(), false, "acme", "a@b"},
+		"scope org":     {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.Org}}, true, "acme", "beta"},
+		"administrator": {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.Admin}}, true, "acme", "beta"},
+		"in a chat":     {principal.Principal{Org: "acme", Person: "acme/ada", Scopes: []principal.Scope{principal.Org}}, false, "acme", "beta"},
+		"member":        {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.MCP, principal.Chat}}, false, "", "acme"},
+		"no org":        {principal.Principal{Scopes: []principal.Scope{principal.Org}}, false, "", "acme"},
+	} {
+		if got := tt.who.ManagesOrg(); got != tt.own {
+			t.Errorf("%s: manages its own: %v", name, got)
+		}
+		if tt.manages != "" && tt.who.CheckManages(tt.manages) != nil {
+			t.Errorf("%s does not manage %s", name, tt.manages)
+		}
+		if tt.who.CheckManages(tt.lost) == nil {
+			t.Errorf("%s manages %s", name, tt.lost)
+		}
+	}
+}
