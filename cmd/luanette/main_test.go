@@ -89,6 +89,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"halt":         halt,
 			"http":         request,
 			"await":        await,
+			"await-day":    awaitDay,
 			"model":        model,
 			"capture":      capture,
 			"login-server": loginServer,
@@ -218,6 +219,20 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s is not in the last output", want)
 	}
 	ts.Setenv(args[0], found)
+}
+
+// awaitDay implements await-day DURATION, for stories that use something up for the day: if
+// the day ends, in UTC, before they would have ended, it waits for the next.
+func awaitDay(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await-day DURATION")
+	}
+	needed, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	now := time.Now()
+	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < needed {
+		<-time.After(left)
+	}
 }
 
 // await implements await PATH REGEXP: it requests a path until the response matches.
