@@ -230,7 +230,7 @@ func (s *Store) existing(ctx context.Context, list []Share) (real []Share, err e
 		if find == nil {
 			continue
 		}
-		thing, err := find(ctx, one.Thing)
+		thing, err := find(ctx, one.name)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"embed"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/people"
@@ -67,6 +68,7 @@ type Share struct {
 	Created time.Time       `json:"created"`
 
 	org, owner, maker string
+	name              string // of the thing in the table
 }
 
 const columns = "id, org, kind, thing, recipient, may, owner, maker, created"
@@ -74,8 +76,11 @@ const columns = "id, org, kind, thing, recipient, may, owner, maker, created"
 // scan reads a share, with the names of today.
 func (s *Store) scan(row db.Scanner) (one Share, err error) {
 	var created int64
-	err = row.Scan(&one.ID, &one.org, &one.Kind, &one.Thing, &one.To, &one.May, &one.owner, &one.maker, &created)
+	err = row.Scan(&one.ID, &one.org, &one.Kind, &one.name, &one.To, &one.May, &one.owner, &one.maker, &created)
 	one.Created = time.UnixMicro(created).UTC()
+	if one.Thing = one.name; one.Kind == principal.Artifact {
+		one.Thing, _, _ = strings.Cut(one.name, " ") // the hash, without whose artifact it is
+	}
 	one.ToName, one.Owner, one.By = s.recipientName(one.To, one.org), s.NameOf(one.owner), s.NameOf(one.maker)
 	return one, err
 }

@@ -21,7 +21,7 @@ import (
 // TestOnPostgres runs all tests with a database on Postgres.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t, TestReport, TestBudgets, TestBudgetOfSeveralNodes)
+	dbtest.OnPostgres(t, TestReport, TestBudgets, TestBudgetOfSeveralNodes, TestOrganisationsHaveTheirOwnBudgets)
 }
 
 func opened(t *testing.T, url string, b spending.Budgets, at time.Time) (*spending.Store, *clock.Virtual) {
@@ -40,6 +40,37 @@ func spend(t *testing.T, s *spending.Store, turn, org, user string, u llm.Usage)
 	t.Helper()
 	if err := s.Spend(t.Context(), agent.Spender{Turn: turn, Org: org, User: user}, "claude", u); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOrganisationsHaveTheirOwnBudgets checks that somebody who has the same name in two
+// organisations spends the budgets of the one in which they act.
+func TestOrganisationsHaveTheirOwnBudgets(t *testing.T) {
+	t.Parallel()
+	s, _ := opened(t, dbtest.Fresh(t), spending.Budgets{PersonDaily: 1, OrgDaily: 3}, evening)
+	refused := func(org, user string) string {
+		t.Helper()
+		err := s.Check(t.Context(), agent.Spender{Turn: "next", Org: org, User: user})
+		if err != nil && fault.CodeOf(err) != fault.Limit {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(err)
+	}
+	spend(t, s, "t1", "acme", "ann", llm.Usage{Cost: 1})
+	if got := refused("acme", "ann"); !strings.Contains(got, "ann") {
+		t.Errorf("ann in acme: %s", got)
+	}
+	for _, org := range []string{"other", ""} {
+		if got := refused(org, "ann"); got != "<nil>" {
+			t.Errorf("ann in %q: %s", org, got)
+		}
+	}
+	spend(t, s, "t2", "acme", "bob", llm.Usage{Cost: 2})
+	if got := refused("acme", "eve"); !strings.Contains(got, "acme") {
+		t.Errorf("the organisation: %s", got)
+	}
+	if got := refused("other", "eve"); got != "<nil>" {
+		t.Errorf("another organisation: %s", got)
 	}
 }
 

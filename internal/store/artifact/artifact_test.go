@@ -33,7 +33,7 @@ func TestSuite(t *testing.T) {
 
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t, TestSuite, TestArtifactsAreThereAfterOpeningAgain, TestShownAsPrincipalSees, TestSharedArtifacts, TestStorageQuota, TestNothingIsOwnedAfterAnError)
+	dbtest.OnPostgres(t, TestSuite, TestArtifactsAreThereAfterOpeningAgain, TestShownAsPrincipalSees, TestSharedArtifacts, TestShareIsOfOneOwner, TestStorageQuota, TestNothingIsOwnedAfterAnError)
 }
 
 func TestArtifactsAreThereAfterOpeningAgain(t *testing.T) {

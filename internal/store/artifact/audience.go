@@ -2,6 +2,8 @@ package artifact
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // ownerOf returns whose something is that is stored in ctx. What the program stores by
@@ -28,9 +31,14 @@ type audience struct {
 	shared []sharedThing   // what others of the organisation share
 }
 
-// sharedThing is an artifact that is shared: how shares name it, and the first digits of
-// its hash.
-type sharedThing struct{ id, digits string }
+// sharedThing is an artifact that is shared: how shares name it, the first digits of its hash,
+// and the ID of its owner. The same content of others is not shared.
+type sharedThing struct{ id, digits, owner string }
+
+// nameForShares returns how shares name an artifact: its hash and its owner.
+func nameForShares(ref cas.Ref, owner string) string {
+	return strings.TrimSpace(ref.String() + " " + owner)
+}
 
 // everything is the audience of the program itself.
 var everything = audience{who: principal.Local()}
@@ -43,8 +51,9 @@ func (s *Store) audience(ctx context.Context) (audience, error) {
 	}
 	ids, err := s.shares.IDs(ctx, w.who, principal.Artifact)
 	for _, id := range ids {
-		if digits, err := cas.ParsePrefix(strings.TrimPrefix(id, idPrefix)); err == nil {
-			w.shared = append(w.shared, sharedThing{id, digits})
+		hash, owner, _ := strings.Cut(id, " ")
+		if digits, err := cas.ParsePrefix(strings.TrimPrefix(hash, idPrefix)); err == nil {
+			w.shared = append(w.shared, sharedThing{id, digits, owner})
 		}
 	}
 	return w, err
@@ -76,8 +85,8 @@ func (w audience) sees(table string, n int) (sql string, args []any) {
 	}
 	seen := []string{table + ".owner = ''", own}
 	for _, thing := range w.shared {
-		seen = append(seen, fmt.Sprintf("%[1]s.hash >= %[2]s AND %[1]s.hash < %[3]s AND %[1]s.org = %[4]s",
-			table, value(thing.digits), value(thing.digits+"g"), value(w.who.ActingOrg())))
+		seen = append(seen, fmt.Sprintf("%[1]s.hash >= %[2]s AND %[1]s.hash < %[3]s AND %[1]s.org = %[4]s AND %[1]s.owner = %[5]s",
+			table, value(thing.digits), value(thing.digits+"g"), value(w.who.ActingOrg()), value(thing.owner)))
 	}
 	return "(" + strings.Join(seen, " OR ") + ")", args
 }
@@ -95,7 +104,9 @@ func (w audience) rowsOf(table, columns string, ref cas.Ref) (query string, args
 // shareOf returns how shares name an artifact of somebody else that the caller sees through
 // one; "" without one.
 func (w audience) shareOf(a *Artifact) string {
-	at := slices.IndexFunc(w.shared, func(thing sharedThing) bool { return strings.HasPrefix(a.Hash.String(), thing.digits) })
+	at := slices.IndexFunc(w.shared, func(thing sharedThing) bool {
+		return strings.HasPrefix(a.Hash.String(), thing.digits) && thing.owner == a.Owner.ID
+	})
 	if at < 0 || a.Owner.Org != w.who.ActingOrg() || w.who.Sees(a.Owner) || a.Owner == (principal.Owner{}) {
 		return ""
 	}
@@ -112,14 +123,27 @@ func (s *Store) Shared(ctx context.Context, a *Artifact) (principal.Level, error
 	return principal.Nothing, err
 }
 
-// SharedArtifact finds an artifact for those who share it.
-func (s *Store) SharedArtifact(ctx context.Context, id string) (principal.Thing, error) {
-	ref, err := s.Resolve(ctx, id)
+// SharedArtifact finds an artifact for those who share it: by what the caller calls it, or as
+// shares name it.
+func (s *Store) SharedArtifact(ctx context.Context, id string) (t principal.Thing, err error) {
+	hash, owner, named := strings.Cut(id, " ")
+	ref, err := s.Resolve(ctx, hash)
 	if err != nil {
-		return principal.Thing{}, err
+		return t, err
 	}
-	a, err := s.Get(ctx, ref)
-	return principal.Thing{ID: ref.String(), Owner: a.Owner, Title: a.Name}, err
+	if !named {
+		a, err := s.Get(ctx, ref)
+		return principal.Thing{ID: nameForShares(ref, a.Owner.ID), Owner: a.Owner, Title: a.Name}, err
+	}
+	t.ID = nameForShares(ref, owner)
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, "SELECT name, owner, person, org FROM artifacts WHERE hash = $1 AND owner = $2 ORDER BY number LIMIT 1", ref.String(), owner).
+			Scan(&t.Title, &t.Owner.ID, &t.Owner.Person, &t.Owner.Org)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return t, fault.New(fault.NotFound, "no artifact %s", ref.Short())
+	}
+	return t, err
 }
 
 // mayChange refuses to change an artifact that the caller only sees. Those of nobody are

@@ -72,7 +72,7 @@ func (s *Store) Delete(ctx context.Context, ref cas.Ref) (a Artifact, err error)
 		return nil
 	})
 	if err == nil {
-		s.events.PublishFor(principal.OwnerOf(ctx), Deleted{ID: ID(ref), Hash: ref})
+		s.events.PublishTo(a.Owner, []string{w.who.ID}, Deleted{ID: ID(ref), Hash: ref})
 	}
 	return a, err
 }
@@ -122,7 +122,7 @@ func (s *Store) Restore(ctx context.Context, ref cas.Ref) (a Artifact, err error
 		return s.words.put(ctx, tx, &a)
 	})
 	if err == nil {
-		s.events.PublishFor(principal.OwnerOf(ctx), Deleted{ID: ID(ref), Hash: ref, Restored: true})
+		s.events.PublishTo(a.Owner, []string{w.who.ID}, Deleted{ID: ID(ref), Hash: ref, Restored: true})
 	}
 	return a, err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -98,7 +99,7 @@ func TestSharedArtifacts(t *testing.T) {
 	bob := principal.With(t.Context(), principal.Principal{ID: "person:bob/acme", Org: "acme"})
 	eve := principal.With(t.Context(), principal.Principal{ID: "person:eve/other", Org: "other"})
 	seen, edited, kept := cas.Sum([]byte("seen")), cas.Sum([]byte("edited")), cas.Sum([]byte("kept"))
-	s := openWith(t, dbtest.Fresh(t), t.TempDir(), artifact.Options{Shares: shares{artifact.ID(seen): principal.See, edited.String(): principal.Edit}})
+	s := openWith(t, dbtest.Fresh(t), t.TempDir(), artifact.Options{Shares: shares{artifact.ID(seen) + " " + ada.ID: principal.See, edited.String() + " " + ada.ID: principal.Edit}})
 	for _, text := range []string{"seen", "edited", "kept"} {
 		if _, _, err := s.Put(principal.With(t.Context(), ada), strings.NewReader(text), artifact.Details{Name: text}); err != nil {
 			t.Fatal(err)
@@ -133,6 +134,54 @@ func TestSharedArtifacts(t *testing.T) {
 	}
 	if _, err := s.Get(bob, kept); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("what is not shared: %v", err)
+	}
+}
+
+// TestShareIsOfOneOwner checks that somebody with whom a content is shared sees the name and tags
+// of the owner who shares it, not of another who has the same content, and that both that owner
+// and who deletes it are told.
+func TestShareIsOfOneOwner(t *testing.T) {
+	t.Parallel()
+	carl, ada, bob := principal.Principal{ID: "person:carl/acme", Org: "acme"}, principal.Principal{ID: "person:ada/acme", Org: "acme"}, principal.Principal{ID: "person:bob/acme", Org: "acme"}
+	ref := cas.Sum([]byte("same"))
+	bus := event.New(event.BusOptions{})
+	told := bus.Subscribe(event.Options{Types: []string{"artifact.deleted"}})
+	defer told.Close()
+	s := openWith(t, dbtest.Fresh(t), t.TempDir(), artifact.Options{Events: bus, Shares: shares{ref.String() + " " + ada.ID: principal.Edit}})
+	for _, who := range []principal.Principal{carl, ada} {
+		if _, _, err := s.Put(principal.With(t.Context(), who), strings.NewReader("same"), artifact.Details{Name: "of " + who.ID, Tags: []string{"tag of " + who.ID}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := principal.With(t.Context(), bob)
+	if a, err := s.Get(as, ref); err != nil || a.Owner.ID != ada.ID || a.Name != "of "+ada.ID {
+		t.Errorf("bob gets %+v, %v", a, err)
+	}
+	if page, err := s.Search(as, artifact.Query{}); err != nil || page.Total != 1 || page.Artifacts[0].Owner.ID != ada.ID {
+		t.Errorf("bob finds %+v, %v", page, err)
+	}
+	for id, want := range map[string]principal.Principal{ref.String() + " " + ada.ID: ada, ref.String() + " " + carl.ID: carl} {
+		if thing, err := s.SharedArtifact(t.Context(), id); err != nil || thing.Owner.ID != want.ID || thing.ID != id || thing.Title != "of "+want.ID {
+			t.Errorf("%s is %+v, %v", id, thing, err)
+		}
+	}
+	if _, err := s.SharedArtifact(t.Context(), ref.String()+" person:eve"); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("of somebody who has none: %v", err)
+	}
+	if _, err := s.Delete(as, ref); err != nil {
+		t.Fatal(err)
+	}
+	e, ok := told.Poll()
+	if !ok {
+		t.Fatal("nobody is told")
+	}
+	for who, want := range map[*principal.Principal]bool{&ada: true, &bob: true, &carl: false} {
+		if e.VisibleTo(*who) != want {
+			t.Errorf("%s is told: %v", who.ID, !want)
+		}
+	}
+	if a, err := s.Get(principal.With(t.Context(), carl), ref); err != nil || a.Name != "of "+carl.ID {
+		t.Errorf("carl has %+v, %v", a, err)
 	}
 }
 
