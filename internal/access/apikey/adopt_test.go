@@ -116,7 +116,7 @@ func TestAdopt(t *testing.T) {
 type everybody struct{}
 
 func (everybody) Restrict(key principal.Principal, person string) (principal.Principal, error) {
-	return principal.Principal{ID: principal.PersonID(person, key.Org), Name: person, Org: key.Org}.ByKey(key.Name), nil
+	return principal.Principal{ID: principal.PersonID(person, key.Org), Name: person, Org: key.Org, Scopes: key.Scopes}.ByKey(key.Name), nil
 }
 
 func (everybody) Current(_ context.Context, was principal.Principal) (principal.Principal, error) {

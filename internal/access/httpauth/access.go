@@ -91,7 +91,7 @@ func (a *Authenticator) recheck(c *access) (err error) {
 			err = errElsewhere
 		}
 	default:
-		_, err = a.options.Keys.Current(a.watching, c.who)
+		err = a.options.Keys.Check(c.who)
 	}
 	return err
 }

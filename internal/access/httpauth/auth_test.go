@@ -383,6 +383,39 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	}
 }
 
+// TestStreamsOfReadersGoOn checks that the stream of a key that may not call tools goes on when
+// other keys change.
+func TestStreamsOfReadersGoOn(t *testing.T) {
+	t.Parallel()
+	keys, err := apikey.Open(t.Context(), dbtest.Open(t, dbtest.SQLite(t)), apikey.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := keys.Create(t.Context(), apikey.Key{Name: "dashboard", Rights: scoped(principal.Read)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := httpauth.New(httpauth.Options{Keys: keys})
+	begun, changed, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	handler := g.Mux([]principal.Route{{Pattern: "/stream", Scope: principal.Read, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-changed
+		ended <- r.Context().Err()
+	})}})
+	request := httptest.NewRequest(http.MethodGet, "/stream", nil)
+	request.Header.Set("Authorization", "Bearer "+token)
+	go handler.ServeHTTP(httptest.NewRecorder(), request)
+	<-begun
+	if _, _, err := keys.Create(t.Context(), apikey.Key{Name: "other", Rights: scoped(principal.Read)}); err != nil {
+		t.Fatal(err)
+	}
+	g.Close() // after all streams were checked
+	close(changed)
+	if err := <-ended; err != nil {
+		t.Errorf("the stream ended: %v", err)
+	}
+}
+
 func TestStreamsEndWhenTheirKeyExpires(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.db")
