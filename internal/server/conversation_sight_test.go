@@ -66,6 +66,16 @@ func checkReadersInAudit(t *testing.T, url string, srv *Server, bob someone, sai
 			t.Errorf("%s %s: %d %s", request[1], request[2], status, text)
 		}
 	}
+	want := map[string]int{"key:program conversation.read": 3, "key:operator memory.read": 1, "key:operator memory.delete": 1, "key:operator conversation.delete other": 1}
+	if got := auditedOf(t, srv, bob, said, len(want)); !maps.Equal(got, want) {
+		t.Errorf("audit log: %v", got)
+	}
+}
+
+// auditedOf counts what the audit log has about conversations of somebody, once it has so many
+// different entries. None may have the content.
+func auditedOf(t *testing.T, srv *Server, p someone, said string, different int) map[string]int {
+	t.Helper()
 	got := map[string]int{}
 	clocktest.Await(t, func() bool {
 		entries, err := srv.audit.Find(t.Context(), audit.Filter{})
@@ -74,19 +84,16 @@ func checkReadersInAudit(t *testing.T, url string, srv *Server, bob someone, sai
 		}
 		clear(got)
 		for _, e := range entries {
-			if strings.HasPrefix(e.Subject, "acme:"+bob.id) {
-				got[e.Who+" "+e.Action+strings.TrimPrefix(e.Subject, "acme:"+bob.id)]++
+			if strings.HasPrefix(e.Subject, "acme:"+p.id) {
+				got[e.Who+" "+e.Action+strings.TrimPrefix(e.Subject, "acme:"+p.id)]++
 			}
 			if strings.Contains(e.Subject, said) {
 				t.Errorf("the content is in %+v", e)
 			}
 		}
-		return len(got) >= 4
+		return len(got) >= different
 	}, func() string { return fmt.Sprint(got) })
-	want := map[string]int{"key:program conversation.read": 3, "key:operator memory.read": 1, "key:operator memory.delete": 1, "key:operator conversation.delete other": 1}
-	if !maps.Equal(got, want) {
-		t.Errorf("audit log: %v", got)
-	}
+	return got
 }
 
 // newKey makes a key of the organisation acme.
@@ -117,6 +124,9 @@ func member(t *testing.T, url string, srv *Server, subject, org string, roles ..
 	return s
 }
 
+// firstFile is the address of the first file of a message.
+var firstFile = regexp.MustCompile(`/api/v1/chat/msg_\w+/media/in\.1`)
+
 // TestErasureEndsSharesOfConversations checks that nothing of the owner or the recipient of a
 // shared conversation is left after their erasure, and that a copy stays.
 func TestErasureEndsSharesOfConversations(t *testing.T) {
@@ -138,8 +148,14 @@ func TestErasureEndsSharesOfConversations(t *testing.T) {
 			bob.do(http.MethodPost, "/api/v1/chat", `{"user_id":"`+bob.id+`","org":"acme","client_id":"web","chat_id":"trip","message":"to Lisbon",
 				"attachments":[{"name":"map.txt","mime_type":"text/plain","data":"dHJhbQ=="}]}`, "")
 			share(bob, "trip", max)
+			_, shared := max.request(http.MethodGet, own(max, "/conversation?id=acme/"+bob.id+"/trip"), "")
+			max.do(http.MethodGet, firstFile.FindString(shared), "", "")
 			copied := max.do(http.MethodPost, own(max, "/conversation/copy"), `{"id":"acme/`+bob.id+`/trip"}`, "id")
 			share(max, copied, eva)
+			by := "person:" + max.id + "/acme conversation."
+			if got := auditedOf(t, srv, bob, "Lisbon", 2); !maps.Equal(got, map[string]int{by + "read trip": 2, by + "copy trip": 1}) {
+				t.Errorf("audit log: %v", got)
+			}
 			bob.do(http.MethodDelete, "/api/v1/me", "", "")
 			eva.do(http.MethodDelete, "/api/v1/me", "", "")
 			for _, gone := range []someone{bob, eva} {
@@ -151,8 +167,7 @@ func TestErasureEndsSharesOfConversations(t *testing.T) {
 				t.Errorf("conversations: %s", list)
 			}
 			_, text := max.request(http.MethodGet, own(max, "/conversation?id="+copied), "")
-			file := regexp.MustCompile(`/api/v1/chat/msg_\w+/media/in\.1`).FindString(text)
-			if _, content := max.request(http.MethodGet, file, ""); content != "tram" || !strings.Contains(text, "to Lisbon") {
+			if _, content := max.request(http.MethodGet, firstFile.FindString(text), ""); content != "tram" || !strings.Contains(text, "to Lisbon") {
 				t.Errorf("the copy: %s, its file: %s", text, content)
 			}
 			if _, list := max.request(http.MethodGet, "/api/v1/shares", ""); !strings.Contains(list, `"shares":[]`) {

@@ -20,6 +20,9 @@ func (d *Handler) attach(r *http.Request) (*conversation.Turn, error) {
 	if err == nil && !shared {
 		err = noMessage(t.ID)
 	}
+	if err == nil {
+		d.audit(r, auditRead, t.Message.Person, t.Message.Conversation)
+	}
 	return t, err
 }
 

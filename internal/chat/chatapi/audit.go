@@ -11,6 +11,7 @@ import (
 // The actions of the audit log. Their subject is whose it was, and the conversation.
 const (
 	auditRead         = "conversation.read"
+	auditCopy         = "conversation.copy"
 	auditDelete       = "conversation.delete"
 	auditReadMemory   = "memory.read"
 	auditDeleteMemory = "memory.delete"
@@ -19,8 +20,9 @@ const (
 // maxAudited is how many bytes of a conversation's name are recorded.
 const maxAudited = 200
 
-// audit records that a caller who is not that person reads or deletes what the person said to the
-// agent, or what the agent remembers of it: keys of chat programs, and of administrators.
+// audit records that a caller who is not that person reads, copies or deletes what the person said
+// to the agent, or what the agent remembers of it: keys of chat programs and of administrators, and
+// those with whom it is shared.
 func (d *Handler) audit(r *http.Request, action string, p conversation.Person, id string) {
 	who := principal.Of(r.Context())
 	if d.options.Audit == nil || who.ID == principal.LocalID || who.User == p.User {

@@ -71,7 +71,7 @@ func (d *Handler) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.audit(r, auditRead, p, id)
+	d.audit(r, auditRead, access.Person, access.ID)
 	out := Transcript{ID: id, Messages: []Transcribed{}, Owner: access.Owner, Shared: access.Shared}
 	for i := range records {
 		if access.Owner != "" {
@@ -143,10 +143,15 @@ func (d *Handler) copyConversation(w http.ResponseWriter, r *http.Request) error
 	if err := d.checkRate(p); err != nil {
 		return err
 	}
+	access, err := d.service.Access(r.Context(), p, body.ID)
+	if err != nil {
+		return err
+	}
 	id, err := d.service.Copy(r.Context(), p, body.ID)
 	if err != nil {
 		return err
 	}
+	d.audit(r, auditCopy, access.Person, access.ID)
 	httpjson.JSON(w, http.StatusCreated, Copied{id})
 	return nil
 }
