@@ -108,7 +108,7 @@ func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 		c.loadCache()
 	}
 	<-previous
-	if c.listsOnly() && c.currentSpec().needsPerson() {
+	if c.listsOnly() && !c.currentSpec().canList() {
 		c.setAsleep()
 		<-ctx.Done()
 		return

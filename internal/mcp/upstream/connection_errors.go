@@ -98,7 +98,7 @@ func (c *connection) gaveUpError(ctx context.Context, since time.Time) error {
 func (c *connection) needsAuthError(err error, challenge string) error {
 	f, ok := loginFix(err)
 	if !ok && c.owner != "" { // it says what the owner has to do
-		ok = errors.As(err, &f) && f.Code == fault.NeedsAuth && f.Hint != ""
+		ok = errors.As(err, &f) && (f.Code == fault.NeedsAuth && f.Hint != "" || f.Code == fault.Denied)
 	}
 	if !ok {
 		f = fault.Wrap(fault.NeedsAuth, textOnly{err}, "upstream %s requires credentials", c.name).

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -28,6 +29,12 @@ func (c *connection) listsOnly() bool { return c.personal && c.owner == "" }
 // ends reports whether the connection of a principal ends, rather than sleeps, after err.
 func (c *connection) ends(err error) bool {
 	return c.owner != "" && (errors.Is(err, errIdle) || c.unused())
+}
+
+// isDenied reports whether the owner may not connect. Another attempt would end like this one,
+// so there is none before the owner's next request.
+func (c *connection) isDenied(err error) bool {
+	return c.owner != "" && fault.CodeOf(err) == fault.Denied
 }
 
 // refusesListing reports whether the server does not list its tools without a login: then

@@ -29,6 +29,8 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, served bool
 		switch {
 		case auth:
 			c.state, c.challenge, f.delay = StateNeedsAuth, challenge, c.opts.AuthRetry
+		case c.isDenied(err):
+			c.state, f.delay = StateNeedsAuth, c.spec.idle()
 		case c.spec.Command != "" && c.repeated.isFinal(c.attempt):
 			c.state, f.delay, f.least = StateFailed, c.opts.FailedRetry, min(failedLeast, c.opts.FailedRetry)
 		}
@@ -36,6 +38,9 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, served bool
 	})
 	c.reportFailure(ctx, f, challenge)
 	c.sleepUntilRetry(ctx, f)
+	if c.isDenied(err) && c.unused() {
+		c.end(c)
+	}
 }
 
 // failure is a failed attempt or a lost session, and when the next attempt follows.

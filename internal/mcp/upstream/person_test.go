@@ -87,11 +87,16 @@ func (c *company) server(token string) *mcp.Server {
 type ownLogins struct {
 	mu     sync.Mutex
 	tokens map[string]string // by owner
+	denied map[string]int    // how often those were asked for who may not log in
 }
 
 func (l *ownLogins) Token(_ context.Context, spec upstream.Spec) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, never := l.denied[spec.Owner]; never {
+		l.denied[spec.Owner]++
+		return "", fault.New(fault.Denied, "%s may not use %s", spec.Owner, spec.Name)
+	}
 	return l.tokens[spec.Owner], nil
 }
 
@@ -265,6 +270,29 @@ func TestToolsStayListed(t *testing.T) {
 		}
 		clocktest.Await(t, func() bool { return slices.Equal(listedFor(as(t, "bob"), again), []string{"whoami"}) })
 	})
+}
+
+// TestDeniedLoginIsNotRetried checks that somebody who may not log in is told so at once, and
+// that nothing is tried again before they ask again.
+func TestDeniedLoginIsNotRetried(t *testing.T) {
+	t.Parallel()
+	m, logins := newCompany(t, &company{}, nil)
+	logins.mu.Lock()
+	logins.denied = map[string]int{"person:eve": 0}
+	logins.mu.Unlock()
+	for n := 1; n <= 3; n++ {
+		if _, err := answerTo(as(t, "eve"), m, "whoami"); fault.CodeOf(err) != fault.Denied || !strings.Contains(err.Error(), "person:eve may not use test") {
+			t.Errorf("%v", err)
+		}
+		logins.mu.Lock()
+		if logins.denied["person:eve"] != n {
+			t.Errorf("%d attempts for %d calls", logins.denied["person:eve"], n)
+		}
+		logins.mu.Unlock()
+	}
+	if got, err := answerTo(as(t, "ann"), m, "whoami"); err != nil || got != "ann" {
+		t.Errorf("ann: %q, %v", got, err)
+	}
 }
 
 // playPerson answers every call with its process, variable and arguments.

@@ -43,6 +43,10 @@ type Person struct {
 // Personal reports whether every principal has a connection of its own.
 func (s Spec) Personal() bool { return s.Login != "" && s.Login != LoginShared }
 
+// canList reports whether the server may list its tools without an owner. One that trusts the
+// company's provider wants a token, and would only log that there was none.
+func (s Spec) canList() bool { return !s.needsPerson() && s.Login != LoginIDJAG }
+
 func (s Spec) people() int {
 	if s.People == 0 {
 		return DefaultPeople
