@@ -126,7 +126,8 @@ func BenchmarkFind(b *testing.B) {
 	b.ReportMetric(float64(checked)/float64(free), "checked/free")
 }
 
-// BenchmarkStorage measures the check of a quota for an organisation with many contents.
+// BenchmarkStorage compares what the check of a quota costs for an organisation with many
+// contents with counting them. It reports the ratio.
 func BenchmarkStorage(b *testing.B) {
 	s := library(b, 0)
 	err := s.db.Write(b.Context(), func(tx *db.Tx) error {
@@ -141,9 +142,50 @@ func BenchmarkStorage(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	measure := func(f func(tx *db.Tx) (int64, error)) time.Duration {
+		began := time.Now()
+		err := s.db.Read(b.Context(), func(tx *db.Tx) error {
+			if bytes, err := f(tx); err != nil || bytes != 10_000_000 {
+				return fmt.Errorf("%d bytes: %w", bytes, err)
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	var read, counted time.Duration
 	for b.Loop() {
-		if bytes, err := s.Storage(b.Context(), "acme"); err != nil || bytes != 10_000_000 {
-			b.Fatal(bytes, err)
+		read += measure(func(tx *db.Tx) (bytes int64, err error) {
+			bytes, _, err = storageOf(b.Context(), tx, "acme")
+			return bytes, err
+		})
+		counted += measure(func(tx *db.Tx) (int64, error) { return countStorage(b.Context(), tx, "acme") })
+	}
+	b.ReportMetric(float64(read)/float64(counted), "read/counted")
+	b.ReportMetric(float64(counted.Microseconds())/float64(b.N), "counted-us/op")
+	b.ReportMetric(float64(read.Microseconds())/float64(b.N), "read-us/op")
+}
+
+// BenchmarkCollect measures a pass over many contents, none of which is removed.
+func BenchmarkCollect(b *testing.B) {
+	s := library(b, 0)
+	err := s.db.Write(b.Context(), func(tx *db.Tx) error {
+		for i := range 100_000 {
+			err := s.own(b.Context(), tx, principal.Owner{ID: "key:one", Org: "acme"}, Content{Hash: cas.Sum(fmt.Append(nil, i)), Size: 100, MIME: "text/plain"})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if n, err := s.Collect(b.Context()); err != nil || n != 0 {
+			b.Fatal(n, err)
 		}
 	}
 }
