@@ -55,7 +55,7 @@ func (c *upstreamEditCommand) Run(ctx context.Context, proc *process) error {
 		change.Expose = &adminapi.Expose{Names: c.Expose}
 	}
 	change.ReadOnly = c.ReadOnly
-	return c.changeUpstream(ctx, proc, http.MethodPatch, c.upstreamOrgFlag, c.Name, "", change)
+	return c.changeUpstream(ctx, proc, http.MethodPatch, c.upstreamOrgFlag, url.PathEscape(c.Name), change)
 }
 
 // upstreamRestoreCommand is `luanette upstream restore`.
@@ -73,11 +73,12 @@ one that was disabled. All nodes connect to it again.`
 
 // Run restores the upstream on a running server.
 func (c *upstreamRestoreCommand) Run(ctx context.Context, proc *process) error {
-	return c.changeUpstream(ctx, proc, http.MethodPost, c.upstreamOrgFlag, c.Name, "/restore", nil)
+	return c.changeUpstream(ctx, proc, http.MethodPost, c.upstreamOrgFlag, url.PathEscape(c.Name)+"/restore", nil)
 }
 
-// changeUpstream asks a running server to change an upstream, and prints the result.
-func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method string, of upstreamOrgFlag, name, verb string, body any) error {
+// changeUpstream asks a running server to change an upstream, and prints the result. The path
+// begins with the upstream's name.
+func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method string, of upstreamOrgFlag, path string, body any) error {
 	if f.Server == "" {
 		return fault.New(fault.InvalidParams, "this command needs a running server").
 			WithHint("name it with --server; change upstreams of the configuration file in that file")
@@ -87,7 +88,7 @@ func (f *clientFlags) changeUpstream(ctx context.Context, proc *process, method 
 			return err
 		}
 		var u adminapi.Upstream
-		raw, err := adminRequest(ctx, api, method, of.path()+"/"+url.PathEscape(name)+verb, body, &u)
+		raw, err := adminRequest(ctx, api, method, of.path()+"/"+path, body, &u)
 		if err != nil {
 			return err
 		}

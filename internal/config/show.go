@@ -42,21 +42,8 @@ func (l *Loaded) Show(w io.Writer) error {
 	for _, warning := range l.Warnings {
 		fmt.Fprintf(&out, "# warning: %s\n", warning)
 	}
-	section := ""
-	for _, s := range settingsOf(&l.Config) {
-		name := s.key
-		if at := strings.LastIndex(s.key, "."); at >= 0 {
-			if s.key[:at] != section {
-				section = s.key[:at]
-				fmt.Fprintf(&out, "\n[%s]\n", section)
-			}
-			name = s.key[at+1:]
-		}
-		line, err := s.show(name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&out, "%-40s # %s; %s; %s%s\n", line, l.origin(s.key), s.variable(), s.help, l.awaits(s.key))
+	if err := l.showSettings(&out); err != nil {
+		return err
 	}
 	if len(l.Approvals) > 0 {
 		text, err := toml.Marshal(l.Approvals)
@@ -83,6 +70,27 @@ func (l *Loaded) Show(w io.Writer) error {
 		_, err = io.WriteString(w, out.String())
 	}
 	return err
+}
+
+// showSettings writes the keys that have one value each.
+func (l *Loaded) showSettings(out *strings.Builder) error {
+	section := ""
+	for _, s := range settingsOf(&l.Config) {
+		name := s.key
+		if at := strings.LastIndex(s.key, "."); at >= 0 {
+			if s.key[:at] != section {
+				section = s.key[:at]
+				fmt.Fprintf(out, "\n[%s]\n", section)
+			}
+			name = s.key[at+1:]
+		}
+		line, err := s.show(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-40s # %s; %s; %s%s\n", line, l.origin(s.key), s.variable(), s.help, l.awaits(s.key))
+	}
+	return nil
 }
 
 // showTable writes the entries of a table without their secrets.
