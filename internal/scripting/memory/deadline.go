@@ -26,15 +26,15 @@ type Deadline struct {
 type deadlineKey struct{}
 
 // WithDeadline returns a context that ends with cause when the time d has passed, not
-// counting waits for memory. cancel releases its resources.
-func WithDeadline(ctx context.Context, d time.Duration, cause error) (_ context.Context, cancel context.CancelFunc) {
+// counting waits for memory. cancel ends it before, and releases its resources.
+func WithDeadline(ctx context.Context, d time.Duration, cause error) (_ context.Context, cancel context.CancelCauseFunc) {
 	inner, end := context.WithCancelCause(ctx)
 	t := &Deadline{Context: inner, end: end, cause: cause, until: time.Now().Add(d)}
 	t.outer, _ = ctx.Value(deadlineKey{}).(*Deadline)
 	t.timer = time.AfterFunc(d, t.expire)
-	return t, func() {
+	return t, func(why error) {
 		t.timer.Stop()
-		end(context.Canceled)
+		end(why)
 	}
 }
 

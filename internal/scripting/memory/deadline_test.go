@@ -21,9 +21,9 @@ func TestDeadlinePauses(t *testing.T) {
 		}
 		p.first = other
 		outer, cancel := WithDeadline(t.Context(), time.Minute, errLate)
-		defer cancel()
+		defer cancel(nil)
 		inner, cancel := WithDeadline(context.WithValue(outer, errLate, 1), 30*time.Second, errLate)
-		defer cancel()
+		defer cancel(nil)
 		time.Sleep(20 * time.Second)
 		began := time.Now()
 		time.AfterFunc(10*time.Minute, other.Close)
@@ -64,7 +64,7 @@ func TestDeadlineAfterARefusal(t *testing.T) {
 		}
 		p.first = other
 		ctx, cancel := WithDeadline(t.Context(), time.Second, errLate)
-		defer cancel()
+		defer cancel(nil)
 		s := open(t, p, "b", time.Minute)
 		if err := s.Take(ctx, 50, true); err == nil || ctx.Err() != nil {
 			t.Errorf("%v, context %v", err, ctx.Err())
@@ -91,7 +91,7 @@ func TestDeadlineIsCancelled(t *testing.T) {
 		p.first = other
 		parent, stop := context.WithCancelCause(t.Context())
 		ctx, cancel := WithDeadline(parent, time.Second, errLate)
-		defer cancel()
+		defer cancel(nil)
 		time.AfterFunc(time.Minute, func() { stop(errLate) })
 		s := open(t, p, "b", time.Hour)
 		if err := s.Take(ctx, 50, true); !errors.Is(err, errLate) {

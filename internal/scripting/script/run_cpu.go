@@ -40,25 +40,24 @@ type cpuMeter struct {
 // that often wait are charged once. It is what all runs of a node can use too much, each.
 const chargeStep = time.Millisecond
 
-// measured runs a script, and counts its processor time if its organisation's is limited.
-func (r *Runner) measured(ctx context.Context, limits *Limits, run func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+// measured runs a script, and counts its processor time if its organisation's is limited. stop
+// ends the run.
+func (r *Runner) measured(ctx context.Context, stop context.CancelCauseFunc, limits *Limits, run func() (json.RawMessage, error)) (json.RawMessage, error) {
 	org := principal.Of(ctx).ActingOrg()
 	if r.options.CPU == nil || org == "" || !r.options.CPU.Counts(org) {
-		return run(ctx)
+		return run()
 	}
 	if err := r.options.CPU.Charge(ctx, org, 0); err != nil {
 		return nil, err
 	}
-	m := &cpuMeter{cpu: r.options.CPU, org: org}
-	m.ctx, m.stop = context.WithCancelCause(ctx)
-	defer m.stop(nil)
+	m := &cpuMeter{cpu: r.options.CPU, org: org, ctx: ctx, stop: stop}
 	limits.meter = m
 	m.Start()
 	defer func() {
 		m.count(m.Stop())
 		_ = m.cpu.Charge(m.ctx, org, m.due) // what a script used at its end is no reason to refuse its result
 	}()
-	return run(m.ctx) //nolint:contextcheck // it is made of ctx above
+	return run()
 }
 
 // count adds what was used since the last time, and ends the run if nothing is left.

@@ -62,9 +62,9 @@ const NoTimeLimit time.Duration = -1
 
 // deadline returns a context that ends when the run's time is over. Waiting for memory
 // that other runs hold does not count.
-func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l Limits) deadline(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	if l.Time < 0 {
-		return context.WithCancel(ctx)
+		return context.WithCancelCause(ctx)
 	}
 	return memory.WithDeadline(ctx, l.Time, &timeoutError{l.Time})
 }
@@ -313,11 +313,11 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	}
 	started := r.options.Clock.Now()
 
-	ctx, cancel := limits.deadline(ctx)
-	defer cancel()
+	ctx, stop := limits.deadline(ctx)
+	defer stop(nil)
 	var result json.RawMessage
 	if err == nil {
-		result, err = r.measured(ctx, &limits, func(ctx context.Context) (json.RawMessage, error) {
+		result, err = r.measured(ctx, stop, &limits, func() (json.RawMessage, error) {
 			return engine.run(ctx, q, limits, r.environment(ctx, q, limits, ownServices{tools, temp, output, listener}))
 		})
 	}
