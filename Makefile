@@ -258,8 +258,8 @@ freeze: ## Stop and resume ZeroMQ backends FREEZES times (default 50) for 3 to 2
 
 .PHONY: crash
 KILLS ?= 200
-crash: ## Kill the server KILLS times (default 200) while jobs run, and check that nothing is lost
-	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled' ./cmd/luanette
+crash: ## Kill the server KILLS times (default 200) while jobs run, and during an erasure, and check that nothing is lost
+	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled|TestKilledDuringAnErasure' ./cmd/luanette
 
 .PHONY: soak
 MINUTES ?= 30
