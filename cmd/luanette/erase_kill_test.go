@@ -21,16 +21,19 @@ import (
 )
 
 // erasureMoments are changes of rows during which the server is killed, in the order in which
-// an erasure makes them, each with a query that is true when the one before it is stored.
+// an erasure makes them, each with a query that is true once the one before it is stored.
 var erasureMoments = []struct{ change, reached string }{
 	{"UPDATE ON people", "SELECT count(*) > 0 FROM erasures WHERE person = $1"},
-	{"UPDATE ON audit_log", "SELECT count(*) = 0 FROM people_sessions WHERE person = $1"},
+	{"DELETE ON content_owners", "SELECT count(*) = 0 FROM people_sessions WHERE person = $1"},
+	{"UPDATE ON audit_log", "SELECT count(*) = 0 FROM content_owners WHERE owner LIKE '%' || $1"},
 	{"DELETE ON jobs", "SELECT count(*) = 0 FROM audit_log WHERE entry LIKE '%' || $1 || '%'"},
 	{"DELETE ON kv", "SELECT count(*) = 0 FROM sessions WHERE owner LIKE '%' || $1"},
-	{"DELETE ON content_owners", "SELECT count(*) = 0 FROM kv WHERE owner LIKE '%' || $1"},
-	{"DELETE ON people_identities", "SELECT count(*) = 0 FROM access_keys WHERE name LIKE '%' || $1"},
+	{"DELETE ON people_identities", "SELECT count(*) = 0 FROM kv WHERE owner LIKE '%' || $1"},
 	{"DELETE ON erasures", "SELECT count(*) = 0 FROM people WHERE id = $1"},
 }
+
+// erasureOver is true when an erasure is over.
+const erasureOver = "SELECT count(*) = 0 FROM erasures WHERE person = $1"
 
 // TestKilledDuringAnErasure kills the server at several moments of the erasure of a person
 // with many things. Each server that follows goes on by itself. In the end nothing of the
@@ -55,12 +58,18 @@ func TestKilledDuringAnErasure(t *testing.T) {
 		}
 		o.await(t, moment.reached, ann.id)
 		serving.kill()
-		o.await(t, "SELECT count(*) > 0 FROM erasures WHERE person = $1", ann.id) // the change was held
+		next := erasureOver
+		if n+1 < len(erasureMoments) {
+			next = erasureMoments[n+1].reached
+		}
+		if o.holds(t, next, ann.id) {
+			t.Fatalf("%s was not held: %s", moment.change, next)
+		}
 		o.release(t)
 	}
 	<-answered
 	o.serve(t)
-	o.await(t, "SELECT count(*) = 0 FROM erasures WHERE person = $1", ann.id)
+	o.await(t, erasureOver, ann.id)
 	for _, text := range []string{ann.id, ann.marker} {
 		if left := dbtest.TablesWith(t, o.database, text); len(left) > 0 {
 			t.Errorf("%s is left in %v", text, left)
@@ -273,11 +282,15 @@ func (o *erasing) exec(t *testing.T, statement string) {
 // await waits until a query about a person is true.
 func (o *erasing) await(t *testing.T, query, person string) {
 	t.Helper()
-	clocktest.Await(t, func() (holds bool) {
-		err := o.store.Read(t.Context(), func(tx *db.Tx) error { return tx.QueryRow(t.Context(), query, person).Scan(&holds) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return holds
-	}, func() string { return query })
+	clocktest.Await(t, func() bool { return o.holds(t, query, person) }, func() string { return query })
+}
+
+// holds reports whether a query about a person is true.
+func (o *erasing) holds(t *testing.T, query, person string) (holds bool) {
+	t.Helper()
+	err := o.store.Read(t.Context(), func(tx *db.Tx) error { return tx.QueryRow(t.Context(), query, person).Scan(&holds) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holds
 }
