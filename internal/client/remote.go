@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Options are those of a connection to a running server.
@@ -121,9 +122,22 @@ func (c *remote) Call(ctx context.Context, name string, args any, caller *tool.C
 	encoded, _ := rawjson.Get(params, "arguments")
 	result, err := c.peer.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: encoded, Meta: c.meta, Caller: caller}, params)
 	if err != nil {
-		return tool.View{}, err
+		return tool.View{}, explainMissing(err, name)
 	}
 	return result.View()
+}
+
+// explainMissing says why a server does not have one of our tools: it is not for the caller.
+func explainMissing(err error, name string) error {
+	var refused *wire.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	if code, _ := rawjson.GetText(refused.Data, "code"); code != string(fault.ToolNotFound) {
+		return err
+	}
+	return fault.New(fault.Denied, "the server has no tool %s for you", name).
+		WithHint("`luanette who` shows what you may do there; an administrator can permit more")
 }
 
 func (c *remote) Read(ctx context.Context, uri string) (string, error) {
