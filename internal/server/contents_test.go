@@ -166,9 +166,7 @@ func TestErasedBytesAreGone(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			database := fresh(t)
-			url, srv := start(t, config.Sources{
-				File: configtest.WriteFile(t, withPeople), Env: config.Environment{"LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
-			})
+			url, srv := startWithPeople(t, database)
 			ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
 			folders := []string{srv.config.Data}
 			if path := db.PathOf(database); path != "" {

@@ -17,8 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
@@ -163,9 +161,7 @@ func TestPersonIsExportedAndErased(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			database := fresh(t)
-			url, srv := start(t, config.Sources{
-				File: configtest.WriteFile(t, withPeople+"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n"), Env: config.Environment{"ROOT": "root-token", "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
-			})
+			url, srv := startWithPeople(t, database)
 			ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
 			ann.work()
 			bob.work()
@@ -259,9 +255,7 @@ func TestErasureGoesOn(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			database := fresh(t)
-			url, srv := start(t, config.Sources{
-				File: configtest.WriteFile(t, withPeople), Env: config.Environment{"LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
-			})
+			url, srv := startWithPeople(t, database)
 			ann := newPerson(t, url, srv, "ann")
 			ann.work()
 			ann.logIn(srv)

@@ -48,6 +48,16 @@ client_id = "hub"
 roles = ["user"]
 `
 
+// startWithPeople starts a server on a database. It offers sign-in, and "root-token" is the key
+// of an administrator.
+func startWithPeople(t *testing.T, database string) (url string, srv *Server) {
+	t.Helper()
+	return start(t, config.Sources{
+		File: configtest.WriteFile(t, withPeople+"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n"),
+		Env:  config.Environment{"ROOT": "root-token", "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
+	})
+}
+
 // otherScope returns a scope that does not include the given one.
 func otherScope(scope principal.Scope) principal.Scope {
 	if scope == principal.Read {

@@ -25,9 +25,7 @@ func TestKeysOfAPersonActAsThePerson(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			database := fresh(t)
-			url, srv := start(t, config.Sources{
-				File: configtest.WriteFile(t, withPeople+"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n"), Env: config.Environment{"ROOT": "root-token", "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
-			})
+			url, srv := startWithPeople(t, database)
 			ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
 			laptop, phone, reader, bobs := ann.key("laptop", "mcp"), ann.key("phone", "mcp"), ann.key("reader", "read"), bob.key("laptop", "mcp")
 			made := workWith(t, url, laptop)
