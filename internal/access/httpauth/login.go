@@ -71,8 +71,8 @@ type Me struct {
 
 func meOf(p principal.Principal, open bool) Me {
 	m := Me{ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Client: p.Client, Scopes: p.Scopes, Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
-	if p.Limits != (principal.Limits{}) {
-		m.Limits = &p.Limits
+	if limited := p.Limited(); len(limited) > 0 {
+		m.Limits = &limited[0].Limits // of the key, or else of the person
 	}
 	if !p.Expires.IsZero() {
 		m.Expires = &p.Expires
