@@ -13,30 +13,30 @@ import (
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 
-// desk is an upstream with one tool, which takes one argument of its own. The argument is
+// tickets is an upstream with one tool, which takes one argument of its own. The argument is
 // repeated in a header of its own.
-type desk struct{ name string }
+type tickets struct{ name string }
 
-func (d desk) Tools(context.Context) ([]tool.Info, error) {
+func (d tickets) Tools(context.Context) ([]tool.Info, error) {
 	return []tool.Info{{
-		Ref: tool.Ref{Name: "ask"}, Description: "Asks the desk of " + d.name + ".",
+		Ref: tool.Ref{Name: "ask"}, Description: "Asks the tickets of " + d.name + ".",
 		Input: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"to_%s":{"type":"string","x-mcp-header":"%s"}},"required":["to_%s"],"additionalProperties":false}`, d.name, d.name, d.name)),
 	}}, nil
 }
 
-func (d desk) Call(_ context.Context, call tool.Call) (tool.Result, error) {
-	return tool.Output("the desk of "+d.name+" got "+string(call.Args), nil)
+func (d tickets) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	return tool.Output("the tickets of "+d.name+" got "+string(call.Args), nil)
 }
 
-// startDesks is a server in which the server itself and two organisations have an upstream
-// desk each, and the tool of acme's is a favourite and pinned.
-func startDesks(t *testing.T) (clients map[string]keyClient, srv *Server) {
+// startTickets is a server in which the server itself and two organisations have an upstream
+// tickets each, and the tool of acme's is a favourite and pinned.
+func startTickets(t *testing.T) (clients map[string]keyClient, srv *Server) {
 	t.Helper()
 	var file strings.Builder
 	env := config.Environment{"ROOT": "root-token"}
-	file.WriteString("[mcp]\nmode = \"code\"\npinned = [\"desk@acme.ask\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n")
+	file.WriteString("[mcp]\nmode = \"code\"\npinned = [\"tickets@acme.ask\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n")
 	for name, table := range map[string]string{"server": "upstreams", "acme": "orgs.acme.upstreams", "beta": "orgs.beta.upstreams"} {
-		fmt.Fprintf(&file, "[%s.desk]\nurl = %q\n", table, serveTools(t, name, desk{name}))
+		fmt.Fprintf(&file, "[%s.tickets]\nurl = %q\n", table, serveTools(t, name, tickets{name}))
 		if name != "acme" {
 			file.WriteString("expose = \"all\"\n")
 		}
@@ -60,7 +60,7 @@ func startDesks(t *testing.T) (clients map[string]keyClient, srv *Server) {
 // name is listed, described, checked and called as the caller's organisation has it.
 func TestDefinitionsOfOrganisations(t *testing.T) {
 	t.Parallel()
-	clients, _ := startDesks(t)
+	clients, _ := startTickets(t)
 	names := []string{"server", "acme", "beta"}
 	for _, name := range names {
 		c := clients[name]
@@ -77,21 +77,21 @@ func TestDefinitionsOfOrganisations(t *testing.T) {
 		}
 		_, text := c.rpc("/mcp", "tools/list", "")
 		only("tools/list", text)
-		if !strings.Contains(text, `"desk__ask"`) {
+		if !strings.Contains(text, `"tickets__ask"`) {
 			t.Errorf("%s: %s", name, text)
 		}
-		_, text = c.rpc("/mcp/desk", "tools/list", "")
-		only("the list of /mcp/desk", text)
-		only("definitions", c.call("get_tool_definitions", `{"names":["desk.ask"]}`))
-		only("search", c.call("search_tools", `{"query":"ask the desk"}`))
-		only("wrong arguments", c.call("call_tool", `{"name":"desk.ask","arguments":{"to":1}}`))
-		if text = c.call("lua_eval", `{"code":"return mcp.desk.ask{to_`+name+`='x'}"}`); !strings.Contains(text, "the desk of "+name) {
+		_, text = c.rpc("/mcp/tickets", "tools/list", "")
+		only("the list of /mcp/tickets", text)
+		only("definitions", c.call("get_tool_definitions", `{"names":["tickets.ask"]}`))
+		only("search", c.call("search_tools", `{"query":"ask the tickets"}`))
+		only("wrong arguments", c.call("call_tool", `{"name":"tickets.ask","arguments":{"to":1}}`))
+		if text = c.call("lua_eval", `{"code":"return mcp.tickets.ask{to_`+name+`='x'}"}`); !strings.Contains(text, "the tickets of "+name) {
 			t.Errorf("%s in a script: %s", name, text)
 		}
-		for _, path := range []string{"/mcp", "/mcp/desk"} {
-			tool := map[string]string{"/mcp": "desk__ask", "/mcp/desk": "ask"}[path]
+		for _, path := range []string{"/mcp", "/mcp/tickets"} {
+			tool := map[string]string{"/mcp": "tickets__ask", "/mcp/tickets": "ask"}[path]
 			_, text = c.rpc(path, "tools/call", `"name":"`+tool+`","arguments":{"to_`+name+`":"x"}`, "Mcp-Param-"+name, "x")
-			if only(path, text); !strings.Contains(text, "the desk of "+name) {
+			if only(path, text); !strings.Contains(text, "the tickets of "+name) {
 				t.Errorf("%s at %s: %s", name, path, text)
 			}
 			status, text := c.rpc(path, "tools/call", `"name":"`+tool+`","arguments":{"to_`+name+`":"x"}`)

@@ -18,11 +18,11 @@ import (
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
-// office is a server that knows people by their tokens: all have the tool whoami, each has
+// tracker is a server that knows people by their tokens: all have the tool whoami, each has
 // another file, and one that nobody else has.
-type office struct{}
+type tracker struct{}
 
-func (office) Tools(ctx context.Context) ([]tool.Info, error) {
+func (tracker) Tools(ctx context.Context) ([]tool.Info, error) {
 	who := principal.Of(ctx).Name
 	info := func(name, text, input string) tool.Info {
 		return tool.Info{Ref: tool.Ref{Name: name}, Description: text, Input: json.RawMessage(input)}
@@ -34,7 +34,7 @@ func (office) Tools(ctx context.Context) ([]tool.Info, error) {
 	}, nil
 }
 
-func (office) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (tracker) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	who := principal.Of(ctx).Name
 	if call.Ref.Name == "of_"+who || !strings.HasPrefix(call.Ref.Name, "of_") {
 		return tool.Output(who+" called "+call.Ref.Name+" "+string(call.Args), nil)
@@ -42,10 +42,10 @@ func (office) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Failed("there is no " + call.Ref.Name), nil
 }
 
-// serveOffice serves the office over MCP and returns the URL.
-func serveOffice(t *testing.T) string {
+// serveTracker serves the tracker over MCP and returns the URL.
+func serveTracker(t *testing.T) string {
 	t.Helper()
-	h := hub.New(hub.Options{Name: "office", Version: "1", Tools: office{}, Principal: func(r *http.Request) string { return principal.Of(r.Context()).Name }})
+	h := hub.New(hub.Options{Name: "tracker", Version: "1", Tools: tracker{}, Principal: func(r *http.Request) string { return principal.Of(r.Context()).Name }})
 	handler := h.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, known := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer token-of-")
@@ -103,8 +103,8 @@ func (v keyClient) changesFor(session bool) (await func()) {
 func TestToolsOfPeople(t *testing.T) {
 	t.Parallel()
 	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, withPeople+`
-[upstreams.office]
-url = "`+serveOffice(t)+`"
+[upstreams.tracker]
+url = "`+serveTracker(t)+`"
 wait = "2m"
 expose = "all"
 login = "each"
@@ -121,11 +121,11 @@ headers = { Authorization = "Bearer ${personal:TOKEN}" }
 	}
 	for _, name := range names[:2] {
 		c := clients[name]
-		if _, text := c.rpc("/mcp", "tools/list", ""); strings.Contains(text, "office__file") {
+		if _, text := c.rpc("/mcp", "tools/list", ""); strings.Contains(text, "tracker__file") {
 			t.Errorf("%s sees tools before the first call: %s", name, text)
 		}
 		notified := []func(){c.changesFor(true), c.changesFor(false)}
-		if text := c.call("call_tool", `{"name":"office.whoami","arguments":{}}`); !strings.Contains(text, name+" called whoami") {
+		if text := c.call("call_tool", `{"name":"tracker.whoami","arguments":{}}`); !strings.Contains(text, name+" called whoami") {
 			t.Fatalf("%s: %s", name, text)
 		}
 		for _, await := range notified {
@@ -136,15 +136,15 @@ headers = { Authorization = "Bearer ${personal:TOKEN}" }
 		checkOwnTools(t, clients[name], name, names)
 	}
 	eve := clients["eve"]
-	if _, text := eve.rpc("/mcp", "tools/list", ""); !strings.Contains(text, "office__whoami") || strings.Contains(text, "office__file") || strings.Contains(text, "of_ann") {
+	if _, text := eve.rpc("/mcp", "tools/list", ""); !strings.Contains(text, "tracker__whoami") || strings.Contains(text, "tracker__file") || strings.Contains(text, "of_ann") {
 		t.Errorf("eve sees %s", text)
 	}
-	if text := eve.call("office__whoami", `{}`); !strings.Contains(text, "needs_auth") {
+	if text := eve.call("tracker__whoami", `{}`); !strings.Contains(text, "needs_auth") {
 		t.Errorf("eve: %s", text)
 	}
 }
 
-// checkOwnTools checks all that a client is shown of the office.
+// checkOwnTools checks all that a client is shown of the tracker.
 func checkOwnTools(t *testing.T, c keyClient, name string, names []string) {
 	t.Helper()
 	only := func(what, text string) {
@@ -156,24 +156,24 @@ func checkOwnTools(t *testing.T, c keyClient, name string, names []string) {
 		}
 	}
 	_, text := c.rpc("/mcp", "tools/list", "")
-	if only("tools/list", text); !strings.Contains(text, `"office__file"`) || !strings.Contains(text, `"office__of_`+name+`"`) || !strings.Contains(text, `"office__whoami"`) {
+	if only("tools/list", text); !strings.Contains(text, `"tracker__file"`) || !strings.Contains(text, `"tracker__of_`+name+`"`) || !strings.Contains(text, `"tracker__whoami"`) {
 		t.Errorf("%s sees %s", name, text)
 	}
-	_, text = c.rpc("/mcp/office", "tools/list", "")
-	only("the list of /mcp/office", text)
-	only("definitions", c.call("get_tool_definitions", `{"names":["office.file"]}`))
+	_, text = c.rpc("/mcp/tracker", "tools/list", "")
+	only("the list of /mcp/tracker", text)
+	only("definitions", c.call("get_tool_definitions", `{"names":["tracker.file"]}`))
 	only("search", c.call("search_tools", `{"query":"file in the cabinet"}`))
-	only("wrong arguments", c.call("office__file", `{"x":1}`))
-	only("right arguments", c.call("office__file", `{"in_`+name+`":"x"}`))
-	if text = c.call("lua_eval", `{"code":"return mcp.office.file{in_`+name+`='x'}"}`); !strings.Contains(text, name+" called file") {
+	only("wrong arguments", c.call("tracker__file", `{"x":1}`))
+	only("right arguments", c.call("tracker__file", `{"in_`+name+`":"x"}`))
+	if text = c.call("lua_eval", `{"code":"return mcp.tracker.file{in_`+name+`='x'}"}`); !strings.Contains(text, name+" called file") {
 		t.Errorf("%s in a script: %s", name, text)
 	}
 	for _, other := range names {
-		text := c.call("get_tool_definitions", `{"names":["office.of_`+other+`"]}`)
+		text := c.call("get_tool_definitions", `{"names":["tracker.of_`+other+`"]}`)
 		if strings.Contains(text, "Opens the safe") != (other == name) {
 			t.Errorf("%s asks for the definition of of_%s: %s", name, other, text)
 		}
-		if text := c.call("call_tool", `{"name":"office.of_`+other+`","arguments":{"in_`+other+`":1}}`); strings.Contains(text, name+" called of_") != (other == name) {
+		if text := c.call("call_tool", `{"name":"tracker.of_`+other+`","arguments":{"in_`+other+`":1}}`); strings.Contains(text, name+" called of_") != (other == name) {
 			t.Errorf("%s calls of_%s: %s", name, other, text)
 		}
 	}

@@ -124,7 +124,7 @@ func TestNamesOfOtherOrganisations(t *testing.T) {
 	for other, want := range map[string]bool{"bank": true, "bank@acme1": true, "bank@acme2": false} {
 		s := &listFake{}
 		s.offer(t, `mail@acme1 {"name":"note","description":"Works like transfer_money."}`, other+` {"name":"transfer_money"}`,
-			`desk@acme1 {"name":"open"}`, `desk@acmel {"name":"open"}`)
+			`tickets@acme1 {"name":"open"}`, `tickets@acmel {"name":"open"}`)
 		tools, err := guard(t, database(t), s, pin.Options{}).Tools(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestNamesOfOtherOrganisations(t *testing.T) {
 		for _, info := range tools {
 			flagged[info.Ref.String()] = len(info.Flags) > 0
 		}
-		if len(tools) != 4 || flagged["mail@acme1.note"] != want || flagged["desk@acme1.open"] || flagged["desk@acmel.open"] {
+		if len(tools) != 4 || flagged["mail@acme1.note"] != want || flagged["tickets@acme1.open"] || flagged["tickets@acmel.open"] {
 			t.Errorf("beside %s: %v", other, flagged)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// office has conversations of Ann and Ben, who use keys of acme, and of others.
-type office struct {
+// sharing is a service with conversations of Ann and Ben, who use keys of acme, and of others.
+type sharing struct {
 	*conversation.Service
 	t      *testing.T
 	shares *share.Store
@@ -33,7 +33,7 @@ func (i inheriting) Inherit(_ context.Context, from conversation.Person, id stri
 	return nil
 }
 
-func openOffice(t *testing.T, a conversation.Agent, o conversation.Options) office {
+func openSharing(t *testing.T, a conversation.Agent, o conversation.Options) sharing {
 	t.Helper()
 	url := store(t)
 	database, err := db.Open(t.Context(), url, dbtest.Options(url))
@@ -56,7 +56,7 @@ func openOffice(t *testing.T, a conversation.Agent, o conversation.Options) offi
 			t.Error(err)
 		}
 	})
-	return office{service, t, shares}
+	return sharing{service, t, shares}
 }
 
 // as is a context of a key with which somebody chats; an empty user is everybody.
@@ -67,7 +67,7 @@ func as(t *testing.T, org, user string) context.Context {
 
 var ben = conversation.Person{Org: "acme", User: "ben"}
 
-func (o office) say(who context.Context, m conversation.Message) (agent.Reply, error) {
+func (o sharing) say(who context.Context, m conversation.Message) (agent.Reply, error) {
 	o.t.Helper()
 	m.RequestID = "r"
 	turn, err := o.Send(who, m)
@@ -78,7 +78,7 @@ func (o office) say(who context.Context, m conversation.Message) (agent.Reply, e
 }
 
 // mustSay sends a message of Ann.
-func (o office) mustSay(id, text string, files ...llm.Media) {
+func (o sharing) mustSay(id, text string, files ...llm.Media) {
 	o.t.Helper()
 	m := conversation.Message{Person: ann, Conversation: id, Text: text, Key: text, Asker: &principal.Principal{ID: "key:acmeann", Org: "acme", User: "ann"}}
 	for _, file := range files {
@@ -90,7 +90,7 @@ func (o office) mustSay(id, text string, files ...llm.Media) {
 }
 
 // share shares a conversation of Ann's with everybody of acme.
-func (o office) share(id string, may principal.Level) {
+func (o sharing) share(id string, may principal.Level) {
 	o.t.Helper()
 	if _, err := o.shares.Create(as(o.t, "acme", "ann"), principal.Conversation, id, share.Everybody, may); err != nil {
 		o.t.Fatal(err)
@@ -98,7 +98,7 @@ func (o office) share(id string, may principal.Level) {
 }
 
 // read returns the messages that an id means to somebody, and their owner and level.
-func (o office) read(who context.Context, p conversation.Person, id string) (text string) {
+func (o sharing) read(who context.Context, p conversation.Person, id string) (text string) {
 	o.t.Helper()
 	access, err := o.Access(who, p, id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (o office) read(who context.Context, p conversation.Person, id string) (tex
 // TestSharedConversationIsRead checks who reads a shared conversation, and until when.
 func TestSharedConversationIsRead(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, script(echo), conversation.Options{})
+	o := openSharing(t, script(echo), conversation.Options{})
 	o.mustSay("plans/a", "hello")
 	o.mustSay("plans/a", "again")
 	o.mustSay("", "secret")
@@ -171,7 +171,7 @@ func TestSharedConversationIsRead(t *testing.T) {
 // TestMessagesOfSharedConversations checks who reads one message.
 func TestMessagesOfSharedConversations(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, script(echo), conversation.Options{})
+	o := openSharing(t, script(echo), conversation.Options{})
 	o.mustSay("a", "hello")
 	o.share("a", principal.See)
 	for id, want := range map[string]bool{"a": true, "b": false} {
@@ -188,7 +188,7 @@ func TestMessagesOfSharedConversations(t *testing.T) {
 // nothing of it is stored.
 func TestNobodyWritesInASharedConversation(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, script(echo), conversation.Options{})
+	o := openSharing(t, script(echo), conversation.Options{})
 	o.mustSay("a", "hello")
 	o.share("a", principal.Use)
 	bens := as(t, "acme", "ben")
@@ -210,7 +210,7 @@ func TestCopyOfASharedConversation(t *testing.T) {
 	t.Parallel()
 	var copies []string
 	var history []agent.Exchange
-	o := openOffice(t, inheriting{func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	o := openSharing(t, inheriting{func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		history = r.History
 		reply, err := echo(ctx, r, emit)
 		reply.Trace = "trace"
@@ -256,10 +256,10 @@ func TestCopyOfASharedConversation(t *testing.T) {
 	}
 }
 
-// TestOwnConversationIsCopied checks copies of one's own, and that old ones make room.
+// TestOwnConversationIsCopied checks copies of one's own, and that old ones are deleted for new ones.
 func TestOwnConversationIsCopied(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, script(echo), conversation.Options{})
+	o := openSharing(t, script(echo), conversation.Options{})
 	o.mustSay("a", "hello")
 	who := as(t, "acme", "ann")
 	if _, err := o.Copy(who, ann, "b"); fault.CodeOf(err) != fault.NotFound {
@@ -268,7 +268,7 @@ func TestOwnConversationIsCopied(t *testing.T) {
 	var err error
 	for copied := 0; err == nil; copied++ { // until the original is the one that was not continued for the longest time
 		if copied > 200 {
-			t.Fatal("nothing makes room")
+			t.Fatal("old conversations are not deleted for new ones")
 		}
 		_, err = o.Copy(who, ann, "a")
 	}
@@ -284,7 +284,7 @@ func TestOwnConversationIsCopied(t *testing.T) {
 // TestWhoSharesAConversation checks that administrators do not: they could read it then.
 func TestWhoSharesAConversation(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, script(echo), conversation.Options{})
+	o := openSharing(t, script(echo), conversation.Options{})
 	o.mustSay("a", "hello")
 	signedIn := principal.Principal{ID: "person:boss/acme", Org: "acme", User: "boss", Scopes: []principal.Scope{principal.Chat, principal.Org}}
 	for name, one := range map[string]struct {
@@ -329,7 +329,7 @@ func TestWhoSharesAConversation(t *testing.T) {
 // that has the name under which they are stored, nor the other way round.
 func TestConversationsWithoutAnOrganisation(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, script(echo), conversation.Options{})
+	o := openSharing(t, script(echo), conversation.Options{})
 	mine := conversation.Person{Org: conversation.DefaultOrg, User: "ann"}
 	yours := conversation.Person{Org: conversation.DefaultOrg, User: "ben"}
 	if _, err := o.say(as(t, "", "ann"), conversation.Message{Person: mine, Conversation: "a", Text: "hello"}); err != nil {

@@ -198,15 +198,15 @@ func TestExposedNamesOfOrganisations(t *testing.T) {
 func TestSearchKnowsOrganisations(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
-	for _, space := range []string{"desk", "desk@acme", "desk@beta"} {
+	for _, space := range []string{"tickets", "tickets@acme", "tickets@beta"} {
 		m = m.with(space, "run", `{"type":"object"}`, nil)
 	}
 	c := catalog.New(catalog.Options{
 		Sources: []tool.Source{m},
 		Known: func(namespace string) catalog.Known {
-			about := map[string]string{"desk": "Violins.", "desk@acme": "Trumpets.", "desk@beta": "Drums."}[namespace]
+			about := map[string]string{"tickets": "Violins.", "tickets@acme": "Trumpets.", "tickets@beta": "Drums."}[namespace]
 			return catalog.Known{Context: search.Context{Server: about, Fields: func(ref tool.Ref) []string {
-				return map[string][]string{"desk": {"walrus"}, "desk@acme": {"badger"}, "desk@beta": {"falcon"}}[ref.Space]
+				return map[string][]string{"tickets": {"walrus"}, "tickets@acme": {"badger"}, "tickets@beta": {"falcon"}}[ref.Space]
 			}}}
 		},
 	})

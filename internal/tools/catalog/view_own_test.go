@@ -17,10 +17,10 @@ import (
 // that only others have, however they ask for it.
 func TestToolsOfOneCaller(t *testing.T) {
 	t.Parallel()
-	m := newMemory().with("office@acme", "file", `{"type":"object","properties":{"all":{"type":"string"}},"additionalProperties":false}`, nil)
-	m = m.with("office@acme", "safe", `{"type":"object"}`, nil)
+	m := newMemory().with("tracker@acme", "file", `{"type":"object","properties":{"all":{"type":"string"}},"additionalProperties":false}`, nil)
+	m = m.with("tracker@acme", "safe", `{"type":"object"}`, nil)
 	anns := tool.Info{
-		Ref: tool.Ref{Space: "office@acme", Name: "file"}, Description: "Archives walruses.",
+		Ref: tool.Ref{Space: "tracker@acme", Name: "file"}, Description: "Archives walruses.",
 		Input: json.RawMessage(`{"type":"object","properties":{"anns":{"type":"string"}},"additionalProperties":false}`), Raw: json.RawMessage(`{"name":"file","description":"Archives walruses."}`),
 	}
 	own := func(ctx context.Context) func(*tool.Info) (*tool.Info, bool) {
@@ -40,7 +40,7 @@ func TestToolsOfOneCaller(t *testing.T) {
 		}
 		return func(info *tool.Info) bool { return info.Name == "safe" }
 	}})
-	c.Expose("office@acme", catalog.Exposure{All: true})
+	c.Expose("tracker@acme", catalog.Exposure{All: true})
 	as := func(name string) context.Context {
 		return principal.With(t.Context(), principal.Principal{ID: "key:" + name, Name: name, Org: "acme", Scopes: []principal.Scope{principal.MCP}})
 	}
@@ -48,10 +48,10 @@ func TestToolsOfOneCaller(t *testing.T) {
 		ctx, field := as(who), map[string]string{"ann": "anns", "bob": "all"}[who]
 		listed, _ := c.Tools(ctx)
 		exposed, _ := c.Exposed().Tools(ctx)
-		within, _ := c.In(ctx, "office")
-		found, ok := c.Find(ctx, ref("office", "file"))
-		resolved, err := c.Resolve(ctx, "office__file")
-		schema, _ := c.Exposed().InputSchema(ctx, "office__file")
+		within, _ := c.In(ctx, "tracker")
+		found, ok := c.Find(ctx, ref("tracker", "file"))
+		resolved, err := c.Resolve(ctx, "tracker__file")
+		schema, _ := c.Exposed().InputSchema(ctx, "tracker__file")
 		for what, text := range map[string]string{
 			"Tools": string(listed[0].Input), "Exposed": string(exposed[0].Input), "In": string(within[0].Input),
 			"Find": fmt.Sprintf("%s %v", found.Input, ok), "Resolve": fmt.Sprintf("%s %v", resolved.Input, err), "InputSchema": string(schema),
@@ -60,7 +60,7 @@ func TestToolsOfOneCaller(t *testing.T) {
 				t.Errorf("%s, %s: %s", who, what, text)
 			}
 		}
-		if exposed[0].Name != "office__file" || found.Ref != ref("office", "file") || (len(listed) == 1) != (who == "ann") || len(exposed) != len(listed) {
+		if exposed[0].Name != "tracker__file" || found.Ref != ref("tracker", "file") || (len(listed) == 1) != (who == "ann") || len(exposed) != len(listed) {
 			t.Errorf("%s: %v, %v, %v", who, listed, exposed, found.Ref)
 		}
 		if hits, _ := c.Search(ctx, catalog.Query{Text: "walruses"}); (len(hits) > 0) != (who == "ann") {
@@ -68,15 +68,15 @@ func TestToolsOfOneCaller(t *testing.T) {
 		}
 		for _, arg := range []string{"anns", "all"} {
 			args := `{"` + arg + `":"x"}`
-			_, err := c.Call(ctx, call("office", "file", args))
-			if check := c.Check(ctx, call("office", "file", args)); (err == nil) != (arg == field) || (check == nil) != (err == nil) {
+			_, err := c.Call(ctx, call("tracker", "file", args))
+			if check := c.Check(ctx, call("tracker", "file", args)); (err == nil) != (arg == field) || (check == nil) != (err == nil) {
 				t.Errorf("%s with %s: %v, %v", who, arg, err, check)
 			}
 		}
-		if _, found := c.Find(ctx, ref("office", "safe")); found != (who == "bob") {
+		if _, found := c.Find(ctx, ref("tracker", "safe")); found != (who == "bob") {
 			t.Errorf("%s finds the safe: %v", who, found)
 		}
-		if _, err := c.Resolve(ctx, "office.safe"); (err == nil) != (who == "bob") || err != nil && fault.CodeOf(err) != fault.ToolNotFound {
+		if _, err := c.Resolve(ctx, "tracker.safe"); (err == nil) != (who == "bob") || err != nil && fault.CodeOf(err) != fault.ToolNotFound {
 			t.Errorf("%s resolves the safe: %v", who, err)
 		}
 	}
