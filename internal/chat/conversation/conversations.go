@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -37,18 +36,17 @@ func (r *Service) Conversations(ctx context.Context, p Person) ([]Conversation, 
 	return append(list, shared...), err
 }
 
-// summaries lists a person's conversations, or only those with some ids.
-func (r *Service) summaries(ctx context.Context, p Person, ids ...string) (list []Conversation, err error) {
-	only, args := "", []any{p.Org, p.User, maxConversations}
-	for _, id := range ids {
-		args = append(args, id)
-		only += fmt.Sprintf(" AND conversation = $%d", len(args))
+// summaries lists a person's conversations, or only the one with an id.
+func (r *Service) summaries(ctx context.Context, p Person, only ...string) (list []Conversation, err error) {
+	which, args := "", []any{p.Org, p.User, maxConversations}
+	if len(only) == 1 {
+		which, args = " AND conversation = $4", append(args, only[0])
 	}
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scanConversation, `SELECT own.conversation, own.messages, own.updated, own.busy, first.message FROM (
 				SELECT conversation, count(*) AS messages, max(created) AS updated, min(seq) AS first, max(seq) AS latest,
 					count(CASE WHEN status IN ('waiting', 'running') THEN 1 END) AS busy
-				FROM talk_turns WHERE org = $1 AND person = $2`+only+` GROUP BY conversation) AS own
+				FROM talk_turns WHERE org = $1 AND person = $2`+which+` GROUP BY conversation) AS own
 			JOIN talk_turns AS first ON first.org = $1 AND first.person = $2 AND first.seq = own.first
 			ORDER BY own.latest DESC LIMIT $3`, args...)
 		return err
