@@ -34,6 +34,7 @@ type approvedJournal struct {
 	handler  host.Handler
 	approval *host.Approval // nil if nothing needs approval
 	who      host.RunInfo
+	asked    host.Pending // the request of an earlier attempt that was open when this one began; ID "" if none was
 }
 
 // withApproval adds the approval of effects to a job's journal, if any need it.
@@ -41,6 +42,17 @@ func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journ
 	g := approvedJournal{handler: journal, who: runInfoOf(j)}
 	if q.options.Approvals == nil {
 		return g, nil
+	}
+	if j.resumed || g.who.AskAlways {
+		// This is read before the decisions: if one arrives in between, the job finds it when
+		// it waits for this request, and does not ask for the same effect twice.
+		err := q.persist(ctx, func() (err error) {
+			g.asked, _, err = q.options.Approvals.Asked(ctx, g.who.Key)
+			return err
+		})
+		if err != nil {
+			return g, err
+		}
 	}
 	approver, err := q.options.Approvals.Approver(ctx, g.who, past)
 	if err != nil || approver == nil {
@@ -64,54 +76,38 @@ func runInfoOf(j Job) host.RunInfo {
 }
 
 // paused returns where the run stopped to wait for approval, or nil.
-func (g approvedJournal) paused(j Job, outcome Outcome, err error) *host.Paused {
+func (g approvedJournal) paused(outcome Outcome, err error) *pausedError {
 	if g.approval == nil || g.approval.Paused() == nil {
 		return nil
 	}
-	p := host.NewPaused(runInfoOf(j), g.approval, err == nil, outcome.Output)
-	return &p
+	return &pausedError{host.NewPaused(g.who, g.approval, err == nil, outcome.Output), g.asked}
 }
 
 // pausedError is the error of a run that waits for approval.
-type pausedError struct{ host.Paused }
+type pausedError struct {
+	host.Paused
+	asked host.Pending // the request to wait for; ID "" if it is still to be made
+}
 
 func (a *pausedError) Error() string { return a.Effect.DisplayName() + " waits for approval" }
 
-// pause asks for approval and waits for the decision.
+// pause asks for approval, unless an earlier attempt has, and waits for the decision.
 func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
-	var asked *pausedError
-	if !errors.As(why, &asked) {
+	var paused *pausedError
+	if !errors.As(why, &paused) {
 		return why
 	}
-	run, err := q.asOwner(ctx, j.ID)
-	if err != nil {
-		return err
+	pending := paused.asked
+	if pending.ID == "" {
+		run, err := q.asOwner(ctx, j.ID)
+		if err != nil {
+			return err
+		}
+		if pending, err = q.options.Approvals.Ask(run, paused.Paused); err != nil {
+			return err
+		}
 	}
-	pending, err := q.options.Approvals.Ask(run, asked.Paused)
-	if err != nil {
-		return err
-	}
-	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: asked.Effect.DisplayName()}, held)
-}
-
-// awaitAsked waits for the decision about a job that undoes another one: it was asked for
-// before the job started. Running before that would ask again if the decision arrives in
-// the meantime.
-func (q *Queue) awaitAsked(ctx context.Context, j Job, held *bool) error {
-	who := runInfoOf(j)
-	if q.options.Approvals == nil || !who.AskAlways {
-		return nil
-	}
-	var pending host.Pending
-	var ok bool
-	err := q.persist(ctx, func() (err error) {
-		pending, ok, err = q.options.Approvals.Asked(ctx, who.Key)
-		return err
-	})
-	if err != nil || !ok {
-		return err
-	}
-	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: j.Name}, held)
+	return q.awaitDecision(ctx, j, Paused{Approval: pending.ID, Subject: paused.Effect.DisplayName()}, held)
 }
 
 // awaitDecision waits for a decision, without holding a place in the queue meanwhile. The

@@ -17,6 +17,8 @@ type approvalsFake struct {
 	said    map[string]host.Decision // decisions, by what is written
 	asked   []host.Paused
 	decided chan struct{} // closed and replaced at each decision
+
+	beforePause func(what string) // called when an effect is found undecided; may be nil
 }
 
 func newApprovalsFake() *approvalsFake {
@@ -30,10 +32,15 @@ func (d *approvalsFake) Approver(context.Context, host.RunInfo, []host.Step) (ho
 type approverFake approvalsFake
 
 func (c *approverFake) Decide(_ context.Context, e host.Effect) (host.Decision, error) {
+	what := e.Args[0].(string)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if verdict, known := c.said[e.Args[0].(string)]; known || e.Name != "stage.write" {
+	verdict, known := c.said[what]
+	c.mu.Unlock()
+	if known || e.Name != "stage.write" {
 		return verdict, nil
+	}
+	if c.beforePause != nil {
+		c.beforePause(what)
 	}
 	return host.Ask, nil
 }
@@ -54,7 +61,15 @@ func (d *approvalsFake) Answer(_ context.Context, id string, answer host.Answer)
 	return nil
 }
 
-func (d *approvalsFake) Asked(context.Context, string) (host.Pending, bool, error) {
+func (d *approvalsFake) Asked(_ context.Context, run string) (host.Pending, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.asked {
+		what := p.Effect.Args[0].(string)
+		if _, known := d.said[what]; p.Key == run && !known {
+			return host.Pending{ID: what}, true, nil
+		}
+	}
 	return host.Pending{}, false, nil
 }
 
@@ -165,4 +180,28 @@ func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
 	if _, withdrawn := boss.said["withdrawn job:"+id]; !withdrawn {
 		t.Error("the question was not withdrawn")
 	}
+}
+
+// A decision that arrives while the job of a stopped server starts again counts: nobody is
+// asked twice.
+func TestADecisionDuringARestartCounts(t *testing.T) {
+	t.Parallel()
+	d, s, boss := database(t), newStage(), newApprovalsFake()
+	bus := event.New(event.BusOptions{})
+	events := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
+	options := job.Options{Workers: 1, Approvals: boss, Events: bus}
+	q := open(t, d, s, options)
+	id := submit(t, q, job.Spec{Source: "repeat:1 write:pay"})
+	waiting(t, events)
+	shut(t, q)
+
+	boss.beforePause = func(what string) { boss.say(what, host.Allow) }
+	q = open(t, d, s, options)
+	if j := await(t, q, id); j.State != job.Complete || s.times(id, "write:pay") != 1 {
+		t.Errorf("%s %+v, written %d times", j.State, j.Error, s.times(id, "write:pay"))
+	}
+	if len(boss.asked) != 1 {
+		t.Errorf("asked %d times", len(boss.asked))
+	}
+	shut(t, q)
 }

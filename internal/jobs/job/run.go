@@ -117,9 +117,6 @@ func errTooManyAttempts(attempts int) error {
 // perform runs the script, with effects answered from its journal. While it waits for
 // approval, its place in the queue is given to another job.
 func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) error {
-	if err := q.awaitAsked(ctx, j, held); err != nil {
-		return q.stopped(ctx, j, err)
-	}
 	for {
 		over, err := q.attempt(ctx, run, j, steps, held)
 		if over {
@@ -195,7 +192,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	// error.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
 		err = refused
-	} else if why := unfinished(ctx, approved.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {
+	} else if why := unfinished(ctx, approved.paused(outcome, err), late, err); why != nil && journal.Flush() == nil {
 		journal.End()
 		return false, why
 	}
@@ -203,11 +200,11 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 }
 
 // unfinished returns why a run that has stopped is not over, or nil.
-func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) error {
+func unfinished(ctx context.Context, paused *pausedError, late bool, err error) error {
 	goesOn := ctx.Err() == nil
 	switch {
 	case goesOn && paused != nil:
-		return &pausedError{*paused}
+		return paused
 	case goesOn && late && fault.CodeOf(err) == fault.Timeout:
 		return errOutage
 	}
