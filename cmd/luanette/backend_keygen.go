@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/zmq/zmtp"
@@ -39,7 +40,7 @@ On the side of the front end:
 
 // Run makes the keys.
 func (c *backendKeygenCommand) Run(_ context.Context, proc *process) error {
-	secret := zmtp.NewSecretKey()
+	secret := newBackendKey()
 	keys := map[string]string{"public": secret.Public().Text()}
 	if c.File == "" {
 		keys["secret"] = secret.Text()
@@ -55,6 +56,17 @@ func (c *backendKeygenCommand) Run(_ context.Context, proc *process) error {
 	}
 	_, err := fmt.Fprintln(proc.Stdout, keys["public"])
 	return err
+}
+
+// newBackendKey returns a secret key whose public key can follow --curve: one that begins
+// with a dash would be read as another option.
+func newBackendKey() zmtp.Key {
+	for {
+		secret := zmtp.NewSecretKey()
+		if !strings.HasPrefix(secret.Public().Text(), "-") {
+			return secret
+		}
+	}
 }
 
 // writeNewFile writes a file that only its owner may read. It replaces none.
