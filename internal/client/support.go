@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -85,7 +86,7 @@ func (s Support) addServer(ctx context.Context, archive *supportArchive) {
 	}
 	profiles := []struct{ name, path string }{{"server/heap.pprof", "/debug/pprof/heap"}, {"server/mutex.pprof", "/debug/pprof/mutex"}}
 	if s.CPU > 0 {
-		profiles = append(profiles, struct{ name, path string }{"server/cpu.pprof", fmt.Sprintf("/debug/pprof/profile?seconds=%g", s.CPU.Seconds())})
+		profiles = append(profiles, struct{ name, path string }{"server/cpu.pprof", fmt.Sprintf("/debug/pprof/profile?seconds=%.0f", math.Ceil(s.CPU.Seconds()))}) // parts of a second would be read as 30 s
 	}
 	for _, part := range profiles {
 		if profile, err := api.send(ctx, http.MethodGet, part.path, nil); err != nil {
