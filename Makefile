@@ -64,7 +64,7 @@ LONG := 40m
 
 .PHONY: test
 test: servers system ## Install what tests need and run all of them
-	go test -timeout $(LONG) ./...
+	LUANETTE_TEST_ALL=1 go test -timeout $(LONG) ./...
 	$(MAKE) browser
 
 .PHONY: browser

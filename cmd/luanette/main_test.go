@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/npmtest"
+	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -45,6 +46,7 @@ func TestStories(t *testing.T) {
 // Postgres database.
 func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
+	slowtest.Skip(t)
 	dbtest.Postgres(t) // skips the test if there is none
 	stories := storyParams(t, db.Postgres)
 	for _, name := range strings.Fields("approval chat_api crash job job_run jobs schedule scripts serve session tasks javascript_durable upstream move operate") {

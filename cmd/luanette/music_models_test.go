@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/music/hootenanny/modeltest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
@@ -53,6 +54,7 @@ func modelTools(midi, other, wav string) []modelTool {
 // for the models: it succeeds, succeeds after failures, and fails with a named error.
 func TestModelTools(t *testing.T) {
 	t.Parallel()
+	slowtest.Skip(t)
 	models := modeltest.Start()
 	t.Cleanup(models.Close)
 	t.Run("modes", func(t *testing.T) {

@@ -149,35 +149,39 @@ func (a actor) headers() []string {
 }
 
 // TestAttackMatrix tries every route and every tool of ours as keys and people of the same
-// and of another organisation, with the ids of what somebody else made: a key, and a person
-// who is in both organisations. It does so on both databases.
+// and of another organisation, with the ids of what somebody else made.
 func TestAttackMatrix(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"sqlite": nil, "postgres": dbtest.Postgres} {
-		for _, owner := range []string{"ada", "ann"} {
-			t.Run(name+" "+owner, func(t *testing.T) {
-				t.Parallel()
-				m := startMatrix(t, database, owner)
-				for _, chats := range []bool{false, true} { // those who may delete conversations are the last
-					for _, a := range m.actors {
-						if a.chats == chats {
-							m.tryRoutes(a)
-							m.tryTools(a)
-							m.tryContents(a)
-							m.tryUpstreams(a)
-						}
-					}
-					m.ownerHasAll(!chats)
+	eachMatrix(t, func(m *matrix) {
+		for _, chats := range []bool{false, true} { // those who may delete conversations are the last
+			for _, a := range m.actors {
+				if a.chats == chats {
+					m.tryRoutes(a)
+					m.tryTools(a)
+					m.tryContents(a)
+					m.tryUpstreams(a)
 				}
-				for _, a := range m.actors { // last: what they ask for is in their own traces
-					m.tryScripts(a)
-				}
-				m.ownerHasScript()
-				if stored, err := m.srv.upstreams.Store.All(t.Context()); err != nil || len(stored) > 0 {
-					t.Errorf("%d upstreams were added or removed, %v", len(stored), err)
-				}
-			})
+			}
+			m.ownerHasAll(!chats)
 		}
+		for _, a := range m.actors { // last: what they ask for is in their own traces
+			m.tryScripts(a)
+		}
+		m.ownerHasScript()
+		if stored, err := m.srv.upstreams.Store.All(m.t.Context()); err != nil || len(stored) > 0 {
+			m.t.Errorf("%d upstreams were added or removed, %v", len(stored), err)
+		}
+	})
+}
+
+// eachMatrix runs attacks on what an owner has: a key, and a person who is in both
+// organisations, on both databases.
+func eachMatrix(t *testing.T, attack func(m *matrix)) {
+	for _, owner := range []string{"ada", "ann"} {
+		t.Run(owner, func(t *testing.T) {
+			t.Parallel()
+			dbtest.EachAddress(t, func(t *testing.T, database string) { attack(startMatrix(t, database, owner)) })
+		})
 	}
 }
 
@@ -192,13 +196,12 @@ type matrix struct {
 	paths   map[string][]string // values of wildcards
 }
 
-func startMatrix(t *testing.T, database func(testing.TB) string, owner string) *matrix {
+func startMatrix(t *testing.T, database, owner string) *matrix {
 	t.Helper()
 	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	env := config.Environment{"ENGINE_API_KEY": "root-token", "ANTHROPIC_API_KEY": llmtest.Key}
-	flags := map[string]string{}
-	if database != nil {
-		flags["database"] = database(t)
+	flags := map[string]string{"database": database}
+	if db.PathOf(database) == "" {
 		flags["node"] = "west"
 		env["LUANETTE_OAUTH_KEY"] = "0123456789abcdef0123456789abcdef"
 	}

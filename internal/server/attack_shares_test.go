@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // sharedAttempt is a call of a tool, or a request, about a thing of the owner. Whoever may
@@ -70,17 +69,11 @@ var sharedThings = map[principal.Kind]struct {
 // tries them as everybody else, of both organisations, and after the end of the share.
 func TestAttackMatrixOfShares(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"sqlite": nil, "postgres": dbtest.Postgres} {
-		for _, owner := range []string{"ada", "ann"} {
-			t.Run(name+" "+owner, func(t *testing.T) {
-				t.Parallel()
-				m := startMatrix(t, database, owner)
-				for kind := range sharedThings {
-					m.tryShare(kind)
-				}
-			})
+	eachMatrix(t, func(m *matrix) {
+		for kind := range sharedThings {
+			m.tryShare(kind)
 		}
-	}
+	})
 }
 
 // tryShare shares a thing with ben at each level.

@@ -111,42 +111,39 @@ func TestRestoreKnowsAllTables(t *testing.T) {
 // and compares all rows and contents.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
-	for from, makeFrom := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(from, func(t *testing.T) {
-			t.Parallel()
-			node := startNode(t, makeFrom(t), "a", "")
-			ref := storeArtifact(t, node.srv)
-			var file bytes.Buffer
-			var want map[string][][]any
-			clocktest.Await(t, func() bool { // until the node writes nothing during the backup
-				file.Reset()
-				before := rowsOf(t, node.srv.config.Database)
-				if err := createBackup(t, node.srv.config, &file, "test"); err != nil {
-					t.Fatal(err)
-				}
-				want = rowsOf(t, node.srv.config.Database)
-				return reflect.DeepEqual(before, want)
-			})
-			for _, to := range []string{"sqlite", "postgres"} {
-				data := filepath.Join(t.TempDir(), "data")
-				loaded := &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
-				if to == "postgres" {
-					loaded.Database = dbtest.Postgres(t)
-				}
-				if _, err := restoreBackup(t, loaded, bytes.NewReader(file.Bytes())); err != nil {
-					t.Fatalf("to %s: %v", to, err)
-				}
-				got := rowsOf(t, loaded.Database)
-				for table := range want {
-					if !reflect.DeepEqual(got[table], want[table]) {
-						t.Errorf("to %s: the rows of %s differ: got %d, want %d", to, table, len(got[table]), len(want[table]))
-					}
-				}
-				restored := startNode(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
-				checkArtifact(t, restored.srv, ref)
+	dbtest.EachAddress(t, func(t *testing.T, database string) {
+		node := startNode(t, database, "a", "")
+		ref := storeArtifact(t, node.srv)
+		var file bytes.Buffer
+		var want map[string][][]any
+		clocktest.Await(t, func() bool { // until the node writes nothing during the backup
+			file.Reset()
+			before := rowsOf(t, node.srv.config.Database)
+			if err := createBackup(t, node.srv.config, &file, "test"); err != nil {
+				t.Fatal(err)
 			}
+			want = rowsOf(t, node.srv.config.Database)
+			return reflect.DeepEqual(before, want)
 		})
-	}
+		for _, to := range []string{"sqlite", "postgres"} {
+			data := filepath.Join(t.TempDir(), "data")
+			loaded := &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
+			if to == "postgres" {
+				loaded.Database = dbtest.Postgres(t)
+			}
+			if _, err := restoreBackup(t, loaded, bytes.NewReader(file.Bytes())); err != nil {
+				t.Fatalf("to %s: %v", to, err)
+			}
+			got := rowsOf(t, loaded.Database)
+			for table := range want {
+				if !reflect.DeepEqual(got[table], want[table]) {
+					t.Errorf("to %s: the rows of %s differ: got %d, want %d", to, table, len(got[table]), len(want[table]))
+				}
+			}
+			restored := startNode(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
+			checkArtifact(t, restored.srv, ref)
+		}
+	})
 }
 
 // storeArtifact stores an artifact with a large content.

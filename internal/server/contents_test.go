@@ -57,34 +57,30 @@ func TestEveryHashIsKnown(t *testing.T) {
 		}
 		known[c.Table+"."+c.Name] = true
 	}
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			database := fresh(t)
-			url, srv := start(t, config.Sources{
-				File: configtest.WriteFile(t, withPeople+"[music]\nenabled = true\n[approvals]\n\"hootenanny.garden_set_tempo\" = \"all\"\n"),
-				Env:  config.Environment{"LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
-			})
-			ann := newPerson(t, url, srv, "ann")
-			ann.work()
-			ann.storeHashes(srv)
-			clocktest.Await(t, func() bool { // a job asks before it sets the tempo
-				_, filled := columnsWithHashes(t, database)
-				return filled["approvals.hash"] != ""
-			})
-			named, filled := columnsWithHashes(t, database)
-			for _, column := range named {
-				if !known[column] && otherHashes[column] == "" {
-					t.Errorf("%s looks like the hash of a content", column)
-				}
-			}
-			for column, hash := range filled {
-				if !known[column] && writtenHashes[column] == "" {
-					t.Errorf("%s has the hash of a content: %s", column, hash)
-				}
-			}
+	dbtest.EachAddress(t, func(t *testing.T, database string) {
+		url, srv := start(t, config.Sources{
+			File: configtest.WriteFile(t, withPeople+"[music]\nenabled = true\n[approvals]\n\"hootenanny.garden_set_tempo\" = \"all\"\n"),
+			Env:  config.Environment{"LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
 		})
-	}
+		ann := newPerson(t, url, srv, "ann")
+		ann.work()
+		ann.storeHashes(srv)
+		clocktest.Await(t, func() bool { // a job asks before it sets the tempo
+			_, filled := columnsWithHashes(t, database)
+			return filled["approvals.hash"] != ""
+		})
+		named, filled := columnsWithHashes(t, database)
+		for _, column := range named {
+			if !known[column] && otherHashes[column] == "" {
+				t.Errorf("%s looks like the hash of a content", column)
+			}
+		}
+		for column, hash := range filled {
+			if !known[column] && writtenHashes[column] == "" {
+				t.Errorf("%s has the hash of a content: %s", column, hash)
+			}
+		}
+	})
 }
 
 // storeHashes lets hashes of contents get wherever they can.
@@ -162,41 +158,37 @@ func eachHash(ctx context.Context, d *db.Dump, take func(table, column, hash str
 // database that are not used any more. A colleague who stored the same has it still.
 func TestErasedBytesAreGone(t *testing.T) {
 	t.Parallel()
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			database := fresh(t)
-			url, srv := startWithPeople(t, database)
-			ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
-			folders := []string{srv.config.Data}
-			if path := db.PathOf(database); path != "" {
-				folders = append(folders, filepath.Dir(path))
-			}
-			for _, who := range []someone{ann, bob} {
-				who.do("POST", "/tools/lua_eval", `{"code":"return cas.store(('both quokka '):rep(10))"}`, "")
-			}
-			ann.do("POST", "/tools/lua_eval", `{"session_id":"s","code":"x = ('wombat '):rep(9000) return cas.store(x)"}`, "")
-			ann.do("POST", "/tools/script_store", `{"tags":["wombat"],"content":"function main() return 'wombat' end"}`, "hash")
-			hash := ann.do("POST", "/tools/script_store", `{"tags":["deleted wombat"],"content":"return 'deleted wombat'"}`, "hash")
-			ann.do("DELETE", "/api/v1/library/"+hash, "", "")
-			if len(filesWith(t, folders, "wombat")) == 0 && kind == "sqlite" {
-				t.Fatal("nothing is stored")
-			}
-			ann.do("DELETE", "/api/v1/me", "", "pseudonym")
-			if left := filesWith(t, folders, "wombat"); len(left) > 0 {
-				t.Errorf("it is left in %v", left)
-			}
-			if left := dbtest.TablesWith(t, database, "wombat"); len(left) > 0 {
-				t.Errorf("it is left in %v", left)
-			}
-			both := cas.Sum([]byte(strings.Repeat("both quokka ", 10))).String()
-			bob.do("POST", "/tools/lua_eval", `{"code":"assert(cas.read('`+both+`') == ('both quokka '):rep(10))"}`, "")
-			bob.do("DELETE", "/api/v1/me", "", "pseudonym")
-			if left := filesWith(t, folders, "quokka"); len(left) > 0 {
-				t.Errorf("after both are erased, in %v", left)
-			}
-		})
-	}
+	dbtest.EachAddress(t, func(t *testing.T, database string) {
+		url, srv := startWithPeople(t, database)
+		ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
+		folders := []string{srv.config.Data}
+		if path := db.PathOf(database); path != "" {
+			folders = append(folders, filepath.Dir(path))
+		}
+		for _, who := range []someone{ann, bob} {
+			who.do("POST", "/tools/lua_eval", `{"code":"return cas.store(('both quokka '):rep(10))"}`, "")
+		}
+		ann.do("POST", "/tools/lua_eval", `{"session_id":"s","code":"x = ('wombat '):rep(9000) return cas.store(x)"}`, "")
+		ann.do("POST", "/tools/script_store", `{"tags":["wombat"],"content":"function main() return 'wombat' end"}`, "hash")
+		hash := ann.do("POST", "/tools/script_store", `{"tags":["deleted wombat"],"content":"return 'deleted wombat'"}`, "hash")
+		ann.do("DELETE", "/api/v1/library/"+hash, "", "")
+		if len(filesWith(t, folders, "wombat")) == 0 && len(folders) > 1 {
+			t.Fatal("nothing is stored")
+		}
+		ann.do("DELETE", "/api/v1/me", "", "pseudonym")
+		if left := filesWith(t, folders, "wombat"); len(left) > 0 {
+			t.Errorf("it is left in %v", left)
+		}
+		if left := dbtest.TablesWith(t, database, "wombat"); len(left) > 0 {
+			t.Errorf("it is left in %v", left)
+		}
+		both := cas.Sum([]byte(strings.Repeat("both quokka ", 10))).String()
+		bob.do("POST", "/tools/lua_eval", `{"code":"assert(cas.read('`+both+`') == ('both quokka '):rep(10))"}`, "")
+		bob.do("DELETE", "/api/v1/me", "", "pseudonym")
+		if left := filesWith(t, folders, "quokka"); len(left) > 0 {
+			t.Errorf("after both are erased, in %v", left)
+		}
+	})
 }
 
 // filesWith returns the files in folders that have a text, in capital letters or not.

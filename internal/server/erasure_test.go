@@ -157,45 +157,41 @@ func (s someone) work() {
 // databases. Nothing of them is left in any table; the other person's work is untouched.
 func TestPersonIsExportedAndErased(t *testing.T) {
 	t.Parallel()
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			database := fresh(t)
-			url, srv := startWithPeople(t, database)
-			ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
-			ann.work()
-			bob.work()
-			clocktest.Await(t, func() bool { return srv.jobs.Running() >= 2 })
-			exported := checkExport(t, ann, bob)
-			status, body := requestAs(t, "root-token", http.MethodGet, url+"/api/v1/people/"+ann.id+"/export", "")
-			if status != http.StatusOK || strings.Count(body, "\n") < strings.Count(exported, "\n") {
-				t.Errorf("exported by an administrator: %d, %d lines", status, strings.Count(body, "\n"))
+	dbtest.EachAddress(t, func(t *testing.T, database string) {
+		url, srv := startWithPeople(t, database)
+		ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
+		ann.work()
+		bob.work()
+		clocktest.Await(t, func() bool { return srv.jobs.Running() >= 2 })
+		exported := checkExport(t, ann, bob)
+		status, body := requestAs(t, "root-token", http.MethodGet, url+"/api/v1/people/"+ann.id+"/export", "")
+		if status != http.StatusOK || strings.Count(body, "\n") < strings.Count(exported, "\n") {
+			t.Errorf("exported by an administrator: %d, %d lines", status, strings.Count(body, "\n"))
+		}
+		before := len(dbtest.TablesWith(t, database, bob.id))
+		pseudonym := ann.do(http.MethodDelete, "/api/v1/me", "", "pseudonym")
+		for _, text := range []string{ann.id, ann.fullName} {
+			if left := dbtest.TablesWith(t, database, text); len(left) > 0 {
+				t.Errorf("%s is left in %v", text, left)
 			}
-			before := len(dbtest.TablesWith(t, database, bob.id))
-			pseudonym := ann.do(http.MethodDelete, "/api/v1/me", "", "pseudonym")
-			for _, text := range []string{ann.id, ann.fullName} {
-				if left := dbtest.TablesWith(t, database, text); len(left) > 0 {
-					t.Errorf("%s is left in %v", text, left)
-				}
-			}
-			if status, _ := ann.request(http.MethodGet, "/api/v1/me", ""); status != http.StatusUnauthorized {
-				t.Errorf("the session of an erased person: %d", status)
-			}
-			if after := len(dbtest.TablesWith(t, database, bob.id)); after < before {
-				t.Errorf("another person was in %d tables, and is in %d", before, after)
-			}
-			checkAudit(t, srv, pseudonym)
-			if status, body := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusOK {
-				t.Errorf("erased by an administrator: %d %s", status, body)
-			}
-			if left := dbtest.TablesWith(t, database, marker); len(left) > 0 {
-				t.Errorf("what people stored is left in %v", left)
-			}
-			if status, _ := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusNotFound {
-				t.Errorf("erased again: %d", status)
-			}
-		})
-	}
+		}
+		if status, _ := ann.request(http.MethodGet, "/api/v1/me", ""); status != http.StatusUnauthorized {
+			t.Errorf("the session of an erased person: %d", status)
+		}
+		if after := len(dbtest.TablesWith(t, database, bob.id)); after < before {
+			t.Errorf("another person was in %d tables, and is in %d", before, after)
+		}
+		checkAudit(t, srv, pseudonym)
+		if status, body := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusOK {
+			t.Errorf("erased by an administrator: %d %s", status, body)
+		}
+		if left := dbtest.TablesWith(t, database, marker); len(left) > 0 {
+			t.Errorf("what people stored is left in %v", left)
+		}
+		if status, _ := requestAs(t, "root-token", http.MethodDelete, url+"/api/v1/people/"+bob.id, ""); status != http.StatusNotFound {
+			t.Errorf("erased again: %d", status)
+		}
+	})
 }
 
 // checkExport checks that an export has everything of the person, and nothing of another.
@@ -251,35 +247,31 @@ func checkAudit(t *testing.T, srv *Server, pseudonym string) {
 // logins have ended.
 func TestErasureGoesOn(t *testing.T) {
 	t.Parallel()
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			database := fresh(t)
-			url, srv := startWithPeople(t, database)
-			ann := newPerson(t, url, srv, "ann")
-			ann.work()
-			ann.logIn(srv)
-			if _, err := dying(t, srv, 0).Erase(t.Context(), ann.id); err == nil {
-				t.Fatal("it did not die")
-			}
-			for at := range personalTables() {
-				if err := dying(t, srv, at).Continue(t.Context()); err != nil && !strings.Contains(err.Error(), "no_such_column") {
-					t.Fatal(err)
-				}
-			}
-			if err := srv.erasure.Continue(t.Context()); err != nil {
+	dbtest.EachAddress(t, func(t *testing.T, database string) {
+		url, srv := startWithPeople(t, database)
+		ann := newPerson(t, url, srv, "ann")
+		ann.work()
+		ann.logIn(srv)
+		if _, err := dying(t, srv, 0).Erase(t.Context(), ann.id); err == nil {
+			t.Fatal("it did not die")
+		}
+		for at := range personalTables() {
+			if err := dying(t, srv, at).Continue(t.Context()); err != nil && !strings.Contains(err.Error(), "no_such_column") {
 				t.Fatal(err)
 			}
-			if left := dbtest.TablesWith(t, database, ann.id); !slices.Equal(left, []string{"oauth_revocations"}) {
-				t.Errorf("the person is left in %v", left)
+		}
+		if err := srv.erasure.Continue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := dbtest.TablesWith(t, database, ann.id); !slices.Equal(left, []string{"oauth_revocations"}) {
+			t.Errorf("the person is left in %v", left)
+		}
+		for _, text := range []string{marker, ann.fullName} {
+			if left := dbtest.TablesWith(t, database, text); len(left) > 0 {
+				t.Errorf("%s is left in %v", text, left)
 			}
-			for _, text := range []string{marker, ann.fullName} {
-				if left := dbtest.TablesWith(t, database, text); len(left) > 0 {
-					t.Errorf("%s is left in %v", text, left)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // dying returns an erasure by a process that dies before one of the tables.

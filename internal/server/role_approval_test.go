@@ -179,24 +179,21 @@ func wantText(t *testing.T, what, text string, parts ...string) {
 // databases.
 func TestTwoOfFinance(t *testing.T) {
 	t.Parallel()
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			of := newFinanceServer(t, fresh(t))
-			bob, _ := of.signIn("bob", "acme-finance")
-			cleo, _ := of.signIn("cleo", "acme-finance")
-			eve, _ := of.signIn("eve", "acme")
-			zoe, _ := of.signIn("zoe", "beta-finance")
-			cleo.do(http.MethodPost, "/tools/approval_delegate", `{"role":"finance","to":"eve@example.com","until":"1d"}`, "")
-			ann, browser := of.signIn("ann", "acme-finance", "beta-finance")
-			id := of.pay(ann, "first")
-			of.checkNotices(id)
-			of.checkAsker(ann, browser, id)
-			of.checkSight(id, map[string]someone{"bob": bob, "eve": eve}, map[string]someone{"zoe": zoe})
-			of.checkCount(id, bob, cleo, eve)
-			of.checkLostRole(ann, bob, cleo)
-		})
-	}
+	dbtest.EachAddress(t, func(t *testing.T, database string) {
+		of := newFinanceServer(t, database)
+		bob, _ := of.signIn("bob", "acme-finance")
+		cleo, _ := of.signIn("cleo", "acme-finance")
+		eve, _ := of.signIn("eve", "acme")
+		zoe, _ := of.signIn("zoe", "beta-finance")
+		cleo.do(http.MethodPost, "/tools/approval_delegate", `{"role":"finance","to":"eve@example.com","until":"1d"}`, "")
+		ann, browser := of.signIn("ann", "acme-finance", "beta-finance")
+		id := of.pay(ann, "first")
+		of.checkNotices(id)
+		of.checkAsker(ann, browser, id)
+		of.checkSight(id, map[string]someone{"bob": bob, "eve": eve}, map[string]someone{"zoe": zoe})
+		of.checkCount(id, bob, cleo, eve)
+		of.checkLostRole(ann, bob, cleo)
+	})
 }
 
 // checkNotices checks who is told of a request: the webhook, those with the role, and who

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -19,6 +20,20 @@ func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			test(t, Open(t, fresh(t)))
+		})
+	}
+}
+
+// EachAddress runs a test of a whole server with the address of an empty database of every
+// kind. On Postgres such a test takes seconds, so it is one of the slow ones.
+func EachAddress(t *testing.T, test func(t *testing.T, address string)) {
+	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			if kind == "postgres" {
+				slowtest.Skip(t)
+			}
+			test(t, fresh(t))
 		})
 	}
 }
