@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/music/hootenanny/modeltest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
@@ -66,7 +66,7 @@ func TestModelTools(t *testing.T) {
 		}
 		t.Run("down", func(t *testing.T) {
 			t.Parallel()
-			runModelTools(t, "down", "http://"+closedPort(t)+"/")
+			runModelTools(t, "down", "http://"+netguardtest.ReservedAddress()+"/")
 		})
 	})
 	got := models.Requests(modeltest.OK, "unknown")
@@ -76,17 +76,6 @@ func TestModelTools(t *testing.T) {
 	if got := models.Requests(modeltest.Flaky, "clap"); len(got) != 1 {
 		t.Errorf("clap was asked %d times after the failures", len(got))
 	}
-}
-
-// closedPort returns an address at which nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func runModelTools(t *testing.T, mode, services string) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
@@ -172,10 +173,8 @@ func TestSupportArchiveWithoutServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	var archive bytes.Buffer
-	problems, err := Support{Config: loaded, Version: "1.2.3", Address: gone.URL}.Write(t.Context(), &archive)
+	problems, err := Support{Config: loaded, Version: "1.2.3", Address: "http://" + netguardtest.ReservedAddress()}.Write(t.Context(), &archive)
 	files := unpack(t, archive.Bytes())
 	if err != nil || len(problems) == 0 || files["problems.txt"] == "" || files["config.toml"] == "" || files["server/health.json"] != "" {
 		t.Errorf("problems %q, error %v, files %q", problems, err, files["problems.txt"])

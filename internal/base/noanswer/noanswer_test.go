@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/noanswer"
 )
 
@@ -30,13 +30,7 @@ func get(t *testing.T, url string) noanswer.Reason {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := closed.Addr().String()
-	closed.Close()
-	if r := get(t, "http://"+address); !r.NotSent || r.Hint != "" || strings.Contains(r.Err.Error(), "secret") {
+	if r := get(t, "http://"+netguardtest.ReservedAddress()); !r.NotSent || r.Hint != "" || strings.Contains(r.Err.Error(), "secret") {
 		t.Errorf("a closed port: %+v", r)
 	}
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
