@@ -159,6 +159,20 @@ func read(ctx context.Context, tx *db.Tx, id string) (task, error) {
 	return t, err
 }
 
+// overlap is how much later than its time a change may become visible.
+const overlap = time.Minute
+
+// changesSince returns the tasks that have changed since then, and those that this node has
+// to cancel at their upstreams.
+func (r *Relay) changesSince(ctx context.Context, since time.Time) (ids []string, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		ids, err = db.All(ctx, tx, scanText, `SELECT id FROM relayed_tasks WHERE updated >= $1 OR cancelled = 1 AND node = $2`,
+			since.Add(-overlap).UnixMicro(), r.options.Node)
+		return err
+	})
+	return ids, err
+}
+
 // update changes a task that has not ended.
 func (r *Relay) update(ctx context.Context, id string, change func(*task) error) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error {

@@ -60,6 +60,8 @@ type Relay struct {
 	mu        sync.Mutex
 	spawn     func(f func(context.Context)) // runs f in the background; nil unless the relay is started
 	changed   []string                      // tasks that watchers and followers have not been told of
+	missed    bool                          // there may be more of them
+	since     time.Time                     // last change that they were told of, by the clock of the database
 	following map[string]context.CancelCauseFunc
 	waiting   map[string][]chan struct{} // closed when a task changes
 	watchers  map[int]func(tool.Task)
@@ -81,7 +83,13 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Relay, error) {
 		db: database, options: o, wake: make(chan struct{}, 1), stop: func() {},
 		following: map[string]context.CancelCauseFunc{}, waiting: map[string][]chan struct{}{}, watchers: map[int]func(tool.Task){},
 	}
-	return r, database.Migrate(ctx, "task", migrations)
+	if err := database.Migrate(ctx, "task", migrations); err != nil {
+		return nil, err
+	}
+	return r, database.Read(ctx, func(tx *db.Tx) (err error) {
+		r.since, err = tx.Now(ctx)
+		return err
+	})
 }
 
 // Hub is the relay for the hub; nil if there is no relay.
@@ -136,12 +144,11 @@ func (r *Relay) receive(n db.Notification) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n.Missed {
+		r.missed = true
 		for id := range r.waiting {
 			r.note(id)
 		}
-		for id := range r.following {
-			r.note(id)
-		}
+		r.signal()
 		return
 	}
 	r.note(n.Payload)
@@ -156,25 +163,28 @@ func (r *Relay) note(id string) {
 	if !slices.Contains(r.changed, id) {
 		r.changed = append(r.changed, id)
 	}
+	r.signal()
+}
+
+// signal wakes dispatch.
+func (r *Relay) signal() {
 	select {
 	case r.wake <- struct{}{}:
 	default: // it holds a token already
 	}
 }
 
-// dispatch tells watchers of changed tasks, and has cancelled ones cancelled.
+// dispatch tells watchers of changed tasks, and has cancelled ones cancelled. That must not
+// be lost, so it waits for an unreachable database.
 func (r *Relay) dispatch(ctx context.Context) {
+	ctx, _ = db.WaitForDatabase(ctx)
 	for {
 		select {
 		case <-r.wake:
 		case <-ctx.Done():
 			return
 		}
-		r.mu.Lock()
-		ids := r.changed
-		r.changed = nil
-		r.mu.Unlock()
-		for _, id := range ids {
+		for _, id := range r.takeChanged(ctx) {
 			t, err := r.load(ctx, id)
 			if err != nil {
 				continue // it has expired
@@ -183,8 +193,35 @@ func (r *Relay) dispatch(ctx context.Context) {
 				r.work.Go(func() { r.forwardCancel(ctx, t) })
 			}
 			r.tellWatchers(t.view())
+			r.mu.Lock()
+			if t.updated.After(r.since) {
+				r.since = t.updated
+			}
+			r.mu.Unlock()
 		}
 	}
+}
+
+// takeChanged returns the tasks that have changed. If notifications may have been missed, it
+// looks for them.
+func (r *Relay) takeChanged(ctx context.Context) []string {
+	r.mu.Lock()
+	ids, missed, since := r.changed, r.missed, r.since
+	r.changed, r.missed = nil, false
+	r.mu.Unlock()
+	if !missed {
+		return ids
+	}
+	more, err := r.changesSince(ctx, since)
+	if err != nil && ctx.Err() == nil {
+		r.options.Log.WarnContext(ctx, "changed tasks not found", "error", err)
+	}
+	for _, id := range more {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func (r *Relay) tellWatchers(task tool.Task) {

@@ -374,3 +374,36 @@ func TestTaskExpires(t *testing.T) {
 		t.Errorf("after its time: %v", err)
 	}
 }
+
+// What happens while a node receives no notifications is not lost: its watchers are told of
+// the end of a task, and a task that was cancelled is cancelled at the upstream.
+func TestMissedNotificationsAreMadeUp(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		deaf, err := taskrelay.Open(t.Context(), d, taskrelay.Options{Node: "deaf"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(chan tool.Task, 100)
+		defer deaf.Watch(func(task tool.Task) { seen <- task })()
+		s := newServer()
+		s.set("1", func(context.Context, *tool.Caller, func(tool.Task)) (tool.Task, error) { return completed("done"), nil })
+		other := start(t, d, "other", s)
+		ended, cancelled := keep(t, other, "ann", "1", time.Hour), keep(t, deaf, "ann", "2", time.Hour)
+		wait(t, other, "ann", ended, false)
+		if err := other.CancelTask(as(t, "ann"), cancelled); err != nil {
+			t.Fatal(err)
+		}
+		mine := newServer()
+		deaf.Start(mine)
+		t.Cleanup(deaf.Close)
+		for task := range seen {
+			if task.ID == ended && task.State == tool.TaskCompleted {
+				break
+			}
+		}
+		if got := <-mine.cancelled; got != "2" {
+			t.Errorf("cancelled %q at the upstream", got)
+		}
+	})
+}
