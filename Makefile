@@ -122,7 +122,7 @@ RACED := ./internal/jobs/... ./internal/server ./internal/mcp/... ./internal/too
   ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/... ./internal/sandbox/... ./internal/apis/...
 .PHONY: race
 race: servers ## Run the race detector on packages with concurrency
-	CGO_ENABLED=1 go test -race -gcflags='modernc.org/...=-race=false' -short -timeout $(LONG) $(RACED)
+	LUANETTE_TEST_ALL=1 CGO_ENABLED=1 go test -race -gcflags='modernc.org/...=-race=false' -short -timeout $(LONG) $(RACED)
 
 .PHONY: servers
 servers: $(SERVERS)/.installed $(STRIPE)/.installed-$(STRIPE_VERSION) ## Install the real servers and clients that tests use
