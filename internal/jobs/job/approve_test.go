@@ -103,6 +103,13 @@ func (d *approvalsFake) say(what string, verdict host.Decision) {
 	d.decided = make(chan struct{})
 }
 
+// withApprovals returns the options of a queue with one worker, who approves there, and the
+// events of jobs that wait.
+func withApprovals() (job.Options, *approvalsFake, *event.Subscription) {
+	boss, bus := newApprovalsFake(), event.New(event.BusOptions{})
+	return job.Options{Workers: 1, Approvals: boss, Events: bus}, boss, bus.Subscribe(event.Options{Types: []string{"job.paused"}})
+}
+
 // waiting waits until a job waits for approval.
 func waiting(t *testing.T, events *event.Subscription) {
 	t.Helper()
@@ -121,10 +128,8 @@ func waiting(t *testing.T, events *event.Subscription) {
 // continues without repeating an effect.
 func TestAJobWaitsForApproval(t *testing.T) {
 	t.Parallel()
-	d, s, boss := database(t), newStage(), newApprovalsFake()
-	bus := event.New(event.BusOptions{})
-	events := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
-	options := job.Options{Workers: 1, Approvals: boss, Events: bus}
+	d, s := database(t), newStage()
+	options, boss, events := withApprovals()
 	q := open(t, d, s, options)
 	id := submit(t, q, job.Spec{Source: "say:hello repeat:1 write:pay repeat:2 write:more read:3"})
 	waiting(t, events)
@@ -164,10 +169,9 @@ func TestAJobWaitsForApproval(t *testing.T) {
 
 func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
 	t.Parallel()
-	s, boss := newStage(), newApprovalsFake()
-	bus := event.New(event.BusOptions{})
-	events := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
-	q := open(t, database(t), s, job.Options{Workers: 2, Approvals: boss, Events: bus})
+	s := newStage()
+	options, boss, events := withApprovals()
+	q := open(t, database(t), s, options)
 	id := submit(t, q, job.Spec{Source: "write:pay"})
 	waiting(t, events)
 	if done, err := q.Cancel(t.Context(), id); !done || err != nil {
@@ -186,10 +190,8 @@ func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
 // asked twice.
 func TestADecisionDuringARestartCounts(t *testing.T) {
 	t.Parallel()
-	d, s, boss := database(t), newStage(), newApprovalsFake()
-	bus := event.New(event.BusOptions{})
-	events := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
-	options := job.Options{Workers: 1, Approvals: boss, Events: bus}
+	d, s := database(t), newStage()
+	options, boss, events := withApprovals()
 	q := open(t, d, s, options)
 	id := submit(t, q, job.Spec{Source: "repeat:1 write:pay"})
 	waiting(t, events)
