@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/attach"
 	"github.com/luanette/luanette/internal/server"
 )
 
@@ -48,7 +52,34 @@ func (f tokenFlag) access(ctx context.Context, proc *process, settings *settingF
 		}
 		access.Key = token
 	}
+	if access.Key.IsZero() {
+		access.Key = ownerSecret(ctx, proc, settings, address)
+	}
 	return access
+}
+
+// ownerSecret returns the owner's secret for a server of this machine, if it runs on our data
+// folder. Whatever else listens at the address does not get it.
+func ownerSecret(ctx context.Context, proc *process, settings *settingFlags, address string) secret.Text {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	at, err := url.Parse(address)
+	if err != nil || !netguard.IsLoopback(at.Hostname()) {
+		return secret.Text{}
+	}
+	loaded, err := settings.read(proc, nil)
+	if err != nil { // commands with --server need no configuration
+		return secret.Text{}
+	}
+	if _, err := attach.At(ctx, placeOf(loaded, proc.Env), at.Port()); err != nil {
+		return secret.Text{}
+	}
+	own, err := owner.Read(loaded.Data)
+	if err != nil {
+		fmt.Fprintf(proc.Stderr, "warning: the owner's secret is not used: %v\n", err)
+	}
+	return own
 }
 
 // authorityFile is the file with the certificate authority of a server; empty: one of the

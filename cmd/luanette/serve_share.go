@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/filelock"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -92,6 +93,7 @@ func (s *sharing) listen(ctx context.Context, srv *server.Server, stop func()) e
 		Serve: func(ctx context.Context, in io.Reader, out io.Writer, menu string) error {
 			return srv.ServePipe(tool.WithMenu(ctx, menu), in, out)
 		},
+		Conn: owner.WithConn, Client: srv.AttachedClient, Owner: srv.MayBeOwner,
 		Admin: srv.AdminHandler(),
 		Info: func() attach.Info {
 			return attach.Info{Version: version, PID: os.Getpid(), URL: srv.URL(), Config: s.config.File, Data: data, Daemon: s.daemon}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
 )
@@ -44,6 +45,8 @@ func (c *Config) checkChoices() error {
 		key, value, kind string
 		words            []string
 	}{
+		{"local", c.Local, "a choice", []string{string(owner.AsGuest), string(owner.AsOwner), string(owner.AsNone)}},
+		{"local_users", c.LocalUsers, "a choice", []string{LocalOwn, LocalAll}},
 		{"log.level", c.Log.Level, "a level", []string{"debug", "info", "warn", "error"}},
 		{"log.format", c.Log.Format, "a format", []string{"text", "json"}},
 		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},

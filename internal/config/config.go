@@ -5,6 +5,7 @@ package config
 import (
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/mcp/registry"
@@ -19,6 +20,8 @@ import (
 // a file that is not trusted: see trusted.go.
 type Config struct {
 	Listen        string              `toml:"listen" trust:"remote" help:"address the HTTP server listens on"`
+	Local         string              `toml:"local" trust:"needed" help:"what requests from this machine may do without the owner's sign-in, as long as no key exists: guest (use tools, change nothing), owner (everything), none; docs/security.md"`
+	LocalUsers    string              `toml:"local_users" trust:"needed" help:"which users of this machine are served as guests: own (the user of the server, and root) or all"`
 	Data          string              `toml:"data" help:"folder for all stored data"`
 	Database      string              `toml:"database" trust:"remote" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
 	Blobs         string              `toml:"blobs" help:"where contents are stored: folder (in the data folder), database, or the path of a folder that all servers share; empty means database with Postgres, otherwise folder"`
@@ -158,8 +161,9 @@ type Scripts struct {
 // defaults returns the configuration without any file, variable or flag.
 func defaults(env Environment) Config {
 	return Config{
-		Chat:      chatDefaults(),
-		Listen:    "127.0.0.1:8081",
+		Chat:   chatDefaults(),
+		Listen: "127.0.0.1:8081",
+		Local:  string(owner.AsGuest), LocalUsers: LocalOwn,
 		Data:      dataFolder(env),
 		Drain:     Duration(10 * time.Second),
 		GCPercent: DefaultGCPercent,

@@ -65,6 +65,12 @@ func (c *Config) Browsers() netguard.Browsers {
 	return netguard.Browsers{Origins: c.MCP.AllowedOrigins, Proxies: proxies, PublicURL: c.PublicURL}
 }
 
+// Which users of the machine are served as guests.
+const (
+	LocalOwn = "own"
+	LocalAll = "all"
+)
+
 // ListensLocally reports whether only this machine can reach an address.
 func ListensLocally(address string) bool {
 	host, _, err := net.SplitHostPort(address)

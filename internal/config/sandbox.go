@@ -34,7 +34,7 @@ func (s Sandbox) check() error {
 // configuration file.
 func (l *Loaded) profile(name string, u Upstream) profile.Profile {
 	if u.Command == "" {
-		return profile.Profile{}
+		return profile.Profile{Name: name}
 	}
 	p := profile.Profile{
 		Name: name, Level: profile.Level(u.Sandbox), Network: u.Network, Exec: u.Exec, Sockets: u.Sockets, Require: l.Sandbox.Require,

@@ -69,6 +69,7 @@ type Upstream struct {
 	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run at a time (64); further calls wait, callers in turn"`
 	Rate       int `toml:"rate,omitempty" help:"how many calls a minute are sent; further calls are refused"`
 
+	Hub       bool     `toml:"hub,omitempty" trust:"needed" help:"true lets its program use this server while no key exists, with rights of its own; others are refused"`
 	Sandbox   string   `toml:"sandbox,omitempty" help:"what the program may reach: off, open (reads all but credentials, writes its own folders), strict (sees its own files only), docker:IMAGE or podman:IMAGE; docs/sandbox.md"`
 	Read      []string `toml:"read,omitempty" help:"folders and files that the sandboxed program may read"`
 	Write     []string `toml:"write,omitempty" help:"folders that the sandboxed program may write to"`

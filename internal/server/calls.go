@@ -43,7 +43,7 @@ func (srv *Server) isReserved(who principal.Principal, ref tool.Ref) bool {
 	case ref.Space != "" || !slices.Contains(reserved, ref.Name):
 		return false
 	case ref.Name == "mcp_connect" || ref.Name == "mcp_disconnect":
-		return !who.ManagesOrg()
+		return !who.ManagesOrg() && !who.IsGuest()
 	}
 	return ref.Name != "approval_decide" || !srv.policy.Settings().NamesRoles()
 }

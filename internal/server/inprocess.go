@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 )
@@ -33,6 +34,17 @@ func (srv *Server) ReadResource(ctx context.Context, uri string) (json.RawMessag
 
 // AdminHandler serves the admin API to callers in this process.
 func (srv *Server) AdminHandler() http.Handler { return srv.admin() }
+
+// AttachedClient returns the context of an MCP client that attached to this server: of a
+// guest, or of an upstream that may use it.
+func (srv *Server) AttachedClient(ctx context.Context) (context.Context, error) {
+	who, err := srv.localPeers.Identify(ctx)
+	return principal.With(ctx, who), err
+}
+
+// MayBeOwner returns why a connection of the owner's socket is not the owner's: it is of a
+// program that this server has started.
+func (srv *Server) MayBeOwner(ctx context.Context) error { return srv.localPeers.MayBeOwner(ctx) }
 
 // ServePipe serves one more MCP client over a pair of pipes, until it disconnects.
 func (srv *Server) ServePipe(ctx context.Context, in io.Reader, out io.Writer) error {

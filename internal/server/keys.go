@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -20,7 +21,12 @@ func (srv *Server) openKeys(ctx context.Context) error {
 		return err
 	}
 	keys := apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.auditKey, MaxAge: srv.keysMaxAge()}
-	o := httpauth.Options{Browsers: srv.config.Browsers(), Log: srv.log, OnLogin: srv.auditLogin}
+	own, err := owner.Secret(srv.config.Data)
+	if err != nil {
+		return err
+	}
+	keys.Owner = apikey.HashOf(own.Reveal())
+	o := httpauth.Options{Browsers: srv.config.Browsers(), Log: srv.log, OnLogin: srv.auditLogin, Peers: srv.peers(), Secret: own}
 	if err := srv.openPeople(ctx, &keys, &o); err != nil {
 		return err
 	}
@@ -45,6 +51,27 @@ func (srv *Server) currentPrincipal() func(context.Context, principal.Principal)
 		}
 		return srv.keys.Current(ctx, was)
 	}
+}
+
+// peers decides whom the server serves without a key.
+func (srv *Server) peers() *owner.Peers {
+	if srv.localPeers == nil {
+		srv.localPeers = &owner.Peers{Local: owner.Local(srv.config.Local), AllUsers: srv.config.LocalUsers == config.LocalAll, Programs: srv.programs}
+	}
+	return srv.localPeers
+}
+
+// programs are those that this server has started.
+func (srv *Server) programs() map[int]owner.Program {
+	upstreams, all := srv.current().Upstreams, map[int]owner.Program{}
+	for id, name := range srv.sandbox.Started() {
+		known, is := upstreams[name]
+		if !is {
+			name = ""
+		}
+		all[id] = owner.Program{Namespace: name, Hub: known.Hub}
+	}
+	return all
 }
 
 // checkKeyRequired refuses to listen on an address that other machines can reach while no

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/httpserver"
+	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // Limits of the steps of a shutdown, after the drain.
@@ -51,6 +53,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	web := httpserver.New(requests, srv.handler())
+	inner := web.ConnContext
+	web.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return owner.WithConn(inner(ctx, c), c) }
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
 
@@ -74,7 +78,10 @@ func (srv *Server) Serve(ctx context.Context) error {
 // the server.
 func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	srv.scripts.js.Precompile() //nolint:contextcheck // it goes on in the background
-	err := srv.hub.ServeStdio(ctx, in, out)
+	who, err := srv.localPeers.Identify(ctx)
+	if err == nil {
+		err = srv.hub.ServeStdio(principal.With(ctx, who), in, out)
+	}
 	if ctx.Err() != nil {
 		err = nil // a normal stop
 	}
@@ -96,14 +103,13 @@ func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend st
 	base := srv.config.Scheme() + "://" + addr.String()
 	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, base)
 	for _, line := range [][2]string{
-		{"page", base + "/"},
+		{"page", base + srv.pagePath(ctx)},
 		{"MCP", base + "/mcp"},
 		{"health", base + "/health"},
 		{"ZeroMQ", backend},
 		{"data", srv.config.Data},
 		{"config", orNone(srv.config.File)},
 		{"keys", srv.keysNeeded(ctx)},
-		{"code", srv.pageCode(ctx)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(srv.options.Stderr, "  %-8s %s\n", line[0], line[1])
@@ -111,22 +117,22 @@ func (srv *Server) printAddresses(ctx context.Context, addr net.Addr, backend st
 	}
 }
 
-// pageCode is what the page asks for before it starts programs, on a server without keys.
-func (srv *Server) pageCode(ctx context.Context) string {
-	code, err := srv.setup.NewCode(srv.config.Data)
-	if err != nil {
-		srv.log.WarnContext(ctx, "the page cannot add programs", "error", err)
+// pagePath is the path of the page. On a server without keys it signs the owner in, once.
+func (srv *Server) pagePath(ctx context.Context) string {
+	if needed, err := srv.auth.KeyRequired(ctx); err != nil || needed {
+		return "/"
 	}
-	if needed, err := srv.auth.KeyRequired(ctx); code == "" || err != nil || needed {
-		return ""
-	}
-	return code + " (the page asks for it before it starts a program)"
+	return srv.auth.OwnerLink() + " (signs one browser in; `luanette open` does it again)"
 }
 
 // keysNeeded says whether clients need a key.
 func (srv *Server) keysNeeded(ctx context.Context) string {
 	if shut, err := srv.auth.KeyRequired(ctx); err == nil && !shut {
-		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"
+		return map[owner.Local]string{
+			owner.AsGuest: "none: programs on this machine are guests, who may use tools; `luanette key create NAME` makes one",
+			owner.AsOwner: "none: programs on this machine may do everything; `luanette key create NAME` makes one",
+			owner.AsNone:  "none: only the owner of the machine is served; `luanette key create NAME` makes one",
+		}[srv.localPeers.Local]
 	}
 	return "needed; `luanette key list` shows them"
 }

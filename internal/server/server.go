@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/access/personal"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
@@ -114,6 +115,7 @@ type storage struct {
 type guards struct {
 	keys         *apikey.Store
 	auth         *httpauth.Authenticator
+	localPeers   *owner.Peers
 	tokens       *jwt.Server       // of configured issuers; nil if there are none
 	people       *identity.Service // nil if nobody can sign in
 	erasure      *erasure.Service  // likewise

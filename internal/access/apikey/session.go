@@ -21,8 +21,11 @@ type session struct {
 	expires time.Time
 }
 
-// sessionLength is the longest duration of a session.
-const sessionLength = 12 * time.Hour
+// The longest durations of sessions.
+const (
+	sessionLength = 12 * time.Hour
+	ownerLength   = 30 * 24 * time.Hour // of the owner, on their own machine
+)
 
 // BeginSession starts a session for a token. Only the hash of the cookie is stored.
 func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
@@ -31,6 +34,9 @@ func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, 
 	}
 	now := r.options.Now()
 	s := session{HashOf(token), now.Add(sessionLength)}
+	if p.ID == principal.LocalID {
+		s.expires = now.Add(ownerLength)
+	}
 	if !p.Expires.IsZero() && p.Expires.Before(s.expires) {
 		s.expires = p.Expires
 	}

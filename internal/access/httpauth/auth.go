@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/queue"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -23,6 +25,8 @@ type Options struct {
 	Tokens   Tokens            // verifies tokens of other issuers; nil: only our own keys are accepted
 	People   People            // who sign in; nil: nobody does
 	Browsers netguard.Browsers // the browser origins that may log in, and the trusted proxies
+	Peers    *owner.Peers      // whom a server without keys serves; nil: guests
+	Secret   secret.Text       // the owner's; zero: nobody signs in by a link
 	// OnLogin is called for logins, allowed or not, and for logouts.
 	OnLogin func(ctx context.Context, action, from string, allowed bool)
 	Log     *slog.Logger
@@ -67,6 +71,7 @@ type Authenticator struct {
 	refusals  failures // all that are refused, to limit the log
 	wrongKeys failures // of logins
 	rates     queue.RateLimiter
+	codes     owner.Codes
 	unwatch   func()
 	watching  context.Context
 	stop      context.CancelFunc
@@ -83,6 +88,9 @@ func New(o Options) *Authenticator {
 	}
 	if o.OnLogin == nil {
 		o.OnLogin = func(context.Context, string, string, bool) {}
+	}
+	if o.Peers == nil {
+		o.Peers = &owner.Peers{}
 	}
 	a := &Authenticator{options: o, running: map[*access]struct{}{}}
 	a.watching, a.stop = context.WithCancel(context.Background())
@@ -128,6 +136,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err = a.ignoreKey(r, route, c, err)
 	if a.refuseKeyless(w, r, route, err) {
 		return
+	}
+	if err == nil && c.who.IsGuest() && !route.Guests {
+		err = errGuest
 	}
 	if err == nil && route.Scope != "" {
 		err = c.authorize(r, route.Scope)

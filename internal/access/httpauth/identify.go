@@ -18,7 +18,11 @@ import (
 // not valid, or if there are none and the server requires some.
 func (a *Authenticator) identify(r *http.Request) (*access, error) {
 	if token, found := bearer(r); found {
-		return a.verify(r, token)
+		c, err := a.verify(r, token)
+		if err == nil {
+			err = a.checkOwner(r, c)
+		}
+		return c, err
 	}
 	if session := cookie.In(r, a.options.Browsers).Get(cookie.Session); session != "" {
 		c := &access{cookie: session}
@@ -29,7 +33,7 @@ func (a *Authenticator) identify(r *http.Request) (*access, error) {
 		if !isSafe(r.Method) && !apikey.SameCSRF(session, r.Header.Get(csrfHeader)) {
 			return c, errCSRF()
 		}
-		return c, nil
+		return c, a.checkOwner(r, c)
 	}
 	required, err := a.KeyRequired(r.Context())
 	if err != nil {
@@ -38,7 +42,7 @@ func (a *Authenticator) identify(r *http.Request) (*access, error) {
 	if required {
 		return nil, errNoCredentials
 	}
-	return local(r)
+	return a.local(r)
 }
 
 var errNoCredentials = fault.New(fault.NeedsAuth, "Authorization header with Bearer token required").

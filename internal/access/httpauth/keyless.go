@@ -17,10 +17,10 @@ type keylessError struct{ error }
 
 func (e keylessError) Unwrap() error { return e.error }
 
-// local returns the owner's access to a server without keys. Whoever reaches the machine's
-// own addresses is the owner, so a proxy in between would make everybody the owner,
-// even a trusted one.
-func local(r *http.Request) (*access, error) {
+// local returns the access of a request without credentials to a server without keys. What
+// is at the machine's own addresses is a guest at least, so a proxy in between would make
+// everybody one, even a trusted proxy.
+func (a *Authenticator) local(r *http.Request) (*access, error) {
 	if !isLocal(r) {
 		return nil, errNoCredentials
 	}
@@ -28,10 +28,30 @@ func local(r *http.Request) (*access, error) {
 		return nil, keylessError{fault.New(fault.Denied, "no key exists yet, so only this machine itself is served: %s", why).
 			WithHint("make a key: luanette key create admin --scope admin")}
 	}
-	return &access{who: principal.Local()}, nil
+	who, err := a.options.Peers.Identify(r.Context())
+	return &access{who: who}, err
 }
 
-// ignoreKey returns the owner's access in place of the refusal of a wrong key, if the
+// checkOwner refuses the owner's secret and session from elsewhere than this machine, and
+// from programs that the server has started: nobody has copied it there with a good reason.
+func (a *Authenticator) checkOwner(r *http.Request, c *access) error {
+	if c.who.ID != principal.LocalID {
+		return nil
+	}
+	if !isLocal(r) {
+		return fault.New(fault.Denied, "the owner's secret is for the machine of the server only").WithHint("use a key: luanette key create")
+	}
+	if why := foreign(r); why != "" {
+		return fault.New(fault.Denied, "the owner's secret is for the machine of the server only: %s", why).WithHint("use a key: luanette key create")
+	}
+	return a.options.Peers.MayBeOwner(r.Context())
+}
+
+// errGuest refuses a guest.
+var errGuest = fault.New(fault.NeedsAuth, "this is for the owner of the machine").
+	WithHint("luanette open signs the browser in; commands on this machine sign in by themselves (docs/security.md)")
+
+// ignoreKey returns the access without a key in place of the refusal of a wrong one, if the
 // route takes any and the server has none.
 func (a *Authenticator) ignoreKey(r *http.Request, route *principal.Route, c *access, refusal error) (*access, error) {
 	if _, sent := bearer(r); refusal == nil || !route.AnyKey || !sent || fault.CodeOf(refusal) != fault.Denied {
@@ -40,7 +60,7 @@ func (a *Authenticator) ignoreKey(r *http.Request, route *principal.Route, c *ac
 	if required, err := a.KeyRequired(r.Context()); err != nil || required {
 		return c, refusal
 	}
-	return local(r)
+	return a.local(r)
 }
 
 // foreign returns why a request may come from another machine, or "".

@@ -28,6 +28,8 @@ func (a *Authenticator) Routes() []principal.Route {
 		{Pattern: "POST /api/v1/login", Handler: a.handle(a.login)},
 		{Pattern: "POST /api/v1/logout", Handler: a.handle(a.logout)},
 		{Pattern: "GET /api/v1/me", Handler: a.handle(a.me)},
+		{Pattern: "POST /api/v1/owner/link", Scope: principal.Admin, Handler: a.handle(a.ownerLink)},
+		{Pattern: "GET " + ownerPath, Handler: a.handle(a.signInOwner)},
 		{Pattern: "POST /api/v1/me/org", Handler: a.handle(a.chooseOrg)},
 		{Pattern: "GET /api/v1/me/keys", Handler: a.handle(a.ownKeys)},
 		{Pattern: "POST /api/v1/me/keys", Handler: a.handle(a.createOwn)},
@@ -134,6 +136,9 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 // me describes the caller.
 func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.identify(r)
+	if err == nil && v.who.IsGuest() {
+		return errGuest
+	}
 	if err != nil {
 		if code := fault.CodeOf(err); code == fault.Denied || code == fault.NeedsAuth {
 			err = fault.New(fault.NeedsAuth, "%s", err.Error()).WithHint("log in: POST /api/v1/login")

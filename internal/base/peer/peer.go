@@ -17,8 +17,12 @@ type Peer struct {
 	Program int
 }
 
-// ErrUnknown means that the system does not tell who is at the other end.
-var ErrUnknown = errors.New("this system does not tell which program is at the other end of the connection")
+var (
+	// ErrUnsupported means that the system does not tell who is at the other end.
+	ErrUnsupported = errors.New("this system does not tell who is at the other end of a connection")
+	// ErrUnknown means that the program at the other end has ended, or hides its files.
+	ErrUnknown = errors.New("no program was found at the other end of the connection")
+)
 
 // Finder finds peers. It remembers the processes that it found, because most connect again.
 // The zero value is ready to use.
@@ -65,7 +69,7 @@ func socketOf(conn net.Conn) (socket, error) {
 			return ofTCP(theirs, ours)
 		}
 	}
-	return socket{}, ErrUnknown
+	return socket{}, ErrUnsupported
 }
 
 // remember puts a process in front of those that are looked at first.

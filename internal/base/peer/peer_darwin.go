@@ -15,7 +15,7 @@ import (
 const patience = 5 * time.Second
 
 // ofUnix knows nothing: the mode of the socket and of its folder decide who can connect.
-func ofUnix(*net.UnixConn) (socket, error) { return socket{}, ErrUnknown }
+func ofUnix(*net.UnixConn) (socket, error) { return socket{}, ErrUnsupported }
 
 // ofTCP asks lsof, which is part of the system and knows the sockets of this user; those of
 // other users it does not show.
@@ -52,9 +52,9 @@ func output(name string, args ...string) ([]byte, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil && len(out) == 0 {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnknown, name, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnsupported, name, err)
 	}
 	return out, nil
 }
 
-func (f *Finder) holder(uint32) (int, error) { return 0, ErrUnknown }
+func (f *Finder) holder(uint32) (int, error) { return 0, ErrUnsupported }

@@ -42,11 +42,11 @@ const (
 func ofTCP(theirs, ours netip.AddrPort) (socket, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return socket{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+		return socket{}, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	if err := unix.Sendto(fd, request(theirs, ours), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return socket{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+		return socket{}, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	answer := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, answer, 0)

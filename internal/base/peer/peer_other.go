@@ -7,10 +7,10 @@ import (
 	"net/netip"
 )
 
-func ofUnix(*net.UnixConn) (socket, error) { return socket{}, ErrUnknown }
+func ofUnix(*net.UnixConn) (socket, error) { return socket{}, ErrUnsupported }
 
-func ofTCP(_, _ netip.AddrPort) (socket, error) { return socket{}, ErrUnknown }
+func ofTCP(_, _ netip.AddrPort) (socket, error) { return socket{}, ErrUnsupported }
 
-func parentOf(int) (int, error) { return 0, ErrUnknown }
+func parentOf(int) (int, error) { return 0, ErrUnsupported }
 
-func (f *Finder) holder(uint32) (int, error) { return 0, ErrUnknown }
+func (f *Finder) holder(uint32) (int, error) { return 0, ErrUnsupported }

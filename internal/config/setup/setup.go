@@ -6,7 +6,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -45,7 +44,6 @@ type Service struct {
 
 	editing sync.Mutex                 // held while the file is changed
 	mu      sync.Mutex                 // guards the rest
-	code    string                     // "" until there is one
 	removed map[string]config.Upstream // since the start, to bring them back
 }
 
@@ -102,11 +100,7 @@ func (s *Service) handler(handle func(r *http.Request) (any, error)) http.Handle
 			}
 			body, err = handle(r)
 		}
-		switch {
-		case errors.Is(err, errCode):
-			httpjson.Error(w, http.StatusPreconditionRequired, err) // the page asks for it
-			return
-		case err != nil:
+		if err != nil {
 			httpjson.Error(w, httpjson.StatusOf(err), err)
 			return
 		}
@@ -123,13 +117,13 @@ func read(r *http.Request, into any) error {
 	return httpjson.Decode(raw, into)
 }
 
-// mayAddPrograms refuses requests that do not come from our own page on this machine, used
-// by a person who may: who adds a program decides what this machine runs.
+// mayAddPrograms refuses requests that do not come from this machine: who adds a program
+// decides what it runs.
 func (s *Service) mayAddPrograms(r *http.Request) error {
-	if !s.isOwnPage(r.Host, r.Header.Get("Origin")) {
+	if !s.offersPrograms(r) {
 		return s.noPrograms()
 	}
-	return s.checkCode(r)
+	return nil
 }
 
 func (s *Service) noPrograms() error {
@@ -137,15 +131,11 @@ func (s *Service) noPrograms() error {
 		WithHint("use `luanette upstream add`, `luanette registry add` or `luanette import` on the server; hud.add_programs allows it here")
 }
 
-// isOwnPage tells whether programs may be added, and a request is of our page.
-func (s *Service) isOwnPage(host, origin string) bool {
-	from, err := url.Parse(origin)
-	return s.Programs && err == nil && from.Host != "" && from.Host == host && netguard.IsLoopback(from.Hostname())
+// offersPrograms tells whether a request may add programs.
+func (s *Service) offersPrograms(r *http.Request) bool {
+	at, err := url.Parse("http://" + r.Host)
+	return s.Programs && err == nil && netguard.IsLoopback(at.Hostname())
 }
-
-// offersPrograms tells whether our page can add programs; browsers do not send an Origin
-// with GET.
-func (s *Service) offersPrograms(r *http.Request) bool { return s.isOwnPage(r.Host, "http://"+r.Host) }
 
 // Added is a server that was added to the configuration file.
 type Added struct {

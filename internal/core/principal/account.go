@@ -10,6 +10,9 @@ import (
 // people for whom one key chats are not that key, and each has its own.
 func (p Principal) LoginOwner() string {
 	id := p.ID
+	if p.IsGuest() { // guests use the owner's logins
+		id = LocalID
+	}
 	if p.Person == "" || id == LocalID || strings.HasPrefix(id, PersonPrefix) {
 		return id
 	}

@@ -45,9 +45,30 @@ type Limits struct {
 // LocalID is the ID of the local owner.
 const LocalID = "local"
 
-// Local returns the owner of the machine, who may do everything: the command line,
-// stdio, startup scripts, and every caller as long as no key exists.
+// Local returns the owner of the machine, who may do everything: the command line, startup
+// scripts, and the browser that signed in by a link of the server.
 func Local() Principal { return Principal{ID: LocalID, Name: "local", Scopes: []Scope{Admin}} }
+
+// GuestID is the ID of guests.
+const GuestID = "guest"
+
+// Guest returns a program on the machine of a server without keys that has not shown that it
+// acts for the owner: it may use tools, and change nothing.
+func Guest() Principal { return Principal{ID: GuestID, Name: "a guest", Scopes: []Scope{MCP}} }
+
+// upstreamPrefix is the prefix of the IDs of upstreams that use this server.
+const upstreamPrefix = "upstream:"
+
+// UpstreamGuest returns the program of an upstream that may use this server: a guest of its
+// own.
+func UpstreamGuest(namespace string) Principal {
+	p := Guest()
+	p.ID, p.Name = upstreamPrefix+namespace, "upstream "+namespace
+	return p
+}
+
+// IsGuest reports whether p is a guest.
+func (p Principal) IsGuest() bool { return p.ID == GuestID || strings.HasPrefix(p.ID, upstreamPrefix) }
 
 type principalKey struct{}
 

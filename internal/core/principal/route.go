@@ -8,6 +8,8 @@ type Route struct {
 	Pattern string // of net/http's ServeMux; {org} and {user} are the owner
 	Scope   Scope  // the scope it needs; empty: none
 	Handler http.Handler
+	// Guests says that guests of a server without keys may use the route.
+	Guests bool
 	// Refuse responds to callers without the scope, in the form of the route's API; nil
 	// means that of the chat API.
 	Refuse func(w http.ResponseWriter, status int, err error)

@@ -39,6 +39,19 @@ func Find(ctx context.Context, place Place, any bool) (Server, error) {
 	return Server{}, ErrNone
 }
 
+// At returns the running server of a data folder whose HTTP server has the port of an
+// address.
+func At(ctx context.Context, place Place, port string) (Server, error) {
+	for _, one := range append([]Place{place}, place.others()...) {
+		if s, err := findAt(ctx, one); err == nil {
+			if its, err := url.Parse(s.URL); err == nil && its.Port() == port {
+				return s, nil
+			}
+		}
+	}
+	return Server{}, ErrNone
+}
+
 // OtherError says that a server runs on the data folder, with another configuration.
 type OtherError struct{ Info Info }
 

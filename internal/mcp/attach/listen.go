@@ -25,6 +25,13 @@ type Options struct {
 	// Serve serves one MCP client, which asked for a list of tools or for "", until it
 	// disconnects.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer, menu string) error
+	// Conn returns the context of a connection; nil: that of Listen.
+	Conn func(ctx context.Context, c net.Conn) context.Context
+	// Client returns the context for an MCP client on a connection, or why it is refused; nil:
+	// none is.
+	Client func(ctx context.Context) (context.Context, error)
+	// Owner returns why a connection may not use the rest; nil: all may.
+	Owner func(ctx context.Context) error
 	// Admin is the admin API, without authentication.
 	Admin http.Handler
 	// Info describes the server; Clients is set by the listener.
@@ -71,13 +78,13 @@ func Listen(ctx context.Context, place Place, lock *filelock.Lock, options Optio
 		return nil, fault.Wrap(fault.Config, err, "listen on a socket in %s", place.Folder)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /info", l.info)
 	mux.HandleFunc("GET /mcp", l.attach)
-	mux.HandleFunc("POST /stop", l.stop)
-	mux.Handle("/api/v1/", options.Admin)
+	mux.Handle("GET /info", l.forOwner(http.HandlerFunc(l.info)))
+	mux.Handle("POST /stop", l.forOwner(http.HandlerFunc(l.stop)))
+	mux.Handle("/api/v1/", l.forOwner(options.Admin))
 	l.web = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: options.Conn,
 	}
 	l.work.Go(func() { _ = l.web.Serve(ownerOnly{socket}) }) // it ends with Close
 	return l, nil
@@ -138,6 +145,19 @@ func (l *Listener) add(n int) (accepted bool) {
 	return true
 }
 
+// forOwner serves connections that may use everything.
+func (l *Listener) forOwner(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.options.Owner != nil {
+			if err := l.options.Owner(r.Context()); err != nil {
+				httpjson.Error(w, http.StatusForbidden, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 func (l *Listener) info(w http.ResponseWriter, _ *http.Request) {
 	info := l.options.Info()
 	l.mu.Lock()
@@ -170,6 +190,14 @@ func (l *Listener) attach(w http.ResponseWriter, r *http.Request) {
 		httpjson.JSON(w, http.StatusUpgradeRequired, map[string]string{"message": "send Upgrade: " + protocol})
 		return
 	}
+	ctx := r.Context()
+	if l.options.Client != nil {
+		var err error
+		if ctx, err = l.options.Client(ctx); err != nil {
+			httpjson.Error(w, http.StatusForbidden, err)
+			return
+		}
+	}
 	if !l.add(1) {
 		refuseRetired(w)
 		return
@@ -187,7 +215,7 @@ func (l *Listener) attach(w http.ResponseWriter, r *http.Request) {
 		io.Reader
 		io.Closer
 	}{buffered.Reader, conn}
-	_ = l.options.Serve(r.Context(), in, conn, r.URL.Query().Get("menu")) // the client is disconnected in any case
+	_ = l.options.Serve(ctx, in, conn, r.URL.Query().Get("menu")) // the client is disconnected in any case
 }
 
 // Close ends the listener and its place. Attached clients end with their server.

@@ -31,6 +31,7 @@ type Command struct {
 	observe  func(confine.Note)
 	gateway  Gateway
 	launcher *Launcher    // of the gateway
+	starter  *Launcher    // notes that the program runs; nil: nobody does
 	shared   net.Listener // where the program has no network of its own
 	control  *net.UnixConn
 	served   sync.WaitGroup
@@ -42,6 +43,14 @@ type Command struct {
 // Command prepares a program to be started inside a profile. At level Off, or without a
 // launcher, it starts as it is.
 func (l *Launcher) Command(p profile.Profile, program Program) (*Command, error) {
+	c, err := l.command(p, program)
+	if err == nil {
+		c.starter = l
+	}
+	return c, err
+}
+
+func (l *Launcher) command(p profile.Profile, program Program) (*Command, error) {
 	if trace, is := l.traceOf(p.Name); is {
 		return l.traced(trace, p, program)
 	}
@@ -162,6 +171,7 @@ func (c *Command) Start() error {
 			c.closeGateway()
 			return err
 		}
+		c.starter.note(c, true)
 		c.serveShared()
 		return nil
 	}
@@ -169,6 +179,7 @@ func (c *Command) Start() error {
 		c.closeGateway()
 		return fault.Wrap(fault.Unavailable, err, "sandbox of %s", c.name).WithHint("luanette doctor shows what the sandbox can do here; docs/sandbox.md")
 	}
+	c.starter.note(c, true)
 	c.serveShared()
 	c.served.Go(c.receiveNotes)
 	return nil
@@ -263,6 +274,7 @@ func (c *Command) End() {
 // Wait waits for the program's end, and that of its gateway.
 func (c *Command) Wait() error {
 	err := c.Cmd.Wait()
+	c.starter.note(c, false)
 	c.leaveGroup()
 	c.closeGateway()
 	return err

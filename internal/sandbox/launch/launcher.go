@@ -37,6 +37,7 @@ type Launcher struct {
 
 	runningLock sync.Mutex
 	running     map[*Command]bool // those with a gateway
+	started     map[int]string    // the names of the profiles of all programs that run, by process id
 
 	tracing sync.Mutex
 	traces  map[string]Trace
