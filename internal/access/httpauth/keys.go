@@ -1,7 +1,9 @@
 package httpauth
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,6 +109,10 @@ func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	key, err := want.Key(time.Now())
 	if err != nil {
 		return err
+	}
+	if required, err := a.KeyRequired(r.Context()); err != nil || !required && (!slices.Contains(key.Scopes, principal.Admin) || key.Org != "") {
+		return cmp.Or(err, error(fault.New(fault.InvalidParams, "the first key must be an administrator's: from then on everybody needs one").
+			WithHint("create one with the scope admin first")))
 	}
 	return a.make(w, r, key)
 }

@@ -137,7 +137,8 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.identify(r)
 	if err == nil && v.who.IsGuest() {
-		return errGuest
+		writeJSON(w, http.StatusUnauthorized, map[string]any{"error": "AuthenticationError", "code": "AUTHENTICATION_ERROR", "guest": true, "message": errGuest.Error(), "hint": fault.HintOf(errGuest)})
+		return nil
 	}
 	if err != nil {
 		if code := fault.CodeOf(err); code == fault.Denied || code == fault.NeedsAuth {

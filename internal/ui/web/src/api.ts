@@ -19,6 +19,9 @@ export interface Me {
 /** Undefined until loaded, null if a login is required. */
 export const me = signal<Me | null | undefined>(undefined)
 
+/** Whether this browser is a guest of a server without keys, which its owner signs in by a link. */
+export const guest = signal(false)
+
 /** The server's time when the page was opened: what is newer than the data that was loaded then. */
 export let opened = Date.now()
 
@@ -35,7 +38,10 @@ export async function loadMe(): Promise<Me | null | undefined> {
     const response = await fetch('/api/v1/me', { credentials: 'same-origin' })
     if (me.value === undefined) opened = Date.parse(response.headers.get('Date') ?? '') || opened
     if (response.ok) me.value = (await response.json()) as Me
-    else if (response.status === 401) me.value = null
+    else if (response.status === 401) {
+      guest.value = ((await response.json()) as { guest?: boolean }).guest === true
+      me.value = null
+    }
   } catch {
     return undefined
   }
@@ -96,6 +102,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     if ((await loadMe())?.csrf_token !== token && me.value) response = await send(path, init)
   }
   if (response.status === 401) {
+    await loadMe() // it says how to sign in
     me.value = null
     throw new Unauthorized()
   }
@@ -136,14 +143,11 @@ export async function getIfAny<T>(path: string, signal?: AbortSignal): Promise<T
 }
 
 /** Sends JSON and returns the JSON response. */
-export async function post<T>(path: string, body: unknown, method = 'POST', headers: Record<string, string> = {}): Promise<T> {
-  const response = await request(path, { method, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) })
+export async function post<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
+  const response = await request(path, { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
   if (!response.ok) throw await errorOf(response)
   return (await response.json()) as T
 }
-
-/** Thrown when the server wants the code that it printed at its start. */
-export class CodeNeeded extends Error {}
 
 /** Thrown for a value that is not valid: it says which field it is of. */
 export class InvalidField extends Error {
@@ -159,7 +163,6 @@ export async function errorOf(response: Response): Promise<Error> {
     const body = JSON.parse(text) as { message?: string; hint?: string; details?: { field?: string }; error?: string | { message?: string; hint?: string } }
     const fault = typeof body.error === 'object' ? body.error : body
     const message = fault.hint ? `${fault.message} (${fault.hint})` : fault.message
-    if (message && response.status === 428) return new CodeNeeded(message)
     if (message && body.details?.field) return new InvalidField(message, body.details.field)
     if (message) return new Error(message)
   } catch {

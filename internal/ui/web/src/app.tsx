@@ -1,7 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { me } from './api'
 import { Login } from './pages/login'
-import { CodeQuestion } from './parts/code'
 import { Notices } from './parts/notices'
 import { route } from './route'
 import { Banner } from './shell/banner'
@@ -58,7 +57,6 @@ function Signed() {
         </div>
         {page ? <page.view rest={rest} /> : <p>There is no page at <code>#/{path}</code>, or your key may not see it. <a href="#/overview">Overview</a></p>}
       </main>
-      <CodeQuestion />
       {dialog === 'palette' && <Palette close={() => setDialog(undefined)} />}
       {dialog === 'help' && <Help close={() => setDialog(undefined)} />}
       <Notices />

@@ -1,7 +1,6 @@
 // Adding servers to the configuration, and connecting clients.
 import { signal } from '@preact/signals'
-import { CodeNeeded, get, post } from './api'
-import { askForCode } from './parts/code'
+import { get, post } from './api'
 
 export interface Setup {
   programs: boolean // whether this page may add programs
@@ -67,40 +66,23 @@ function keepNotes(added: Added[]): string[] {
   return added.map((a) => a.namespace)
 }
 
-const stored = 'luanette.code'
-
-/**
- * Sends a change that may start a program. A server without keys wants to know that it
- * comes from its user: the code is asked for once in each tab.
- */
-async function change<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
-  for (;;) {
-    try {
-      return await post<T>(path, body, method, { 'Luanette-Code': sessionStorage.getItem(stored) ?? '' })
-    } catch (e) {
-      if (!(e instanceof CodeNeeded)) throw e
-      sessionStorage.setItem(stored, await askForCode(sessionStorage.getItem(stored) ? 'This is not the code.' : ''))
-    }
-  }
-}
-
 export const loadSetup = (signal: AbortSignal) => get<Setup>('/api/v1/setup', signal)
 
 export const searchRegistry = (words: string, signal: AbortSignal) => get<{ servers: Listing[]; total: number }>(`/api/v1/setup/registry?words=${encodeURIComponent(words)}`, signal)
 
-export const addListed = (name: string, namespace: string, values: Record<string, Record<string, string>>) => change<Added>('/api/v1/setup/registry', { name, namespace, values }).then((a) => keepNotes([a])[0])
+export const addListed = (name: string, namespace: string, values: Record<string, Record<string, string>>) => post<Added>('/api/v1/setup/registry', { name, namespace, values }).then((a) => keepNotes([a])[0])
 
 export const loadCandidates = async (signal: AbortSignal) => (await get<{ servers: Candidate[] }>('/api/v1/setup/import', signal)).servers
 
-export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => keepNotes((await change<{ added: Added[] }>('/api/v1/setup/import', body)).added)
+export const importServers = async (body: { names?: string[]; text?: string; inputs?: Record<string, string> }) => keepNotes((await post<{ added: Added[] }>('/api/v1/setup/import', body)).added)
 
-export const addCommand = (namespace: string, command: string, env: Record<string, string>) => change<Added>('/api/v1/setup/servers', { namespace, command, env }).then((a) => keepNotes([a])[0])
+export const addCommand = (namespace: string, command: string, env: Record<string, string>) => post<Added>('/api/v1/setup/servers', { namespace, command, env }).then((a) => keepNotes([a])[0])
 
 /** The settings of a server, by their keys in the configuration file. In env and headers, null stands for a value that is not shown. */
 export type ServerSettings = Record<string, unknown>
 
 /** Adds a server by its settings. */
-export const addServer = (namespace: string, settings: ServerSettings) => change<Added>('/api/v1/setup/servers', { namespace, settings }).then((a) => keepNotes([a])[0])
+export const addServer = (namespace: string, settings: ServerSettings) => post<Added>('/api/v1/setup/servers', { namespace, settings }).then((a) => keepNotes([a])[0])
 
 /** A server as the configuration file has it. */
 export interface Definition {
@@ -116,7 +98,7 @@ const definitionPath = (name: string) => `/api/v1/setup/servers/${encodeURICompo
 export const loadDefinition = (name: string, signal?: AbortSignal) => get<Definition>(definitionPath(name), signal)
 
 /** Changes a server in the configuration file; null removes a setting. */
-export const changeDefinition = (name: string, body: { command?: string; settings?: ServerSettings }) => change<{ namespace: string }>(definitionPath(name), body, 'PATCH')
+export const changeDefinition = (name: string, body: { command?: string; settings?: ServerSettings }) => post<{ namespace: string }>(definitionPath(name), body, 'PATCH')
 
 /** The ways to add a server that a text can be meant for. */
 export type Kind = 'url' | 'command' | 'api'

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { login } from '../api'
+import { guest, login } from '../api'
+import { Copy } from '../parts/copy'
 import { Hint } from '../parts/hint'
 import { useData } from '../resource'
 
@@ -8,6 +9,7 @@ export function Login() {
   const [key, setKey] = useState('')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState('')
+  if (guest.value) return <OwnerSignIn />
   const submit = async () => {
     setBusy(true)
     setError('')
@@ -31,6 +33,9 @@ export function Login() {
     </>
   )
 }
+
+/** How the owner of a server without keys signs in. */
+const OwnerSignIn = () => <div class="card login"><p>Sign this browser in with <code>luanette open</code>, on this machine. <Copy text="luanette open">Copy</Copy></p><Hint>The server also prints a link when it starts. Other programs on this machine are guests, who may use tools.</Hint></div>
 
 /** The way in for people, if the server has an identity provider. */
 function SignIn() {

@@ -1,6 +1,6 @@
 // API keys: all of the server, or those of one person.
 import { useState } from 'preact/hooks'
-import { get, loadMe, may, me, post } from '../api'
+import { get, may, post } from '../api'
 import { ago } from '../format'
 import { useData } from '../resource'
 import { attempt } from '../upstream'
@@ -50,15 +50,14 @@ export function Keys({ path, none }: { path: string; none: string }) {
   const show = (key: Key) => {
     setCreated(key)
     reload()
-    if (me.value?.open) void loadMe() // with the first key the server requires a login
   }
   return (
     <>
       {error && <p class="bad">{error.message}</p>}
-      {created && <p class="notice" role="status">Key <code>{created.name}</code>, shown only once: <code class="secret breaks">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy></p>}
+      {created && <p class="notice" role="status">Key <code>{created.name}</code>, shown only once: <code class="secret breaks">{created.token}</code> <Copy text={created.token ?? ''}>Copy</Copy> <button type="button" onClick={() => setCreated(undefined)}>I have stored it</button></p>}
       {data?.keys.length === 0 && <Hint>{none}</Hint>}
       {data && data.keys.length > 0 && <Table label="Keys" rows={data.keys} columns={columns(revoke)} id={(k) => k.id} />}
-      <NewKey path={path} created={show} />
+      {data && <NewKey key={String(data.keys.length === 0)} path={path} first={path === '/api/v1/keys' && data.keys.length === 0} created={show} />}
     </>
   )
 }
@@ -86,8 +85,9 @@ const lives: Record<string, string> = { '7d': '7 days', '30d': '30 days', '90d':
 
 const words = (text: string) => text.split(/[\s,]+/).filter(Boolean)
 
-function NewKey({ path, created }: { path: string; created: (key: Key) => void }) {
-  const [chosen, setChosen] = useState<string[]>(() => ofUser().filter((s) => s === 'read' || s === 'mcp'))
+/** The form for a new key. The first key of a server is an administrator's: from then on everybody needs one. */
+function NewKey({ path, first, created }: { path: string; first: boolean; created: (key: Key) => void }) {
+  const [chosen, setChosen] = useState<string[]>(() => first ? ['admin'] : ofUser().filter((s) => s === 'read' || s === 'mcp'))
   const [life, setLife] = useState('90d')
   const forAll = path === '/api/v1/keys' // those of the user have their organisation
   const create = async (form: HTMLFormElement) => {
