@@ -7,7 +7,7 @@ export default defineConfig({
   testDir: '.',
   timeout: 120_000, // a test takes seconds; beside other work a few times as long
   expect: { timeout: 30_000 },
-  workers: 2,
+  workers: 3, // for two processors: tests wait a part of their time
   forbidOnly: true,
   reporter: [['list']],
   outputDir: '../../.cache/web/results',
