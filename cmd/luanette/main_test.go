@@ -244,25 +244,29 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile(args[1])
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Timeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	var last []byte
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("URL")+args[0], nil)
 		ts.Check(err)
 		resp, err := httpjsontest.Client.Do(req)
+		if err == nil {
+			last, err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+		}
+		if ctx.Err() != nil {
+			ts.Fatalf("%s never matched %s; last:\n%s", args[0], want, last)
+		}
 		ts.Check(err)
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		ts.Check(err)
-		if want.Match(text) {
+		if want.Match(last) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			ts.Fatalf("%s never matched %s; last:\n%s", args[0], want, text)
 		}
 	}
 }

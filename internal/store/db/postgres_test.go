@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -161,9 +160,7 @@ func TestWaitForDatabase(t *testing.T) {
 	waiting := make(chan error, 2)
 	go func() { waiting <- insert(waits, d, "waiting") }()
 	go func() { waiting <- d.Read(waits, func(tx *db.Tx) error { return one(waits, tx) }) }()
-	for !outages.Any() {
-		runtime.Gosched()
-	}
+	clocktest.Await(t, outages.Any)
 	server.Start(t)
 	for range 2 {
 		if err := <-waiting; err != nil {
