@@ -76,20 +76,34 @@ func (p *pack) hasSubtests(name string) bool {
 	return false
 }
 
-// quit makes the process that tests a package print its stacks and end. A test runs in the
-// folder of its package. Where there is no /proc, the limit of `go test` ends it.
+// childrensTime is how long the programs that a test has started may print their stacks.
+const childrensTime = 5 * time.Second
+
+// quit makes the process that tests a package print its stacks and end, after the programs
+// that it has started. A test runs in the folder of its package. Where there is no /proc, the
+// limit of `go test` ends it.
 func quit(goTest int, folder string) {
+	for _, binary := range children(goTest) {
+		if at, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", binary)); !strings.HasSuffix(at, "/"+folder) {
+			continue
+		}
+		for _, program := range children(binary) {
+			_ = syscall.Kill(program, syscall.SIGQUIT)
+		}
+		time.AfterFunc(childrensTime, func() { _ = syscall.Kill(binary, syscall.SIGQUIT) })
+	}
+}
+
+// children returns the processes that a process has started.
+func children(parent int) (list []int) {
 	processes, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range processes {
 		text, _ := os.ReadFile(stat)
 		_, fields, _ := strings.Cut(string(text), ") ")
-		parts := strings.Fields(fields)
-		if len(parts) < 2 || parts[1] != strconv.Itoa(goTest) {
-			continue
-		}
-		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-		if at, _ := os.Readlink(filepath.Join(filepath.Dir(stat), "cwd")); strings.HasSuffix(at, "/"+folder) {
-			_ = syscall.Kill(id, syscall.SIGQUIT)
+		if parts := strings.Fields(fields); len(parts) > 1 && parts[1] == strconv.Itoa(parent) {
+			id, _ := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+			list = append(list, id)
 		}
 	}
+	return list
 }
