@@ -13,7 +13,6 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // askingTool is a tool that asks its caller for a name.
@@ -36,7 +35,7 @@ func (askingTool) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // another node.
 func TestAnswersReachTheAskingNode(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	text := "[upstreams.asking]\nurl = \"" + serveTools(t, "asking", askingTool{}) + "/mcp\"\n"
 	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
 	a.await("asking", "connected")
@@ -72,7 +71,7 @@ func TestAnswersReachTheAskingNode(t *testing.T) {
 // use the stream.
 func TestPostsToAnotherNode(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	boss := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`).text("token")
 	ask := func(token, method, url, body string) *http.Response {

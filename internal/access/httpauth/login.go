@@ -25,13 +25,13 @@ const (
 // Routes are those for logging in and out and for managing keys.
 func (a *Authenticator) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "POST /api/v1/login", Handler: a.handle(a.login)},
-		{Pattern: "POST /api/v1/logout", Handler: a.handle(a.logout)},
-		{Pattern: "GET /api/v1/me", Handler: a.handle(a.me)},
-		{Pattern: "POST /api/v1/me/org", Handler: a.handle(a.chooseOrg)},
-		{Pattern: "GET /api/v1/me/keys", Handler: a.handle(a.ownKeys)},
-		{Pattern: "POST /api/v1/me/keys", Handler: a.handle(a.createOwn)},
-		{Pattern: "DELETE /api/v1/me/keys/{name}", Handler: a.handle(a.revokeOwn)},
+		{Pattern: "POST /api/v1/login", Scope: principal.Open, Handler: a.handle(a.login)},
+		{Pattern: "POST /api/v1/logout", Scope: principal.Open, Body: principal.NoBody, Handler: a.handle(a.logout)},
+		{Pattern: "GET /api/v1/me", Scope: principal.Open, Handler: a.handle(a.me)},
+		{Pattern: "POST /api/v1/me/org", Scope: principal.Open, Handler: a.handle(a.chooseOrg)},
+		{Pattern: "GET /api/v1/me/keys", Scope: principal.Open, Handler: a.handle(a.ownKeys)},
+		{Pattern: "POST /api/v1/me/keys", Scope: principal.Open, Handler: a.handle(a.createOwn)},
+		{Pattern: "DELETE /api/v1/me/keys/{name}", Scope: principal.Open, Handler: a.handle(a.revokeOwn)},
 		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.keys)},
 		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.create)},
 		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: a.handle(a.revokeNamed)},
