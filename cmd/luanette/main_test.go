@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/npmtest"
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
@@ -137,8 +138,8 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 			env = append(env, name+"="+value)
 		}
 	}
-	cmd := program(context.Background(), ts.Getenv("WORK"), env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	url, output, err := startServing(cmd)
+	cmd := programtest.Command(context.Background(), ts.Getenv("WORK"), env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	url, output, err := programtest.Listen(cmd)
 	ts.Check(err)
 	s := ts.Value(serverKey{}).(*serverProcess)
 	*s = serverProcess{cmd: cmd, output: output}
