@@ -92,7 +92,6 @@ func newChatLoad(t *testing.T, model, config string) *chatLoad {
 	t.Helper()
 	s := &chatLoad{Server: programtest.New(t, config), answered: make(chan struct{}, 1)}
 	s.Env = []string{"LUANETTE_CHAT_BASE_URL=" + model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error"}
-	s.Args = []string{"--data", "data"}
 	return s
 }
 

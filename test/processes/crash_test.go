@@ -111,7 +111,7 @@ func newCrash(t *testing.T, tool string) *crash {
 	var url string
 	c.counter, url = serveCounter(t)
 	c.server = programtest.New(t, counterConfig(url))
-	c.server.Args = []string{"--data", "data", "--config", "luanette.toml"}
+	c.server.Args = []string{"--config", "luanette.toml"}
 	return c
 }
 

@@ -102,8 +102,8 @@ func newErasing(t *testing.T) *erasing {
 		"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n"
 	o := &erasing{Server: programtest.New(t, config)}
 	o.Env = []string{"ROOT=root-token", "LUANETTE_OAUTH_KEY=a key that is long enough"}
-	o.Args = []string{"--data", "data", "--config", "luanette.toml"}
-	o.database = "sqlite:" + filepath.Join(o.Folder, "data", "luanette.db")
+	o.Args = []string{"--config", "luanette.toml"}
+	o.database = "sqlite:" + filepath.Join(o.Folder, programtest.DataFolder, "luanette.db")
 	var err error
 	if o.store, err = db.Open(t.Context(), o.database, db.Options{OutageTimeout: clocktest.Timeout}); err != nil {
 		t.Fatal(err)

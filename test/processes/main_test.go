@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/programtest"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
 
 // TestMain builds the program, which programtest starts.
@@ -36,7 +38,8 @@ func runTests(m *testing.M) (code int, err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the program: %w\n%s", err, out)
 	}
-	if err := os.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+	path := folder + string(os.PathListSeparator) + os.Getenv("PATH")
+	if err := errors.Join(os.Setenv("PATH", path), os.Setenv(programtest.ScriptsCache, jstest.Cache())); err != nil {
 		return 0, err
 	}
 	return m.Run(), errors.Join(readSources("../../cmd"), readSources("../../internal"), readSources("../../lua"))

@@ -22,13 +22,59 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 )
 
-// Command returns a command that runs the program in a folder. It has the variables HOME and
-// PATH, and those in env.
+// ScriptsCache is the variable for the folder of the compiled JavaScript engine. TestMain sets
+// it to one that all tests share, since compiling takes a second.
+const ScriptsCache = "LUANETTE_SCRIPTS_CACHE"
+
+// Command returns a command that runs the program in a folder. It has the variables HOME, PATH
+// and ScriptsCache, and those in env.
 func Command(ctx context.Context, folder string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "luanette", args...) //nolint:gosec // the program under test
 	cmd.Dir = folder
-	cmd.Env = append([]string{"HOME=" + folder, "PATH=" + os.Getenv("PATH")}, env...) //nolint:forbidigo // a helper of tests
+	cmd.Env = []string{"HOME=" + folder}
+	for _, name := range []string{"PATH", ScriptsCache} {
+		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name)) //nolint:forbidigo // a helper of tests
+	}
+	cmd.Env = append(cmd.Env, env...)
 	return cmd
+}
+
+// database is the file that a first start leaves. Its tables take most of the time of that
+// start.
+var database = sync.OnceValues(func() (file []byte, err error) {
+	folder, err := os.MkdirTemp("", "luanette-database-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	cmd := Command(context.Background(), folder, nil, "serve", "--listen", "127.0.0.1:0", "--data", ".")
+	_, output, err := Listen(cmd)
+	if err == nil {
+		err = cmd.Process.Signal(os.Interrupt)
+		<-output
+		err = errors.Join(err, cmd.Wait())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(folder, "luanette.db"))
+})
+
+// DataFolder is the default data folder of a command in a folder.
+const DataFolder = ".local/share/luanette"
+
+// CopyDatabase puts a database with tables and nothing in them into a data folder that has
+// none yet.
+func CopyDatabase(folder string) error {
+	path := filepath.Join(folder, "luanette.db")
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	file, err := database()
+	if err == nil {
+		err = errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(path, file, 0o600))
+	}
+	return err
 }
 
 // Listen starts `luanette serve` and waits until it listens. When the process closes its
@@ -74,11 +120,15 @@ type Server struct {
 	output <-chan string
 }
 
-// New returns a server in a folder of its own that has this luanette.toml. It is not started.
+// New returns a server in a folder of its own that has this luanette.toml and an empty database
+// in the default data folder. It is not started.
 func New(t testing.TB, config string) *Server {
 	t.Helper()
 	s := &Server{Folder: t.TempDir(), Address: netguardtest.ReservedAddress()}
 	s.Configure(t, config)
+	if err := CopyDatabase(filepath.Join(s.Folder, DataFolder)); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
