@@ -13,7 +13,6 @@ import (
 	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/music/hootenanny/modeltest"
-	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
 
 // modelTool is a tool that asks a model: the service, the arguments, and what the result
@@ -122,7 +121,6 @@ arguments.seconds = { type = "number", default = 5, min = 1, max = 30 }
 arguments.like = { type = "audio", description = "a similar sound" }
 `, services+"unknown/predict")
 	s := programtest.New(t, text)
-	s.Env = []string{"LUANETTE_SCRIPTS_CACHE=" + jstest.Cache()}
 	s.Start(t)
 	t.Cleanup(func() {
 		s.Signal(t, os.Interrupt)
