@@ -32,8 +32,10 @@ import (
 // TestMain lets the test binary run as the program, too.
 func TestMain(m *testing.M) {
 	clocktest.SetParallel()
-	if err := os.Setenv(programtest.ScriptsCache, jstest.Cache()); err != nil {
-		panic(err)
+	if filepath.Base(os.Args[0]) != "luanette" { // the tests, not the program
+		if err := os.Setenv(programtest.ScriptsCache, jstest.Cache()); err != nil {
+			panic(err)
+		}
 	}
 	testscript.Main(m, map[string]func(){"luanette": main})
 }
