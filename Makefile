@@ -261,7 +261,7 @@ freeze: ## Stop and resume ZeroMQ backends FREEZES times (default 50) for 3 to 2
 .PHONY: crash
 KILLS ?= 200
 crash: ## Kill the server KILLS times (default 200) while jobs run, and during an erasure, and check that nothing is lost
-	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled|TestKilledDuringAnErasure' ./cmd/luanette
+	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled|TestKilledDuringAnErasure' ./test/processes
 
 .PHONY: soak
 MINUTES ?= 30
@@ -270,21 +270,21 @@ soak: build ## 200 clients and 30 upstreams for MINUTES (default 30): memory, go
 
 .PHONY: chat-load
 chat-load: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
-	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./cmd/luanette
+	LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestChatUnderLoad ./test/processes
 
 .PHONY: chat-kill
 chat-kill: ## Kill the server at each step of an answer, and interrupt answers in the terminal (a minute)
-	go test -count=1 -v -timeout 5m -run 'TestKilledDuringAChatCall|TestChatInterrupted' ./cmd/luanette
+	go test -count=1 -v -timeout 5m -run 'TestKilledDuringAChatCall|TestChatInterrupted' ./test/processes ./cmd/luanette
 
 .PHONY: chat-order
 chat-order: ## Users send 50 messages each, 5 ms apart, at a load of 10 per core: 200 to one server, 200 to three nodes; each is answered once, in order
-	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_APART=5 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrder$$' ./cmd/luanette
-	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_APART=5 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrderOnNodes$$' ./cmd/luanette
+	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_APART=5 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrder$$' ./test/processes
+	LUANETTE_TEST_LOAD=10 LUANETTE_TEST_APART=5 LUANETTE_TEST_USERS=200 LUANETTE_TEST_MESSAGES=50 go test -count=1 -v -timeout 20m -run 'TestChatOrderOnNodes$$' ./test/processes
 
 .PHONY: nodes
 SECONDS ?= 180
 nodes: servers system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
-	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestWorkOnTwoNodes' ./cmd/luanette
+	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart' ./test/processes
 
 # Everything of a release that needs no account, by plain `go build` (packaging/release);
 # .goreleaser.yaml does the same on a tag.
