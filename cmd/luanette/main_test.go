@@ -23,7 +23,6 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/npmtest"
 	"github.com/luanette/luanette/internal/base/programtest"
-	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -53,7 +52,6 @@ func TestStories(t *testing.T) {
 // the same on it as on SQLite is proven in internal.
 func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
-	slowtest.Skip(t)
 	dbtest.Postgres(t) // skips the test if there is none
 	stories := storyParams(t, db.Postgres)
 	stories.Files = []string{"../../examples/move.txtar", "../../examples/operate.txtar"}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/base/programtest"
-	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/music/hootenanny/modeltest"
 )
 
@@ -52,7 +51,6 @@ func modelTools(midi, other, wav string) []modelTool {
 // for the models: it succeeds, succeeds after failures, and fails with a named error.
 func TestModelTools(t *testing.T) {
 	t.Parallel()
-	slowtest.Skip(t)
 	models := modeltest.Start()
 	t.Cleanup(models.Close)
 	t.Run("modes", func(t *testing.T) {

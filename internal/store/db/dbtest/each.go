@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
-	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -26,20 +25,6 @@ func each(t *testing.T, kinds map[string]func(testing.TB) string, test func(t *t
 	for kind, fresh := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			test(t, fresh(t))
-		})
-	}
-}
-
-// EachAddress runs a test of a whole server with the address of an empty database of every
-// kind. On Postgres such a test takes seconds, so it is one of the slow ones.
-func EachAddress(t *testing.T, test func(t *testing.T, address string)) {
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			if kind == "postgres" {
-				slowtest.Skip(t)
-			}
 			test(t, fresh(t))
 		})
 	}
