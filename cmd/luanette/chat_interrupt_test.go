@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
@@ -25,16 +26,14 @@ func TestChatInterrupted(t *testing.T) {
 			})
 			t.Cleanup(model.Close)
 			t.Cleanup(func() { close(hold) })
-			s := newChatLoad(t, model.URL)
+			s := programtest.New(t, "")
+			s.Env = []string{"TERM=xterm-256color", "LUANETTE_CHAT_BASE_URL=" + model.URL, "ANTHROPIC_API_KEY=" + llmtest.Key}
 			args := []string{"chat"}
 			if ofServer {
-				s.start(t)
-				t.Cleanup(s.kill)
-				args = append(args, "--server", "http://"+s.address)
+				s.Start(t)
+				args = append(args, "--server", s.URL())
 			}
-			w := onTerminal(t, program(t.Context(), s.folder, []string{
-				"TERM=xterm-256color", "LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key,
-			}, args...), 100, 30)
+			w := onTerminal(t, s.Command(t.Context(), args...), 100, 30)
 			w.awaitText("you>")
 			w.press("tell me a long story\r")
 			w.awaitText("so far so good")

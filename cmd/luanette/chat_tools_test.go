@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
@@ -21,15 +22,14 @@ func TestChatShowsToolCalls(t *testing.T) {
 				return llmtest.Step{Say: []string{"It is 42."}}
 			})
 			t.Cleanup(model.Close)
-			s := newChatLoad(t, model.URL)
+			s := programtest.New(t, "")
+			s.Env = []string{"LUANETTE_CHAT_BASE_URL=" + model.URL, "ANTHROPIC_API_KEY=" + llmtest.Key}
 			args := []string{"chat", "--once", "what is 6 times 7?"}
 			if ofServer {
-				s.start(t)
-				t.Cleanup(s.kill)
-				args = append(args, "--server", "http://"+s.address)
+				s.Start(t)
+				args = append(args, "--server", s.URL())
 			}
-			cmd := program(t.Context(), s.folder, []string{"LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key}, args...)
-			out, err := cmd.CombinedOutput()
+			out, err := s.Command(t.Context(), args...).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -15,51 +15,24 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/ui/terminal/terminaltest"
 )
 
-// hudServer is a server in its own process, which can be killed and started again on the
-// same address.
-type hudServer struct {
-	t      *testing.T
-	folder string
-	listen string
-	cmd    *exec.Cmd
-}
-
-func startServer(t *testing.T, config string) *hudServer {
+// startServer starts a server with a configuration.
+func startServer(t *testing.T, config string) *programtest.Server {
 	t.Helper()
-	s := &hudServer{t: t, folder: t.TempDir(), listen: netguardtest.ReservedAddress()}
-	if err := os.WriteFile(filepath.Join(s.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.start()
-	t.Cleanup(s.kill)
+	s := programtest.New(t, config)
+	s.Start(t)
 	return s
 }
 
-func (s *hudServer) url() string { return "http://" + s.listen }
-
-func (s *hudServer) start() {
-	s.t.Helper()
-	s.cmd = program(s.t.Context(), s.folder, nil, "serve", "--listen", s.listen)
-	if _, _, err := startServing(s.cmd); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *hudServer) kill() {
-	_ = s.cmd.Process.Kill() // it may have ended already
-	_ = s.cmd.Wait()
-}
-
-// run runs a command against the server and returns its output.
-func (s *hudServer) run(args ...string) string {
-	s.t.Helper()
-	out, err := program(s.t.Context(), s.folder, nil, append(args, "--server", s.url())...).CombinedOutput()
+// runOn runs a command against a server and returns its output.
+func runOn(t *testing.T, s *programtest.Server, args ...string) string {
+	t.Helper()
+	out, err := s.Command(t.Context(), append(args, "--server", s.URL())...).CombinedOutput()
 	if err != nil {
-		s.t.Fatalf("%v: %v\n%s", args, err, out)
+		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
 	return string(out)
 }
@@ -77,9 +50,10 @@ type hudTerminal struct {
 	closed chan struct{} // closed when all output is read
 }
 
-func (s *hudServer) watch(width, height int, env ...string) *hudTerminal {
-	s.t.Helper()
-	return onTerminal(s.t, program(s.t.Context(), s.folder, append([]string{"TERM=xterm-256color"}, env...), "hud", "--server", s.url()), width, height)
+// watch shows the dashboard of a server.
+func watch(t *testing.T, s *programtest.Server, width, height int, env ...string) *hudTerminal {
+	t.Helper()
+	return onTerminal(t, programtest.Command(t.Context(), s.Folder, append(env, "TERM=xterm-256color"), "hud", "--server", s.URL()), width, height)
 }
 
 // onTerminal runs a command on a virtual terminal.
@@ -146,36 +120,36 @@ func (w *hudTerminal) awaitText(pattern string) {
 func TestHUDOfARealServer(t *testing.T) {
 	t.Parallel()
 	behind := startServer(t, "")
-	front := startServer(t, fmt.Sprintf("[jobs]\ntimeout = \"10m\"\n[upstreams.far]\nurl = %q\n", behind.url()+"/mcp"))
-	w := front.watch(100, 30)
+	front := startServer(t, fmt.Sprintf("[jobs]\ntimeout = \"10m\"\n[upstreams.far]\nurl = %q\n", behind.URL()+"/mcp"))
+	w := watch(t, front, 100, 30)
 	w.awaitText(`far +connected`)
 
-	behind.kill()
+	behind.Kill()
 	w.press("r")
 	w.awaitText(`far +reconnecting`)
 	w.awaitText(`far: disconnected, attempt \d+`)
-	behind.start()
+	behind.Start(t)
 	w.press("r")
 	w.awaitText(`far +connected`)
 
-	script := filepath.Join(front.folder, "slow.lua")
+	script := filepath.Join(front.Folder, "slow.lua")
 	err := os.WriteFile(script, []byte(`function describe() return {name = "slow", description = "Runs for minutes."} end
 function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.sleep(50) end end`), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(front.run("script", "store", script, "--json"))
-	front.run("job", "start", hash)
+	hash := regexp.MustCompile(`[0-9a-f]{64}`).FindString(runOn(t, front, "script", "store", script, "--json"))
+	runOn(t, front, "job", "start", hash)
 	w.awaitText(`slow +running .* step \d+`)
 	w.press("5c")
 	w.awaitText(`Cancel slow\? It stops after its current step.  y yes`)
 	w.press("y")
 	w.awaitText(`slow +cancelled`)
 
-	front.kill()
+	front.Kill()
 	w.awaitText(`disconnected, next attempt in`)
 	w.awaitText(`slow +cancelled`) // the last data stays
-	front.start()
+	front.Start(t)
 	w.awaitText(`Luanette .* live`)
 	w.awaitText(`slow +cancelled`) // the job is stored
 
@@ -216,7 +190,7 @@ done
 func TestHUDOperatesARealServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, shellServer)
-	w := s.watch(100, 30)
+	w := watch(t, s, 100, 30)
 	w.awaitText(`child +connected`)
 	w.press("2l")
 	w.awaitText(`^ \d\d:\d\d:\d\d ready to work`)
@@ -227,7 +201,7 @@ func TestHUDOperatesARealServer(t *testing.T) {
 	w.press("\r")
 	w.awaitText(`in scripts mcp\.child\.note`)
 
-	waiting := program(t.Context(), s.folder, nil, "eval", "--server", s.url(), `return mcp.child.note{text = "tried"}`)
+	waiting := s.Command(t.Context(), "eval", "--server", s.URL(), `return mcp.child.note{text = "tried"}`)
 	var exit *exec.ExitError
 	if err := waiting.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitWaiting {
 		t.Fatalf("it does not wait for approval: %v", err)
@@ -254,7 +228,7 @@ func TestHUDOperatesARealServer(t *testing.T) {
 // dashboard.
 func TestHUDShell(t *testing.T) {
 	t.Parallel()
-	w := startServer(t, "").watch(100, 30)
+	w := watch(t, startServer(t, ""), 100, 30)
 	w.awaitText("live")
 	w.press("s")
 	w.awaitText(`Ctrl-D exits`)
@@ -283,7 +257,7 @@ func TestHUDColours(t *testing.T) {
 		env  []string
 		want bool
 	}{{nil, true}, {[]string{"NO_COLOR=1"}, false}} {
-		w := front.watch(80, 24, tt.env...)
+		w := watch(t, front, 80, 24, tt.env...)
 		w.awaitText(`far +reconnecting`)
 		w.press("q")
 		if err := w.wait(); err != nil {
@@ -299,7 +273,7 @@ func TestHUDColours(t *testing.T) {
 
 func TestHUDInterrupted(t *testing.T) {
 	t.Parallel()
-	w := startServer(t, "").watch(80, 24)
+	w := watch(t, startServer(t, ""), 80, 24)
 	w.awaitText("live")
 	if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

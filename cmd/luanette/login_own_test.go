@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/base/programtest"
 )
 
 // TestOwnLoginCommand runs `luanette upstream login` for an upstream that is used with the
@@ -32,22 +32,14 @@ func TestOwnLoginCommand(t *testing.T) {
 
 func testOwnLogin(t *testing.T, running bool) {
 	secured := newLoginServer(t)
-	folder := t.TempDir()
-	config := filepath.Join(folder, "luanette.toml")
-	if err := os.WriteFile(config, []byte("[upstreams.secured]\nurl = \""+secured.URL()+"\"\nlogin = \"each\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	where := []string{"--config", config, "--data", "data"}
+	s := programtest.New(t, "[upstreams.secured]\nurl = \""+secured.URL()+"\"\nlogin = \"each\"\n")
+	where := []string{"--config", "luanette.toml", "--data", "data"}
 	if running {
-		serve := program(t.Context(), folder, nil, append([]string{"serve", "--listen", "127.0.0.1:0"}, where...)...)
-		address, output, err := startServing(serve)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = serve.Process.Kill(); <-output; _ = serve.Wait() })
-		where = []string{"--server", address}
+		s.Args = where
+		s.Start(t)
+		where = []string{"--server", s.URL()}
 	}
-	run := func(args ...string) *exec.Cmd { return program(t.Context(), folder, nil, append(args, where...)...) }
+	run := func(args ...string) *exec.Cmd { return s.Command(t.Context(), append(args, where...)...) }
 	if called, err := run("call", "secured.echo", "text=hello").CombinedOutput(); err == nil {
 		t.Errorf("called without a login: %s", called)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/programtest"
 )
 
 // testKey is the key of the test in a story's values.
@@ -65,7 +66,7 @@ func TestLoginCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(args ...string) *exec.Cmd {
-		return program(t.Context(), folder, nil, append(args, "--config", config, "--data", "data")...)
+		return programtest.Command(t.Context(), folder, nil, append(args, "--config", config, "--data", "data")...)
 	}
 	listed, err := run("upstream", "list").CombinedOutput()
 	if err != nil || !strings.Contains(string(listed), "needs_auth") || !strings.Contains(string(listed), "luanette upstream login secured") {

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
-	"github.com/luanette/luanette/internal/base/slowtest"
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/music/hootenanny/modeltest"
-	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
 
 // modelTool is a tool that asks a model: the service, the arguments, and what the result
@@ -54,7 +51,6 @@ func modelTools(midi, other, wav string) []modelTool {
 // for the models: it succeeds, succeeds after failures, and fails with a named error.
 func TestModelTools(t *testing.T) {
 	t.Parallel()
-	slowtest.Skip(t)
 	models := modeltest.Start()
 	t.Cleanup(models.Close)
 	t.Run("modes", func(t *testing.T) {
@@ -104,11 +100,10 @@ func runModelTools(t *testing.T, mode, services string) {
 }
 
 // musicServer is a server of its own process with the music tools.
-type musicServer struct{ crashServer }
+type musicServer struct{ *programtest.Server }
 
 func serveMusic(t *testing.T, services string) *musicServer {
 	t.Helper()
-	folder := t.TempDir()
 	text := "[music]\nenabled = true\nexpose = [\"all\"]\n[music.services]\n"
 	for _, name := range modelServices {
 		text += fmt.Sprintf("%s = %q\n", name, services+name)
@@ -123,31 +118,21 @@ arguments.text = { type = "string", description = "the riff in words", required 
 arguments.seconds = { type = "number", default = 5, min = 1, max = 30 }
 arguments.like = { type = "audio", description = "a similar sound" }
 `, services+"unknown/predict")
-	if err := os.WriteFile(filepath.Join(folder, "luanette.toml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := program(ctx, folder, []string{"LUANETTE_SCRIPTS_CACHE=" + jstest.Cache()}, "serve", "--listen", "127.0.0.1:0", "--data", "data")
-	url, output, err := startServing(cmd)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
+	s := programtest.New(t, text)
+	s.Start(t)
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		log := <-output
-		if err := cmd.Wait(); err != nil {
+		s.Signal(t, os.Interrupt)
+		if log, err := s.Wait(); err != nil {
 			t.Errorf("serve: %v\n%s", err, log)
 		}
-		cancel()
 	})
-	return &musicServer{crashServer{url: url}}
+	return &musicServer{s}
 }
 
 // use calls a music tool that must succeed.
 func (s *musicServer) use(t *testing.T, name string, args map[string]any) (out map[string]any) {
 	t.Helper()
-	if err := s.call("hootenanny__"+name, args, &out); err != nil {
+	if err := s.Call("hootenanny__"+name, args, &out); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return out

@@ -73,7 +73,7 @@ func read(t *testing.T, path string) string {
 
 var (
 	comment    = regexp.MustCompile(`\s+#.*`)
-	storyFlags = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| --timeout 0| &$`)
+	storyFlags = regexp.MustCompile(` -e LUANETTE_SCRIPTS_CACHE=\$LUANETTE_SCRIPTS_CACHE| --server \$URL| --key \$ROOT| --data data\b| --timeout 0| &$`)
 )
 
 // normalize removes comments and quotes from a command, and the flags that stories add.

@@ -15,7 +15,6 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // requestAs sends a request with a key and returns the status and the body.
@@ -114,7 +113,7 @@ func TestAdministratorsAreAudited(t *testing.T) {
 // that either of them verifies both.
 func TestChainsOfNodesVerify(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	var servers []*Server
 	for _, name := range []string{"west", "east"} {
 		url, srv := start(t, config.Sources{Env: config.Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})

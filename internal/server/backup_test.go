@@ -111,7 +111,7 @@ func TestRestoreKnowsAllTables(t *testing.T) {
 // and compares all rows and contents.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
-	dbtest.EachAddress(t, func(t *testing.T, database string) {
+	tables.Each(t, func(t *testing.T, database string) {
 		node := startNode(t, database, "a", "")
 		ref := storeArtifact(t, node.srv)
 		var file bytes.Buffer
@@ -202,7 +202,7 @@ func rowsOf(t *testing.T, address string) map[string][][]any {
 // TestRestoreRefusesADatabaseInUse checks that the error names the running nodes.
 func TestRestoreRefusesADatabaseInUse(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	node := startNode(t, database, "busy", "")
 	var file bytes.Buffer
 	if err := createBackup(t, node.srv.config, &file, ""); err != nil {

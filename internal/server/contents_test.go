@@ -57,7 +57,7 @@ func TestEveryHashIsKnown(t *testing.T) {
 		}
 		known[c.Table+"."+c.Name] = true
 	}
-	dbtest.EachAddress(t, func(t *testing.T, database string) {
+	tables.Each(t, func(t *testing.T, database string) {
 		url, srv := start(t, config.Sources{
 			File: configtest.WriteFile(t, withPeople+"[music]\nenabled = true\n[approvals]\n\"hootenanny.garden_set_tempo\" = \"all\"\n"),
 			Env:  config.Environment{"LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
@@ -158,7 +158,7 @@ func eachHash(ctx context.Context, d *db.Dump, take func(table, column, hash str
 // database that are not used any more. A colleague who stored the same has it still.
 func TestErasedBytesAreGone(t *testing.T) {
 	t.Parallel()
-	dbtest.EachAddress(t, func(t *testing.T, database string) {
+	tables.Each(t, func(t *testing.T, database string) {
 		url, srv := startWithPeople(t, database)
 		ann, bob := newPerson(t, url, srv, "ann"), newPerson(t, url, srv, "bob")
 		folders := []string{srv.config.Data}

@@ -131,44 +131,43 @@ var firstFile = regexp.MustCompile(`/api/v1/chat/msg_\w+/media/in\.1`)
 // shared conversation is left after their erasure, and that a copy stays.
 func TestErasureEndsSharesOfConversations(t *testing.T) {
 	t.Parallel()
-	dbtest.EachAddress(t, func(t *testing.T, database string) {
-		model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
-		url, srv := start(t, config.Sources{
-			File: configtest.WriteFile(t, withPeople+"[chat]\nbase_url = \""+model.URL+"\"\n"),
-			Env:  config.Environment{"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
-		})
-		bob, max, eva := member(t, url, srv, "bob", "acme", "user"), member(t, url, srv, "max", "acme", "user"), member(t, url, srv, "eva", "acme", "user")
-		share := func(owner someone, id string, with someone) {
-			owner.do(http.MethodPost, "/api/v1/shares", `{"kind":"conversation","id":"`+id+`","to":"person:`+with.id+`","may":"use"}`, "id")
-		}
-		own := func(p someone, path string) string { return "/api/v1/orgs/acme/users/" + p.id + path }
-		bob.do(http.MethodPost, "/api/v1/chat", `{"user_id":"`+bob.id+`","org":"acme","client_id":"web","chat_id":"trip","message":"to Lisbon",
-			"attachments":[{"name":"map.txt","mime_type":"text/plain","data":"dHJhbQ=="}]}`, "")
-		share(bob, "trip", max)
-		_, shared := max.request(http.MethodGet, own(max, "/conversation?id=acme/"+bob.id+"/trip"), "")
-		max.do(http.MethodGet, firstFile.FindString(shared), "", "")
-		copied := max.do(http.MethodPost, own(max, "/conversation/copy"), `{"id":"acme/`+bob.id+`/trip"}`, "id")
-		share(max, copied, eva)
-		by := "person:" + max.id + "/acme conversation."
-		if got := auditedOf(t, srv, bob, "Lisbon", 2); !maps.Equal(got, map[string]int{by + "read trip": 2, by + "copy trip": 1}) {
-			t.Errorf("audit log: %v", got)
-		}
-		bob.do(http.MethodDelete, "/api/v1/me", "", "")
-		eva.do(http.MethodDelete, "/api/v1/me", "", "")
-		for _, gone := range []someone{bob, eva} {
-			if left := dbtest.TablesWith(t, database, gone.id); len(left) > 0 {
-				t.Errorf("%s is left in %v", gone.id, left)
-			}
-		}
-		if _, list := max.request(http.MethodGet, own(max, "/conversations"), ""); !strings.Contains(list, copied) || strings.Contains(list, "shared") {
-			t.Errorf("conversations: %s", list)
-		}
-		_, text := max.request(http.MethodGet, own(max, "/conversation?id="+copied), "")
-		if _, content := max.request(http.MethodGet, firstFile.FindString(text), ""); content != "tram" || !strings.Contains(text, "to Lisbon") {
-			t.Errorf("the copy: %s, its file: %s", text, content)
-		}
-		if _, list := max.request(http.MethodGet, "/api/v1/shares", ""); !strings.Contains(list, `"shares":[]`) {
-			t.Errorf("shares: %s", list)
-		}
+	database := tables.SQLite(t)
+	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	url, srv := start(t, config.Sources{
+		File: configtest.WriteFile(t, withPeople+"[chat]\nbase_url = \""+model.URL+"\"\n"),
+		Env:  config.Environment{"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_DATABASE": database, "LUANETTE_OAUTH_KEY": "a key that is long enough"},
 	})
+	bob, max, eva := member(t, url, srv, "bob", "acme", "user"), member(t, url, srv, "max", "acme", "user"), member(t, url, srv, "eva", "acme", "user")
+	share := func(owner someone, id string, with someone) {
+		owner.do(http.MethodPost, "/api/v1/shares", `{"kind":"conversation","id":"`+id+`","to":"person:`+with.id+`","may":"use"}`, "id")
+	}
+	own := func(p someone, path string) string { return "/api/v1/orgs/acme/users/" + p.id + path }
+	bob.do(http.MethodPost, "/api/v1/chat", `{"user_id":"`+bob.id+`","org":"acme","client_id":"web","chat_id":"trip","message":"to Lisbon",
+		"attachments":[{"name":"map.txt","mime_type":"text/plain","data":"dHJhbQ=="}]}`, "")
+	share(bob, "trip", max)
+	_, shared := max.request(http.MethodGet, own(max, "/conversation?id=acme/"+bob.id+"/trip"), "")
+	max.do(http.MethodGet, firstFile.FindString(shared), "", "")
+	copied := max.do(http.MethodPost, own(max, "/conversation/copy"), `{"id":"acme/`+bob.id+`/trip"}`, "id")
+	share(max, copied, eva)
+	by := "person:" + max.id + "/acme conversation."
+	if got := auditedOf(t, srv, bob, "Lisbon", 2); !maps.Equal(got, map[string]int{by + "read trip": 2, by + "copy trip": 1}) {
+		t.Errorf("audit log: %v", got)
+	}
+	bob.do(http.MethodDelete, "/api/v1/me", "", "")
+	eva.do(http.MethodDelete, "/api/v1/me", "", "")
+	for _, gone := range []someone{bob, eva} {
+		if left := dbtest.TablesWith(t, database, gone.id); len(left) > 0 {
+			t.Errorf("%s is left in %v", gone.id, left)
+		}
+	}
+	if _, list := max.request(http.MethodGet, own(max, "/conversations"), ""); !strings.Contains(list, copied) || strings.Contains(list, "shared") {
+		t.Errorf("conversations: %s", list)
+	}
+	_, text := max.request(http.MethodGet, own(max, "/conversation?id="+copied), "")
+	if _, content := max.request(http.MethodGet, firstFile.FindString(text), ""); content != "tram" || !strings.Contains(text, "to Lisbon") {
+		t.Errorf("the copy: %s, its file: %s", text, content)
+	}
+	if _, list := max.request(http.MethodGet, "/api/v1/shares", ""); !strings.Contains(list, `"shares":[]`) {
+		t.Errorf("shares: %s", list)
+	}
 }

@@ -60,7 +60,7 @@ func (srv *Server) oauthRoutes() []principal.Route {
 		return nil
 	}
 	return []principal.Route{
-		{Pattern: jwt.Path, Handler: srv.tokens},
-		{Pattern: jwt.Path + "/mcp", Handler: srv.tokens},
+		{Pattern: jwt.Path, Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: srv.tokens},
+		{Pattern: jwt.Path + "/mcp", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: srv.tokens},
 	}
 }

@@ -47,7 +47,7 @@ func TestTLS(t *testing.T) {
 // all of it is read.
 func TestTooLargeRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, config.Sources{})
+	url, _ := startShared(t)
 	address := strings.TrimPrefix(url, "http://")
 	for name, tt := range map[string]struct{ request, want string }{
 		"headers": {"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Large: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "431"},

@@ -197,7 +197,7 @@ func liveState(t *testing.T, srv *Server) string {
 // new limits of an upstream apply to the next call.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	other, _ := start(t, config.Sources{})
+	other, _ := startShared(t)
 	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"
 	file := configtest.WriteFile(t, up)
 	_, srv := start(t, config.Sources{File: file, Env: config.Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})

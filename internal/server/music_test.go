@@ -44,37 +44,47 @@ type music struct {
 	called map[string]bool
 }
 
-// TestMusic runs the same tests against the music tools in the server's process and in a
-// backend that is connected over ZeroMQ.
+// musicTests are the tests of the music tools.
+var musicTests = map[string]func(*testing.T, *music){
+	"contents": testContents, "artifacts": testArtifacts, "variations": testVariations, "graph": testGraph, "identities": testIdentities,
+	"tunes": testTunes, "media": testMedia, "render": testRender, "garden": testGarden, "events": testEvents, "jobs": testJobs,
+	"models": testModels, "absent models": testAbsentModels, "help": testHelp, "over HTTP": testMusicHTTP,
+}
+
+// run runs some of the tests against the same tools.
+func (m *music) run(t *testing.T, names ...string) {
+	t.Helper()
+	t.Run("tools", func(t *testing.T) {
+		for _, name := range names {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				musicTests[name](t, m)
+			})
+		}
+	})
+}
+
+// TestMusic tests the music tools in the server's process.
 func TestMusic(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *music{"in process": startMusic, "over ZeroMQ": startMusicOverZeroMQ} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := open(t)
-			t.Run("tools", func(t *testing.T) {
-				for name, test := range map[string]func(*testing.T, *music){
-					"contents": testContents, "artifacts": testArtifacts, "variations": testVariations, "graph": testGraph, "identities": testIdentities,
-					"tunes": testTunes, "media": testMedia, "render": testRender, "garden": testGarden, "events": testEvents, "jobs": testJobs,
-					"models": testModels, "absent models": testAbsentModels, "help": testHelp, "over HTTP": testMusicHTTP,
-				} {
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						test(t, m)
-					})
-				}
-			})
-			tools, err := m.source.Tools(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, info := range tools {
-				if info.Space == hootenanny.Space && !m.called[info.Name] {
-					t.Errorf("%s was not called", info.Name)
-				}
-			}
-		})
+	m := startMusic(t)
+	m.run(t, slices.Collect(maps.Keys(musicTests))...)
+	tools, err := m.source.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, info := range tools {
+		if info.Space == hootenanny.Space && !m.called[info.Name] {
+			t.Errorf("%s was not called", info.Name)
+		}
+	}
+}
+
+// TestMusicOverZeroMQ runs those tests again that depend on how a call travels: with large
+// contents, jobs and media, against a backend that is connected over ZeroMQ.
+func TestMusicOverZeroMQ(t *testing.T) {
+	t.Parallel()
+	startMusicOverZeroMQ(t).run(t, "contents", "media", "jobs", "over HTTP")
 }
 
 // musicSources returns a configuration with a folder to read and fake models.

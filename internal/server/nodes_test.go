@@ -9,8 +9,6 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
-	"github.com/luanette/luanette/internal/config"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // TestNodesShareEvents checks that a reader on one node receives each event of another
@@ -18,8 +16,8 @@ import (
 // on the other, whose clients are notified.
 func TestNodesShareEvents(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
-	behind, _ := start(t, config.Sources{})
+	database := tables.Postgres(t)
+	behind, _ := startShared(t)
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	r := readEvents(t, a.url, "")
 	clocktest.Await(t, b.srv.node.Watched) // a has announced its reader
@@ -103,8 +101,8 @@ func (n notificationReader) until(method string) {
 // another by notification, without polling.
 func TestNodesNotifyEachOther(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
-	behind, _ := start(t, config.Sources{})
+	database := tables.Postgres(t)
+	behind, _ := startShared(t)
 	text := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
 	noPolling := func(o *Options) { o.pollInterval = time.Hour }
 	a, b := startNode(t, database, "a", text, noPolling), startNode(t, database, "b", text, noPolling)

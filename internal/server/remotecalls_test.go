@@ -13,7 +13,6 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // askingTool is a tool that asks its caller for a name.
@@ -36,7 +35,7 @@ func (askingTool) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // another node.
 func TestAnswersReachTheAskingNode(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	text := "[upstreams.asking]\nurl = \"" + serveTools(t, "asking", askingTool{}) + "/mcp\"\n"
 	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
 	a.await("asking", "connected")
@@ -72,7 +71,7 @@ func TestAnswersReachTheAskingNode(t *testing.T) {
 // use the stream.
 func TestPostsToAnotherNode(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	boss := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`).text("token")
 	ask := func(token, method, url, body string) *http.Response {
@@ -106,5 +105,50 @@ func TestPostsToAnotherNode(t *testing.T) {
 	}
 	if !strings.Contains(string(response.Data), `"lua_help"`) || strings.Contains(string(response.Data), `"lua_eval"`) {
 		t.Errorf("listed %s, want only lua_help", response.Data)
+	}
+}
+
+// TestSessionOnTwoNodes checks that a client with a session can answer a question and cancel
+// a call on a node other than that of the call.
+func TestSessionOnTwoNodes(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	text := "[upstreams.asking]\nurl = \"" + serveTools(t, "asking", askingTool{}) + "/mcp\"\n"
+	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
+	a.await("asking", "connected")
+	b.await("asking", "connected")
+	session := ""
+	post := func(at testNode, status int, body string) *http.Response {
+		t.Helper()
+		answer := httpjsontest.Open(t, http.MethodPost, at.url+"/mcp/asking", body, "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
+		if answer.StatusCode != status {
+			t.Fatalf("%s: %s", body, answer.Status)
+		}
+		return answer
+	}
+	next := func(in *sse.Reader, text string) []byte {
+		t.Helper()
+		for {
+			e, err := in.Next()
+			if err != nil {
+				t.Fatalf("no event contains %s: %v", text, err)
+			}
+			if strings.Contains(string(e.Data), text) {
+				return e.Data
+			}
+		}
+	}
+	session = post(a, http.StatusOK, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`).Header.Get("Mcp-Session-Id")
+	post(a, http.StatusAccepted, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for id, reply := range map[string]struct{ body, ends string }{
+		`"answered"`:  {`"id":%s,"result":{"action":"accept","content":{"name":"Ann"}}`, "Ann"},
+		`"cancelled"`: {`"method":"notifications/cancelled","params":{"requestId":"cancelled"}`, "cancelled by the client"},
+	} {
+		in := sse.NewReader(post(a, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"greet","arguments":{}}}`).Body, 0)
+		asked, _ := rawjson.Get(next(in, wire.MethodElicit), "id")
+		post(b, http.StatusAccepted, `{"jsonrpc":"2.0",`+strings.ReplaceAll(reply.body, "%s", string(asked))+`}`)
+		if response := next(in, `"id":`+id); !strings.Contains(string(response), reply.ends) {
+			t.Errorf("%s call: %s", id, response)
+		}
 	}
 }

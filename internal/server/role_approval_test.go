@@ -22,7 +22,6 @@ import (
 	"github.com/luanette/luanette/internal/base/mail/mailtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // financeServer is a server where payments need two of finance. Its people sign in at a real
@@ -175,25 +174,23 @@ func wantText(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// TestTwoOfFinance lets people who sign in at a real provider decide about payments, on both
-// databases.
+// TestTwoOfFinance lets people who sign in at a real provider decide about payments.
 func TestTwoOfFinance(t *testing.T) {
 	t.Parallel()
-	dbtest.EachAddress(t, func(t *testing.T, database string) {
-		of := newFinanceServer(t, database)
-		bob, _ := of.signIn("bob", "acme-finance")
-		cleo, _ := of.signIn("cleo", "acme-finance")
-		eve, _ := of.signIn("eve", "acme")
-		zoe, _ := of.signIn("zoe", "beta-finance")
-		cleo.do(http.MethodPost, "/tools/approval_delegate", `{"role":"finance","to":"eve@example.com","until":"1d"}`, "")
-		ann, browser := of.signIn("ann", "acme-finance", "beta-finance")
-		id := of.pay(ann, "first")
-		of.checkNotices(id)
-		of.checkAsker(ann, browser, id)
-		of.checkSight(id, map[string]someone{"bob": bob, "eve": eve}, map[string]someone{"zoe": zoe})
-		of.checkCount(id, bob, cleo, eve)
-		of.checkLostRole(ann, bob, cleo)
-	})
+	database := tables.SQLite(t)
+	of := newFinanceServer(t, database)
+	bob, _ := of.signIn("bob", "acme-finance")
+	cleo, _ := of.signIn("cleo", "acme-finance")
+	eve, _ := of.signIn("eve", "acme")
+	zoe, _ := of.signIn("zoe", "beta-finance")
+	cleo.do(http.MethodPost, "/tools/approval_delegate", `{"role":"finance","to":"eve@example.com","until":"1d"}`, "")
+	ann, browser := of.signIn("ann", "acme-finance", "beta-finance")
+	id := of.pay(ann, "first")
+	of.checkNotices(id)
+	of.checkAsker(ann, browser, id)
+	of.checkSight(id, map[string]someone{"bob": bob, "eve": eve}, map[string]someone{"zoe": zoe})
+	of.checkCount(id, bob, cleo, eve)
+	of.checkLostRole(ann, bob, cleo)
 }
 
 // checkNotices checks who is told of a request: the webhook, those with the role, and who

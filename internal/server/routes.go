@@ -18,8 +18,8 @@ import (
 
 // routes lists every path that the server serves, with the scope that each requires.
 func (srv *Server) routes() []principal.Route {
-	list := []principal.Route{{Pattern: "/", Handler: http.HandlerFunc(notFound)}}
-	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(), srv.erasure.Routes(),
+	list := []principal.Route{{Pattern: "/", Scope: principal.Open, AnyOrigin: true, Body: principal.NoBody, Handler: http.HandlerFunc(notFound)}}
+	list = slices.Concat(list, srv.health().Routes(), web.PageRoutes(), srv.auth.Routes(), srv.people.Routes(), srv.orgs.Routes(srv.config.Browsers()), srv.erasure.Routes(),
 		share.API{Shares: srv.shares, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
 		personal.API{Values: srv.personal, Browsers: srv.config.Browsers(), Audit: srv.auditAdmin}.Routes(),
 		srv.hub.Routes(), srv.dashboard.Routes(), srv.admin().Routes(), srv.setup.Routes(),

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,12 +28,62 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 func TestMain(m *testing.M) {
 	clocktest.SetParallel()
 	idle := []goleak.Option{goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop")}
-	goleak.VerifyTestMain(clocktest.Settled(m, idle...), idle...)
+	goleak.VerifyTestMain(clocktest.Settled(everyTest{m}, idle...), idle...)
+}
+
+// everyTest runs the tests, and then ends what they share.
+type everyTest struct{ *testing.M }
+
+func (m everyTest) Run() int {
+	code := m.M.Run()
+	for _, end := range slices.Backward(shared.ends) {
+		end()
+	}
+	return code
+}
+
+// shared is the test to which the server of all tests belongs. It outlives the others.
+var shared = &sharedTest{}
+
+type sharedTest struct {
+	testing.TB
+	once sync.Once
+	url  string
+	srv  *Server
+	ends []func()
+}
+
+func (*sharedTest) Helper()                  {}
+func (*sharedTest) Context() context.Context { return context.Background() }
+func (s *sharedTest) Cleanup(end func())     { s.ends = append(s.ends, end) }
+
+func (s *sharedTest) TempDir() string {
+	folder, err := os.MkdirTemp("", "luanette-server-")
+	s.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err != nil {
+		s.Fatal(err)
+	}
+	return folder
+}
+
+// startShared returns a server with the default settings that all tests share: they call it and
+// make things of their own, and change nothing that others see.
+func startShared(t testing.TB) (url string, srv *Server) {
+	t.Helper()
+	shared.once.Do(func() {
+		shared.TB = t
+		shared.url, shared.srv = start(shared, config.Sources{})
+	})
+	if shared.srv == nil {
+		t.Fatal("the shared server did not start")
+	}
+	return shared.url, shared.srv
 }
 
 // startOutput collects standard error and sends the URL of the server when it listens.
@@ -61,40 +112,16 @@ func (b *startOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// databaseTemplate is a database file with the tables of the job engine. Creating them
-// takes longer than the rest of a start.
-var databaseTemplate = sync.OnceValues(func() (file []byte, err error) {
-	folder, err := os.MkdirTemp("", "luanette-database-")
-	if err != nil {
-		return nil, err
+// tables is an empty database of a server, of which tests get copies.
+var tables = dbtest.NewTemplate(func(ctx context.Context, d *db.DB) error {
+	sets, err := testSchema().Known(ctx)
+	for set, files := range sets {
+		if set != "artifact_fts5" || d.Kind() != db.Postgres { // which has another index of words
+			err = errors.Join(err, d.Migrate(ctx, set, files))
+		}
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	path := filepath.Join(folder, config.DatabaseFile)
-	d, err := db.Open(context.Background(), "sqlite:"+path, db.Options{})
-	if err == nil {
-		err = errors.Join(job.CreateTables(context.Background(), d), d.Close())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
+	return errors.Join(err, job.CreateTables(ctx, d))
 })
-
-// copyDatabase copies the template into the data folder if the database is there.
-func copyDatabase(t testing.TB, c *config.Loaded) {
-	t.Helper()
-	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
-	if !own {
-		return
-	}
-	file, err := databaseTemplate()
-	if err == nil {
-		err = os.WriteFile(filepath.Join(c.Data, path), file, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // start runs a server until the test ends and returns its URL. The change functions may
 // change its options before it is built.
@@ -116,7 +143,11 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 	if err != nil {
 		t.Fatal(err)
 	}
-	copyDatabase(t, loaded)
+	if path := db.PathOf(loaded.Database); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			tables.WriteFile(t, path)
+		}
+	}
 	stderr := &startOutput{url: make(chan string, 1)}
 	options := Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true}
 	for _, alter := range change {
@@ -146,7 +177,7 @@ func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url 
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, config.Sources{})
+	url, _ := startShared(t)
 	answer, body := httpjsontest.Read(t, http.MethodGet, url+"/health", "")
 	var health struct {
 		Status  string

@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/luanette/luanette/internal/config"
 )
 
 // block is a content block of the Anthropic Messages API.
@@ -64,7 +62,7 @@ func (a *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // to the next, also after an error.
 func TestModelUsesASession(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, config.Sources{})
+	url, _ := startShared(t)
 	client := connect(t, url)
 	session := ""
 	eval := func(code string) func(string) (string, any) {

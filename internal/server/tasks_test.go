@@ -12,7 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/mcp/wire"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // taskClient is a client without sessions that supports tasks.
@@ -70,7 +69,7 @@ func TestTasksOfUpstreams(t *testing.T) {
 	tools := toolClient{t, connectPeer(t, behind)}
 	quick := storeScript(tools, "function main() return 6 * 7 end")
 	endless := storeScript(tools, "function main() clock.sleep(3600000) end")
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	text := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\n"
 	b := startNode(t, database, "b", text)
 	b.await("far", "connected")

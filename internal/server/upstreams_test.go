@@ -17,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
-	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -78,8 +77,8 @@ func (f testNode) await(name, state string) adminapi.Upstream {
 // node are added, changed or removed on all.
 func TestUpstreamsOnAllNodes(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
-	one, _ := start(t, config.Sources{})
+	database := tables.Postgres(t)
+	one, _ := startShared(t)
 	other, _ := start(t, config.Sources{})
 	a, b := startNode(t, database, "a", ""), startNode(t, database, "b", "")
 	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "secret-token"}}`)
@@ -128,8 +127,8 @@ func awaitEndpoint(f testNode, name, endpoint string) {
 // shown as removed on every node, and can be restored.
 func TestRemovedConfiguredUpstream(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
-	one, _ := start(t, config.Sources{})
+	database := tables.Postgres(t)
+	one, _ := startShared(t)
 	text := "log.level = \"warn\"\n\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
 	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
 	if at := a.await("far", "connected").ConfiguredAt; !strings.HasSuffix(at, ".toml:3") {
@@ -172,7 +171,7 @@ func TestRemovedConfiguredUpstream(t *testing.T) {
 // file changes, and that others are not.
 func TestEditedEntryIsRestored(t *testing.T) {
 	t.Parallel()
-	one, _ := start(t, config.Sources{})
+	one, _ := startShared(t)
 	file := configtest.WriteFile(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
 	url, srv := start(t, config.Sources{File: file})
 	n := testNode{t, url, srv}
@@ -196,7 +195,7 @@ func TestEditedEntryIsRestored(t *testing.T) {
 // restart, with encrypted secrets. Those of startup.lua are not stored.
 func TestUpstreamsPersist(t *testing.T) {
 	t.Parallel()
-	one, _ := start(t, config.Sources{})
+	one, _ := startShared(t)
 	folder := t.TempDir()
 	database := "sqlite:" + filepath.Join(folder, "test.db")
 	text := "[scripts]\nstartup = " + strconv.Quote(filepath.Join(folder, "startup.lua")) + "\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
@@ -233,7 +232,7 @@ func TestUpstreamsPersist(t *testing.T) {
 
 func TestInvalidUpstreamsAreRefused(t *testing.T) {
 	t.Parallel()
-	url, srv := start(t, config.Sources{})
+	url, srv := startShared(t)
 	n := testNode{t, url, srv}
 	for body, status := range map[string]int{
 		`{"namespace": "x", "url": "https://example.org/mcp"}`:                     http.StatusForbidden,

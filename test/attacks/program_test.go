@@ -69,7 +69,7 @@ func (l *log) note(text string) { _, _ = l.Write([]byte(text + "\n")) }
 // await waits until the log contains a text.
 func (l *log) await(t *testing.T, what string) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(clocktest.Timeout)
 	for {
 		l.mu.Lock()
 		found, more := bytes.Contains(l.text.Bytes(), []byte(what)), l.more

@@ -213,7 +213,7 @@ func (l *load) call(name string) {
 // until waits for that many more answers.
 func (l *load) until(more int) {
 	l.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(clocktest.Timeout)
 	for range more {
 		select {
 		case <-l.good:

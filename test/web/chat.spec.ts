@@ -1,4 +1,3 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Page } from '@playwright/test'
 import { fakeModel, type Model } from './model'
 import { failOnPageErrors, open as openAt, shots } from './page'
@@ -164,23 +163,3 @@ test('usage is shown by day, person and turn, with budgets', async ({ page }) =>
   await expect(page.getByLabel('Budgets')).toContainText('person_daily_usd')
   await page.screenshot({ path: `${shots}/usage.png`, fullPage: true })
 })
-
-for (const scheme of ['light', 'dark'] as const) {
-  test(`chat and usage are accessible in ${scheme} colours and on a phone`, async ({ page }) => {
-    await page.emulateMedia({ colorScheme: scheme })
-    await open(page, 'chat')
-    await ask(page, 'the slowest tool, as Markdown')
-    await expect(log(page).locator('pre .tok-keyword').first()).toBeVisible()
-    await ask(page, 'what is six times seven?')
-    await expect(log(page)).toContainText('It is 42.')
-    await log(page).locator('details.call summary').click()
-    await page.screenshot({ path: `${shots}/chat-${scheme}.png` })
-    expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
-    await page.setViewportSize({ width: 390, height: 844 })
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
-    expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
-    await open(page, 'usage')
-    await expect(page.getByRole('table', { name: 'Turns' })).toBeVisible()
-    expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
-  })
-}

@@ -1,10 +1,9 @@
 // Every page with data: no accessibility finding, no sideways scrolling and no console
 // error, in both themes and on a phone, and every button does what it says. The pictures
 // of docs/hud.md are made here.
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Locator, type Page, type Request } from '@playwright/test'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { failOnPageErrors, open, shots } from './page'
+import { failOnPageErrors, look, open } from './page'
 import { openStage, type Stage } from './stage'
 
 let stage: Stage
@@ -29,6 +28,9 @@ const pages: Record<string, (s: Stage) => string> = {
   timeline: () => 'timeline/suite',
   'empty-timeline': () => 'timeline',
   chat: () => 'chat',
+  conversation: () => 'chat/kept',
+  usage: () => 'usage',
+  organisation: () => 'organisation',
   traces: () => 'traces',
   trace: (s) => `traces/${s.traces[0]}`,
   'two-traces': (s) => `traces/${s.traces[0]}/${s.traces[1]}`,
@@ -68,16 +70,9 @@ for (const [name, path] of Object.entries(pages)) {
     await page.setViewportSize({ width: 1440, height: 900 })
     await open(page, stage.front, path(stage))
     await settled(page)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      const { violations } = await new AxeBuilder({ page }).analyze()
-      expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(' ')} ${n.failureSummary ?? ''}`).join(', ')}`), colorScheme).toEqual([])
-      await page.screenshot({ path: `${shots}/every/${name}-${colorScheme}.png` })
+    await look(page, `every/${name}`, async (colorScheme) => {
       if (pictured.includes(name)) await picture(page, `${name}-${colorScheme}`)
-    }
-    await page.setViewportSize({ width: 390, height: 844 })
-    await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(391)
-    await page.screenshot({ path: `${shots}/every/${name}-phone.png` })
+    })
   })
 }
 

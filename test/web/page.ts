@@ -1,6 +1,6 @@
 // Helpers for tests of the page.
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Locator, type Page } from '@playwright/test'
+import axe from 'axe-core'
 import type { Server } from './server'
 
 export const shots = '../../.cache/web/screenshots'
@@ -37,17 +37,27 @@ export function serverRow(page: Page, name: string): Locator {
   return page.getByRole('table', { name: 'Servers' }).getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
 }
 
-/** Checks what is shown in both themes and on a phone, and keeps pictures of it. */
-export async function look(page: Page, name: string): Promise<void> {
+/** What axe finds on a page; it is loaded into it once. */
+export async function findings(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
+  return page.evaluate(async () => {
+    const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, { resultTypes: ['violations'] })
+    return violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(' ')} ${n.failureSummary ?? ''}`).join(', ')}`)
+  })
+}
+
+/** Checks what is shown in both themes and on a phone, and keeps pictures of it. `also` is called in each theme. */
+export async function look(page: Page, name: string, also: (colorScheme: string) => Promise<void> = async () => {}): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    const { violations } = await new AxeBuilder({ page }).analyze()
-    expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`), colorScheme).toEqual([])
+    await page.emulateMedia({ colorScheme })
+    expect(await findings(page), `${name}, ${colorScheme}`).toEqual([])
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png` })
+    await also(colorScheme)
   }
   const size = page.viewportSize()!
   await page.setViewportSize({ width: 390, height: 844 })
   await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+  expect(await findings(page), `${name}, phone`).toEqual([])
   await page.screenshot({ path: `${shots}/${name}-phone.png` })
   await page.setViewportSize(size)
 }

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
+/** After this time a server that starts or stops is told to print its goroutines and end. */
+const patience = 90_000
 const binary = process.env.LUANETTE ?? '../../bin/luanette'
 
 /** An address for a server that restarts: outside the range from which the system assigns ports, so that no other program gets it. */
@@ -15,6 +17,7 @@ export function ownAddress(): string {
 export class Server {
   readonly folder = mkdtempSync(join(tmpdir(), 'luanette-hud-'))
   private process?: ChildProcess
+  private output = '' // since its start
   address = ''
   key = '' // if the server requires one
 
@@ -31,15 +34,16 @@ export class Server {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     this.process = child
+    this.output = ''
+    const hangs = setTimeout(() => child.kill('SIGQUIT'), patience)
     this.address = await new Promise<string>((resolve, reject) => {
-      let output = ''
       child.stderr!.on('data', (data: Buffer) => {
-        output += data.toString()
-        const found = /listening on (http:\/\/\S+)/.exec(output)
+        this.output += data.toString()
+        const found = /listening on (http:\/\/\S+)/.exec(this.output)
         if (found) resolve(found[1])
       })
-      child.on('exit', () => reject(new Error(`the server exited: ${output}`)))
-    })
+      child.on('exit', () => reject(new Error(`the server exited: ${this.output}`)))
+    }).finally(() => clearTimeout(hangs))
     return this.address
   }
 
@@ -48,7 +52,11 @@ export class Server {
     if (!child || child.exitCode !== null || child.signalCode !== null) return
     const exited = new Promise((resolve) => child.once('exit', resolve))
     child.kill(signal)
+    let dumped = false
+    const hangs = setTimeout(() => { dumped = child.kill('SIGQUIT') }, patience)
     await exited
+    clearTimeout(hangs)
+    if (dumped) throw new Error(`the server did not end after ${signal}: ${this.output}`)
   }
 
   async remove(): Promise<void> {

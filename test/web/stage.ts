@@ -98,9 +98,12 @@ async function keepApproval(front: Server): Promise<void> {
   await expect.poll(async () => ((await front.call('approval_list', {})).approvals as unknown[]).length).toBe(2)
 }
 
+/** A conversation with code, a table and a call of a tool. */
 async function converse(front: Server): Promise<void> {
-  const answer = await fetch(`${front.address}/v1/chat/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ model: 'luanette', messages: [{ role: 'user', content: 'what is six times seven?' }] }) })
-  await answer.text()
+  for (const message of ['the slowest tool, as Markdown', 'what is six times seven?']) {
+    const answer = await fetch(`${front.address}/api/v1/chat`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client_id: 'page', user_id: 'local', org: 'default', chat_id: 'kept', message }) })
+    if (!answer.ok) throw new Error(await answer.text())
+  }
 }
 
 async function artifacts(front: Server): Promise<string> {

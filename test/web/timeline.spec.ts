@@ -1,8 +1,7 @@
 // The timeline of the music tools: drawn, heard, and stored.
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test } from '@playwright/test'
 import { beatAt, excerpt } from '../../internal/ui/web/src/playback'
-import { failOnPageErrors, open, shots } from './page'
+import { failOnPageErrors, findings, open, shots } from './page'
 import { Server } from './server'
 
 const front = new Server('[music]\nenabled = true\n')
@@ -63,8 +62,7 @@ test('a timeline is drawn and heard, its position moves, and it is there after a
   expect(now.state).toBe('playing')
 
   await page.screenshot({ path: `${shots}/timeline.png` })
-  const { violations } = await new AxeBuilder({ page }).analyze()
-  expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`)).toEqual([])
+  expect(await findings(page)).toEqual([])
 
   await page.getByRole('button', { name: 'Pause' }).click()
   await expect(page.getByRole('button', { name: 'Play' })).toBeVisible()

@@ -3,6 +3,8 @@ package approval
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,17 +145,17 @@ func (o *Store) sendMail(ctx context.Context, all directory, person string, list
 	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	open, problem := o.openFor(ctx, all, person, list)
 	if problem == nil && len(open) > 0 {
-		limited, cancel := context.WithTimeout(ctx, noticeTimeout)
-		problem = o.options.Mail.Sender.Send(limited, o.options.Mail.message(all[person].Email, open, o.now()))
-		cancel()
+		problem = finish(ctx, func(ctx context.Context) error {
+			return o.options.Mail.Sender.Send(ctx, o.options.Mail.message(all[person].Email, open, o.now()))
+		})
 	}
-	if ctx.Err() != nil {
+	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	if err := o.storeMails(ctx, person, list, len(open) > 0, problem); err != nil {
+	if err := finish(ctx, func(ctx context.Context) error { return o.storeMails(ctx, person, list, len(open) > 0, problem) }); err != nil {
 		problem = err
 	}
-	if problem != nil && ctx.Err() == nil {
+	if problem != nil {
 		o.options.Log.WarnContext(ctx, "no mail sent of approvals", "person", person, "approvals", len(open), "error", problem)
 	}
 }
@@ -217,7 +219,18 @@ func (m *Mail) message(to string, list []Approval, now time.Time) mail.Message {
 	if len(list) > 1 {
 		subject = fmt.Sprintf("%d approvals needed", len(list))
 	}
-	return mail.Message{To: to, Subject: subject, Text: text.String(), ID: list[len(list)-1].ID + "." + fmt.Sprint(now.UnixMicro()), Date: now}
+	return mail.Message{To: to, Subject: subject, Text: text.String(), ID: messageID(to, list), Date: now}
+}
+
+// messageID is the same when somebody is told of the same requests again, after a crash
+// that left unclear whether the first message was accepted.
+func messageID(to string, list []Approval) string {
+	content := to
+	for i := range list {
+		content += "\n" + list[i].ID
+	}
+	hash := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(hash[:16])
 }
 
 // plain is text from elsewhere on one line of limited length.

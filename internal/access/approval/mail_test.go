@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,8 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// mailing opens a store that sends mail, and runs it until stop is called.
-func (of *staff) mailing(server *mailtest.Server) (o *approval.Store, stop func()) {
+// mailing opens a store that sends mail, and runs it until cancel is called.
+func (of *staff) mailing(server *mailtest.Server) (o *approval.Store, cancel context.CancelFunc, stopped <-chan struct{}) {
 	of.t.Helper()
 	o, err := approval.Open(of.t.Context(), of.db, approval.Options{
 		Policy: of.policy, Expire: 24 * time.Hour, Keep: 24 * time.Hour, Events: of.bus, Clock: of.time,
@@ -36,9 +37,8 @@ func (of *staff) mailing(server *mailtest.Server) (o *approval.Store, stop func(
 		defer close(done)
 		o.Watch(ctx, nil)
 	}()
-	stop = func() { cancel(); <-done }
-	of.t.Cleanup(stop)
-	return o, stop
+	of.t.Cleanup(func() { cancel(); <-done })
+	return o, cancel, done
 }
 
 // tick lets the store run its checks once more.
@@ -64,7 +64,7 @@ func (of *staff) received(server *mailtest.Server, count int) map[string]mailtes
 			all[m.To] = m
 		}
 		return len(all) >= count && of.unsent() == 0
-	}, func() string { return "mails did not arrive" })
+	}, func() string { return fmt.Sprintf("%d mails are on their way, and arrived are %v", of.unsent(), all) })
 	return all
 }
 
@@ -84,7 +84,7 @@ func (of *staff) unsent() (count int) {
 func TestMailToTheRole(t *testing.T) {
 	t.Parallel()
 	of, server := newStaff(t), mailtest.New(t)
-	o, _ := of.mailing(server)
+	o, _, _ := of.mailing(server)
 	of.store = o
 	of.ask(of.as("ann"), "run:1", "secret-account")
 	got := of.received(server, 1)
@@ -107,7 +107,7 @@ func TestMailToTheRole(t *testing.T) {
 func TestMailToDelegates(t *testing.T) {
 	t.Parallel()
 	of, server := newStaff(t), mailtest.New(t)
-	o, _ := of.mailing(server)
+	o, _, _ := of.mailing(server)
 	of.store = o
 	of.signIn("eve", "", "user")
 	if _, err := o.Delegate(of.as("ann"), "finance", "eve", of.time.Now().Add(time.Hour)); err != nil {
@@ -138,7 +138,7 @@ func TestMailToDelegates(t *testing.T) {
 func TestMailsAreMerged(t *testing.T) {
 	t.Parallel()
 	of, server := newStaff(t), mailtest.New(t)
-	o, _ := of.mailing(server)
+	o, _, _ := of.mailing(server)
 	of.store = o
 	of.ask(of.as("dan"), "run:1", "x")
 	of.received(server, 2)
@@ -168,16 +168,33 @@ func TestMailIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	of, server := newStaff(t), mailtest.New(t)
 	server.Refuse(2)
-	o, stop := of.mailing(server)
+	o, cancel, stopped := of.mailing(server)
 	of.store = o
 	of.ask(of.as("dan"), "run:1", "x")
-	clocktest.Await(t, func() bool {
-		of.tick(3 * time.Second)
-		return server.Refusals() <= 0
-	}, func() string { return "the server was not asked" })
-	stop()
+	of.tick(3 * time.Second)
+	clocktest.Await(t, func() bool { return server.Refusals() <= 0 }, func() string { return "the server was not asked" })
+	cancel()
+	<-stopped
 	of.mailing(server)
 	of.tick(2 * time.Minute) // when the stopped process would have tried again, or has not
+	if got := of.received(server, 2); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestMailAcceptedWhileStopping checks that a mail is not sent again if the process is
+// stopped after the mail server accepted it, before the answer.
+func TestMailAcceptedWhileStopping(t *testing.T) {
+	t.Parallel()
+	of, server := newStaff(t), mailtest.New(t)
+	o, cancel, stopped := of.mailing(server)
+	of.store = o
+	server.OnAccept(cancel)
+	of.ask(of.as("dan"), "run:1", "x")
+	of.tick(3 * time.Second)
+	<-stopped
+	of.mailing(server)
+	of.tick(2 * time.Minute) // when the stopped process would have given up
 	if got := of.received(server, 2); len(got) != 2 {
 		t.Errorf("%v", got)
 	}

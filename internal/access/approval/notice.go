@@ -50,6 +50,9 @@ type NoticeData struct {
 // noticeTimeout is how long an attempt may take, and after which another process tries.
 const noticeTimeout = 30 * time.Second
 
+// stopTimeout is how long an attempt that has begun may go on when the process stops.
+const stopTimeout = 5 * time.Second
+
 // noticeRetries is how long to wait after an attempt that failed. It is repeated until the
 // request is decided or expires.
 var noticeRetries = backoff.Policy{First: 5 * time.Second, Max: 10 * time.Minute}
@@ -81,26 +84,47 @@ func (o *Store) sendNotices(ctx context.Context, running *sync.WaitGroup) error 
 
 // sendNotice sends one notice, and stores when to repeat it if that fails.
 func (o *Store) sendNotice(ctx context.Context, a Approval) {
-	limited, cancel := context.WithTimeout(ctx, noticeTimeout)
-	problem := o.options.Webhook.send(limited, &a, o.now())
-	cancel()
 	if ctx.Err() != nil {
+		return // the next process sends it
+	}
+	problem := finish(ctx, func(ctx context.Context) error { return o.options.Webhook.send(ctx, &a, o.now()) })
+	if problem != nil && ctx.Err() != nil {
 		return // the next process repeats it
 	}
-	err := o.db.Write(ctx, func(tx *db.Tx) error {
+	err := finish(ctx, func(ctx context.Context) error { return o.storeNotice(ctx, a.ID, problem) })
+	if err = errors.Join(problem, err); err != nil {
+		o.options.Log.WarnContext(ctx, "webhook not told of an approval", "approval", a.ID, "error", err)
+	}
+}
+
+// storeNotice stores that a notice was sent, or when it is repeated.
+func (o *Store) storeNotice(ctx context.Context, id string, problem error) error {
+	return o.db.Write(ctx, func(tx *db.Tx) error {
 		next, tries := int64(0), 0
 		if problem != nil {
-			if err := tx.QueryRow(ctx, `SELECT notice_tries FROM approvals WHERE id = $1`, a.ID).Scan(&tries); err != nil {
+			if err := tx.QueryRow(ctx, `SELECT notice_tries FROM approvals WHERE id = $1`, id).Scan(&tries); err != nil {
 				return err
 			}
 			next = o.now().Add(noticeRetries.Delay(tries)).UnixMicro()
 		}
-		_, err := tx.Exec(ctx, `UPDATE approvals SET notice = $2 WHERE id = $1`, a.ID, next)
+		_, err := tx.Exec(ctx, `UPDATE approvals SET notice = $2 WHERE id = $1`, id, next)
 		return err
 	})
-	if err = errors.Join(problem, err); err != nil && ctx.Err() == nil {
-		o.options.Log.WarnContext(ctx, "webhook not told of an approval", "approval", a.ID, "error", err)
-	}
+}
+
+// finish calls f with a context that ends a while after ctx: if f were cut where the other
+// side has accepted something already, the next process would send it again.
+func finish(ctx context.Context, f func(context.Context) error) error {
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noticeTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(stopTimeout):
+			cancel()
+		case <-lasting.Done():
+		}
+	})()
+	return f(lasting)
 }
 
 // send posts the notice. Its id is the approval's, so that a receiver recognises one that

@@ -6,13 +6,13 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres runs all tests with a database on Postgres.
+// TestOnPostgres runs the few tests that together reach every statement of this package,
+// and those about several nodes.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestRequestsAreStoredUnchanged, TestInvalidDecisions, TestADecisionIsUsedUp, TestRememberedDecisions,
-		TestDenyTakesPrecedenceUntilForgotten, TestRequestsExpire, TestWithdrawnRequests, TestDecidedElsewhere, TestPolicies,
-		TestNobodyApprovesTheirOwnRequest, TestRememberedForOthers, TestTwoOfARole, TestOneDenialDenies, TestPlanOfSeveralRoles, TestDecisionsAtTheSameTime,
-		TestDelegation, TestWebhookIsTold, TestEventsReachThoseWhoDecide, TestRoleOfTheChatsOrganisation, TestMailToDelegates, TestErasedDecider,
+		TestMailToDelegates, TestRequestsExpire, TestDenyTakesPrecedenceUntilForgotten, TestWebhookIsTold,
+		TestEventsReachThoseWhoDecide, TestDecidedElsewhere, TestDelegation, TestErasedDecider, TestDecisionsAtTheSameTime,
+		TestARunIsTakenOver,
 	)
 }

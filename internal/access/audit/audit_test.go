@@ -51,38 +51,36 @@ func problems(t *testing.T, l *audit.Log) string {
 
 func TestChainVerifies(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		l := fill(t, d, 1500)
-		if got := problems(t, l); got != "" {
-			t.Error(got)
-		}
-		entries, err := l.Find(t.Context(), audit.Filter{Who: "web", Tool: "git.tool_149*", Limit: 20})
-		if err != nil || len(entries) != 11 || entries[0].Seq <= entries[10].Seq {
-			t.Errorf("%d entries, %v", len(entries), err)
-		}
-	})
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	l := fill(t, d, 1500)
+	if got := problems(t, l); got != "" {
+		t.Error(got)
+	}
+	entries, err := l.Find(t.Context(), audit.Filter{Who: "web", Tool: "git.tool_149*", Limit: 20})
+	if err != nil || len(entries) != 11 || entries[0].Seq <= entries[10].Seq {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
 }
 
 // Old entries are deleted; the rest still verifies.
 func TestDeleteOld(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		l := opened(t, d, audit.Options{Node: "a"})
-		now := time.Now()
-		for i := range 10 {
-			l.Record(audit.Draft{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.DeleteOld(t.Context(), audit.AgeLimits{Before: now.Add(-5*time.Hour - time.Minute)}); err != nil {
-			t.Fatal(err)
-		}
-		found, err := l.Verify(t.Context())
-		if err != nil || len(found) != 1 || found[0].Entries != 5 || found[0].Cut != 5 || len(found[0].Problems) > 0 {
-			t.Errorf("%+v %v", found, err)
-		}
-	})
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	l := opened(t, d, audit.Options{Node: "a"})
+	now := time.Now()
+	for i := range 10 {
+		l.Record(audit.Draft{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.DeleteOld(t.Context(), audit.AgeLimits{Before: now.Add(-5*time.Hour - time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := l.Verify(t.Context())
+	if err != nil || len(found) != 1 || found[0].Entries != 5 || found[0].Cut != 5 || len(found[0].Problems) > 0 {
+		t.Errorf("%+v %v", found, err)
+	}
 }
 
 // Several processes of one node append to one chain, and no entry is lost.
@@ -119,19 +117,18 @@ func TestManyWriters(t *testing.T) {
 // A reader finds entries that were recorded just before.
 func TestReadersSeeWhatWasRecorded(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		l := opened(t, d, audit.Options{Node: "a"})
-		for n := range 5 {
-			l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
-			if entries, err := l.Find(t.Context(), audit.Filter{}); err != nil || len(entries) != 2*n+1 {
-				t.Fatalf("%d entries (%v), want %d", len(entries), err, 2*n+1)
-			}
-			l.Record(audit.Draft{Action: audit.Call, Subject: "y"})
-			if chains, err := l.Chains(t.Context()); err != nil || len(chains) != 1 || chains[0].Seq != int64(2*n+2) {
-				t.Fatalf("chains %v (%v), want one of %d", chains, err, 2*n+2)
-			}
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	l := opened(t, d, audit.Options{Node: "a"})
+	for n := range 5 {
+		l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
+		if entries, err := l.Find(t.Context(), audit.Filter{}); err != nil || len(entries) != 2*n+1 {
+			t.Fatalf("%d entries (%v), want %d", len(entries), err, 2*n+1)
 		}
-	})
+		l.Record(audit.Draft{Action: audit.Call, Subject: "y"})
+		if chains, err := l.Chains(t.Context()); err != nil || len(chains) != 1 || chains[0].Seq != int64(2*n+2) {
+			t.Fatalf("chains %v (%v), want one of %d", chains, err, 2*n+2)
+		}
+	}
 }
 
 // An export can be verified without this program: the hash is that of the JSON with an empty hash.

@@ -141,44 +141,43 @@ func TestBrokenText(t *testing.T) {
 // TestFindShowsOwnEntries checks who sees which entries.
 func TestFindShowsOwnEntries(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, err := OpenStore(t.Context(), d)
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	s, err := OpenStore(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drafts := []Draft{{Who: "person:ada", Org: "acme"}, {Who: "person:bob", Org: "acme"}, {Who: "person:ada", Org: "other"}, {Who: "key:web"}}
+	for i := range drafts {
+		drafts[i].At, drafts[i].Action, drafts[i].Subject = time.UnixMicro(int64(i+1)), Call, fmt.Sprint(i)
+	}
+	if _, err := s.add(t.Context(), "a", drafts); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		who  principal.Principal
+		want string // subjects, the newest first
+	}{
+		"ada in acme":         {principal.Principal{ID: "person:ada", Org: "acme", Scopes: []principal.Scope{principal.Read}}, "0"},
+		"ada in other":        {principal.Principal{ID: "person:ada", Org: "other"}, "2"},
+		"ada in no org":       {principal.Principal{ID: "person:ada"}, "20"},
+		"a key":               {principal.Principal{ID: "key:web", Scopes: []principal.Scope{principal.Read}}, "3"},
+		"another key":         {principal.Principal{ID: "key:cron", Scopes: []principal.Scope{principal.Read}}, ""},
+		"the org":             {principal.Principal{ID: "key:acme", Org: "acme", Scopes: []principal.Scope{principal.Org}}, "10"},
+		"an admin of the org": {principal.Principal{ID: "key:other", Org: "other", Scopes: []principal.Scope{principal.Admin}}, "2"},
+		"observe":             {principal.Principal{ID: "key:eye", Scopes: []principal.Scope{principal.Observe}}, "3210"},
+		"a chat":              {principal.Principal{ID: "key:web", Person: "acme/ada", Scopes: []principal.Scope{principal.Admin}}, ""},
+		"the owner":           {principal.Local(), "3210"},
+	} {
+		list, err := s.Find(principal.With(t.Context(), tt.who), Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		drafts := []Draft{{Who: "person:ada", Org: "acme"}, {Who: "person:bob", Org: "acme"}, {Who: "person:ada", Org: "other"}, {Who: "key:web"}}
-		for i := range drafts {
-			drafts[i].At, drafts[i].Action, drafts[i].Subject = time.UnixMicro(int64(i+1)), Call, fmt.Sprint(i)
+		got := ""
+		for _, e := range list {
+			got += e.Subject
 		}
-		if _, err := s.add(t.Context(), "a", drafts); err != nil {
-			t.Fatal(err)
+		if got != tt.want {
+			t.Errorf("%s sees %q, want %q", name, got, tt.want)
 		}
-		for name, tt := range map[string]struct {
-			who  principal.Principal
-			want string // subjects, the newest first
-		}{
-			"ada in acme":         {principal.Principal{ID: "person:ada", Org: "acme", Scopes: []principal.Scope{principal.Read}}, "0"},
-			"ada in other":        {principal.Principal{ID: "person:ada", Org: "other"}, "2"},
-			"ada in no org":       {principal.Principal{ID: "person:ada"}, "20"},
-			"a key":               {principal.Principal{ID: "key:web", Scopes: []principal.Scope{principal.Read}}, "3"},
-			"another key":         {principal.Principal{ID: "key:cron", Scopes: []principal.Scope{principal.Read}}, ""},
-			"the org":             {principal.Principal{ID: "key:acme", Org: "acme", Scopes: []principal.Scope{principal.Org}}, "10"},
-			"an admin of the org": {principal.Principal{ID: "key:other", Org: "other", Scopes: []principal.Scope{principal.Admin}}, "2"},
-			"observe":             {principal.Principal{ID: "key:eye", Scopes: []principal.Scope{principal.Observe}}, "3210"},
-			"a chat":              {principal.Principal{ID: "key:web", Person: "acme/ada", Scopes: []principal.Scope{principal.Admin}}, ""},
-			"the owner":           {principal.Local(), "3210"},
-		} {
-			list, err := s.Find(principal.With(t.Context(), tt.who), Filter{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := ""
-			for _, e := range list {
-				got += e.Subject
-			}
-			if got != tt.want {
-				t.Errorf("%s sees %q, want %q", name, got, tt.want)
-			}
-		}
-	})
+	}
 }

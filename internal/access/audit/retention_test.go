@@ -55,30 +55,29 @@ func TestOrganisationsKeepTheirEntries(t *testing.T) {
 
 func TestErasedEntriesAreChecked(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, err := OpenStore(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		var drafts []Draft
-		for i, org := range []string{"acme", "bank", "acme", "bank"} {
-			drafts = append(drafts, Draft{At: at.Add(time.Duration(i) * time.Second), Org: org, Who: "key:web", Action: Call, Subject: "git.log", Decision: "allow"})
-		}
-		if _, err := s.add(t.Context(), "a", drafts); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.DeleteOld(t.Context(), AgeLimits{Orgs: map[string]time.Time{"bank": at.Add(time.Hour)}}); err != nil {
-			t.Fatal(err)
-		}
-		list, err := s.Find(t.Context(), Filter{Node: "a"})
-		if err != nil || len(list) != 4 || !list[1].isErased() || list[1].Subject != "" || !list[3].isErased() || list[2].Subject != "git.log" {
-			t.Fatalf("%+v %v", list, err)
-		}
-		replaced(2, `"subject":""`, `"subject":"git.push"`)(t, d)
-		found, err := s.Verify(t.Context())
-		if err != nil || len(found) != 1 || len(found[0].Problems) != 1 || found[0].Erased != 1 {
-			t.Errorf("%+v %v", found, err)
-		}
-	})
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	s, err := OpenStore(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	var drafts []Draft
+	for i, org := range []string{"acme", "bank", "acme", "bank"} {
+		drafts = append(drafts, Draft{At: at.Add(time.Duration(i) * time.Second), Org: org, Who: "key:web", Action: Call, Subject: "git.log", Decision: "allow"})
+	}
+	if _, err := s.add(t.Context(), "a", drafts); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeleteOld(t.Context(), AgeLimits{Orgs: map[string]time.Time{"bank": at.Add(time.Hour)}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Find(t.Context(), Filter{Node: "a"})
+	if err != nil || len(list) != 4 || !list[1].isErased() || list[1].Subject != "" || !list[3].isErased() || list[2].Subject != "git.log" {
+		t.Fatalf("%+v %v", list, err)
+	}
+	replaced(2, `"subject":""`, `"subject":"git.push"`)(t, d)
+	found, err := s.Verify(t.Context())
+	if err != nil || len(found) != 1 || len(found[0].Problems) != 1 || found[0].Erased != 1 {
+		t.Errorf("%+v %v", found, err)
+	}
 }

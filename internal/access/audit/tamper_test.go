@@ -168,23 +168,22 @@ func TestTheEndIsStored(t *testing.T) {
 // DeleteOld deletes every old entry and no other, and the rest verifies.
 func TestDeleteOldEachHour(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := twelve(t, d, "a")
-		for _, tt := range []struct{ hour, deleted int }{{0, 0}, {3, 2}, {7, 6}, {9, 8}, {13, 12}, {20, 12}} {
-			before := time.Date(2026, 3, 1, 12+tt.hour, 0, 0, 0, time.UTC)
-			if _, err := s.DeleteOld(t.Context(), AgeLimits{Before: before}); err != nil {
-				t.Fatal(err)
-			}
-			found, err := s.Verify(t.Context())
-			if err != nil || len(found) != 1 || len(found[0].Problems) > 0 || found[0].Cut != int64(tt.deleted) || found[0].Entries != int64(12-tt.deleted) {
-				t.Errorf("before hour %d: %+v %v", tt.hour, found, err)
-			}
-			left, err := s.Find(t.Context(), Filter{Node: "a"})
-			if err != nil || len(left) != 12-tt.deleted || len(left) > 0 && left[0].Seq != int64(tt.deleted+1) {
-				t.Errorf("before hour %d there is left %+v, %v", tt.hour, left, err)
-			}
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	s := twelve(t, d, "a")
+	for _, tt := range []struct{ hour, deleted int }{{0, 0}, {3, 2}, {7, 6}, {9, 8}, {13, 12}, {20, 12}} {
+		before := time.Date(2026, 3, 1, 12+tt.hour, 0, 0, 0, time.UTC)
+		if _, err := s.DeleteOld(t.Context(), AgeLimits{Before: before}); err != nil {
+			t.Fatal(err)
 		}
-	})
+		found, err := s.Verify(t.Context())
+		if err != nil || len(found) != 1 || len(found[0].Problems) > 0 || found[0].Cut != int64(tt.deleted) || found[0].Entries != int64(12-tt.deleted) {
+			t.Errorf("before hour %d: %+v %v", tt.hour, found, err)
+		}
+		left, err := s.Find(t.Context(), Filter{Node: "a"})
+		if err != nil || len(left) != 12-tt.deleted || len(left) > 0 && left[0].Seq != int64(tt.deleted+1) {
+			t.Errorf("before hour %d there is left %+v, %v", tt.hour, left, err)
+		}
+	}
 }
 
 // More entries than one transaction deletes are deleted by several.

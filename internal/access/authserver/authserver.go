@@ -85,21 +85,21 @@ const (
 // the code or token in them.
 func (s *Server) Routes() []principal.Route {
 	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Handler: s.checkOrigin(serve), Authenticates: true}
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Handler: s.checkOrigin(serve), Authenticates: true}
 	}
 	return []principal.Route{
-		{Pattern: "GET " + MetadataPath, Handler: http.HandlerFunc(s.metadata), Authenticates: true},
+		{Pattern: "GET " + MetadataPath, Scope: principal.Open, AnyOrigin: true, Handler: http.HandlerFunc(s.metadata), Authenticates: true},
 		route("GET "+authorizePath, s.page(s.authorize)),
 		route("GET "+consentPath, s.page(s.showConsent)),
-		route("POST "+consentPath, s.page(s.decideConsent)),
-		route("POST "+tokenPath, s.api(s.token)),
-		route("POST "+revokePath, s.api(s.revoke)),
-		route("POST "+registerPath, s.api(s.register)),
-		route("POST "+devicePath, s.api(s.device)),
+		route("POST "+consentPath, s.page(s.decideConsent)).Reads(principal.Form),
+		route("POST "+tokenPath, s.api(s.token)).Reads(principal.Form),
+		route("POST "+revokePath, s.api(s.revoke)).Reads(principal.Form),
+		route("POST "+registerPath, s.api(s.register)).Reads("the metadata of a client, in JSON"),
+		route("POST "+devicePath, s.api(s.device)).Reads(principal.Form),
 		route("GET "+DevicePage, s.page(s.showDevice)),
-		route("POST "+DevicePage, s.page(s.decideDevice)),
-		{Pattern: "GET /api/v1/me/grants", Handler: s.checkOrigin(s.api(s.listGrants))},
-		{Pattern: "DELETE /api/v1/me/grants/{id}", Handler: s.checkOrigin(s.api(s.deleteGrant))},
+		route("POST "+DevicePage, s.page(s.decideDevice)).Reads(principal.Form),
+		{Pattern: "GET /api/v1/me/grants", Scope: principal.Open, Handler: s.checkOrigin(s.api(s.listGrants))},
+		{Pattern: "DELETE /api/v1/me/grants/{id}", Scope: principal.Open, Handler: s.checkOrigin(s.api(s.deleteGrant))},
 	}
 }
 

@@ -18,8 +18,8 @@ func (s *Service) Routes() []principal.Route {
 	return []principal.Route{
 		{Pattern: "GET /api/v1/people/{id}/export", Scope: principal.Admin, Handler: s.handle(s.export, named)},
 		{Pattern: "DELETE /api/v1/people/{id}", Scope: principal.Admin, Handler: s.handle(s.erase, named)},
-		{Pattern: "GET /api/v1/me/export", Handler: s.handle(s.export, self)},
-		{Pattern: "DELETE /api/v1/me", Handler: s.handle(s.erase, self)},
+		{Pattern: "GET /api/v1/me/export", Scope: principal.Open, Handler: s.handle(s.export, self)},
+		{Pattern: "DELETE /api/v1/me", Scope: principal.Open, Handler: s.handle(s.erase, self)},
 	}
 }
 

@@ -110,10 +110,14 @@ func (a *Authenticator) Close() {
 	a.work.Wait()
 }
 
-// Mux serves routes, each to callers with the scope it needs.
+// Mux serves routes, each to callers with the scope it needs. It panics if a route does not
+// say who may use it.
 func (a *Authenticator) Mux(routes []principal.Route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range routes {
+		if route.Scope == "" {
+			panic("the route " + route.Pattern + " has no scope")
+		}
 		mux.Handle(route.Pattern, &handler{a, route})
 	}
 	return mux
@@ -140,13 +144,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && c.who.IsGuest() && !route.Guests {
 		err = errGuest
 	}
-	if err == nil && route.Scope != "" {
+	if err == nil && route.Scope != principal.Open {
 		err = c.authorize(r, route.Scope)
 	}
-	if err == nil && route.Scope != "" {
+	if err == nil && route.Scope != principal.Open {
 		err = a.checkRate(c.who)
 	}
-	if err != nil && route.Scope != "" {
+	if err != nil && route.Scope != principal.Open {
 		a.reject(w, r, route, err)
 		return
 	}

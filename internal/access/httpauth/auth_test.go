@@ -53,7 +53,7 @@ func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) fixture {
 		_, _ = io.WriteString(w, "over\n")
 	})
 	server := httptest.NewServer(g.Mux(append(g.Routes(), []principal.Route{
-		{Pattern: "/open", Handler: id},
+		{Pattern: "/open", Scope: principal.Open, Handler: id},
 		{Pattern: "/mcp", Scope: principal.MCP, Handler: id},
 		{Pattern: "/read", Scope: principal.Read, Handler: id},
 		{Pattern: "/chat", Scope: principal.Chat, Handler: id},
@@ -133,6 +133,16 @@ func TestAccess(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRouteWithoutScope(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("a route that does not say who may use it is served")
+		}
+	}()
+	(&httpauth.Authenticator{}).Mux([]principal.Route{{Pattern: "/open"}})
 }
 
 // otherIssuer accepts any token but "b.a.d"; "l.at.e" cannot be verified.

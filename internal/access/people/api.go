@@ -32,8 +32,8 @@ func (a API) Routes() []principal.Route {
 		{Pattern: "GET /api/v1/orgs/{org}/people", Scope: principal.Org, Handler: a.handle(func(r *http.Request) (any, error) {
 			return map[string]any{"people": a.People.Members(r.PathValue("org"))}, nil
 		})},
-		route("POST /api/v1/people/{id}/block", a.change("person.block", a.People.Block)),
-		route("POST /api/v1/people/{id}/unblock", a.change("person.unblock", a.People.Unblock)),
+		route("POST /api/v1/people/{id}/block", a.change("person.block", a.People.Block)).Reads(principal.NoBody),
+		route("POST /api/v1/people/{id}/unblock", a.change("person.unblock", a.People.Unblock)).Reads(principal.NoBody),
 		route("POST /api/v1/people/{id}/orgs", a.join),
 		route("DELETE /api/v1/people/{id}/orgs/{name}", a.leave),
 	}

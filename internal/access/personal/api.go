@@ -23,9 +23,9 @@ type API struct {
 // Routes are the routes of the API. They need no scope: everybody has values of their own.
 func (a API) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "GET /api/v1/me/secrets", Handler: a.handle(a.list)},
-		{Pattern: "PUT /api/v1/me/secrets/{name}", Handler: a.handle(a.set)},
-		{Pattern: "DELETE /api/v1/me/secrets/{name}", Handler: a.handle(a.delete)},
+		{Pattern: "GET /api/v1/me/secrets", Scope: principal.Open, Handler: a.handle(a.list)},
+		{Pattern: "PUT /api/v1/me/secrets/{name}", Scope: principal.Open, Handler: a.handle(a.set)},
+		{Pattern: "DELETE /api/v1/me/secrets/{name}", Scope: principal.Open, Handler: a.handle(a.delete)},
 	}
 }
 

@@ -25,10 +25,10 @@ type API struct {
 // the kind, and everybody may know what is shared with them.
 func (a API) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "GET /api/v1/shares", Handler: a.handle(http.StatusOK, a.list)},
-		{Pattern: "POST /api/v1/shares", Handler: a.handle(http.StatusCreated, a.create)},
-		{Pattern: "DELETE /api/v1/shares/{id}", Handler: a.handle(http.StatusOK, a.remove)},
-		{Pattern: "GET /api/v1/people/colleagues", Handler: a.handle(http.StatusOK, a.colleagues)},
+		{Pattern: "GET /api/v1/shares", Scope: principal.Open, Handler: a.handle(http.StatusOK, a.list)},
+		{Pattern: "POST /api/v1/shares", Scope: principal.Open, Handler: a.handle(http.StatusCreated, a.create)},
+		{Pattern: "DELETE /api/v1/shares/{id}", Scope: principal.Open, Handler: a.handle(http.StatusOK, a.remove)},
+		{Pattern: "GET /api/v1/people/colleagues", Scope: principal.Open, Handler: a.handle(http.StatusOK, a.colleagues)},
 	}
 }
 

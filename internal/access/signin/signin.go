@@ -122,15 +122,15 @@ const (
 // back from other sites, which send no session.
 func (s *Service) Routes() []principal.Route {
 	route := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) principal.Route {
-		return principal.Route{Pattern: pattern, Handler: s.handle(serve), Authenticates: true}
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Handler: s.handle(serve), Authenticates: true}
 	}
 	return []principal.Route{
 		route("GET "+Path, s.choose),
 		route("GET "+Path+"/to/{provider}", s.begin),
 		route("GET "+CallbackPath, s.callback),
-		route("POST "+Path+"/ended/{provider}", s.ended),
+		route("POST "+Path+"/ended/{provider}", s.ended).Reads(principal.Form),
 		route("GET "+signOutPath, s.askSignOut),
-		route("POST "+signOutPath, s.signOut),
+		route("POST "+signOutPath, s.signOut).Reads(principal.Form),
 	}
 }
 

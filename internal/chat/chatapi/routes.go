@@ -99,11 +99,15 @@ func messageRoutes() []route {
 // Routes returns the paths of this API and the scope that each needs.
 func (d *Handler) Routes() (list []principal.Route) {
 	for _, route := range routes() {
-		list = append(list, principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Handler: d.guarded(d.handle(route))})
+		served := principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Handler: d.guarded(d.handle(route))}
+		if route.body == nil {
+			served.Body = principal.NoBody
+		}
+		list = append(list, served)
 	}
 	return append(list,
-		principal.Route{Pattern: "GET /api/v1/openapi.json", Handler: d.guarded(http.HandlerFunc(d.openAPI))},
-		principal.Route{Pattern: "/api/v1/", Handler: d.guarded(http.HandlerFunc(nothing))})
+		principal.Route{Pattern: "GET /api/v1/openapi.json", Scope: principal.Open, Handler: d.guarded(http.HandlerFunc(d.openAPI))},
+		principal.Route{Pattern: "/api/v1/", Scope: principal.Open, Body: principal.NoBody, Handler: d.guarded(http.HandlerFunc(nothing))})
 }
 
 func nothing(w http.ResponseWriter, r *http.Request) {

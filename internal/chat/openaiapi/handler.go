@@ -62,13 +62,13 @@ func (h *Handler) Routes() []principal.Route {
 		return principal.Route{Pattern: pattern, Scope: scope, Handler: h.handle(does), Refuse: refuseAs, AnyKey: true}
 	}
 	return []principal.Route{
-		route("POST /v1/chat/completions", principal.Chat, h.complete),
+		route("POST /v1/chat/completions", principal.Chat, h.complete).Reads("the JSON of OpenAI, and any fields"),
 		route("GET /v1/models", principal.Chat, h.models),
 		route("GET /v1/models/{model...}", principal.Chat, h.model),
-		route("/v1/", "", func(_ http.ResponseWriter, r *http.Request) error {
+		route("/v1/", principal.Open, func(_ http.ResponseWriter, r *http.Request) error {
 			return failure.As(failure.NotFound, fault.New(fault.NotFound, "no endpoint %s %s", r.Method, r.URL.Path).
 				WithHint("this server has POST /v1/chat/completions and GET /v1/models"))
-		}),
+		}).Reads(principal.NoBody),
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *Service) Routes() []principal.Route {
 		route("GET /api/v1/setup/servers/{name}", principal.Admin, s.definition),
 		route("PATCH /api/v1/setup/servers/{name}", principal.Admin, s.editServer),
 		route("DELETE /api/v1/setup/servers/{name}", principal.Admin, s.remove),
-		route("POST /api/v1/setup/servers/{name}/restore", principal.Admin, s.restore),
+		route("POST /api/v1/setup/servers/{name}/restore", principal.Admin, s.restore).Reads(principal.NoBody),
 	}
 }
 

@@ -14,6 +14,9 @@ const (
 	Metrics Scope = "metrics"
 )
 
+// Open is in place of the scope of a route that anybody may use. No key has it.
+const Open Scope = "open"
+
 // Scopes lists all scopes, the strongest first.
 var Scopes = []Scope{Admin, Org, Chat, MCP, Read, Observe, Metrics}
 

@@ -22,9 +22,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
+var tables = dbtest.NewTemplate(durable.CreateTables)
+
 func database(t testing.TB) *db.DB {
 	t.Helper()
-	return dbtest.Open(t, dbtest.Fresh(t))
+	return dbtest.Open(t, tables.Fresh(t))
 }
 
 func launch(t testing.TB, d *db.DB, work durable.Work) *durable.Engine {

@@ -48,7 +48,7 @@ func TestEnginesOpenedTogether(t *testing.T) {
 // restarted.
 func TestARunComesBack(t *testing.T) {
 	t.Parallel()
-	d := dbtest.Open(t, dbtest.Postgres(t))
+	d := dbtest.Open(t, tables.Postgres(t))
 	attempts, taken := make(chan string), map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{})}
 	open := func(node string) *durable.Engine {
 		e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(ctx context.Context, run *durable.Run) error {
@@ -123,7 +123,7 @@ func TestARunComesBack(t *testing.T) {
 func TestRunsThatNobodyStartedAreResumed(t *testing.T) {
 	t.Parallel()
 	const runs = 100
-	d := dbtest.Open(t, dbtest.Postgres(t))
+	d := dbtest.Open(t, tables.Postgres(t))
 	ended := make(chan string, runs)
 	e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(_ context.Context, run *durable.Run) error {
 		for range 3 {
@@ -167,7 +167,7 @@ func TestEngineSharesTheConnectionsOfTheStore(t *testing.T) {
 	t.Parallel()
 	const most, runs = 4, 40
 	name := strings.ToLower(rand.Text())
-	address := dbtest.Postgres(t)
+	address := tables.Postgres(t)
 	d := dbtest.Open(t, address+"&application_name="+name+"&pool_max_conns="+strconv.Itoa(most))
 	observer := dbtest.Open(t, address)
 	connections := func() (n int) {

@@ -100,9 +100,12 @@ func (s *stage) times(id, word string) int {
 	return s.done[id+" "+word]
 }
 
+// tables is a database with the tables of the workflow engine.
+var tables = dbtest.NewTemplate(job.CreateTables)
+
 func database(t testing.TB) *db.DB {
 	t.Helper()
-	return dbtest.Open(t, dbtest.Fresh(t))
+	return dbtest.Open(t, tables.Fresh(t))
 }
 
 // open opens a queue, which is closed by the test or at its end.

@@ -19,7 +19,7 @@ import (
 // and callers may wait for a job or cancel it on either.
 func TestJobsMoveBetweenNodes(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Postgres(t)
+	url := tables.Postgres(t)
 	here, there := newStage(), newStage()
 	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
 	defer shut(t, a)
@@ -75,7 +75,7 @@ func (c signallingClock) AfterFunc(d time.Duration, f func()) (stop func() bool)
 // job over meanwhile.
 func TestPollFollowsAJobToAnotherNode(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Postgres(t)
+	url := tables.Postgres(t)
 	here, there := newStage(), newStage()
 	waits := signallingClock{clock.Real(), 59 * time.Second, make(chan struct{}, 1)}
 	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a", Clock: waits})
@@ -127,7 +127,7 @@ func recorded(t *testing.T, q *job.Queue, id string, n int) {
 // A node that was taken for dead performs no more effects of its jobs.
 func TestLostJobStops(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Postgres(t)
+	url := tables.Postgres(t)
 	here, there := newStage(), newStage()
 	here.hold = make(chan struct{})
 	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
@@ -160,7 +160,7 @@ func TestLostJobStops(t *testing.T) {
 // it over. Nothing of that is stored after the job ends.
 func TestProgressIsSharedBetweenNodes(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Postgres(t)
+	url := tables.Postgres(t)
 	here, there := newStage(), newStage()
 	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
 	defer shut(t, a)
@@ -218,7 +218,7 @@ func TestProgressIsSharedBetweenNodes(t *testing.T) {
 // runs there, on another node, or has not begun.
 func TestCancelledJobIsPublishedOnce(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Postgres(t)
+	url := tables.Postgres(t)
 	here := newStage()
 	bus := event.New(event.BusOptions{})
 	events := bus.Subscribe(event.Options{Types: []string{"job.finished"}})

@@ -6,13 +6,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres runs every test that needs a database on Postgres, except those in a
-// bubble of synctest, which cannot contain a connection.
+// TestOnPostgres runs the few tests that together reach every statement of this package,
+// and those about several nodes.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestAJobWaitsForApproval, TestAJobThatWaitsCanBeCancelled, TestJobRunsToItsEnd, TestFailure, TestCancel, TestPoll,
-		TestListAndStats, TestCloseAndContinue, TestOneQueueAtATime, TestReadOnly,
-		TestInvalidSchedules, TestJobWaitsForALogin, TestNobodyLogsIn, TestSubmitOnce, TestSubmitOnceAtOnce,
+		TestListAndStats, TestJobWaitsForALogin, TestSubmitOnce, TestAJobThatWaitsCanBeCancelled, TestSubmitOnceAtOnce,
+		TestCloseAndContinue,
 	)
 }

@@ -93,5 +93,8 @@ func New(o Options) *Receiver {
 
 // Routes is the route of all hooks. Anybody may use it: each hook checks its own secret.
 func (rc *Receiver) Routes() []principal.Route {
-	return []principal.Route{{Pattern: "POST /hooks/{hook}", Handler: rc, Authenticates: true}}
+	return []principal.Route{{
+		Pattern: "POST /hooks/{hook}", Scope: principal.Open, Handler: rc, Authenticates: true, Body: "what the service sends",
+		AnyOrigin: true, // no page can sign a request, and services use names of ours that we do not know
+	}}
 }

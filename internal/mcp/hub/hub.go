@@ -77,16 +77,17 @@ func New(opts Options) *Hub {
 // clients look for an authorization server.
 func (h *Hub) Routes() []principal.Route {
 	route := func(pattern string, scope principal.Scope, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: h.guarded(serve)}
+		return principal.Route{Pattern: pattern, Scope: scope, Guests: scope == principal.MCP, Handler: h.guarded(serve)}
 	}
+	const message = "a JSON-RPC message"
 	list := []principal.Route{
-		route("/mcp", principal.MCP, func(w http.ResponseWriter, r *http.Request) { h.local.ServeHTTP(w, r) }),
-		route("/mcp/sse", principal.MCP, h.serveSSE),
-		route("/mcp/message", principal.MCP, h.serveSSEMessage),
-		route("/mcp/{namespace}", principal.MCP, h.serveRelay),
+		route("/mcp", principal.MCP, func(w http.ResponseWriter, r *http.Request) { h.local.ServeHTTP(w, r) }).Reads(message),
+		route("/mcp/sse", principal.MCP, h.serveSSE).Reads(principal.NoBody),
+		route("/mcp/message", principal.MCP, h.serveSSEMessage).Reads(message),
+		route("/mcp/{namespace}", principal.MCP, h.serveRelay).Reads(message),
 	}
 	for _, path := range wellKnown {
-		list = append(list, route(path, "", noAuthorization))
+		list = append(list, route(path, principal.Open, noAuthorization).Reads(principal.NoBody))
 	}
 	return list
 }

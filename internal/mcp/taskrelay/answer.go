@@ -63,7 +63,8 @@ func (r *Relay) ask(ctx context.Context, id string, questions []tool.Question) (
 // errEnded is why a question of a task is not answered.
 var errEnded = fault.New(fault.Cancelled, "the task has ended")
 
-// withdrawTimeout limits how long removing questions may take.
+// withdrawTimeout limits how long removing questions, or leaving work to the next process,
+// may take.
 const withdrawTimeout = 5 * time.Second
 
 // addQuestions adds questions and returns their keys. A question without a key gets one

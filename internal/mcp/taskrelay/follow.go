@@ -149,15 +149,29 @@ func (r *Relay) forwardCancel(ctx context.Context, t task) {
 		within, cancel := context.WithTimeout(t.as(ctx), cancelTimeout)
 		err = r.upstreams.CancelTask(within, t.space, t.remote)
 		cancel()
+		if err != nil && ctx.Err() != nil {
+			err = r.leaveCancel(ctx, t.id)
+		}
 		r.mu.Lock()
 		if end := r.following[t.id]; end != nil {
 			end(errCancelled)
 		}
 		r.mu.Unlock()
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		r.options.Log.DebugContext(ctx, "task not cancelled at its upstream", "task", t.id, "error", err)
 	}
+}
+
+// leaveCancel has the next process cancel a task at its upstream: this one stopped before it
+// was done.
+func (r *Relay) leaveCancel(ctx context.Context, id string) error {
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	return r.db.Write(late, func(tx *db.Tx) error {
+		_, err := tx.Exec(late, `UPDATE relayed_tasks SET cancelled = 1 WHERE id = $1`, id)
+		return err
+	})
 }
 
 // Owners returns the nodes that follow tasks.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -24,6 +26,7 @@ type server struct {
 	mu        sync.Mutex
 	tasks     map[string]func(ctx context.Context, caller *tool.Caller, changed func(tool.Task)) (tool.Task, error)
 	cancelled chan string
+	cut       chan struct{} // if set, it does not answer when a task is cancelled, and this is closed
 }
 
 func newServer() *server {
@@ -49,7 +52,12 @@ func (s *server) FollowTask(ctx context.Context, _, id string, caller *tool.Call
 	return do(ctx, caller, changed)
 }
 
-func (s *server) CancelTask(_ context.Context, _, id string) error {
+func (s *server) CancelTask(ctx context.Context, _, id string) error {
+	if s.cut != nil {
+		close(s.cut)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 	s.cancelled <- id
 	return nil
 }
@@ -278,15 +286,20 @@ func TestTasksSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newServer()
-		s.set("kept", forever)
-		s.set("lost", forever)
-		s.set("cancelled", forever)
+		s.cut = make(chan struct{})
+		for _, id := range []string{"kept", "lost", "cancelled", "cut"} {
+			s.set(id, forever)
+		}
 		first, err := taskrelay.Open(t.Context(), d, taskrelay.Options{Node: "first"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		first.Start(s)
 		kept, lost, cancelled := keep(t, first, "ann", "kept", 0), keep(t, first, "ann", "lost", time.Hour), keep(t, first, "ann", "cancelled", time.Hour)
+		if err := first.CancelTask(as(t, "ann"), keep(t, first, "ann", "cut", time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		<-s.cut
 		first.Close()
 		if err := first.CancelTask(as(t, "ann"), cancelled); err != nil { // too late for the first to tell the upstream
 			t.Fatal(err)
@@ -309,7 +322,8 @@ func TestTasksSurviveARestart(t *testing.T) {
 		if task := wait(t, next, "ann", lost, false); task.State != tool.TaskFailed || task.Err == nil || !strings.Contains(task.Message, "no longer has this task") {
 			t.Errorf("the lost task ended as %+v", task)
 		}
-		if got := <-after.cancelled; got != "cancelled" {
+		clocktest.Await(t, func() bool { return len(after.cancelled) >= 2 }, func() string { return "a task was not cancelled at the upstream" })
+		if got := []string{<-after.cancelled, <-after.cancelled}; !slices.Contains(got, "cancelled") || !slices.Contains(got, "cut") {
 			t.Errorf("cancelled %q at the upstream", got)
 		}
 	})

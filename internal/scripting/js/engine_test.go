@@ -16,23 +16,20 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
 )
 
 // shared is the engine of most tests, cache the directory of compiled code for all of them:
 // compiling is the expensive part.
 var (
 	shared *Engine
-	cache  string
+	cache  = jstest.Cache()
 )
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
 	var err error
-	if cache, err = os.MkdirTemp("", "js"); err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(cache)
 	if shared, err = NewEngine(Options{CacheDir: cache}); err != nil {
 		panic(err)
 	}

@@ -6,18 +6,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres runs every test that uses a database on Postgres.
+// TestOnPostgres runs the few tests that together reach every statement of this package,
+// and those about several nodes.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPostgres(t,
-		TestPublishedScriptsAreTools, TestEmptyTablesGetTheParameterType, TestNewVersionReplacesTheTool,
-		TestPublishRefuses, TestScriptsOfOrganisations, TestScriptsOfOtherOrganisations, TestFailuresOfPublishedScripts, TestNestingOfPublishedScriptsIsLimited,
-		TestSessionKeepsGlobals, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestStoppedTurnChangesNothing,
-		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestDamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
-		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestReadOnlyTurnWritesNothing,
-		TestSessionLimits, TestTurnsKeepTheirOrder, TestTurnCannotWaitForItself,
-		TestFilesLeftOpenAreSavedByTheirTurn, TestUnsavableValuesAreNamed,
-		TestNamedSessionIsCreatedOnFirstUse, TestNamesReachTheirSession, TestFirstUsesAtOnceShareASession, TestTurnsAreNumbered,
-		TestJavaScriptSessionsSurviveAnUpgrade, TestSessionWithoutTurnsIsNotRebuilt,
+		TestSessionsAreSharedByProcesses, TestFirstUsesAtOnceShareASession, TestNewVersionReplacesTheTool,
+		TestJavaScriptSessionsSurviveAnUpgrade, TestIdleSessionsExpire, TestNamesReachTheirSession,
 	)
 }

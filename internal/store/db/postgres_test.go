@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -161,9 +161,7 @@ func TestWaitForDatabase(t *testing.T) {
 	waiting := make(chan error, 2)
 	go func() { waiting <- insert(waits, d, "waiting") }()
 	go func() { waiting <- d.Read(waits, func(tx *db.Tx) error { return one(waits, tx) }) }()
-	for !outages.Any() {
-		runtime.Gosched()
-	}
+	clocktest.Await(t, outages.Any)
 	server.Start(t)
 	for range 2 {
 		if err := <-waiting; err != nil {
@@ -241,6 +239,26 @@ func TestInjectFaults(t *testing.T) {
 	})
 	if want := []string{"began", "one", "two", "two"}; err != nil || !slices.Equal(runs, want) || len(stored(t, d)) != 2 {
 		t.Errorf("the runs ended at %q, want %q; %v, rows %v", runs, want, err, stored(t, d))
+	}
+}
+
+// Copies of a template have its tables, and rows of their own.
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	template := dbtest.NewTemplate(dbtest.AllTables(
+		func(context.Context) (map[string]fs.FS, error) { return map[string]fs.FS{"rows": rows}, nil },
+		func(ctx context.Context, d *db.DB) error { return insert(ctx, d, "of the template") },
+	))
+	for _, v := range []string{"one", "another"} {
+		template.Each(t, func(t *testing.T, address string) {
+			d := dbtest.OpenWith(t, address, db.Options{})
+			if err := insert(t.Context(), d, v); err != nil {
+				t.Fatal(err)
+			}
+			if got := stored(t, d); len(got) != 2 || !got["of the template"] || !got[v] {
+				t.Errorf("the copy has %v", got)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -59,9 +58,7 @@ func (g *gathering) add(ctx context.Context, name string, more func(tx *db.Tx) e
 		defer g.mu.Unlock()
 		g.errs[name] = err
 	})
-	for db.Waiting(g.d) == before {
-		runtime.Gosched()
-	}
+	clocktest.Await(g.t, func() bool { return db.Waiting(g.d) != before })
 }
 
 func (g *gathering) end() map[string]bool {
@@ -117,9 +114,7 @@ func TestPostgresPartsAreIndependent(t *testing.T) {
 	})
 	g.add(waiting, "cancelled while it waits", fine)
 	leave(cancelled)
-	for db.Waiting(g.d) == 8 {
-		runtime.Gosched()
-	}
+	clocktest.Await(t, func() bool { return db.Waiting(g.d) != 8 })
 	g.add(t.Context(), "three", fine)
 	there := g.end()
 	if got, want := slices.Sorted(maps.Keys(there)), []string{"one", "three", "two"}; !slices.Equal(got, want) {
@@ -159,9 +154,7 @@ func TestPostgresRefusalSharesToo(t *testing.T) {
 			return no
 		})
 	})
-	for db.Waiting(g.d) == 1 {
-		runtime.Gosched()
-	}
+	clocktest.Await(t, func() bool { return db.Waiting(g.d) != 1 })
 	g.add(t.Context(), "two", fine)
 	there := g.end()
 	if err := <-refused; !errors.Is(err, no) || runs != 1 {

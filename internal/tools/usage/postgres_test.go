@@ -6,11 +6,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-// TestOnPostgres runs every test that uses a database on Postgres.
+// TestOnPostgres runs the few tests that together reach every statement of this package,
+// and those about several nodes.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	dbtest.OnPostgres(t,
-		TestUsedToolsAreFound, TestOtherNodesKnow, TestRewordedSearches, TestOnlySuccessTeaches, TestUseDecays, TestChangedDefinitionsAreForgotten,
-		TestUsageIsPrivate, TestUsageOfOrganisations, TestNoMemberPoisons, TestUsageIsBounded, TestUsageIsErased, TestUsageIsSwitchedOff,
-	)
+	dbtest.OnPostgres(t, TestUsageIsBounded, TestUsageIsErased, TestOtherNodesKnow)
 }

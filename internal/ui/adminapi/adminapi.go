@@ -57,12 +57,12 @@ func New(o Options) *Server {
 	s.adminOnly("POST /api/v1/upstreams", s.addUpstream)
 	s.adminOnly("PATCH /api/v1/upstreams/{name}", s.editUpstream)
 	s.adminOnly("DELETE /api/v1/upstreams/{name}", s.removeUpstream)
-	s.adminOnly("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
-	s.adminOnly("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
+	s.action("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
+	s.action("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
 	s.readers("GET /api/v1/upstreams/{name}/connections", s.listConnections)
 	s.readers("GET /api/v1/upstreams/{name}/refusals", s.listRefusals)
-	s.adminOnly("POST /api/v1/upstreams/{name}/disable", s.disableUpstream)
-	s.adminOnly("POST /api/v1/upstreams/{name}/restart", s.restartUpstream)
+	s.action("POST /api/v1/upstreams/{name}/disable", s.disableUpstream)
+	s.action("POST /api/v1/upstreams/{name}/restart", s.restartUpstream)
 	s.orgRoutes()
 	s.readers("GET /api/v1/tools", s.listTools)
 	s.adminOnly("PATCH /api/v1/tools/{name}", s.changeTool)
@@ -80,12 +80,17 @@ func (s *Server) adminOnly(pattern string, handle func(r *http.Request) (any, er
 	s.route(pattern, principal.Admin, handle)
 }
 
+// action adds a route for administrators that reads no body.
+func (s *Server) action(pattern string, handle func(r *http.Request) (any, error)) {
+	s.route(pattern, principal.Admin, handle).Body = principal.NoBody
+}
+
 // readers adds a route for keys with the scope read.
 func (s *Server) readers(pattern string, handle func(r *http.Request) (any, error)) {
 	s.route(pattern, principal.Read, handle)
 }
 
-func (s *Server) route(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) {
+func (s *Server) route(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) *principal.Route {
 	s.routes = append(s.routes, principal.Route{Pattern: pattern, Scope: scope, Handler: s})
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if who := principal.Of(r.Context()); !who.May(scope, who.Org) {
@@ -100,6 +105,7 @@ func (s *Server) route(pattern string, scope principal.Scope, handle func(r *htt
 		}
 		httpjson.JSON(w, http.StatusOK, body)
 	})
+	return &s.routes[len(s.routes)-1]
 }
 
 // ServeHTTP refuses requests that pages of other origins make in a user's browser.

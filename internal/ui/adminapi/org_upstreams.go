@@ -93,7 +93,7 @@ func (s *Server) orgAction(pattern string, act func(ctx context.Context, space s
 			return nil, err
 		}
 		return act(r.Context(), space)
-	}))
+	})).Body = principal.NoBody
 }
 
 // inOrg refuses callers who do not manage the organisation of the path.

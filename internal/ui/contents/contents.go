@@ -58,7 +58,7 @@ func (s *Server) Routes() []principal.Route {
 		route("GET /artifact/{id}", s.artifact),
 		route("GET /artifact/{id}/meta", s.meta),
 		route("GET /artifacts", unrestricted(s.list)),
-		route("POST /cas", unrestricted(s.put)),
+		route("POST /cas", unrestricted(s.put)).Reads("a content"),
 		route("GET /cas/{hash}", s.content),
 	}
 }

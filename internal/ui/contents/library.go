@@ -128,7 +128,7 @@ func (l *Library) Routes() []principal.Route {
 		route("GET /api/v1/library/{id}/content", principal.MCP, l.content),
 		route("GET /api/v1/library/{id}/midi", principal.MCP, l.midi),
 		route("DELETE /api/v1/library/{id}", principal.MCP, l.remove),
-		route("POST /api/v1/library/{id}/restore", principal.MCP, l.restore),
+		route("POST /api/v1/library/{id}/restore", principal.MCP, l.restore).Reads(principal.NoBody),
 	}
 }
 

@@ -34,8 +34,8 @@ type Server struct {
 // Routes are the paths. They need no scope.
 func (s *Server) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "GET /health", Handler: http.HandlerFunc(s.health)},
-		{Pattern: "GET /ready", Handler: http.HandlerFunc(s.ready)},
+		{Pattern: "GET /health", Scope: principal.Open, AnyOrigin: true, Handler: http.HandlerFunc(s.health)},
+		{Pattern: "GET /ready", Scope: principal.Open, AnyOrigin: true, Handler: http.HandlerFunc(s.ready)},
 	}
 }
 

@@ -32,11 +32,11 @@ const finishPath = CallbackPath + "/finish"
 func (s *Service) OwnRoutes(browsers netguard.Browsers) []principal.Route {
 	c := connect{s, browsers}
 	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Handler: checkOrigin(serve, browsers)}
+		return principal.Route{Pattern: pattern, Scope: principal.Open, Handler: checkOrigin(serve, browsers)}
 	}
 	return []principal.Route{
 		route("GET "+ConnectPath+"{namespace}", c.page(c.show)),
-		route("POST "+ConnectPath+"{namespace}", c.page(c.begin)),
+		route("POST "+ConnectPath+"{namespace}", c.page(c.begin)).Reads(principal.Form),
 		route("GET "+finishPath, c.page(c.finish)),
 		route("GET /api/v1/me/logins", func(w http.ResponseWriter, r *http.Request) {
 			list, err := s.OwnLogins(r.Context())

@@ -58,8 +58,8 @@ func Routes(logins Logins, browsers netguard.Browsers) []principal.Route {
 			writeJSON(w, map[string]bool{"logged_out": was}, err)
 		}),
 		// Redirected browsers and authorization servers have no API key.
-		route("GET "+CallbackPath, "", ownBrowser(Callback(logins.Finish), browsers)),
-		route("GET "+documentPath, "", func(w http.ResponseWriter, _ *http.Request) { document(logins, w) }),
+		route("GET "+CallbackPath, principal.Open, ownBrowser(Callback(logins.Finish), browsers)),
+		route("GET "+documentPath, principal.Open, func(w http.ResponseWriter, _ *http.Request) { document(logins, w) }),
 	}
 }
 

@@ -62,8 +62,8 @@ func (s *Server) Routes() []principal.Route {
 	}
 	return []principal.Route{
 		route("GET /openapi.json", s.document),
-		route("POST /tools/{name}", s.call),
-		route("POST /tools/{space}/{name}", s.call),
+		route("POST /tools/{name}", s.call).Reads("the arguments of the tool"),
+		route("POST /tools/{space}/{name}", s.call).Reads("the arguments of the tool"),
 	}
 }
 

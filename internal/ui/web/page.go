@@ -34,7 +34,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; style-s
 func PageRoutes() (list []principal.Route) {
 	page := Page()
 	for _, pattern := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
-		list = append(list, principal.Route{Pattern: pattern, Handler: page})
+		list = append(list, principal.Route{Pattern: pattern, Scope: principal.Open, AnyOrigin: true, Handler: page})
 	}
 	return list
 }

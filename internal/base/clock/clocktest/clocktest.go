@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// Timeout is far longer than any successful wait takes.
-	Timeout = time.Minute
+	// Timeout is far longer than any successful wait takes, also beside other work, and far
+	// shorter than what a package's tests may take.
+	Timeout = 2 * time.Minute
 	turn    = 5 * time.Millisecond
 )
 
@@ -40,16 +41,21 @@ func Poll(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// Await polls until the condition holds. On a timeout the test fails with the result
-// of state, or with the stacks of all goroutines if state is nil.
+// Await polls until the condition holds, also in a cleanup, when the test's context has
+// ended. On a timeout the test fails with the results of state and the stacks of all
+// goroutines.
 func Await(t testing.TB, holds func() bool, state ...func() string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Timeout)
 	defer cancel()
 	if Poll(ctx, holds) {
 		return
 	}
-	t.Fatalf("the condition did not become true: %s", append(state, stacks)[0]())
+	text := "the condition did not become true"
+	for _, of := range append(state, stacks) {
+		text += "\n" + of()
+	}
+	t.Fatal(text)
 }
 
 func stacks() string {

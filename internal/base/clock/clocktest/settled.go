@@ -2,14 +2,13 @@ package clocktest
 
 import (
 	"context"
-	"testing"
 
 	"go.uber.org/goleak"
 )
 
 // Settled wraps m for goleak.VerifyTestMain, which waits for less than half a second.
 // Goroutines that are about to end after the tests may take longer.
-func Settled(m *testing.M, options ...goleak.Option) goleak.TestingM {
+func Settled(m goleak.TestingM, options ...goleak.Option) goleak.TestingM {
 	return settled{m, func() error { return goleak.Find(options...) }}
 }
 

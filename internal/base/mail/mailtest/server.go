@@ -49,6 +49,7 @@ type Server struct {
 	mu       sync.Mutex
 	plain    bool
 	refusals int
+	accepted func()
 }
 
 // New starts a server.
@@ -119,6 +120,9 @@ func (s *Server) Refuse(count int) { s.mu.Lock(); defer s.mu.Unlock(); s.refusal
 // Refusals returns how many messages it will still refuse.
 func (s *Server) Refusals() int { s.mu.Lock(); defer s.mu.Unlock(); return s.refusals }
 
+// OnAccept has f called when a message was accepted, before its sender is told.
+func (s *Server) OnAccept(f func()) { s.mu.Lock(); defer s.mu.Unlock(); s.accepted = f }
+
 // Next returns the next message that was accepted, if there is one.
 func (s *Server) Next() (Mail, bool) {
 	select {
@@ -134,6 +138,15 @@ func (s *Server) refuses() bool {
 	defer s.mu.Unlock()
 	s.refusals--
 	return s.refusals >= 0
+}
+
+func (s *Server) onAccept() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.accepted == nil {
+		return func() {}
+	}
+	return s.accepted
 }
 
 func (s *Server) isPlain() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.plain }
@@ -236,5 +249,6 @@ func (s *session) data() {
 	}
 	subject, _ := (&mime.WordDecoder{}).DecodeHeader(message.Header.Get("Subject")) // tests see what is wrong
 	s.server.received <- Mail{s.from, s.to, message.Header, subject, string(body)}
+	s.server.onAccept()()
 	s.say("250 accepted")
 }

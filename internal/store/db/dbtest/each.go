@@ -10,29 +10,21 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
-	"github.com/luanette/luanette/internal/base/slowtest"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // Each runs a store's test on an empty database of every kind.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			test(t, Open(t, fresh(t)))
-		})
-	}
+	each(t, kinds, func(t *testing.T, address string) { test(t, Open(t, address)) })
 }
 
-// EachAddress runs a test of a whole server with the address of an empty database of every
-// kind. On Postgres such a test takes seconds, so it is one of the slow ones.
-func EachAddress(t *testing.T, test func(t *testing.T, address string)) {
-	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres} {
+// kinds return addresses of empty databases.
+var kinds = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres}
+
+func each(t *testing.T, kinds map[string]func(testing.TB) string, test func(t *testing.T, address string)) {
+	for kind, fresh := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			if kind == "postgres" {
-				slowtest.Skip(t)
-			}
 			test(t, fresh(t))
 		})
 	}
@@ -59,11 +51,13 @@ func OnPostgres(t *testing.T, tests ...func(*testing.T)) {
 // SQLite.
 func Fresh(t testing.TB) string {
 	t.Helper()
-	if strings.HasPrefix(t.Name(), onPostgres+"/") {
+	if isOnPostgres(t) {
 		return Postgres(t)
 	}
 	return SQLite(t)
 }
+
+func isOnPostgres(t testing.TB) bool { return strings.HasPrefix(t.Name(), onPostgres+"/") }
 
 // SQLite returns the address of an empty file that is removed when the test ends.
 func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "test.db") }
@@ -94,7 +88,7 @@ func OpenWith(t testing.TB, url string, o db.Options) *db.DB {
 // folder, and the same one after that. Its kind is as with Fresh.
 func In(t testing.TB, folder string) string {
 	t.Helper()
-	if !strings.HasPrefix(t.Name(), onPostgres+"/") {
+	if !isOnPostgres(t) {
 		return "sqlite:" + filepath.Join(folder, "test.db")
 	}
 	places.Lock()

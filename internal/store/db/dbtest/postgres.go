@@ -55,6 +55,16 @@ var keepOpen *os.File //nolint:unused // its existence is its use
 // removed when the test ends. If Postgres is not installed, the test is skipped.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	c, schema := needShared(t), newName()
+	t.Cleanup(func() {
+		c.remove(t, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+schema+", "+schema+"_dbos CASCADE")
+	})
+	return c.url(common, schema)
+}
+
+// needShared returns the shared server. It skips the test if there is none.
+func needShared(t testing.TB) *cluster {
+	t.Helper()
 	c, err := shared()
 	if errors.Is(err, errMissing) {
 		t.Skip(err)
@@ -62,23 +72,25 @@ func Postgres(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := "t_" + strings.ToLower(rand.Text()[:16])
-	t.Cleanup(func() { c.remove(t, schema, schema+"_dbos") })
-	return c.url(schema)
+	return c
 }
 
-func (c *cluster) remove(t testing.TB, schemas ...string) {
-	ctx := context.WithoutCancel(t.Context())
-	conn, err := pgx.Connect(ctx, c.url("public"))
+// newName returns a name for a schema or a database.
+func newName() string { return "t_" + strings.ToLower(rand.Text()[:16]) }
+
+// exec runs a statement on a connection of its own.
+func (c *cluster) exec(ctx context.Context, statement string) error {
+	conn, err := pgx.Connect(ctx, c.url(common, "public"))
 	if err != nil {
-		t.Logf("remove what the test left: %v", err)
-		return
+		return err
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	for _, schema := range schemas {
-		if _, err := conn.Exec(ctx, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+schema+" CASCADE"); err != nil {
-			t.Logf("remove what the test left: %v", err)
-		}
+	_, err = conn.Exec(ctx, statement)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+func (c *cluster) remove(t testing.TB, statement string) {
+	if err := c.exec(context.WithoutCancel(t.Context()), statement); err != nil {
+		t.Logf("remove what the test left: %v", err)
 	}
 }
 
@@ -99,7 +111,7 @@ func StartDurable() (url string, stop func() error, err error) {
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	url, _, _ = strings.Cut(c.url(""), "&search_path=")
+	url, _, _ = strings.Cut(c.url(common, ""), "&search_path=")
 	return url, func() error { return errors.Join(c.stop("fast"), os.RemoveAll(dir)) }, nil
 }
 
@@ -123,7 +135,7 @@ func StartServer(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{URL: c.url("public"), c: c}
+	s := &Server{URL: c.url(common, "public"), c: c}
 	using, err := c.hold("users", syscall.LOCK_SH)
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +145,8 @@ func StartServer(t testing.TB) *Server {
 		_ = using.Close()
 		_ = os.RemoveAll(dir)
 	})
-	common, _ := shared()
-	if err := c.run("cp", "-a", common.path("template"), c.path("data")); err != nil {
+	first, _ := shared()
+	if err := c.run("cp", "-a", first.path("template"), c.path("data")); err != nil {
 		t.Fatal(err)
 	}
 	s.Start(t)

@@ -80,11 +80,14 @@ func ordinary() (*syscall.Credential, error) {
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// url returns the address of the database with the given schema. The connect timeout is
-// long because the machine may be busy.
-func (c *cluster) url(schema string) string {
-	return fmt.Sprintf("postgres:///postgres?user=luanette&host=%s&connect_timeout=60&search_path=%s", c.dir, schema)
+// url returns the address of a schema of a database. The connect timeout is long because
+// the machine may be busy.
+func (c *cluster) url(database, schema string) string {
+	return fmt.Sprintf("postgres:///%s?user=luanette&host=%s&connect_timeout=60&search_path=%s", database, c.dir, schema)
 }
+
+// common is the database for everything that is not a Template.
+const common = "postgres"
 
 // command returns a command that runs as the server's user in a session of its own, so
 // that it outlives this process. Its output goes to a file.
@@ -147,7 +150,7 @@ func (c *cluster) answers(ctx context.Context) (yes bool) {
 	ctx, cancel := context.WithTimeout(ctx, clocktest.Timeout)
 	defer cancel()
 	clocktest.Poll(ctx, func() bool {
-		conn, err := pgx.Connect(ctx, c.url("public"))
+		conn, err := pgx.Connect(ctx, c.url(common, "public"))
 		if yes = err == nil; yes {
 			yes = conn.Close(ctx) == nil
 		}

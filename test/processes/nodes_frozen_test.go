@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"fmt"
@@ -53,18 +53,12 @@ const longSteps = 500
 func (f *testCluster) freeze(t *testing.T, c *clusterNode) {
 	t.Helper()
 	id, long := f.nodeID(t, c), f.startLongJob(t, c)
-	signal := func(s syscall.Signal) {
-		t.Helper()
-		if err := c.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
 	c.frozen.Store(true)
-	signal(syscall.SIGSTOP)
+	c.Signal(t, syscall.SIGSTOP)
 	f.awaitDetection(t, id)
-	f.until(t, func(s *crashServer) bool {
+	f.until(t, func(s *clusterNode) bool {
 		var polled struct{ Completed []crashJob }
-		if s.call("job_poll", map[string]any{"job_ids": []string{long}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
+		if s.Call("job_poll", map[string]any{"job_ids": []string{long}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
 			return false
 		}
 		if j := polled.Completed[0]; j.Status != "complete" || string(j.Result) != strconv.Itoa(longSteps*(longSteps+1)*(2*longSteps+1)/6) {
@@ -72,7 +66,7 @@ func (f *testCluster) freeze(t *testing.T, c *clusterNode) {
 		}
 		return true
 	})
-	signal(syscall.SIGCONT)
+	c.Signal(t, syscall.SIGCONT)
 	c.frozen.Store(false)
 	clocktest.Await(t, func() bool { return f.nodeID(t, c) == id }, func() string { return c.name + " did not join again after it was resumed" })
 }
@@ -85,7 +79,7 @@ func (f *testCluster) startLongJob(t *testing.T, c *clusterNode) string {
 		JobID string `json:"job_id"`
 	}
 	params := map[string]any{"job": name, "steps": longSteps, "tool": string(repeatable)}
-	if err := (&crashServer{url: "http://" + c.address}).call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started); err != nil {
+	if err := c.Call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started); err != nil {
 		t.Fatal(err)
 	}
 	clocktest.Poll(t.Context(), func() bool { return f.counter.hasCalled(name) })

@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"cmp"
@@ -65,7 +65,7 @@ func (f *testCluster) watch(t *testing.T) *eventReader {
 
 // read reads events on one node until it ends.
 func (w *eventReader) read(ctx context.Context, f *testCluster, at *clusterNode) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+"/api/v1/events?types=job.finished,job.started,node.gone&after=all", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.URL()+"/api/v1/events?types=job.finished,job.started,node.gone&after=all", nil)
 	if err != nil {
 		return
 	}

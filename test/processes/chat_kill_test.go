@@ -1,11 +1,8 @@
-package main
+package processes
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,22 +49,18 @@ func TestKilledDuringAChatCall(t *testing.T) {
 			})
 			t.Cleanup(model.Close)
 			count, url := serveCounterWith(t, func(c *counter) tool.Source { return &pausing{c, func() { pause("call") }} })
-			s := newChatLoad(t, model.URL)
-			config := fmt.Sprintf("[upstreams.counter]\nurl = %q\nwait = \"1m\"\nheaders = { %q = \"1\" }\n", url, bootHeader)
-			if err := os.WriteFile(filepath.Join(s.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s.start(t)
-			t.Cleanup(s.kill)
+			s := newChatLoad(t, model.URL, counterConfig(url))
+			s.Env = append(s.Env, "BOOT=1")
+			s.Start(t)
 			body, _ := json.Marshal(map[string]string{"client_id": "t", "user_id": "ann", "message": "pay", "message_key": "k"})
 			sent := make(chan struct{})
 			go func() { defer close(sent); s.send(t.Context(), body, "") }()
 			<-here
-			s.kill()
+			s.Kill()
 			<-sent
 			close(proceed)
-			s.start(t)
-			answer, text := httpjsontest.Read(t, "POST", "http://"+s.address+"/api/v1/chat", string(body))
+			s.Start(t)
+			answer, text := httpjsontest.Read(t, "POST", s.URL()+"/api/v1/chat", string(body))
 			if answer.StatusCode != 200 {
 				t.Fatalf("%d %s", answer.StatusCode, text)
 			}

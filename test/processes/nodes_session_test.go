@@ -1,8 +1,7 @@
-package main
+package processes
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,10 +24,8 @@ import (
 // sessionClient is a client of the protocol version that has sessions. It uses one node
 // until that ends, and then continues with one retry on another.
 type sessionClient struct {
-	at   *clusterNode
-	path string // path of the endpoint; /mcp by default
-	caps string // its capabilities, as JSON; none by default
-	id   string // of its session
+	at *clusterNode
+	id string // of its session
 }
 
 const sessionVersion = "2025-11-25"
@@ -38,7 +35,7 @@ func (f *testCluster) runningNode(t *testing.T, other *clusterNode) (*clusterNod
 	found, run := other, 0
 	clocktest.Poll(t.Context(), func() bool {
 		c := f.nodes[rand.IntN(len(f.nodes))]
-		now, up := c.currentRun()
+		now, up := c.Run()
 		if up && c != other {
 			found, run = c, now
 		}
@@ -57,10 +54,10 @@ func (f *testCluster) useClientSession(t *testing.T, stop <-chan struct{}) {
 		}
 	}
 	for n := 0; !isClosed(stop); n++ {
-		run, up := v.at.currentRun()
+		run, up := v.at.Run()
 		err := v.eval(t.Context(), n)
 		for err != nil {
-			if now, _ := v.at.currentRun(); now == run && up {
+			if now, _ := v.at.Run(); now == run && up {
 				t.Errorf("a session fails on %s, which runs: %v", v.at.name, err)
 				return
 			}
@@ -77,7 +74,7 @@ func (f *testCluster) useClientSession(t *testing.T, stop <-chan struct{}) {
 
 // begin sends initialize.
 func (v *sessionClient) begin(ctx context.Context) error {
-	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + sessionVersion + `","capabilities":` + cmp.Or(v.caps, "{}") + `,"clientInfo":{"name":"sessionClient","version":"1"}}}`
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + sessionVersion + `","capabilities":{},"clientInfo":{"name":"sessionClient","version":"1"}}}`
 	answer, err := v.post(ctx, hello)
 	if err != nil {
 		return err
@@ -116,7 +113,7 @@ func (v *sessionClient) eval(ctx context.Context, n int) error {
 }
 
 func (v *sessionClient) post(ctx context.Context, body string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.at.address+cmp.Or(v.path, "/mcp"), bytes.NewBufferString(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, v.at.URL()+"/mcp", bytes.NewBufferString(body))
 	if err != nil {
 		return nil, err
 	}

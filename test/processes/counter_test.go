@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"context"
@@ -28,6 +28,15 @@ type counter struct {
 const bootHeader = "X-Boot"
 
 type bootKey struct{}
+
+// counterConfig configures the counter at an address as an upstream. Each process says who it
+// is by the variable BOOT.
+func counterConfig(url string) string {
+	return fmt.Sprintf("[upstreams.counter]\nurl = %q\nwait = \"1m\"\nheaders = { %q = \"${BOOT}\" }\n", url, bootHeader)
+}
+
+// keepJobs lets jobs run for long and keeps them when they have ended.
+var keepJobs = []string{"LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m"}
 
 // serveCounter starts a counter that outlives the servers which call it.
 func serveCounter(t *testing.T) (*counter, string) {

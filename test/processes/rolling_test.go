@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func (b *balancer) poll(ctx context.Context) {
 
 // status returns the status of a GET request; zero if there is no response.
 func status(ctx context.Context, c *clusterNode, path string) int {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL()+path, nil)
 	if err != nil {
 		return 0
 	}
@@ -140,9 +140,7 @@ func TestRollingRestart(t *testing.T) {
 // restart stops a node with SIGTERM and starts it again.
 func (f *testCluster) restart(t *testing.T, b *balancer, c *clusterNode) {
 	t.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	c.Signal(t, syscall.SIGTERM)
 	b.awaitReady(t, c, false)
 	if got := status(t.Context(), c, "/ready"); got != http.StatusServiceUnavailable {
 		t.Errorf("%s: /ready is %d after SIGTERM", c.name, got)
@@ -150,8 +148,8 @@ func (f *testCluster) restart(t *testing.T, b *balancer, c *clusterNode) {
 	if err := evalAt(c, "return 1"); err != nil {
 		t.Errorf("%s does not serve during the shutdown delay: %v", c.name, err)
 	}
-	output := <-c.output
-	if err := c.cmd.Wait(); err != nil {
+	output, err := c.Wait()
+	if err != nil {
 		t.Errorf("%s ended with %v:\n%s", c.name, err, output)
 	}
 	if strings.Contains(output, "ERROR") { // a stop is not an error
@@ -163,9 +161,8 @@ func (f *testCluster) restart(t *testing.T, b *balancer, c *clusterNode) {
 
 // evalAt evaluates code on a node.
 func evalAt(c *clusterNode, code string) error {
-	s := &crashServer{url: "http://" + c.address}
 	var answer struct{ Result json.RawMessage }
-	return s.call("lua_eval", map[string]any{"code": code}, &answer)
+	return c.Call("lua_eval", map[string]any{"code": code}, &answer)
 }
 
 // sayAt sends a chat message to a node and checks the answer.
@@ -174,7 +171,7 @@ func sayAt(ctx context.Context, c *clusterNode, n int) error {
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.address+"/api/v1/chat", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL()+"/api/v1/chat", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -1,23 +1,17 @@
-package main
+package processes
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/programtest"
 )
 
 // The crash tests run the real server, kill it at random moments while jobs call a
@@ -96,12 +90,11 @@ func TestServerKilledInsideWrites(t *testing.T) {
 
 // crash is a data folder whose servers are killed.
 type crash struct {
+	server       *programtest.Server
 	counter      *counter
 	tool         string
-	folder       string
 	hash         string // of the script
 	random       *rand.Rand
-	boots        int
 	acknowledged map[string]string // name of the job at the counter, by its acknowledged id
 	open         []string          // ids of jobs that may still run
 }
@@ -113,14 +106,12 @@ func newCrash(t *testing.T, tool string) *crash {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
 	t.Logf("%s=%d", crashSeed, seed)
-	c := &crash{tool: tool, folder: t.TempDir(), acknowledged: map[string]string{}}
+	c := &crash{tool: tool, acknowledged: map[string]string{}}
 	c.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
 	var url string
 	c.counter, url = serveCounter(t)
-	config := fmt.Sprintf("[upstreams.counter]\nurl = %q\nwait = \"1m\"\nheaders = { %q = \"${BOOT}\" }\n", url, bootHeader)
-	if err := os.WriteFile(filepath.Join(c.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c.server = programtest.New(t, counterConfig(url))
+	c.server.Args = []string{"--config", "luanette.toml"}
 	return c
 }
 
@@ -132,47 +123,38 @@ func (c *crash) kills(few int) int {
 	return few
 }
 
-// crashServer is a running server.
-type crashServer struct {
-	cmd *exec.Cmd
-	url string
-}
-
-// start starts a server on the data folder and waits until it listens.
-func (c *crash) start(t *testing.T) *crashServer {
+// start starts the server, with a number of its own for the counter.
+func (c *crash) start(t *testing.T) {
 	t.Helper()
-	c.boots++
-	s := &crashServer{cmd: program(t.Context(), c.folder, []string{
-		fmt.Sprintf("BOOT=%d", c.boots), "LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m",
-	}, "serve", "--listen", "127.0.0.1:0", "--data", "data", "--config", "luanette.toml")}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
-	var err error
-	if s.url, _, err = startServing(s.cmd); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	run, _ := c.server.Run()
+	c.server.Env = append(keepJobs, fmt.Sprint("BOOT=", run))
+	c.server.Start(t)
 }
 
 // runAndKill keeps a server busy until it is killed.
 func (c *crash) runAndKill(t *testing.T) {
 	t.Helper()
-	s := c.start(t)
+	c.start(t)
 	if c.hash == "" { // the first server runs until it is busy
-		c.hash = c.store(t, s)
-		if err := c.keepBusy(s); err != nil {
+		c.hash = c.store(t)
+		if err := c.keepBusy(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.AfterFunc(time.Duration(c.random.Int64N(int64(800*time.Millisecond))), func() { _ = s.cmd.Process.Kill() })
-	for c.keepBusy(s) == nil {
+	killed := make(chan struct{})
+	time.AfterFunc(time.Duration(c.random.Int64N(int64(800*time.Millisecond))), func() {
+		defer close(killed)
+		c.server.Kill()
+	})
+	for c.keepBusy() == nil {
 	}
-	_ = s.cmd.Wait()
+	<-killed
 }
 
-func (c *crash) store(t *testing.T, s *crashServer) string {
+func (c *crash) store(t *testing.T) string {
 	t.Helper()
 	var stored struct{ Hash string }
-	if err := s.call("script_store", map[string]any{"content": crashScript}, &stored); err != nil {
+	if err := c.server.Call("script_store", map[string]any{"content": crashScript}, &stored); err != nil {
 		t.Fatal(err)
 	}
 	return stored.Hash
@@ -180,21 +162,22 @@ func (c *crash) store(t *testing.T, s *crashServer) string {
 
 // keepBusy starts jobs until enough run, and waits for one to end. It
 // returns an error when the server has ended.
-func (c *crash) keepBusy(s *crashServer) error {
+func (c *crash) keepBusy() error {
+	run, _ := c.server.Run()
 	for len(c.open) < crashJobs {
-		name := fmt.Sprint("job", len(c.acknowledged), ".", c.boots)
+		name := fmt.Sprint("job", len(c.acknowledged), ".", run)
 		var started struct {
 			JobID string `json:"job_id"`
 		}
 		params := map[string]any{"job": name, "steps": crashSteps, "tool": c.tool}
-		if err := s.call("lua_execute", map[string]any{"script_hash": c.hash, "params": params}, &started); err != nil {
+		if err := c.server.Call("lua_execute", map[string]any{"script_hash": c.hash, "params": params}, &started); err != nil {
 			return err
 		}
 		c.acknowledged[started.JobID] = name
 		c.open = append(c.open, started.JobID)
 	}
 	var polled struct{ Completed []crashJob }
-	if err := s.call("job_poll", map[string]any{"job_ids": c.open, "mode": "any", "timeout_ms": 60_000}, &polled); err != nil {
+	if err := c.server.Call("job_poll", map[string]any{"job_ids": c.open, "mode": "any", "timeout_ms": 60_000}, &polled); err != nil {
 		return err
 	}
 	for _, j := range polled.Completed {
@@ -214,17 +197,13 @@ type crashJob struct {
 // finish runs a last server until all jobs have ended, and returns the acknowledged ones.
 func (c *crash) finish(t *testing.T) (jobs []crashJob) {
 	t.Helper()
-	s := c.start(t)
-	defer func() {
-		_ = s.cmd.Process.Signal(os.Interrupt)
-		_ = s.cmd.Wait()
-	}()
+	c.start(t)
 	for id := range c.acknowledged {
 		var polled struct {
 			Completed []crashJob
 		}
 		for len(polled.Completed) == 0 {
-			if err := s.call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 60_000}, &polled); err != nil {
+			if err := c.server.Call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 60_000}, &polled); err != nil {
 				t.Fatalf("acknowledged job %s: %v", id, err)
 			}
 		}
@@ -251,53 +230,6 @@ func (c *crash) check(t *testing.T) {
 	if len(c.acknowledged) < crashJobs {
 		t.Errorf("%d jobs were acknowledged, want at least %d", len(c.acknowledged), crashJobs)
 	}
-	t.Logf("%d kills, %d jobs, %d calls, %d of them repeated because their outcome was lost", c.boots-1, len(c.acknowledged), calls, repeated)
-}
-
-// call calls a tool of the server.
-func (s *crashServer) call(name string, args map[string]any, into any) error {
-	const revision = "2026-07-28"
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-		"name": name, "arguments": args, "_meta": map[string]any{
-			"io.modelcontextprotocol/protocolVersion": revision, "io.modelcontextprotocol/clientCapabilities": map[string]any{},
-		},
-	}})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/mcp", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	for key, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json",
-		"Mcp-Protocol-Version": revision, "Mcp-Method": "tools/call", "Mcp-Name": name,
-	} {
-		r.Header.Set(key, value)
-	}
-	response, err := httpjsontest.Client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	var answer struct {
-		Error  *struct{ Message string }
-		Result struct {
-			IsError           bool
-			Content           []struct{ Text string }
-			StructuredContent json.RawMessage
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return err
-	}
-	switch {
-	case answer.Error != nil:
-		return errors.New(answer.Error.Message)
-	case answer.Result.IsError:
-		return errors.New(answer.Result.Content[0].Text)
-	}
-	return json.Unmarshal(answer.Result.StructuredContent, into)
+	changes, _ := c.server.Run() // starts and kills
+	t.Logf("%d kills, %d jobs, %d calls, %d of them repeated because their outcome was lost", changes/2, len(c.acknowledged), calls, repeated)
 }

@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"bufio"
@@ -33,8 +33,8 @@ func apart() time.Duration { return time.Duration(countFrom(chatApart, 150)) * t
 func TestChatOrder(t *testing.T) {
 	t.Parallel()
 	users, messages := countFrom(chatUsers, 5), countFrom(chatMessages, 10)
-	s := newChatLoad(t, echo(t).URL)
-	s.start(t)
+	s := newChatLoad(t, echo(t).URL, "")
+	s.Start(t)
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
 	var all sync.WaitGroup
 	for n := range users {
@@ -55,9 +55,9 @@ func TestChatOrderOnNodes(t *testing.T) {
 	model := echo(t)
 	var nodes []*chatLoad
 	for _, name := range []string{"ann", "bob", "eve"} {
-		s := newChatLoad(t, model.URL)
-		s.env = []string{"LUANETTE_DATABASE=" + database, "LUANETTE_NODE=" + name}
-		s.start(t)
+		s := newChatLoad(t, model.URL, "")
+		s.Env = append(s.Env, "LUANETTE_DATABASE="+database, "LUANETTE_NODE="+name)
+		s.Start(t)
 		nodes = append(nodes, s)
 	}
 	t.Cleanup(burn(t, countFrom(chatLoadPerCore, 0)))
@@ -86,7 +86,7 @@ func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time
 	}
 	for n, c := range connections {
 		body, _ := json.Marshal(map[string]string{"client_id": "load", "user_id": user, "message": messageText(user, n)})
-		if _, err := fmt.Fprintf(c, "POST /api/v1/chat HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.address, len(body), body); err != nil {
+		if _, err := fmt.Fprintf(c, "POST /api/v1/chat HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.Address, len(body), body); err != nil {
 			t.Error(err)
 			return
 		}
@@ -109,11 +109,11 @@ func (s *chatLoad) sendApart(t *testing.T, user string, messages int, apart time
 // connect opens a connection and uses it once: the server gives a new one only seconds for
 // its first request, and thousands are opened before they are used.
 func (s *chatLoad) connect(t *testing.T) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Address)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Fprintf(c, "GET /ready HTTP/1.1\r\nHost: %s\r\n\r\n", s.address); err != nil {
+	if _, err := fmt.Fprintf(c, "GET /ready HTTP/1.1\r\nHost: %s\r\n\r\n", s.Address); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)

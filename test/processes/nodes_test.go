@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"bytes"
@@ -10,8 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/store/db"
@@ -79,7 +78,6 @@ func TestNodesKilledAtRandom(t *testing.T) {
 
 // testCluster is three nodes on one Postgres database, and what their clients did.
 type testCluster struct {
-	folder   string
 	postgres *dbtest.Server
 	store    *db.DB
 	counter  *counter
@@ -118,19 +116,9 @@ const (
 
 // clusterNode is one node.
 type clusterNode struct {
-	name, address string
-	mu            sync.Mutex
-	cmd           *exec.Cmd
-	run           int           // increases with each start and kill; even while the process runs
-	frozen        atomic.Bool   // its process is stopped with SIGSTOP
-	output        <-chan string // its standard error, once it has ended
-}
-
-// currentRun returns the number of the node's current run, or false while it is down.
-func (c *clusterNode) currentRun() (life int, up bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.run, c.run%2 == 0
+	programtest.Server
+	name   string
+	frozen atomic.Bool // its process is stopped with SIGSTOP
 }
 
 // startCluster starts three nodes. The lines in more are added to their configuration.
@@ -138,24 +126,20 @@ func startCluster(t *testing.T, more ...string) *testCluster {
 	t.Helper()
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
-	f := &testCluster{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]ackedJob{}, answered: map[string]int{}, names: map[string]string{}}
+	f := &testCluster{postgres: dbtest.StartServer(t), jobs: map[string]ackedJob{}, answered: map[string]int{}, names: map[string]string{}}
 	f.store = dbtest.Open(t, f.postgres.URL)
 	var url string
 	f.counter, url = serveCounter(t)
-	config := strings.Join(more, "\n") + fmt.Sprintf("\ndatabase = %q\n[log]\nlevel = \"error\"\n[upstreams.counter]\nurl = %q\nwait = \"1m\"\nheaders = { %q = \"${BOOT}\" }\n[chat]\nbase_url = %q\nrate = 100000\n",
-		f.postgres.URL, url, bootHeader, model.URL)
-	if err := os.WriteFile(filepath.Join(f.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	folder := t.TempDir()
 	for _, name := range []string{"ann", "bob", "cyd"} {
-		c := &clusterNode{name: name, address: netguardtest.ReservedAddress(), run: 1}
+		c := &clusterNode{name: name, Server: programtest.Server{Folder: folder, Address: netguardtest.ReservedAddress(), Args: []string{"--data", name, "--config", "luanette.toml"}}}
 		f.nodes = append(f.nodes, c)
+		c.Configure(t, strings.Join(more, "\n")+fmt.Sprintf("\ndatabase = %q\n[log]\nlevel = \"error\"\n%s[chat]\nbase_url = %q\nrate = 100000\n", f.postgres.URL, counterConfig(url), model.URL))
 		f.start(t, c)
-		t.Cleanup(c.kill)
 	}
 	var stored struct{ Hash string }
-	f.until(t, func(s *crashServer) bool {
-		return s.call("script_store", map[string]any{"content": crashScript}, &stored) == nil
+	f.until(t, func(s *clusterNode) bool {
+		return s.Call("script_store", map[string]any{"content": crashScript}, &stored) == nil
 	})
 	f.hash = stored.Hash
 	return f
@@ -164,41 +148,21 @@ func startCluster(t *testing.T, more ...string) *testCluster {
 // start starts a node and waits until it listens.
 func (f *testCluster) start(t *testing.T, c *clusterNode) {
 	t.Helper()
-	cmd := program(context.WithoutCancel(t.Context()), f.folder, []string{
-		"ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_NODE=" + c.name, "BOOT=" + c.name + fmt.Sprint(time.Now().UnixNano()),
-		"LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m",
-	}, "serve", "--listen", c.address, "--data", c.name, "--config", "luanette.toml")
-	_, output, err := startServing(cmd)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cmd = cmd
-	if err != nil {
-		t.Errorf("node %s: %v", c.name, err)
-		return
-	}
-	c.run++
-	c.output = output
-}
-
-func (c *clusterNode) kill() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.run += 1 - c.run%2 // before clients see errors
-	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait()
+	c.Env = append(keepJobs, "ANTHROPIC_API_KEY="+llmtest.Key, "LUANETTE_NODE="+c.name, "BOOT="+c.name+fmt.Sprint(time.Now().UnixNano()))
+	c.Start(t)
 }
 
 // pick returns a random node that is not frozen. It may be down.
-func (f *testCluster) pick() *crashServer {
+func (f *testCluster) pick() *clusterNode {
 	c := f.nodes[rand.IntN(len(f.nodes))]
 	for c.frozen.Load() {
 		c = f.nodes[rand.IntN(len(f.nodes))]
 	}
-	return &crashServer{url: "http://" + c.address}
+	return c
 }
 
 // until tries one node after the other until a request succeeds.
-func (f *testCluster) until(t *testing.T, works func(*crashServer) bool) {
+func (f *testCluster) until(t *testing.T, works func(*clusterNode) bool) {
 	clocktest.Poll(t.Context(), func() bool {
 		if works(f.pick()) {
 			return true
@@ -227,7 +191,7 @@ func (f *testCluster) runJobs(t *testing.T, who string, kind work, stop <-chan s
 		}
 		params := map[string]any{"job": name, "steps": nodesJobSteps, "tool": string(kind)}
 		// A job that was not acknowledged may run all the same, so the next has another name.
-		err := f.pick().call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
+		err := f.pick().Call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
 		if err != nil || started.JobID == "" {
 			f.retries.Add(1)
 			_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // before the retry
@@ -246,9 +210,9 @@ func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
 	}
 	save()
 	defer save()
-	f.until(t, func(s *crashServer) bool {
+	f.until(t, func(s *clusterNode) bool {
 		var polled struct{ Completed []crashJob }
-		if s.call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
+		if s.Call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
 			return false
 		}
 		e.endedAt = time.Now()
@@ -265,10 +229,10 @@ func (f *testCluster) await(t *testing.T, id string, e ackedJob) {
 func (f *testCluster) chat(t *testing.T, user string, stop <-chan struct{}) {
 	for n := 0; !isClosed(stop); n++ {
 		body, _ := json.Marshal(map[string]string{"client_id": "nodes", "user_id": user, "message": messageText(user, n), "message_key": strconv.Itoa(n)})
-		f.until(t, func(s *crashServer) bool {
+		f.until(t, func(s *clusterNode) bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/v1/chat", bytes.NewReader(body))
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/api/v1/chat", bytes.NewReader(body))
 			if err != nil {
 				return false
 			}
@@ -293,14 +257,14 @@ func (f *testCluster) useSession(t *testing.T, stop <-chan struct{}) {
 	var made struct {
 		SessionID string `json:"session_id"`
 	}
-	f.until(t, func(s *crashServer) bool {
-		return s.call("session_create", map[string]any{}, &made) == nil && made.SessionID != ""
+	f.until(t, func(s *clusterNode) bool {
+		return s.Call("session_create", map[string]any{}, &made) == nil && made.SessionID != ""
 	})
 	for n := 1; !isClosed(stop); n++ {
 		code := fmt.Sprintf("if last ~= %d then count, last = (count or 0) + 1, %d end return count", n, n)
-		f.until(t, func(s *crashServer) bool {
+		f.until(t, func(s *clusterNode) bool {
 			var answer struct{ Result json.RawMessage }
-			if s.call("lua_eval", map[string]any{"code": code, "session_id": made.SessionID}, &answer) != nil {
+			if s.Call("lua_eval", map[string]any{"code": code, "session_id": made.SessionID}, &answer) != nil {
 				return false
 			}
 			if string(answer.Result) != strconv.Itoa(n) {
@@ -318,16 +282,16 @@ func (f *testCluster) publish(t *testing.T, stop <-chan struct{}) {
 	for n := 1; !isClosed(stop); n++ {
 		source := fmt.Sprintf("function describe() return { name = 'edition', description = 'Returns its version' } end\nfunction main() return %d end", n)
 		var stored struct{ Hash string }
-		f.until(t, func(s *crashServer) bool {
-			return s.call("script_store", map[string]any{"content": source}, &stored) == nil
+		f.until(t, func(s *clusterNode) bool {
+			return s.Call("script_store", map[string]any{"content": source}, &stored) == nil
 		})
-		f.until(t, func(s *crashServer) bool {
+		f.until(t, func(s *clusterNode) bool {
 			var published json.RawMessage
-			return s.call("script_publish", map[string]any{"script_hash": stored.Hash}, &published) == nil
+			return s.Call("script_publish", map[string]any{"script_hash": stored.Hash}, &published) == nil
 		})
-		f.until(t, func(s *crashServer) bool {
+		f.until(t, func(s *clusterNode) bool {
 			var answer struct{ Result json.RawMessage }
-			return s.call("edition", map[string]any{}, &answer) == nil && string(answer.Result) == strconv.Itoa(n)
+			return s.Call("edition", map[string]any{}, &answer) == nil && string(answer.Result) == strconv.Itoa(n)
 		})
 		f.scripts.Add(1)
 	}
@@ -352,7 +316,7 @@ func (f *testCluster) killNodes(t *testing.T, duration time.Duration) {
 // killOne kills a node and starts it again after the others have detected it.
 func (f *testCluster) killOne(t *testing.T, c *clusterNode) {
 	id := f.nodeID(t, c)
-	c.kill()
+	c.Kill()
 	f.kills++
 	f.awaitDetection(t, id)
 	f.start(t, c)
@@ -368,7 +332,7 @@ func (f *testCluster) nodeID(t *testing.T, c *clusterNode) string {
 		return err == nil
 	})
 	for _, i := range all {
-		if strings.HasSuffix(i.Address, c.address) {
+		if strings.HasSuffix(i.Address, c.Address) {
 			f.names[i.ID] = c.name
 			return i.ID
 		}
@@ -467,8 +431,8 @@ func (f *testCluster) checkHistory(t *testing.T, user string, messages int) {
 			User string `json:"user_message"`
 		}
 	}
-	f.until(t, func(s *crashServer) bool {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/orgs/default/users/"+user+"/history?limit=50", nil)
+	f.until(t, func(s *clusterNode) bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/api/v1/orgs/default/users/"+user+"/history?limit=50", nil)
 		if err != nil {
 			return false
 		}

@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"bufio"
@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
@@ -37,8 +36,8 @@ func TestChatUnderLoad(t *testing.T) {
 	t.Parallel()
 	users, messages := countFrom(chatUsers, 12), countFrom(chatMessages, 6)
 	model := echo(t)
-	s := newChatLoad(t, model.URL)
-	s.start(t)
+	s := newChatLoad(t, model.URL, "")
+	s.Start(t)
 	var all sync.WaitGroup
 	for n := range users {
 		all.Go(func() { s.sendAll(t, fmt.Sprintf("user%d", n), messages) })
@@ -47,8 +46,8 @@ func TestChatUnderLoad(t *testing.T) {
 		<-s.answered
 	}
 	s.restarting.Lock()
-	s.kill()
-	s.start(t)
+	s.Kill()
+	s.Start(t)
 	s.restarting.Unlock()
 	go func() { // so that no sender blocks
 		for range s.answered {
@@ -82,37 +81,18 @@ func echo(t *testing.T) *llmtest.Server {
 
 // chatLoad is the server under load.
 type chatLoad struct {
-	folder, address, model string
-	env                    []string // in addition, of the server
-	server                 *exec.Cmd
-	restarting             sync.RWMutex // held while the server is replaced
+	*programtest.Server
+	restarting sync.RWMutex // held while the server is replaced
 
 	answered                       chan struct{}
 	answers, disconnects, failures atomic.Int64
 }
 
-func newChatLoad(t *testing.T, model string) *chatLoad {
+func newChatLoad(t *testing.T, model, config string) *chatLoad {
 	t.Helper()
-	return &chatLoad{folder: t.TempDir(), address: netguardtest.ReservedAddress(), model: model, answered: make(chan struct{}, 1)}
-}
-
-// start starts the server on the same address and data, and waits until it listens.
-func (s *chatLoad) start(t *testing.T) {
-	t.Helper()
-	s.server = program(t.Context(), s.folder, append([]string{
-		"LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error",
-	}, s.env...), "serve", "--listen", s.address, "--data", "data")
-	if _, _, err := startServing(s.server); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
-}
-
-func (s *chatLoad) kill() {
-	if s.server.ProcessState == nil {
-		_ = s.server.Process.Kill()
-		_ = s.server.Wait()
-	}
+	s := &chatLoad{Server: programtest.New(t, config), answered: make(chan struct{}, 1)}
+	s.Env = []string{"LUANETTE_CHAT_BASE_URL=" + model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error"}
+	return s
 }
 
 // sendAll sends the messages of one user, each until it is answered.
@@ -139,7 +119,7 @@ func messageText(user string, n int) string { return fmt.Sprintf("message %d of 
 func (s *chatLoad) send(ctx context.Context, body []byte, want string) bool {
 	ctx, disconnect := context.WithCancel(ctx)
 	defer disconnect()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/api/v1/chat/stream", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/api/v1/chat/stream", bytes.NewReader(body))
 	if err != nil {
 		return false
 	}
@@ -170,7 +150,7 @@ func (s *chatLoad) send(ctx context.Context, body []byte, want string) bool {
 // check compares a user's stored history with the sent messages.
 func (s *chatLoad) check(t *testing.T, user string, messages int) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address+"/api/v1/orgs/default/users/"+user+"/history", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/api/v1/orgs/default/users/"+user+"/history", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package processes
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/programtest"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -42,9 +41,9 @@ func TestKilledDuringAnErasure(t *testing.T) {
 	t.Parallel()
 	o := newErasing(t)
 	ann, bob := o.newPerson(t, "ann"), o.newPerson(t, "bob")
-	serving := o.serve(t)
+	o.Start(t)
 	for _, p := range []*erasable{&ann, &bob} {
-		p.signIn(t, serving.url)
+		p.signIn(t, o.URL())
 		p.work(t)
 	}
 	before := o.exported(t, bob)
@@ -54,10 +53,10 @@ func TestKilledDuringAnErasure(t *testing.T) {
 		if n == 0 {
 			answered = o.erase(t, ann)
 		} else {
-			serving = o.begin(t)
+			o.Begin(t)
 		}
 		o.await(t, moment.reached, ann.id)
-		serving.kill()
+		o.Kill()
 		next := erasureOver
 		if n+1 < len(erasureMoments) {
 			next = erasureMoments[n+1].reached
@@ -68,20 +67,19 @@ func TestKilledDuringAnErasure(t *testing.T) {
 		o.release(t)
 	}
 	<-answered
-	o.serve(t)
+	o.Start(t)
 	o.await(t, erasureOver, ann.id)
 	for _, text := range []string{ann.id, ann.marker} {
 		if left := dbtest.TablesWith(t, o.database, text); len(left) > 0 {
 			t.Errorf("%s is left in %v", text, left)
 		}
 	}
-	if answer, body := httpjsontest.Read(t, "GET", o.url+"/api/v1/people", "", "Authorization", "Bearer root-token"); answer.StatusCode != 200 || strings.Contains(body, ann.id) || !strings.Contains(body, bob.id) {
+	if answer, body := httpjsontest.Read(t, "GET", o.URL()+"/api/v1/people", "", "Authorization", "Bearer root-token"); answer.StatusCode != 200 || strings.Contains(body, ann.id) || !strings.Contains(body, bob.id) {
 		t.Errorf("people: %d %s", answer.StatusCode, body)
 	}
 	if after := o.exported(t, bob); !maps.Equal(before, after) {
 		t.Errorf("a colleague had %v, and has %v", before, after)
 	}
-	bob.url = o.url
 	if value := bob.do(t, "/tools/lua_eval", `{"code":"return kv.get('value 7')"}`); !strings.Contains(value, bob.marker) {
 		t.Errorf("a colleague's value: %s", value)
 	}
@@ -90,22 +88,22 @@ func TestKilledDuringAnErasure(t *testing.T) {
 	}, func() string { return bob.do(t, "/tools/job_list", `{}`) })
 }
 
-// erasing is a data folder whose servers are killed, and the address of the one that runs.
+// erasing is a server that is killed, and its database.
 type erasing struct {
-	folder, database, url string
-	store                 *db.DB
-	people                *people.Store
+	*programtest.Server
+	database string
+	store    *db.DB
+	people   *people.Store
 }
 
 func newErasing(t *testing.T) *erasing {
 	t.Helper()
-	o := &erasing{folder: t.TempDir()}
 	config := "public_url = \"http://localhost:8081\"\n[identity.corp]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"hub\"\nroles = [\"user\"]\n" +
 		"[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n"
-	if err := os.WriteFile(filepath.Join(o.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o.database = "sqlite:" + filepath.Join(o.folder, "data", "luanette.db")
+	o := &erasing{Server: programtest.New(t, config)}
+	o.Env = []string{"ROOT=root-token", "LUANETTE_OAUTH_KEY=a key that is long enough"}
+	o.Args = []string{"--config", "luanette.toml"}
+	o.database = "sqlite:" + filepath.Join(o.Folder, programtest.DataFolder, "luanette.db")
 	var err error
 	if o.store, err = db.Open(t.Context(), o.database, db.Options{OutageTimeout: clocktest.Timeout}); err != nil {
 		t.Fatal(err)
@@ -179,7 +177,7 @@ func (p *erasable) work(t *testing.T) {
 // exported is how many things of each kind are stored of a person, besides audit entries.
 func (o *erasing) exported(t *testing.T, p erasable) map[string]int {
 	t.Helper()
-	answer, body := httpjsontest.Read(t, "GET", o.url+"/api/v1/people/"+p.id+"/export", "", "Authorization", "Bearer root-token")
+	answer, body := httpjsontest.Read(t, "GET", o.URL()+"/api/v1/people/"+p.id+"/export", "", "Authorization", "Bearer root-token")
 	kinds := map[string]int{}
 	for line := range strings.Lines(body) {
 		var one struct{ Kind string }
@@ -195,52 +193,10 @@ func (o *erasing) exported(t *testing.T, p erasable) map[string]int {
 	return kinds
 }
 
-// erasingServer is a running process.
-type erasingServer struct {
-	cmd *exec.Cmd
-	url string
-}
-
-func (s *erasingServer) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (o *erasing) command(t *testing.T) *erasingServer {
-	t.Helper()
-	s := &erasingServer{cmd: program(t.Context(), o.folder, []string{"ROOT=root-token", "LUANETTE_OAUTH_KEY=a key that is long enough"},
-		"serve", "--listen", "127.0.0.1:0", "--data", "data", "--config", "luanette.toml")}
-	t.Cleanup(s.kill)
-	return s
-}
-
-// serve starts a server and waits until it listens.
-func (o *erasing) serve(t *testing.T) *erasingServer {
-	t.Helper()
-	s := o.command(t)
-	var err error
-	if s.url, _, err = startServing(s.cmd); err != nil {
-		t.Fatal(err)
-	}
-	o.url = s.url
-	return s
-}
-
-// begin starts a server without waiting for it: while a change is held, it may not get so
-// far as to listen.
-func (o *erasing) begin(t *testing.T) *erasingServer {
-	t.Helper()
-	s := o.command(t)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // erase begins to erase a person. The channel is closed when the request has ended.
 func (o *erasing) erase(t *testing.T, p erasable) chan struct{} {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, o.url+"/api/v1/people/"+p.id, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, o.URL()+"/api/v1/people/"+p.id, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
