@@ -36,7 +36,7 @@ func (srv *Server) openKeys(ctx context.Context) error {
 	o.Keys = srv.keys
 	srv.addIssuers(&o)
 	srv.auth = httpauth.New(o)
-	return nil
+	return srv.checkGuarded(ctx)
 }
 
 // currentPrincipal returns the current rights of a principal: of a key, or of a webhook;

@@ -1,6 +1,6 @@
 // Runs the real program as a server for the tests.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -19,7 +19,8 @@ export class Server {
   private process?: ChildProcess
   private output = '' // since its start
   address = ''
-  key = '' // if the server requires one
+  key = '' // if the server requires one; otherwise the owner's secret
+  private keyless = false
 
   /** The configuration may be a function, for one that names the folder. */
   constructor(private readonly config: string | (() => string) = '', private readonly env: Record<string, string> = {}) {}
@@ -40,11 +41,25 @@ export class Server {
       child.stderr!.on('data', (data: Buffer) => {
         this.output += data.toString()
         const found = /listening on (http:\/\/\S+)/.exec(this.output)
-        if (found) resolve(found[1])
+        if (found && /^ {2}data /m.test(this.output)) resolve(found[1]) // the lines before it say how to sign in
       })
       child.on('exit', () => reject(new Error(`the server exited: ${this.output}`)))
     }).finally(() => clearTimeout(hangs))
+    this.keyless = this.output.includes('/signin/owner?')
+    if (this.keyless) this.key = readFileSync(join(this.folder, 'data', 'owner_secret'), 'utf8').trim()
     return this.address
+  }
+
+  /** Sends a request with the key, or as the owner. */
+  fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    return fetch(this.address + path, { ...init, headers: { ...init.headers, Authorization: `Bearer ${this.key}` } })
+  }
+
+  /** A link that signs a browser in as the owner; empty if the server requires a key. */
+  async signInLink(): Promise<string> {
+    if (!this.keyless) return ''
+    const answer = await this.fetch('/api/v1/owner/link', { method: 'POST' })
+    return this.address + ((await answer.json()) as { path: string }).path
   }
 
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {

@@ -101,14 +101,14 @@ async function keepApproval(front: Server): Promise<void> {
 /** A conversation with code, a table and a call of a tool. */
 async function converse(front: Server): Promise<void> {
   for (const message of ['the slowest tool, as Markdown', 'what is six times seven?']) {
-    const answer = await fetch(`${front.address}/api/v1/chat`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client_id: 'page', user_id: 'local', org: 'default', chat_id: 'kept', message }) })
+    const answer = await front.fetch('/api/v1/chat', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client_id: 'page', user_id: 'local', org: 'default', chat_id: 'kept', message }) })
     if (!answer.ok) throw new Error(await answer.text())
   }
 }
 
 async function artifacts(front: Server): Promise<string> {
   const create = async (content: Buffer, type: string, more: object) => {
-    const stored = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': type }, body: content })
+    const stored = await front.fetch('/cas', { method: 'POST', headers: { 'Content-Type': type }, body: content })
     const { hash } = (await stored.json()) as { hash: string }
     return String((await front.call('call_tool', { name: 'hootenanny.artifact_create', arguments: { cas_hash: hash, ...more } })).artifact_id)
   }
@@ -122,7 +122,7 @@ async function artifacts(front: Server): Promise<string> {
 /** A timeline with regions and a marker. */
 async function compose(front: Server): Promise<void> {
   const music = (name: string, args: object) => front.call('call_tool', { name: `hootenanny.${name}`, arguments: { project: 'suite', ...args } })
-  const stored = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': 'audio/wav' }, body: wav() })
+  const stored = await front.fetch('/cas', { method: 'POST', headers: { 'Content-Type': 'audio/wav' }, body: wav() })
   const { hash } = (await stored.json()) as { hash: string }
   await music('garden_create_region', { position: 0, duration: 24, behavior_type: 'play_content', content_id: hash, name: 'opening' })
   await music('garden_create_region', { position: 16, duration: 8, behavior_type: 'latent', name: 'a bridge that is still to be written' })
@@ -133,7 +133,7 @@ async function compose(front: Server): Promise<void> {
 /** Calls a tool twice and returns the ids of both traces. */
 async function callTwice(front: Server): Promise<string[]> {
   for (const code of ['return mcp.everything.echo{message = "one"}', 'return mcp.everything.echo{message = "two"}']) await front.call('lua_eval', { code })
-  const list = async () => ((await (await fetch(`${front.address}/api/v1/traces?limit=50`)).json()) as { traces: { trace_id: string; name: string; span_count: number }[] }).traces
+  const list = async () => ((await (await front.fetch('/api/v1/traces?limit=50')).json()) as { traces: { trace_id: string; name: string; span_count: number }[] }).traces
   const evals = async () => (await list()).filter((t) => t.name === 'tools/call lua_eval' && t.span_count > 3).map((t) => t.trace_id)
   await expect.poll(async () => (await evals()).length).toBe(2)
   return evals()

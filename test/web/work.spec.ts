@@ -308,7 +308,7 @@ test('versions of the script are compared with the editor and loaded into it', a
 })
 
 async function store(content: Buffer, type: string): Promise<string> {
-  const answer = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': type }, body: content })
+  const answer = await front.fetch('/cas', { method: 'POST', headers: { 'Content-Type': type }, body: content })
   return ((await answer.json()) as { hash: string }).hash
 }
 

@@ -54,7 +54,7 @@ export function You() {
 
 function Who() {
   const user = me.value!
-  if (user.open) return <><h2>{user.name}</h2><Hint>This server needs no login: everybody who can reach it acts as you. Keys, or an identity provider, tell people apart.</Hint></>
+  if (user.open) return <><h2>{user.name}</h2><Hint>You are the owner of this machine: this browser signed in by a link of the server. Other programs on it are guests, who may use tools. Keys, or an identity provider, tell people apart.</Hint></>
   return (
     <>
       <h2>{user.name}</h2>
