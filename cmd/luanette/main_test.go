@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/npmtest"
@@ -129,7 +130,7 @@ type serverProcess struct {
 type serverKey struct{}
 
 // serve implements serve [ARGS]: it starts `luanette serve` on a free port, waits until it
-// listens, and sets $URL. Unless the data folder is called empty, the database has its tables
+// listens, and sets $URL and the data folder of the commands that follow. Unless the folder is called empty, the database has its tables
 // already.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
@@ -154,6 +155,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	*s = serverProcess{cmd: cmd, output: output}
 	ts.Defer(func() { _ = s.end(os.Kill) })
 	ts.Setenv("URL", url)
+	ts.Setenv("LUANETTE_DATA", ts.MkAbs(filepath.Join(ts.Getenv("WORK"), data)))
 }
 
 // halt implements halt [-kill]: it stops the server, or kills it, and writes its standard
@@ -205,7 +207,8 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// send sends a request to the server, with $KEY if set.
+// send sends a request to the server: with $KEY if set, or as the owner of its machine, or as
+// a guest if that is the key.
 func send(ctx context.Context, ts *testscript.TestScript, method, path, body string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, ts.Getenv("URL")+path, strings.NewReader(body))
 	if err != nil {
@@ -215,7 +218,11 @@ func send(ctx context.Context, ts *testscript.TestScript, method, path, body str
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
 	}
-	if key := ts.Getenv("KEY"); key != "" {
+	key := ts.Getenv("KEY")
+	if own, err := owner.Read(ts.Getenv("LUANETTE_DATA")); key == "" && err == nil {
+		key = own.Reveal()
+	}
+	if key != "" && key != "guest" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	return httpjsontest.Client.Do(req)

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
@@ -134,7 +135,14 @@ func (d *doctor) keys(ctx context.Context) {
 	case active > 0:
 		d.ok(check, "%d active; clients over HTTP need one", active)
 	case config.ListensLocally(d.Config.Listen):
-		d.report(Finding{check, Note, "none; everything is open to this machine", ""})
+		d.report(map[owner.Local]Finding{
+			owner.AsGuest: {check, Note, "none; programs on this machine may use tools", ""},
+			owner.AsNone:  {check, Note, "none; only the owner of the machine is served", ""},
+			owner.AsOwner: {check, Warning, `none, and every program on this machine may do everything, start programs too (local = "owner")`, `set local = "guest": docs/security.md`},
+		}[owner.Local(d.Config.Local)])
+		if d.Config.LocalUsers == config.LocalAll {
+			d.report(Finding{check, Warning, `all users of this machine may use the tools (local_users = "all")`, `set local_users = "own", or make keys: luanette key create`})
+		}
 	default:
 		d.report(Finding{check, Problem, "none, and other machines can reach " + d.Config.Listen, "make one: luanette key create admin --scope admin"})
 	}
