@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 	"github.com/luanette/luanette/internal/zmq/hootserver"
@@ -57,6 +59,28 @@ func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Se
 	})
 }
 
+// guestSource lists and calls tools for clients over ZeroMQ, which do not show who they are.
+type guestSource struct {
+	tool.Source
+	peers *owner.Peers
+}
+
+func (s guestSource) as(ctx context.Context) context.Context {
+	who := principal.Guest()
+	if s.peers.Local == owner.AsOwner {
+		who = principal.Local()
+	}
+	return principal.With(ctx, who)
+}
+
+// Tools lists the tools.
+func (s guestSource) Tools(ctx context.Context) ([]tool.Info, error) { return s.Source.Tools(s.as(ctx)) }
+
+// Call calls a tool.
+func (s guestSource) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return s.Source.Call(s.as(ctx), call)
+}
+
 // startBridge serves the tools that MCP clients see over ZeroMQ too, if bridge.listen is
 // set. The function that it returns ends it after running calls have ended.
 func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), err error) {
@@ -66,7 +90,7 @@ func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), e
 	exposed := srv.catalog.Exposed()
 	changed, unwatch := exposed.Changes()
 	b, err := srv.openBridge(ctx, Backend{
-		Name: "luanette", Listen: srv.config.Bridge.Listen, Broadcast: srv.config.Bridge.Broadcast, Source: exposed, Changed: changed,
+		Name: "luanette", Listen: srv.config.Bridge.Listen, Broadcast: srv.config.Bridge.Broadcast, Source: guestSource{exposed, srv.localPeers}, Changed: changed,
 	})
 	if err != nil {
 		unwatch()
