@@ -74,7 +74,9 @@ func (s guestSource) as(ctx context.Context) context.Context {
 }
 
 // Tools lists the tools.
-func (s guestSource) Tools(ctx context.Context) ([]tool.Info, error) { return s.Source.Tools(s.as(ctx)) }
+func (s guestSource) Tools(ctx context.Context) ([]tool.Info, error) {
+	return s.Source.Tools(s.as(ctx))
+}
 
 // Call calls a tool.
 func (s guestSource) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
