@@ -117,10 +117,10 @@ func read(r *http.Request, into any) error {
 	return httpjson.Decode(raw, into)
 }
 
-// mayAddPrograms refuses requests that do not come from this machine: who adds a program
-// decides what it runs.
+// mayAddPrograms refuses requests that do not come from our own page on this machine: who adds
+// a program decides what it runs.
 func (s *Service) mayAddPrograms(r *http.Request) error {
-	if !s.offersPrograms(r) {
+	if !s.isOwnPage(r.Host, r.Header.Get("Origin")) {
 		return s.noPrograms()
 	}
 	return nil
@@ -131,11 +131,15 @@ func (s *Service) noPrograms() error {
 		WithHint("use `luanette upstream add`, `luanette registry add` or `luanette import` on the server; hud.add_programs allows it here")
 }
 
-// offersPrograms tells whether a request may add programs.
-func (s *Service) offersPrograms(r *http.Request) bool {
-	at, err := url.Parse("http://" + r.Host)
-	return s.Programs && err == nil && netguard.IsLoopback(at.Hostname())
+// isOwnPage tells whether programs may be added, and a request is of our page.
+func (s *Service) isOwnPage(host, origin string) bool {
+	from, err := url.Parse(origin)
+	return s.Programs && err == nil && from.Host != "" && from.Host == host && netguard.IsLoopback(from.Hostname())
 }
+
+// offersPrograms tells whether our page can add programs; browsers do not send an Origin
+// with GET.
+func (s *Service) offersPrograms(r *http.Request) bool { return s.isOwnPage(r.Host, "http://"+r.Host) }
 
 // Added is a server that was added to the configuration file.
 type Added struct {

@@ -28,7 +28,6 @@ type fixture struct {
 	server  http.Handler
 	service *setup.Service
 	home    string
-	code    string
 	reloads atomic.Int32
 }
 
@@ -49,10 +48,6 @@ func open(t *testing.T, programs bool) *fixture {
 		Reload:   func(context.Context) { f.reloads.Add(1) },
 		Audit:    func(context.Context, string, string, []byte) {},
 	})
-	var err error
-	if f.code, err = f.service.NewCode(f.home); err != nil {
-		t.Fatal(err)
-	}
 	f.server = principal.Unguarded(f.service.Routes())
 	return f
 }
@@ -63,7 +58,6 @@ func (f *fixture) send(status int, method, path, body string) map[string]any {
 	r := httptest.NewRequestWithContext(f.t.Context(), method, "http://localhost:8081"+path, strings.NewReader(body))
 	if method != http.MethodGet {
 		r.Header.Set("Origin", "http://localhost:8081")
-		r.Header.Set("Luanette-Code", f.code)
 	}
 	return f.answer(r, status)
 }
@@ -175,7 +169,7 @@ func TestAPIsAreAdded(t *testing.T) {
 }
 
 // TestOnlyThisPageAddsPrograms checks that other pages, other programs and servers that
-// other machines reach are refused, and so is whoever cannot read the server's code.
+// other machines reach are refused.
 func TestOnlyThisPageAddsPrograms(t *testing.T) {
 	t.Parallel()
 	f := open(t, true)
@@ -185,15 +179,6 @@ func TestOnlyThisPageAddsPrograms(t *testing.T) {
 			r.Header.Set("Origin", origin)
 		}
 		f.answer(r, http.StatusForbidden)
-	}
-	for _, code := range []string{"", "AAAA-AAAA", f.code + "A"} {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost:8081/api/v1/setup/servers", strings.NewReader(`{"namespace":"x","command":"sh"}`))
-		r.Header.Set("Origin", "http://localhost:8081")
-		r.Header.Set("Luanette-Code", code)
-		f.answer(r, http.StatusPreconditionRequired)
-	}
-	if stored, err := os.ReadFile(filepath.Join(f.home, setup.CodeFile)); err != nil || strings.TrimSpace(string(stored)) != f.code {
-		t.Errorf("stored code %q, %v", stored, err)
 	}
 	f = open(t, false)
 	for _, request := range []struct{ method, path, body string }{
