@@ -37,7 +37,7 @@ func testOwnLogin(t *testing.T, running bool) {
 	if running {
 		s.Args = where
 		s.Start(t)
-		where = []string{"--server", s.URL()}
+		where = []string{"--server", s.URL(), "--data", "data"}
 	}
 	run := func(args ...string) *exec.Cmd { return s.Command(t.Context(), append(args, where...)...) }
 	if called, err := run("call", "secured.echo", "text=hello").CombinedOutput(); err == nil {

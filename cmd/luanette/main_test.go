@@ -207,8 +207,8 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// send sends a request to the server: with $KEY if set, or as the owner of its machine, or as
-// a guest if that is the key.
+// send sends a request to the server: with $KEY if set, or as the owner of its machine as long
+// as it needs no key, or as a guest if that is the key.
 func send(ctx context.Context, ts *testscript.TestScript, method, path, body string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, ts.Getenv("URL")+path, strings.NewReader(body))
 	if err != nil {
@@ -219,7 +219,8 @@ func send(ctx context.Context, ts *testscript.TestScript, method, path, body str
 		req.Header.Set("Accept", "application/json, text/event-stream")
 	}
 	key := ts.Getenv("KEY")
-	if own, err := owner.Read(ts.Getenv("LUANETTE_DATA")); key == "" && err == nil {
+	_, guarded := os.Stat(filepath.Join(ts.Getenv("LUANETTE_DATA"), "keys_required"))
+	if own, err := owner.Read(ts.Getenv("LUANETTE_DATA")); key == "" && err == nil && guarded != nil {
 		key = own.Reveal()
 	}
 	if key != "" && key != "guest" {

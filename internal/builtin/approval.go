@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -261,6 +262,9 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if host.ParentOf(ctx) != nil {
 		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
 	}
+	if principal.Of(ctx).IsGuest() {
+		return tool.Result{}, fault.New(fault.Denied, "guests cannot approve anything").WithHint("the owner of the machine decides: luanette approval allow %s, or on the page (luanette open)", in.ID)
+	}
 	by := "unknown caller"
 	if call.Caller != nil && call.Caller.ID != "" {
 		by = call.Caller.ID
@@ -321,6 +325,9 @@ func (f ApprovalForgotten) Text() string { return "Forgotten: " + f.ID }
 func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (ApprovalForgotten, error) {
 	if host.ParentOf(ctx) != nil {
 		return ApprovalForgotten{}, fault.New(fault.Denied, "scripts cannot change stored decisions")
+	}
+	if principal.Of(ctx).IsGuest() {
+		return ApprovalForgotten{}, fault.New(fault.Denied, "guests cannot change stored decisions").WithHint("the owner of the machine does: luanette approval forget %s", in.ID)
 	}
 	return ApprovalForgotten(in), t.store.Forget(ctx, in.ID)
 }

@@ -110,7 +110,7 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 // add adds an upstream and returns its namespace: for an administrator the one that was
 // asked for, for those who manage an organisation one of that.
 func (m mcpTools) add(ctx context.Context, u upstreamset.Server) (space string, err error) {
-	if !principal.Of(ctx).Admin() {
+	if !principal.Of(ctx).ConnectsForAll() {
 		return m.addInOrg(ctx, u)
 	}
 	if u.URL, err = Target(ctx, m.policy, u.URL); err != nil {
@@ -163,7 +163,7 @@ func (d Disconnected) Text() string {
 
 func (m mcpTools) disconnect(ctx context.Context, _ tool.Call, in namespaceIn) (Disconnected, error) {
 	space := in.Namespace
-	if !principal.Of(ctx).Admin() {
+	if !principal.Of(ctx).ConnectsForAll() {
 		own, err := m.ownOfOrg(ctx, in.Namespace)
 		if err != nil || own == "" {
 			return Disconnected{Namespace: in.Namespace}, err

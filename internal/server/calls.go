@@ -42,8 +42,10 @@ func (srv *Server) isReserved(who principal.Principal, ref tool.Ref) bool {
 	switch {
 	case ref.Space != "" || !slices.Contains(reserved, ref.Name):
 		return false
+	case who.IsGuest():
+		return false // the tools of approvals refuse guests with the reason
 	case ref.Name == "mcp_connect" || ref.Name == "mcp_disconnect":
-		return !who.ManagesOrg() && !who.IsGuest()
+		return !who.ManagesOrg()
 	}
 	return ref.Name != "approval_decide" || !srv.policy.Settings().NamesRoles()
 }

@@ -63,15 +63,20 @@ func (srv *Server) peers() *owner.Peers {
 
 // programs are those that this server has started.
 func (srv *Server) programs() map[int]owner.Program {
-	upstreams, all := srv.current().Upstreams, map[int]owner.Program{}
+	all := map[int]owner.Program{}
 	for id, name := range srv.sandbox.Started() {
-		known, is := upstreams[name]
-		if !is {
-			name = ""
-		}
-		all[id] = owner.Program{Namespace: name, Hub: known.Hub}
+		all[id] = srv.program(name)
 	}
 	return all
+}
+
+// program is a program by the name of its profile, which is that of its upstream.
+func (srv *Server) program(name string) owner.Program {
+	known, is := srv.current().Upstreams[name]
+	if !is {
+		return owner.Program{}
+	}
+	return owner.Program{Namespace: name, Hub: known.Hub}
 }
 
 // checkKeyRequired refuses to listen on an address that other machines can reach while no

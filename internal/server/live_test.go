@@ -190,7 +190,7 @@ func liveState(t *testing.T, srv *Server) string {
 	}
 	return fmt.Sprint(quotas.CPUSeconds.Limit, rules, *srv.policy.Settings(), srv.approvals.Policy(), modes, len(shown), srv.log.Enabled(t.Context(), slog.LevelInfo),
 		srv.catalog.Exposed().Pinned(t.Context(), "lua_eval"), collector[0].Value.Uint64(), srv.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}),
-		srv.current().Registry, srv.current().Hooks) // commands and requests read them each time
+		srv.current().Registry, srv.current().Hooks, srv.program("one")) // commands and requests read them each time
 }
 
 // TestReload checks that variables and flags take precedence over a changed file, and that

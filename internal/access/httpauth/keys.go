@@ -1,7 +1,6 @@
 package httpauth
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/cookie"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -110,9 +110,14 @@ func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if required, err := a.KeyRequired(r.Context()); err != nil || !required && (!slices.Contains(key.Scopes, principal.Admin) || key.Org != "") {
-		return cmp.Or(err, error(fault.New(fault.InvalidParams, "the first key must be an administrator's: from then on everybody needs one").
-			WithHint("create one with the scope admin first")))
+	required, err := a.KeyRequired(r.Context())
+	if err != nil {
+		return err
+	}
+	onPage := cookie.In(r, a.options.Browsers).Get(cookie.Session) != ""
+	if isAdmin := slices.Contains(key.Scopes, principal.Admin) && key.Org == ""; !required && onPage && !isAdmin {
+		return fault.New(fault.InvalidParams, "the first key must be an administrator's: from then on everybody needs one").
+			WithHint("create one with the scope admin first")
 	}
 	return a.make(w, r, key)
 }

@@ -70,6 +70,9 @@ func UpstreamGuest(namespace string) Principal {
 // IsGuest reports whether p is a guest.
 func (p Principal) IsGuest() bool { return p.ID == GuestID || strings.HasPrefix(p.ID, upstreamPrefix) }
 
+// ConnectsForAll reports whether it may connect upstreams by URL that everybody uses.
+func (p Principal) ConnectsForAll() bool { return p.Admin() || p.IsGuest() }
+
 type principalKey struct{}
 
 // With returns ctx with the principal.

