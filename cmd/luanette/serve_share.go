@@ -92,7 +92,7 @@ func (s *sharing) listen(ctx context.Context, srv *server.Server, stop func()) e
 		Serve: func(ctx context.Context, in io.Reader, out io.Writer, menu string) error {
 			return srv.ServePipe(tool.WithMenu(ctx, menu), in, out)
 		},
-		Admin: srv.AdminHandler(),
+		Admin: srv.AdminHandler(), Reload: srv.Reload,
 		Info: func() attach.Info {
 			return attach.Info{Version: version, PID: os.Getpid(), URL: srv.URL(), Config: s.config.File, Data: data, Daemon: s.daemon}
 		},
