@@ -19,8 +19,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Server is a tool server that may require a login.
 type Server struct {
@@ -113,7 +115,7 @@ func (s Server) subject(kind, issuer, rest string) []string {
 
 // Open opens the logins in a database and brings its tables up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
-	if err := database.Migrate(ctx, "oauth", migrations); err != nil {
+	if err := database.Migrate(ctx, "oauth", Migrations); err != nil {
 		return nil, err
 	}
 	if o.Clock == nil {

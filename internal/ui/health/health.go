@@ -29,6 +29,7 @@ type Server struct {
 	Hub           *hub.Hub
 	Upstreams     func() []upstreamset.Status
 	RestartNeeded func() []string // settings that changed and need a restart
+	BackupFailed  func() string   // why the latest backup was not made; "" if it was
 }
 
 // Routes are the paths. They need no scope.
@@ -68,6 +69,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	if names := s.RestartNeeded(); len(names) > 0 {
 		health["restart_needed"] = names
+	}
+	if why := s.BackupFailed(); why != "" && who.SeesAll() {
+		health["backup_failed"] = why
 	}
 	httpjson.JSON(w, http.StatusOK, health)
 }
