@@ -85,6 +85,10 @@ func TestExceeded(t *testing.T) {
 	if !ok || after != time.Second || principal.RetryHeader(1200*time.Millisecond) != "2" || principal.RetryHeader(0) != "1" {
 		t.Errorf("retry after %v, %v", after, ok)
 	}
+	dollars := fault.New(fault.Limit, "the budget").WithDetails(map[string]any{"limit": 0.05, "used": 0.06, "retry_after_ms": 1500})
+	if after, ok := principal.RetryAfter(dollars); !ok || after != 1500*time.Millisecond {
+		t.Errorf("retry after %v, %v, with a limit that is not a whole number", after, ok)
+	}
 	if _, ok := principal.RetryAfter(fault.New(fault.Limit, "too big")); ok {
 		t.Error("a limit without a retry time has one")
 	}
