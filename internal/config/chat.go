@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,8 @@ type Chat struct {
 	Rate        int                  `toml:"rate" help:"how many messages one user may send per minute"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
-	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
+	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to the callbacks of callback_origins, best as a reference"`
+	Receivers   []string             `toml:"callback_origins" trust:"needed" help:"origins of the callbacks that get callback_token, such as https://gateway.example; callbacks to other addresses get no token"`
 	Media       []string             `toml:"media" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
 	Attachments int                  `toml:"attachments" help:"how many images, sounds and files of one user's conversations are stored; attachments beyond it are refused"`
 	AttachedMB  int                  `toml:"attachments_mb" help:"how large they may be together, in MB"`
@@ -70,6 +72,11 @@ func (c *Chat) check() error {
 		return fault.New(fault.Config, "chat.menu: unknown value %q", c.Menu).WithHint("use %s", strings.Join(builtin.Menus, ", "))
 	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
 		return fault.New(fault.Config, "chat.offer: unknown value %q", c.Offer).WithHint("use auto, direct or code")
+	}
+	for _, origin := range c.Receivers {
+		if u, err := url.Parse(origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Host != strings.TrimPrefix(origin, u.Scheme+"://") {
+			return fault.New(fault.Config, "chat.callback_origins: %q is not an origin", origin).WithHint("write the scheme and the host, such as https://gateway.example or http://gateway:8080, without a path")
+		}
 	}
 	for _, kind := range c.Media {
 		if !slices.Contains([]string{string(llm.Image), string(llm.File), string(llm.Audio)}, kind) {
