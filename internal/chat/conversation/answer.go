@@ -56,8 +56,10 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 		return err2
 	})
 	switch {
-	case failed != nil:
+	case failed != nil && ctx.Err() != nil:
 		t.end(agent.Reply{}, ErrMoved)
+	case failed != nil:
+		r.giveUp(ctx, t, failed)
 	case !kept: // another node took over the turn while this one was disconnected
 		r.follow(t)
 	default:
@@ -66,15 +68,16 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	}
 }
 
-// giveUp ends a turn that cannot begin, because the database fails in another way than by
-// being unreachable: without an end, it would keep the person's later messages waiting.
+// giveUp ends a turn whose begin or outcome the database refuses, in another way than by being
+// unreachable: without an end, it would keep the person's later messages waiting.
 func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
 	r.options.Log.ErrorContext(ctx, "message cannot be answered", "request_id", t.Message.RequestID, "error", cause)
 	why, err := json.Marshal(failureOf(cause))
 	if err == nil {
 		err = r.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 WHERE id = $4 AND node = $5 AND status = 'waiting'`,
-				failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node)
+			_, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 
+				WHERE id = $4 AND node = $5 AND (status = 'waiting' OR status = 'running' AND attempts = $6)`,
+				failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
 			return err
 		})
 	}
