@@ -1,6 +1,7 @@
 package principal_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,24 @@ func TestExceeded(t *testing.T) {
 	}
 	if _, ok := principal.RetryAfter(fault.New(fault.Limit, "too big")); ok {
 		t.Error("a limit without a retry time has one")
+	}
+}
+
+// TestKeyScopes checks that the scopes that are shown are those that a key can have.
+func TestKeyScopes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		who  principal.Principal
+		want []principal.Scope
+	}{
+		"root":       {principal.Principal{Scopes: []principal.Scope{principal.Admin}}, []principal.Scope{principal.Admin}},
+		"acme admin": {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.Admin}}, []principal.Scope{principal.Org, principal.Chat, principal.MCP, principal.Read, principal.Observe}},
+		"no org":     {principal.Principal{Scopes: []principal.Scope{principal.Org, principal.Read}}, []principal.Scope{principal.Read}},
+		"acme":       {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.MCP, principal.Metrics}}, []principal.Scope{principal.MCP}},
+	} {
+		if got := tt.who.KeyScopes(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
 	}
 }
 

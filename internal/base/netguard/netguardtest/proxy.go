@@ -1,10 +1,12 @@
 package netguardtest
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"sync"
 	"testing"
 )
@@ -20,36 +22,45 @@ type Proxy struct {
 // NewProxy starts a proxy that leads all requests and tunnels to an address.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", to)
+	}
+	transport := &http.Transport{DialContext: dial}
+	forward := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", to, to
+	}}
 	p := &Proxy{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.asked = append(p.asked, r.Method+" "+r.Host)
 		p.mu.Unlock()
-		next, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", to)
+		if r.Method != http.MethodConnect {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		next, err := dial(r.Context(), "", "")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
 		defer func() { _ = next.Close() }()
-		if r.Method == http.MethodConnect {
-			w.WriteHeader(http.StatusOK)
-		}
-		conn, buffered, err := http.NewResponseController(w).Hijack()
+		w.WriteHeader(http.StatusOK)
+		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		if r.Method != http.MethodConnect && r.Write(next) != nil {
-			return
-		}
 		go func() {
-			_, _ = io.Copy(next, buffered) // ends with the connection
+			_, _ = io.Copy(next, conn) // ends with the connection
 			_ = next.Close()
 		}()
 		_, _ = io.Copy(conn, next)
 	}))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+	})
 	p.URL = server.URL
 	return p
 }
