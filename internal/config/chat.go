@@ -73,11 +73,6 @@ func (c *Chat) check() error {
 	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
 		return fault.New(fault.Config, "chat.offer: unknown value %q", c.Offer).WithHint("use auto, direct or code")
 	}
-	for _, origin := range c.Receivers {
-		if u, err := url.Parse(origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Host != strings.TrimPrefix(origin, u.Scheme+"://") {
-			return fault.New(fault.Config, "chat.callback_origins: %q is not an origin", origin).WithHint("write the scheme and the host, such as https://gateway.example or http://gateway:8080, without a path")
-		}
-	}
 	for _, kind := range c.Media {
 		if !slices.Contains([]string{string(llm.Image), string(llm.File), string(llm.Audio)}, kind) {
 			return fault.New(fault.Config, "chat.media: unknown value %q", kind).WithHint("use image, file or audio")
@@ -99,6 +94,17 @@ func (c *Chat) check() error {
 	}
 	if err := c.PromptTexts().Check(); err != nil {
 		return fault.Wrap(fault.Config, err, "chat.prompts").WithHint("%s", fault.HintOf(err))
+	}
+	return c.checkReceivers()
+}
+
+func (c *Chat) checkReceivers() error {
+	for _, origin := range c.Receivers {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+			return fault.New(fault.Config, "chat.callback_origins: %q is not an origin", origin).
+				WithHint("write the scheme and the host, such as https://gateway.example or http://gateway:8080, without a path")
+		}
 	}
 	return nil
 }

@@ -84,17 +84,23 @@ func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, e
 		delete(e.listeners, l)
 		e.mu.Unlock()
 	}()
-	end := func() (json.RawMessage, error) {
-		return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(resp.id))), nil
+	if err := e.awaitEnd(ctx, l); err != nil {
+		return nil, err
 	}
+	return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(resp.id))), nil
+}
+
+// awaitEnd notifies a listener of its tasks until the hub closes or the upstream is removed; the
+// error is that of ctx.
+func (e *endpoint) awaitEnd(ctx context.Context, l *listener) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-e.hub.closing:
-			return end()
+			return nil
 		case <-e.gone:
-			return end()
+			return nil
 		case <-l.tasks.changed():
 			e.notifyTasks(ctx, l)
 		}
