@@ -24,7 +24,7 @@ func TestDecodeHasLimits(t *testing.T) {
 		bomb += step + "\n"
 	}
 	// What aliases repeat is bounded long before the limit of the caller.
-	if got, err := yamltext.Decode([]byte(strings.Replace(bomb, "[x,", "["+strings.Repeat("y", 2000)+",", 1)+"e: ["+strings.Repeat("*d, ", 20)+"*d]\n"), 64<<20); err == nil {
+	if got, err := yamltext.Decode([]byte(strings.Replace(bomb, "[x,", "["+strings.Repeat("y", 2000)+",", 1)+"e: ["+strings.Repeat("*c, ", 20)+"*c]\n"), 64<<20); err == nil {
 		t.Errorf("a document of some KiB is %d bytes", len(got))
 	}
 	for _, text := range []string{bomb, strings.Repeat("[", 200) + strings.Repeat("]", 200), "a: 1\n---\nb: 2\n", "a: [", "- a list"} {
