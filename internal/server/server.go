@@ -325,6 +325,7 @@ func (srv *Server) upstreamOptions() upstream.Options {
 		Files:       srv.contents,
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control, GuardedControl: netguard.Outbound{Allowed: srv.config.MCP.AllowedHosts, Loopback: false}.Control,
+		Proxy:   srv.proxy(),
 		Sandbox: srv.launcher(),
 		Tracer:  srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	}

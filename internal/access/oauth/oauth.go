@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -71,6 +72,7 @@ type Options struct {
 	AllowedHosts []string
 	// CAFile is a PEM file with more certificate authorities for all servers; may be empty.
 	CAFile string
+	Proxy  netguard.ProxyFunc // nil: none
 	// ClientName is the name that people see when they confirm a login; "Luanette"
 	// when empty.
 	ClientName string

@@ -81,6 +81,7 @@ type Service struct {
 	box       secret.Box
 	providers map[string]*provider
 	renewals  *queue.Lanes // of kept tokens
+	refused   queue.RateLimiter
 }
 
 // provider is a provider with its metadata.
