@@ -39,6 +39,7 @@ type cli struct {
 
 	Serve     serveCommand     `cmd:"" group:"Run a server:" help:"Run the server: MCP, web page and API over HTTP."`
 	Open      openCommand      `cmd:"" group:"Run a server:" help:"Open the web page of the running server, signed in."`
+	Reload    reloadCommand    `cmd:"" group:"Run a server:" help:"Have the running server read its configuration again."`
 	Stdio     stdioCommand     `cmd:"" group:"Run a server:" help:"Run the MCP server on standard input and output."`
 	Upstream  upstreamCommand  `cmd:"" group:"Run a server:" help:"Add, change, remove and list upstream tool servers."`
 	Record    recordCommand    `cmd:"" group:"Run a server:" help:"Record what a tool server answers, for tests without it."`

@@ -30,7 +30,10 @@ func (serveCommand) Help() string {
 upstream servers can be added while it runs.
 
 Every flag has a key in luanette.toml and a LUANETTE_* variable;
-` + "`luanette config show`" + ` prints the effective values and their sources.`
+` + "`luanette config show`" + ` prints the effective values and their sources.
+
+A changed file is read again by itself, and with ` + "`luanette reload`" + `. A server in a
+terminal ends when the terminal is closed; elsewhere SIGHUP reloads.`
 }
 
 // Run serves until the context ends.
@@ -47,6 +50,8 @@ func (c *serveCommand) Run(ctx context.Context, proc *process) error {
 	}
 	defer func() { _ = sharing.close() }()
 	loaded.TuneCollector(proc.Env)
+	hangups := notifyHangups()
+	defer signal.Stop(hangups.received)
 	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: proc.Stderr, Env: proc.Env, Jobs: true})
 	if err != nil {
 		return err
@@ -55,7 +60,7 @@ func (c *serveCommand) Run(ctx context.Context, proc *process) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer stop()
-	work.Go(func() { reloadOnHangup(ctx, srv) })
+	work.Go(func() { hangups.follow(ctx, srv, stop) })
 	if err := sharing.listen(ctx, srv, stop); err != nil {
 		fmt.Fprintf(proc.Stderr, "luanette stdio cannot attach to this server: %v\n", err)
 	}
@@ -65,15 +70,40 @@ func (c *serveCommand) Run(ctx context.Context, proc *process) error {
 	return errors.Join(srv.Serve(ctx), sharing.close())
 }
 
-// reloadOnHangup reads the configuration again at each SIGHUP.
-func reloadOnHangup(ctx context.Context, srv *server.Server) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+// hangups are the SIGHUP that the process receives.
+type hangups struct {
+	received chan os.Signal
+	end      bool // the process ends at one
+}
+
+// notifyHangups begins to receive them. A process in a terminal gets one when the terminal is
+// closed, and ends, unless it was started with nohup.
+func notifyHangups() hangups {
+	h := hangups{make(chan os.Signal, 1), hasTerminal() && !signal.Ignored(syscall.SIGHUP)}
+	signal.Notify(h.received, syscall.SIGHUP)
+	return h
+}
+
+// hasTerminal reports whether the process belongs to a terminal, wherever its output goes.
+func hasTerminal() bool {
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	_ = terminal.Close() // nothing was written
+	return true
+}
+
+// follow ends the server at a hang-up, or has it read the configuration again at each.
+func (h hangups) follow(ctx context.Context, srv *server.Server, stop func()) {
 	for {
 		select {
-		case <-hangups:
-			srv.Reload(ctx)
+		case <-h.received:
+			if h.end {
+				stop()
+				return
+			}
+			_, _ = srv.Reload(ctx) // it is logged
 		case <-ctx.Done():
 			return
 		}

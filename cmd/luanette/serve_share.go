@@ -94,7 +94,7 @@ func (s *sharing) listen(ctx context.Context, srv *server.Server, stop func()) e
 			return srv.ServePipe(tool.WithMenu(ctx, menu), in, out)
 		},
 		Conn: owner.WithConn, Client: srv.AttachedClient, Owner: srv.MayBeOwner,
-		Admin: srv.AdminHandler(),
+		Admin: srv.AdminHandler(), Reload: srv.Reload,
 		Info: func() attach.Info {
 			return attach.Info{Version: version, PID: os.Getpid(), URL: srv.URL(), Config: s.config.File, Data: data, Daemon: s.daemon}
 		},

@@ -28,7 +28,6 @@ type JobQueue interface {
 	Undo(ctx context.Context, id string) (job.Undo, error)
 	AnswerUndo(ctx context.Context, u job.Undo, answer host.Answer) error
 	StartUndo(ctx context.Context, u job.Undo) (job.Job, error)
-	Active() []string
 	Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func())
 	Retention(s job.State) time.Duration
 }

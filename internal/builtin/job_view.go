@@ -268,7 +268,19 @@ func JobResources(q JobQueue) []Resource {
 
 // JobCompletions completes ids and states of jobs.
 func JobCompletions(q JobQueue) Completions {
-	active := func(context.Context) []string { return slices.Sorted(slices.Values(q.Active())) }
+	active := func(ctx context.Context) (ids []string) {
+		for _, s := range job.States() {
+			if s.Final() {
+				continue
+			}
+			page, _ := q.List(ctx, job.Filter{State: s}, mostCompletions, "") // without them nothing is suggested
+			for i := range page.Jobs {
+				ids = append(ids, page.Jobs[i].ID)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
 	states := func(context.Context) []string {
 		var names []string
 		for _, s := range job.States() {

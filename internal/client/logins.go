@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -43,7 +44,9 @@ func OpenLogins(ctx context.Context, loaded *config.Loaded, env config.Environme
 	if err != nil {
 		return nil, err
 	}
-	upstreams, err := login.OpenUpstreams(ctx, store, loaded.OAuthOptions(secrets, log))
+	options := loaded.OAuthOptions(secrets, log)
+	options.Proxy = netguard.EnvironmentProxy(env.Lookup)
+	upstreams, err := login.OpenUpstreams(ctx, store, options)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

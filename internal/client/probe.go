@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
@@ -63,7 +64,8 @@ func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Durat
 	defer bus.Close()
 	secrets := p.Config.SecretFinder(p.Env)
 	options := upstream.Options{ClientVersion: p.Version, Events: bus, Log: p.Log, Getenv: p.Env.Lookup, Environ: p.Env.Pairs, Secret: secrets.Find,
-		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Sandbox}
+		StartTimeout: time.Duration(p.Config.Starts.Timeout), CAFile: p.Config.CAFile, Sandbox: p.Sandbox,
+		Proxy: netguard.EnvironmentProxy(p.Env.Lookup)}
 	if p.Sandbox == nil {
 		options.Sandbox = p.Config.Launcher(p.Env)
 	}
@@ -73,7 +75,9 @@ func (p *Prober) use(ctx context.Context, spec upstream.Spec, timeout time.Durat
 			return Probe{}, err
 		}
 		defer func() { _ = store.Close() }()
-		if options.Login, err = login.OpenUpstreams(ctx, store, p.Config.OAuthOptions(secrets, p.Log)); err != nil {
+		logins := p.Config.OAuthOptions(secrets, p.Log)
+		logins.Proxy = options.Proxy
+		if options.Login, err = login.OpenUpstreams(ctx, store, logins); err != nil {
 			return Probe{}, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func Connect(ctx context.Context, address string, options Options) (Client, erro
 	}
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
-	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus, CAFile: options.CAFile})
+	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus, CAFile: options.CAFile, Proxy: http.ProxyFromEnvironment})
 	if err := manager.Add(spec); err != nil {
 		manager.Close()
 		return nil, err

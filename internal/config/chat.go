@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,8 @@ type Chat struct {
 	Rate        int                  `toml:"rate" help:"how many messages one user may send per minute"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"include the arguments and results of tools in event streams"`
 	LogContent  bool                 `toml:"log_content" help:"include messages, arguments and results in logs and traces"`
-	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to webhooks, best as a reference"`
+	Callback    string               `toml:"callback_token" trust:"needed" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token sent to the callbacks of callback_origins, best as a reference"`
+	Receivers   []string             `toml:"callback_origins" trust:"needed" help:"origins of the callbacks that get callback_token, such as https://gateway.example; callbacks to other addresses get no token"`
 	Media       []string             `toml:"media" help:"what the model takes beside text: image, file (PDF) and audio; empty means image and file, and audio for models with audio in their name"`
 	Attachments int                  `toml:"attachments" help:"how many images, sounds and files of one user's conversations are stored; attachments beyond it are refused"`
 	AttachedMB  int                  `toml:"attachments_mb" help:"how large they may be together, in MB"`
@@ -92,6 +94,17 @@ func (c *Chat) check() error {
 	}
 	if err := c.PromptTexts().Check(); err != nil {
 		return fault.Wrap(fault.Config, err, "chat.prompts").WithHint("%s", fault.HintOf(err))
+	}
+	return c.checkReceivers()
+}
+
+func (c *Chat) checkReceivers() error {
+	for _, origin := range c.Receivers {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+			return fault.New(fault.Config, "chat.callback_origins: %q is not an origin", origin).
+				WithHint("write the scheme and the host, such as https://gateway.example or http://gateway:8080, without a path")
+		}
 	}
 	return nil
 }

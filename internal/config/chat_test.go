@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -54,6 +55,20 @@ func TestChatSettings(t *testing.T) {
 	} {
 		if _, err := Load(Sources{File: configtest.WriteFile(t, text), Env: Environment{"HOME": home}}); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
 			t.Errorf("invalid %s: error %v, hint %q", name, err, fault.HintOf(err))
+		}
+	}
+}
+
+// TestCallbackOrigins checks that receivers of the callback token are whole origins.
+func TestCallbackOrigins(t *testing.T) {
+	t.Parallel()
+	for origin, ok := range map[string]bool{
+		"https://gateway.example": true, "http://gateway:8080": true, "https://[2001:db8::1]:8443": true,
+		"gateway.example": false, "https://gateway.example/": false, "https://user@gateway.example": false, "ftp://gateway.example": false, "": false,
+	} {
+		_, err := Load(Sources{File: configtest.WriteFile(t, fmt.Sprintf("[chat]\ncallback_origins = [%q]\n", origin)), Env: Environment{"HOME": t.TempDir()}})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", origin, err)
 		}
 	}
 }

@@ -3,21 +3,44 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/approval"
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/access/authserver"
+	"github.com/luanette/luanette/internal/access/erasure"
+	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/access/people"
+	"github.com/luanette/luanette/internal/access/personal"
+	"github.com/luanette/luanette/internal/access/pin"
+	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/access/quota"
+	"github.com/luanette/luanette/internal/access/share"
+	"github.com/luanette/luanette/internal/access/signin"
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/spending"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/mcp/taskrelay"
+	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/backup"
+	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/kv"
+	"github.com/luanette/luanette/internal/tools/embedding"
+	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/usage"
 )
 
 // BackupLocation is where a server with this configuration stores its data.
@@ -32,55 +55,106 @@ func (srv *Server) runBackups() {
 	if o.Every == 0 {
 		return
 	}
+	folder := BackupFolder(srv.config)
+	if failure, failed := backup.FailureOf(folder); failed {
+		srv.backupFailure.Store(&failure.Error)
+	}
+	if err := srv.measureBackups(); err != nil {
+		srv.log.Warn("backups are not measured", "error", err)
+	}
 	from, err := BackupLocation(srv.config, srv.options.Env)
 	if err != nil {
 		srv.log.Error("no backups are made", "error", err)
+		srv.backupEnded(err)
 		return
 	}
 	srv.runBackground(backup.Schedule{
-		From: from, Folder: cmp.Or(o.Folder, filepath.Join(srv.config.Data, backup.Folder)), Every: time.Duration(o.Every), Keep: o.Keep,
-		Version: srv.options.Version, Schema: BackupSchema(), Log: srv.log,
+		From: from, Folder: folder, Every: time.Duration(o.Every), Keep: o.Keep,
+		Version: srv.options.Version, Schema: BackupSchema(), Log: srv.log, Report: srv.backupEnded,
 	}.Run)
+}
+
+// BackupFolder is where a server with this configuration stores its own backups.
+func BackupFolder(loaded *config.Loaded) string {
+	return cmp.Or(loaded.Backup.Folder, filepath.Join(loaded.Data, backup.Folder))
+}
+
+// backupEnded remembers how the latest backup ended.
+func (srv *Server) backupEnded(err error) {
+	if err == nil {
+		srv.backupFailure.Store(nil)
+		return
+	}
+	text := err.Error()
+	srv.backupFailure.Store(&text)
+}
+
+// backupFailed says why the latest backup was not made; "" if it was, or none is due yet.
+func (srv *Server) backupFailed() string {
+	if text := srv.backupFailure.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// measureBackups adds an instrument that says whether the latest backup was made.
+func (srv *Server) measureBackups() error {
+	_, err := srv.telemetry.Meter("backup").Int64ObservableGauge("luanette.backup.failed",
+		metric.WithDescription("1 if the latest backup of backup.every was not made, otherwise 0"),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			failed := int64(0)
+			if srv.backupFailure.Load() != nil {
+				failed = 1
+			}
+			o.Observe(failed)
+			return nil
+		}))
+	return err
 }
 
 // BackupSchema describes the tables of all packages to a restore.
 func BackupSchema() backup.Schema {
 	return backup.Schema{
-		Known: backup.Once(knownMigrations), CreateTables: job.CreateTables,
+		Known: knownMigrations(), CreateTables: job.CreateTables,
 		Release:      map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": script.ReleaseSessions},
 		RunningNodes: node.Running,
 	}
 }
 
-// knownMigrations returns the migrations of this program. It builds a server on an
-// empty database, so that every package registers its own.
-func knownMigrations(ctx context.Context) (sets map[string]fs.FS, err error) {
-	folder, err := os.MkdirTemp("", "luanette-schema-*")
-	if err != nil {
-		return nil, err
+// knownMigrations returns the migrations of all packages by the names of their sets, also
+// of those that a configuration switches off: a backup of a server that had them on is
+// restored by any. The index of words is not among them, which a restore makes anew.
+func knownMigrations() map[string]fs.FS {
+	return map[string]fs.FS{
+		"approval":   approval.Migrations,
+		"artifact":   artifact.Migrations,
+		"audit":      audit.Migrations,
+		"authserver": authserver.Migrations,
+		"embedding":  embedding.Migrations,
+		"erasure":    erasure.Migrations,
+		"errand":     remotecall.Migrations,
+		"hoot":       hootenanny.Migrations,
+		"job":        job.Migrations,
+		"keyring":    apikey.Migrations,
+		"kv":         kv.Migrations,
+		"node":       node.Migrations,
+		"oauth":      oauth.Migrations,
+		"people":     people.Migrations,
+		"personal":   personal.Migrations,
+		"policy":     policy.Migrations,
+		"quota":      quota.Migrations,
+		"results":    results.Migrations,
+		"script":     script.Migrations,
+		"share":      share.Migrations,
+		"signin":     signin.Migrations,
+		"spending":   spending.Migrations,
+		"talk":       conversation.Migrations,
+		"task":       taskrelay.Migrations,
+		"trust":      pin.Migrations,
+		"usage":      usage.Migrations,
+		"visit":      sessionstore.Migrations,
+		"wanted":     upstreamstore.Migrations,
+
+		cas.MigrationSet: cas.Migrations,
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	env := config.Environment{"HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}
-	empty := filepath.Join(folder, "none.toml")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		return nil, err
-	}
-	loaded, err := config.Load(config.Sources{File: empty, Env: env, Flags: map[string]string{
-		"data": filepath.Join(folder, "data"), "log.level": "error", "blobs": config.BlobsInDatabase,
-	}})
-	if err != nil {
-		return nil, err
-	}
-	srv, err := Build(ctx, loaded, Options{Version: "schema", Stderr: io.Discard, Env: env, Jobs: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, srv.Close(ctx)) }()
-	if _, err := sessionstore.Open(ctx, srv.store, time.Hour); err != nil { // only nodes that share a database use these two
-		return nil, err
-	}
-	if _, err := remotecall.Open(ctx, srv.store, remotecall.Options{}); err != nil {
-		return nil, err
-	}
-	return srv.store.Migrations(), nil
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -28,10 +28,7 @@ import (
 // refused before any file is written, and that one of this version is restored.
 func TestRestoreRefusesNewerBackups(t *testing.T) {
 	t.Parallel()
-	known, err := knownMigrations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := knownMigrations()
 	for set, want := range map[string]string{
 		"job":    `its tables "job" are at version 9999`,
 		"future": `its tables "future" are at version 9999, known is 0`,
@@ -74,26 +71,54 @@ func TestRestoreRefusesNewerBackups(t *testing.T) {
 	}
 }
 
-// TestRestoreKnowsAllTables checks that a restore knows the tables of every package, and
-// that no table has a sequence, which a restore would have to set.
+// everything switches on all parts that have tables of their own.
+const everything = withPeople + `
+[music]
+enabled = true
+[search.embeddings]
+url = "http://127.0.0.1:1"
+model = "none"
+`
+
+// TestRestoreKnowsAllTables checks that a restore knows the tables of every package, whether
+// it is on or not, and that no table has a sequence, which a restore would have to set.
 func TestRestoreKnowsAllTables(t *testing.T) {
 	t.Parallel()
-	known, err := knownMigrations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	database := dbtest.Postgres(t)
-	srv := startNode(t, database, "a", "").srv
-	err = db.ReadDump(t.Context(), database, func(d *db.Dump) error {
-		for set, version := range backup.NewHeader(d, "").Schema {
-			if known[set] == nil {
-				t.Errorf("unknown tables %q at version %d", set, version)
-			}
+	known := map[string]bool{}
+	for set, files := range knownMigrations() {
+		entries, err := fs.ReadDir(files, "migrations")
+		if err != nil {
+			t.Fatalf("%s: %v", set, err)
 		}
-		return nil
+		for _, entry := range entries {
+			text, err := fs.ReadFile(files, "migrations/"+entry.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			known[string(text)] = true
+		}
+	}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && (entry.Name() == "fts5" || entry.Name() == "tsvector" || entry.Name() == "testdata") {
+			return fs.SkipDir // the index of words is made anew
+		}
+		if err != nil || !strings.HasSuffix(path, ".sql") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if !known[string(text)] {
+			t.Errorf("the migrations of %s are not in knownMigrations", filepath.Dir(path))
+		}
+		return err
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(known) < 30 {
+		t.Fatalf("%d files of migrations: %v", len(known), err)
+	}
+	srv := startNode(t, tables.Postgres(t), "a", everything).srv
+	used := srv.store.Migrations()
+	maps.DeleteFunc(used, func(set string, _ fs.FS) bool { return slices.Contains(artifact.Derived.Sets, set) })
+	if got, want := slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(knownMigrations())); !slices.Equal(got, want) {
+		t.Errorf("a server with everything uses the tables\n%q\nknown are\n%q", got, want)
 	}
 	var sequences []string
 	err = srv.store.Read(t.Context(), func(tx *db.Tx) error {
@@ -107,12 +132,13 @@ func TestRestoreKnowsAllTables(t *testing.T) {
 	}
 }
 
-// TestBackupAndRestore restores the backup of a running node into both kinds of database
-// and compares all rows and contents.
+// TestBackupAndRestore restores the backup of a running node that has everything into both
+// kinds of database, compares all rows and contents, and starts servers with the default
+// settings on them.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	tables.Each(t, func(t *testing.T, database string) {
-		node := startNode(t, database, "a", "")
+		node := startNode(t, database, "a", everything)
 		ref := storeArtifact(t, node.srv)
 		var file bytes.Buffer
 		var want map[string][][]any
@@ -231,8 +257,5 @@ func restoreBackup(t *testing.T, loaded *config.Loaded, r io.Reader) (backup.Res
 	if err != nil {
 		t.Fatal(err)
 	}
-	return backup.Restore(t.Context(), to, r, backup.RestoreOptions{Schema: testSchema()})
+	return backup.Restore(t.Context(), to, r, backup.RestoreOptions{Schema: BackupSchema()})
 }
-
-// testSchema is the schema of all tests, which collect the migrations only once.
-var testSchema = sync.OnceValue(BackupSchema)

@@ -28,6 +28,9 @@ func (srv *Server) openChat(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
 	}
+	if !callback.IsZero() && len(c.Receivers) == 0 {
+		srv.log.WarnContext(ctx, "no callback gets chat.callback_token", "hint", "name the receivers in chat.callback_origins, such as https://gateway.example")
+	}
 	model, err := srv.NewAgent()
 	assistant := conversation.Assistant{Agent: model, Err: err, Flow: srv.policy} // without a model it says what to set
 	conversations, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
@@ -53,7 +56,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: srv.config.Browsers(),
 		Webhooks: srv.outbound().Transport(),
-		Token:    callback, Usage: srv.spending, Audit: srv.auditAdmin,
+		Token:    callback, Receivers: c.Receivers, Usage: srv.spending, Audit: srv.auditAdmin,
 		Log: srv.log, Version: srv.options.Version,
 	})
 	srv.openAI = openaiapi.New(conversations, openaiapi.Options{Browsers: srv.config.Browsers(), Rate: c.Rate, Log: srv.log})

@@ -59,6 +59,9 @@ func TestFullDisk(t *testing.T) {
 			if status, text := ready(); status != http.StatusServiceUnavailable || !strings.Contains(text, "the disk is full") {
 				t.Errorf("not ready: %d %s", status, text)
 			}
+			if answer, text := httpjsontest.Read(t, http.MethodGet, url+"/health", ""); answer.StatusCode != http.StatusOK || !strings.Contains(text, `"degraded"`) || !strings.Contains(text, "the disk is full") {
+				t.Errorf("health: %d %s", answer.StatusCode, text)
+			}
 			if strings.Contains(text, `"isError":true`) {
 				t.Errorf("a tool that reads: %s", text)
 			}

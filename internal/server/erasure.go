@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/taskrelay"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/kv"
@@ -32,7 +33,7 @@ import (
 // personalTables are all tables with rows of people. TestEveryTableIsErased fails when one
 // is missing here.
 func personalTables() []personal.Table {
-	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(),
+	return slices.Concat(job.Personal(), script.Personal(), kv.Personal(), results.Personal(), usage.Personal(), artifact.Personal(), hootenanny.Personal(),
 		conversation.Personal(), spending.Personal(), taskrelay.Personal(), sessionstore.Personal(), upstreamstore.Personal(),
 		approval.Personal(), policy.Personal(), pin.Personal(), oauth.Personal(), personalvalues.Personal(),
 		share.Personal(), authserver.Personal(), apikey.Personal(), signin.Personal(), people.Personal())

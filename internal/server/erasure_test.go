@@ -39,6 +39,8 @@ var impersonal = map[string]string{
 	"blobs": "contents by hash", "blob_parts": "contents by hash", "contents": "contents by hash",
 	"artifact_words": "a part of its own: artifact.Erasing", "artifact_titles": "likewise", "content_claims": "hashes of contents, for hours", "org_storage": "sums of organisations",
 	"publications": "names of tools", "embeddings": "of descriptions of tools", "learned_shapes": "of results of tools",
+	"hoot_projects": "timelines of the studio, which all users share", "hoot_regions": "likewise", "hoot_markers": "likewise",
+	"hoot_identities": "devices of the studio", "hoot_identity_hints": "likewise", "hoot_identity_tags": "likewise", "hoot_connections": "likewise",
 	"quota_orgs": "sums of organisations", "kv_swaps": "random tokens of effects", "nodes": "servers", "errands": "calls between nodes, for seconds",
 }
 
@@ -51,8 +53,27 @@ func TestEveryTableIsErased(t *testing.T) {
 	for _, table := range personalTables() {
 		covered[table.Name] = true
 	}
-	made, renamed := regexp.MustCompile(`(?m)^\s*CREATE (?:VIRTUAL )?TABLE (\w+)`), regexp.MustCompile(`(?m)^\s*ALTER TABLE (\w+) RENAME TO (\w+)`)
-	tables := map[string]string{}
+	tables := tablesMade(t)
+	for table, made := range tables {
+		if covered[table] == (impersonal[table] != "") {
+			t.Errorf("%s of %s: erased with a person %v, impersonal %q", table, made.path, covered[table], impersonal[table])
+		}
+	}
+	for _, table := range personalTables() {
+		if tables[table.Name].path == "" {
+			t.Errorf("no table %s", table.Name)
+		}
+	}
+}
+
+// madeTable is a table as a migration makes it.
+type madeTable struct{ path, columns string }
+
+// tablesMade returns the tables that all migrations make.
+func tablesMade(t *testing.T) map[string]madeTable {
+	t.Helper()
+	made, renamed := regexp.MustCompile(`(?m)^\s*CREATE (?:VIRTUAL )?TABLE (\w+)([^;]*)`), regexp.MustCompile(`(?m)^\s*ALTER TABLE (\w+) RENAME TO (\w+)`)
+	tables := map[string]madeTable{}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".sql") || strings.Contains(path, "testdata") {
 			return err
@@ -60,30 +81,18 @@ func TestEveryTableIsErased(t *testing.T) {
 		text, err := os.ReadFile(path)
 		up, _, _ := strings.Cut(string(text), "-- +goose Down")
 		for _, found := range made.FindAllStringSubmatch(up, -1) {
-			tables[found[1]] = path
+			tables[found[1]] = madeTable{path, found[2]}
 		}
 		for _, found := range renamed.FindAllStringSubmatch(up, -1) {
+			tables[found[2]] = tables[found[1]]
 			delete(tables, found[1])
-			tables[found[2]] = path
 		}
 		return err
 	})
 	if err != nil || len(tables) < 50 {
 		t.Fatalf("%d tables: %v", len(tables), err)
 	}
-	for table, path := range tables {
-		if strings.HasPrefix(table, "hoot_") { // music of all users together
-			continue
-		}
-		if covered[table] == (impersonal[table] != "") {
-			t.Errorf("%s of %s: erased with a person %v, impersonal %q", table, path, covered[table], impersonal[table])
-		}
-	}
-	for _, table := range personalTables() {
-		if tables[table.Name] == "" {
-			t.Errorf("no table %s", table.Name)
-		}
-	}
+	return tables
 }
 
 // marker is in everything that the person of the test stores.

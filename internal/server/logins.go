@@ -25,6 +25,7 @@ func (srv *Server) newLogins() *login.Service {
 // openLogins opens the stored logins to upstreams.
 func (srv *Server) openLogins(ctx context.Context) (err error) {
 	o := srv.config.OAuthOptions(srv.secrets, srv.log)
+	o.Proxy = srv.proxy()
 	o.Connect = func(upstream string) string { return srv.publicURL() + login.ConnectPath + upstream }
 	srv.logins, err = login.OpenUpstreams(ctx, srv.store, o)
 	return err

@@ -29,7 +29,7 @@ func scrapeBusy(t *testing.T) string {
 	}
 	model := llmtest.Play(t, steps...)
 	file := configtest.WriteFile(t, "[chat]\nbase_url = \""+model.URL+"\"\n[upstreams.far]\nurl = \""+serveTools(t, "far", echoTool{})+"\"\n")
-	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ANTHROPIC_API_KEY": llmtest.Key}})
+	url, srv := start(t, config.Sources{File: file, Env: config.Environment{"ANTHROPIC_API_KEY": llmtest.Key}, Flags: map[string]string{"backup.every": "1h"}})
 	srv.upstreams.Await(t.Context(), "far")
 	client := keyClient{t, url, ""}
 	for _, call := range []string{

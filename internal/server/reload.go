@@ -15,23 +15,26 @@ import (
 
 // Reload reads the configuration file and the files it imports again. Live settings take
 // effect at once: changed upstreams reconnect, and upstreams that users removed come
-// back. Other changes are logged as needing a restart. After an error the old
-// configuration stays in effect.
-func (srv *Server) Reload(ctx context.Context) { srv.reloadLogged(ctx, true) }
+// back. It returns the settings that changed and need a restart. After an error, which is
+// logged too, the old configuration stays in effect.
+func (srv *Server) Reload(ctx context.Context) (waiting []string, err error) {
+	return srv.reloadLogged(ctx, true)
+}
 
 // reloadLogged is Reload after a change of a file: of the removed upstreams only those
 // with changed settings come back.
-func (srv *Server) reloadLogged(ctx context.Context, restore bool) {
+func (srv *Server) reloadLogged(ctx context.Context, restore bool) (waiting []string, err error) {
 	srv.reloads.Lock()
 	defer srv.reloads.Unlock()
 	if err := srv.reload(ctx, restore); err != nil {
 		srv.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
-		return
+		return nil, err
 	}
 	srv.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(srv.upstreams.Namespaces()))
-	if waiting := srv.restartNeeded(); len(waiting) > 0 {
+	if waiting = srv.restartNeeded(); len(waiting) > 0 {
 		srv.log.WarnContext(ctx, "restart needed for settings that changed", "settings", waiting)
 	}
+	return waiting, nil
 }
 
 func (srv *Server) reload(ctx context.Context, restore bool) error {
@@ -120,6 +123,6 @@ func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
 	}
 	srv.watching.AddFiles(ctx, files)
 	return func(ctx context.Context) {
-		srv.watching.Run(ctx, srv.watching.HasFile, func(ctx context.Context) { srv.reloadLogged(ctx, false) })
+		srv.watching.Run(ctx, srv.watching.HasFile, func(ctx context.Context) { _, _ = srv.reloadLogged(ctx, false) }) // it is logged
 	}
 }

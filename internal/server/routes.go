@@ -48,7 +48,7 @@ func (srv *Server) routes() []principal.Route {
 func (srv *Server) health() *health.Server {
 	return &health.Server{
 		Version: srv.options.Version, Started: srv.started, Draining: &srv.draining, Store: srv.store, Hub: srv.hub,
-		Upstreams: srv.upstreams.List, RestartNeeded: srv.restartNeeded,
+		Upstreams: srv.upstreams.List, RestartNeeded: srv.restartNeeded, BackupFailed: srv.backupFailed,
 	}
 }
 

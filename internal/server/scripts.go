@@ -81,7 +81,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 
 // newRunner returns the runner with everything that scripts may use.
 func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.Pool, values *kv.Store) (*script.Runner, error) {
-	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts})
+	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts, Proxy: srv.proxy()})
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstreamset"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -114,15 +115,10 @@ func (b *startOutput) Write(p []byte) (int, error) {
 }
 
 // tables is an empty database of a server, of which tests get copies.
-var tables = dbtest.NewTemplate(func(ctx context.Context, d *db.DB) error {
-	sets, err := testSchema().Known(ctx)
-	for set, files := range sets {
-		if set != "artifact_fts5" || d.Kind() != db.Postgres { // which has another index of words
-			err = errors.Join(err, d.Migrate(ctx, set, files))
-		}
-	}
+var tables = dbtest.NewTemplate(dbtest.AllTables(knownMigrations(), func(ctx context.Context, d *db.DB) error {
+	_, err := artifact.Open(ctx, d, nil, artifact.Options{}) // creates the index of words
 	return errors.Join(err, job.CreateTables(ctx, d))
-})
+}))
 
 // start runs a server until the test ends and returns its URL. The change functions may
 // change its options before it is built.

@@ -180,8 +180,9 @@ type reloading struct {
 // lifecycle starts and ends the server.
 type lifecycle struct {
 	started       time.Time
-	startupDone   chan struct{} // closed when startup.lua has run
-	draining      atomic.Bool   // the server is shutting down
+	startupDone   chan struct{}          // closed when startup.lua has run
+	draining      atomic.Bool            // the server is shutting down
+	backupFailure atomic.Pointer[string] // why the latest backup was not made; nil: it was
 	stop          context.CancelFunc
 	background    sync.WaitGroup              // what stop ends
 	runBackground func(func(context.Context)) // runs something more in the background
@@ -326,6 +327,7 @@ func (srv *Server) upstreamOptions() upstream.Options {
 		Files:       srv.contents,
 		StopTimeout: graceTimeout,
 		DialControl: srv.outbound().Control, GuardedControl: netguard.Outbound{Allowed: srv.config.MCP.AllowedHosts, Loopback: false}.Control,
+		Proxy:   srv.proxy(),
 		Sandbox: srv.launcher(),
 		Tracer:  srv.telemetry.Tracer("upstream"), Meter: srv.telemetry.Meter("upstream"), Propagator: telemetry.Propagator(),
 	}
@@ -399,7 +401,7 @@ func (srv *Server) registerTools() {
 // newHub builds the MCP endpoint.
 func (srv *Server) newHub() {
 	srv.dashboard = srv.newDashboard()
-	srv.setup = setup.For(srv.config, srv.options.Env, setup.Options{Address: srv.URL, Audit: srv.auditAdmin, Reload: func(ctx context.Context) { srv.reloadLogged(ctx, false) }})
+	srv.setup = setup.For(srv.config, srv.options.Env, setup.Options{Address: srv.URL, Audit: srv.auditAdmin, Reload: func(ctx context.Context) { _, _ = srv.reloadLogged(ctx, false) }}) // it is logged
 	exposed := srv.catalog.Exposed()
 	srv.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: srv.options.Version,

@@ -42,7 +42,12 @@ func (srv *Server) watchUpstreams(ctx context.Context) {
 // is allowed if only this machine can reach the server: its clients are its owner.
 func (srv *Server) outbound() netguard.Outbound {
 	allowed := srv.config.MCP.AllowedHosts
-	return netguard.Outbound{Allowed: allowed, Loopback: config.ListensLocally(srv.config.Listen) || slices.Contains(allowed, "localhost")}
+	return netguard.Outbound{Allowed: allowed, Proxy: srv.proxy(), Loopback: config.ListensLocally(srv.config.Listen) || slices.Contains(allowed, "localhost")}
+}
+
+// proxy is the proxy of our own connections, from the environment.
+func (srv *Server) proxy() netguard.ProxyFunc {
+	return netguard.EnvironmentProxy(srv.options.Env.Lookup)
 }
 
 // peers shows single upstreams to the hub, for /mcp/NAME.

@@ -18,8 +18,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 const (
 	// fresh is how long the cached keys are used, unless Options.MaxAge is set. It bounds
@@ -95,7 +97,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	if o.MaxAge <= 0 {
 		o.MaxAge = fresh
 	}
-	if err := store.Migrate(ctx, "keyring", migrations); err != nil { // the name from before the package was called apikey
+	if err := store.Migrate(ctx, "keyring", Migrations); err != nil { // the name from before the package was called apikey
 		return nil, err
 	}
 	r := &Store{

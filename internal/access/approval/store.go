@@ -16,8 +16,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options are a store's options. The zero value is ready to use.
 type Options struct {
@@ -74,7 +76,7 @@ type Store struct {
 
 // Open opens the store in a database and brings its tables up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
-	if err := database.Migrate(ctx, "approval", migrations); err != nil {
+	if err := database.Migrate(ctx, "approval", Migrations); err != nil {
 		return nil, err
 	}
 	o = o.orDefault()

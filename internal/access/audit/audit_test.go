@@ -28,7 +28,7 @@ func fill(t *testing.T, d *db.DB, n int) *audit.Log {
 	t.Helper()
 	l := opened(t, d, audit.Options{Node: "a"})
 	for i := range n {
-		l.Record(audit.Draft{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
+		l.Record(t.Context(), audit.Draft{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestDeleteOld(t *testing.T) {
 	l := opened(t, d, audit.Options{Node: "a"})
 	now := time.Now()
 	for i := range 10 {
-		l.Record(audit.Draft{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
+		l.Record(t.Context(), audit.Draft{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestManyWriters(t *testing.T) {
 				for range 4 {
 					callers.Go(func() {
 						for range each / 4 {
-							l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
+							l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "x"})
 						}
 					})
 				}
@@ -114,17 +114,48 @@ func TestManyWriters(t *testing.T) {
 	})
 }
 
+// TestRecordEndsWithItsContext checks that callers who have gone wait for no database, and that
+// what they did is stored when it answers again, up to a limit.
+func TestRecordEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	const queue = 2
+	l := opened(t, d, audit.Options{Node: "a", Queue: queue})
+	holds, release, held := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		held <- d.Write(context.Background(), func(*db.Tx) error {
+			close(holds)
+			<-release
+			return nil
+		})
+	}()
+	<-holds
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2*queue + 3 {
+		l.Record(gone, audit.Draft{Action: audit.Call, Subject: "x"})
+	}
+	close(release)
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	entries, err := l.Find(t.Context(), audit.Filter{})
+	if err != nil || len(entries) != 2*queue {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}
+
 // A reader finds entries that were recorded just before.
 func TestReadersSeeWhatWasRecorded(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	l := opened(t, d, audit.Options{Node: "a"})
 	for n := range 5 {
-		l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
+		l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "x"})
 		if entries, err := l.Find(t.Context(), audit.Filter{}); err != nil || len(entries) != 2*n+1 {
 			t.Fatalf("%d entries (%v), want %d", len(entries), err, 2*n+1)
 		}
-		l.Record(audit.Draft{Action: audit.Call, Subject: "y"})
+		l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "y"})
 		if chains, err := l.Chains(t.Context()); err != nil || len(chains) != 1 || chains[0].Seq != int64(2*n+2) {
 			t.Fatalf("chains %v (%v), want one of %d", chains, err, 2*n+2)
 		}
@@ -164,7 +195,7 @@ func TestVerifyWhileEntriesAreAdded(t *testing.T) {
 				default:
 				}
 				l := opened(t, d, audit.Options{Node: "a"})
-				l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
+				l.Record(t.Context(), audit.Draft{Action: audit.Call, Subject: "x"})
 				if err := l.Close(context.Background()); err != nil {
 					t.Error(err)
 				}

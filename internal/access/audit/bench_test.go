@@ -14,14 +14,14 @@ import (
 var args = []byte(`{"path":"/tmp/x","text":"hello"}`)
 
 // record records a relayed call.
-func record(l *audit.Log, subject string) {
+func record(ctx context.Context, l *audit.Log, subject string) {
 	d := audit.Draft{
 		Who: "key:web", Name: "web", Client: "3f1c9a52e3b14a71", Action: audit.Call, Subject: subject, Args: audit.Digest(args),
 		Decision: "allow", Rule: "policy[3]", Size: 512, Took: 183,
 	}
 	_, _ = rand.Read(d.Trace[:])
 	_, _ = rand.Read(d.Request[:])
-	l.Record(d)
+	l.Record(ctx, d)
 }
 
 // BenchmarkWrite measures an entry from Record to the disk.
@@ -34,7 +34,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ResetTimer()
 	began := processorTime()
 	for range b.N {
-		record(l, "git.status")
+		record(b.Context(), l, "git.status")
 	}
 	if err := l.Close(context.Background()); err != nil {
 		b.Fatal(err)
@@ -59,9 +59,9 @@ func BenchmarkFind(b *testing.B) {
 	const entries = 1_000_000
 	for i := range entries {
 		if i%(entries/10) == 1000 {
-			record(l, "git.rare")
+			record(b.Context(), l, "git.rare")
 		} else {
-			record(l, fmt.Sprintf("git.tool_%d", i%50))
+			record(b.Context(), l, fmt.Sprintf("git.tool_%d", i%50))
 		}
 	}
 	if err := l.Close(context.Background()); err != nil {

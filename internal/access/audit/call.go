@@ -57,7 +57,7 @@ func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {
 		d.Decision = "deny"
 	}
 	d.Took, d.Size, d.Error = i.Took.Microseconds(), int64(len(i.Result.Raw)), errorCode(i.Result, i.Err)
-	l.Record(d)
+	l.Record(ctx, d)
 }
 
 // errorCode names what went wrong, if anything.
@@ -77,7 +77,7 @@ func (l *Log) RecordAction(ctx context.Context, action, subject string, detail [
 	if l != nil {
 		d := newDraft(ctx, action, subject, detail)
 		d.Decision = "allow"
-		l.Record(d)
+		l.Record(ctx, d)
 	}
 }
 
@@ -91,7 +91,7 @@ func (l *Log) RecordLogin(ctx context.Context, action, from string, allowed bool
 	if d.Decision = "allow"; !allowed {
 		d.Decision, d.Error = "deny", string(fault.Denied)
 	}
-	l.Record(d)
+	l.Record(ctx, d)
 }
 
 // RecordDelivery records a request to a webhook; refusal is why it was refused, or "". A
@@ -104,7 +104,7 @@ func (l *Log) RecordDelivery(ctx context.Context, hook string, body []byte, refu
 	if d.Decision = "allow"; refusal != "" {
 		d.Decision, d.Rule, d.Error = "deny", refusal, string(fault.NeedsAuth)
 	}
-	l.Record(d)
+	l.Record(ctx, d)
 }
 
 // newDraft is an entry about what the principal of ctx does. It holds a digest of the

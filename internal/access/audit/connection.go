@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -26,5 +27,5 @@ func (l *Log) RecordConnection(c egress.Connection) {
 	case egress.Failed:
 		d.Error = string(fault.Unavailable)
 	}
-	l.Record(d)
+	l.Record(context.Background(), d) // it belongs to no request; a log that is closed waits for nothing
 }

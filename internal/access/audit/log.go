@@ -75,8 +75,9 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 	return l, nil
 }
 
-// Record stores an entry soon. It waits only while the queue is full.
-func (l *Log) Record(d Draft) {
+// Record stores an entry soon. It waits only while the queue is full, and ctx lasts: then the
+// entry is stored beyond the queue, up to as many again, and lost after that, with a message.
+func (l *Log) Record(ctx context.Context, d Draft) {
 	if d.At.IsZero() {
 		d.At = l.options.Clock.Now()
 	}
@@ -86,15 +87,35 @@ func (l *Log) Record(d Draft) {
 		l.options.Log.Warn("audit entry recorded after the log was closed", "action", d.Action, "subject", d.Subject)
 		return
 	}
-	for l.blocked++; l.accepted-l.settled >= l.options.Queue; {
-		l.done.Wait()
+	if l.awaitSpace(ctx); l.accepted-l.settled >= 2*l.options.Queue {
+		l.options.Log.ErrorContext(ctx, "audit entry lost", "action", d.Action, "subject", d.Subject, "error", l.failure)
+		return
 	}
-	l.blocked--
 	l.accepted++
 	l.pending = append(l.pending, d)
 	if len(l.pending) == 1 || len(l.pending) == l.fullBatch() {
 		l.signal()
 	}
+}
+
+// awaitSpace waits until the queue has space, or ctx ends; mu is held.
+func (l *Log) awaitSpace(ctx context.Context) {
+	if l.accepted-l.settled < l.options.Queue {
+		return
+	}
+	l.blocked++
+	defer context.AfterFunc(ctx, l.wakeWaiting)()
+	for l.accepted-l.settled >= l.options.Queue && ctx.Err() == nil {
+		l.done.Wait()
+	}
+	l.blocked--
+}
+
+// wakeWaiting lets those that wait look whether their context has ended.
+func (l *Log) wakeWaiting() {
+	l.mu.Lock() // or one that is about to wait would miss it
+	defer l.mu.Unlock()
+	l.done.Broadcast()
 }
 
 // fullBatch is how many entries are written without waiting for more.
@@ -250,11 +271,7 @@ var flushTimeout = time.Second
 func (l *Log) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		l.mu.Lock() // or a reader that is about to wait would miss it
-		defer l.mu.Unlock()
-		l.done.Broadcast()
-	})
+	stop := context.AfterFunc(ctx, l.wakeWaiting)
 	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ func createOld(t *testing.T, d *db.DB, a int, insert func(*testing.T, *db.DB, []
 	t.Helper()
 	old := fstest.MapFS{}
 	for _, name := range []string{"migrations/00001_audit.sql", "migrations/00002_pages.sql"} {
-		text, err := fs.ReadFile(migrations, name)
+		text, err := fs.ReadFile(Migrations, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestMoveOld(t *testing.T) {
 				url := fresh(t)
 				d := dbtest.Open(t, url)
 				want := createOld(t, d, entriesAtOnce+300, insert)
-				if err := d.Migrate(t.Context(), "audit", migrations); err != nil {
+				if err := d.Migrate(t.Context(), "audit", Migrations); err != nil {
 					t.Fatal(err)
 				}
 				if moved, err := (&Store{d}).moveSome(t.Context()); err != nil || moved == 0 || moved >= len(want) { // and then the node is killed

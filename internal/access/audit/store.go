@@ -11,8 +11,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Store reads stored entries. Processes that record nothing use it without a Log.
 type Store struct{ db *db.DB }
@@ -23,7 +25,7 @@ func OpenStore(ctx context.Context, database *db.DB) (*Store, error) {
 }
 
 func openStore(ctx context.Context, database *db.DB, log *slog.Logger) (*Store, error) {
-	if err := database.Migrate(ctx, "audit", migrations); err != nil {
+	if err := database.Migrate(ctx, "audit", Migrations); err != nil {
 		return nil, err
 	}
 	s := &Store{database}

@@ -22,7 +22,7 @@ func TestAttemptsOfAllNodes(t *testing.T) {
 			var nodes []*attempts
 			for range 3 {
 				store := dbtest.OpenWith(t, database, db.Options{})
-				if err := store.Migrate(t.Context(), "authserver", migrations); err != nil {
+				if err := store.Migrate(t.Context(), "authserver", Migrations); err != nil {
 					t.Fatal(err)
 				}
 				nodes = append(nodes, &attempts{db: store})

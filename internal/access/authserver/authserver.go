@@ -21,8 +21,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options are the options of a Server.
 type Options struct {
@@ -54,7 +56,7 @@ type Server struct {
 
 // Open creates the tables.
 func Open(ctx context.Context, store *db.DB, o Options) (*Server, error) {
-	if err := store.Migrate(ctx, "authserver", migrations); err != nil {
+	if err := store.Migrate(ctx, "authserver", Migrations); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {

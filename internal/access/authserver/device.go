@@ -218,6 +218,7 @@ func (s *Server) waiting(r *http.Request, who principal.Principal, typed string)
 				return d, err
 			}
 		}
+		s.options.OnGrant(principal.With(ctx, who), "device.wrong_code", s.source(r), nil)
 		return d, fault.New(fault.NotFound, "no device waits with this code").WithHint("look at the code again; it is valid for ten minutes")
 	}
 	d.scopes = strings.Fields(scopes)

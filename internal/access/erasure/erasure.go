@@ -24,8 +24,10 @@ import (
 	"github.com/luanette/luanette/internal/store/personal"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Part is something about people that is not in rows of tables alone: files, running work,
 // the audit log.
@@ -60,7 +62,7 @@ type Service struct {
 
 // Open creates the table. Run continues erasures that a crash interrupted.
 func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
-	if err := store.Migrate(ctx, "erasure", migrations); err != nil {
+	if err := store.Migrate(ctx, "erasure", Migrations); err != nil {
 		return nil, err
 	}
 	if o.Clock == nil {

@@ -307,6 +307,9 @@ func TestWrongKeysAreRateLimited(t *testing.T) {
 			if answer.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
+			if right, body := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`); right.StatusCode != 200 {
+				t.Errorf("a right key: %d %s", right.StatusCode, body)
+			}
 			return
 		}
 	}

@@ -72,7 +72,7 @@ type Me struct {
 }
 
 func meOf(p principal.Principal, open bool) Me {
-	m := Me{ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Client: p.Client, Scopes: p.Scopes, Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
+	m := Me{ID: p.ID, Name: p.Name, Org: p.Org, User: p.User, Client: p.Client, Scopes: p.KeyScopes(), Namespaces: p.Namespaces, Tools: p.Tools, Open: open}
 	if limited := p.Limited(); len(limited) > 0 {
 		m.Limits = &limited[0].Limits // of the key, or else of the person
 	}
@@ -91,12 +91,14 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	from, id := netguard.Source(a.remote(r)), keyID(body.Key)
-	if after, stop := a.wrongKeys.blocked(from, id, time.Now()); stop {
-		return principal.Exceeded{What: "wrong keys", Of: "the address " + from, Most: failuresAllowed, Per: "minute", After: after}.Fault()
-	}
 	begun, who, err := a.options.Keys.BeginSession(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
+			// A right key gets in: others at the same address may have used up its attempts, and
+			// nobody guesses a key of 256 bits.
+			if after, stop := a.wrongKeys.blocked(from, id, time.Now()); stop {
+				return principal.Exceeded{What: "wrong keys", Of: "the address " + from, Most: failuresAllowed, Per: "minute", After: after}.Fault()
+			}
 			a.wrongKeys.add(from, id, time.Now())
 			a.options.OnLogin(r.Context(), "login", a.remote(r), false)
 			a.reject(w, r, &principal.Route{}, err)

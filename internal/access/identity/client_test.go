@@ -410,6 +410,11 @@ func TestDeviceCodesAreNotGuessed(t *testing.T) {
 	if page := b.Open(t, got["verification_uri_complete"].(string)); page.Status != http.StatusTooManyRequests {
 		t.Errorf("the right code after ten wrong ones: %d %s", page.Status, page.Body)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if recorded := strings.Count(strings.Join(h.audited, "\n"), "device.wrong_code"); recorded != 10 {
+		t.Errorf("%d of ten wrong codes are recorded", recorded)
+	}
 }
 
 // TestMetadata checks what clients find.

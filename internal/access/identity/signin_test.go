@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -201,8 +202,18 @@ func TestForgedIDTokens(t *testing.T) {
 		"another nonce":    func() { p.Extra = oauthtest.Claims{"nonce": "x"} },
 		"no nonce":         func() { p.Extra = oauthtest.Claims{"nonce": nil} },
 		"expired":          func() { p.Extra = oauthtest.Claims{"exp": time.Now().Add(-time.Hour).Unix()} },
-		"no subject":       func() { p.Extra = oauthtest.Claims{"sub": ""} },
-		"a logout token":   func() { p.Extra = oauthtest.Claims{"events": map[string]any{}} },
+		"an end as text":   func() { p.Extra = oauthtest.Claims{"exp": fmt.Sprint(time.Now().Add(time.Hour).Unix())} },
+		"of the future":    func() { p.Extra = oauthtest.Claims{"iat": time.Now().Add(time.Hour).Unix()} },
+		"a begin as text":  func() { p.Extra = oauthtest.Claims{"iat": fmt.Sprint(time.Now().Unix())} },
+		"no begin": func() {
+			p.Answer = func(c oauthtest.Claims) string {
+				delete(c, "iat")
+				return p.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "1", "typ": "JWT"}, c)
+			}
+		},
+		"groups as text": func() { p.Extra = oauthtest.Claims{"groups": "hub-users other"} },
+		"no subject":     func() { p.Extra = oauthtest.Claims{"sub": ""} },
+		"a logout token": func() { p.Extra = oauthtest.Claims{"events": map[string]any{}} },
 		"no signature": func() {
 			p.Answer = func(c oauthtest.Claims) string { return p.Signed(t, oauthtest.Claims{"alg": "none"}, c) }
 		},
@@ -221,6 +232,26 @@ func TestForgedIDTokens(t *testing.T) {
 	if list, err := h.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%d people, %v", len(list), err)
 	}
+}
+
+// TestFailedSignInsAreLimited checks that sign-ins that fail are recorded, and after some in a
+// minute refused without a record, while those that do not fail go on.
+func TestFailedSignInsAreLimited(t *testing.T) {
+	t.Parallel()
+	p := oauthtest.NewProvider(t, ada())
+	h := newHub(t, nil, at(p, "corp"))
+	refused := 0
+	for n := range 30 {
+		if got := identitytest.New(t).Open(t, fmt.Sprintf("%s/signin/callback?state=guess%d&code=x", h.url, n)); got.Status == http.StatusTooManyRequests {
+			refused++
+		} else if got.Status != http.StatusForbidden {
+			t.Errorf("%d %s", got.Status, got.Body)
+		}
+	}
+	if refused != 10 {
+		t.Errorf("%d of 30 were refused as too many", refused)
+	}
+	h.signIn(t, "/signin")
 }
 
 // TestSignOut checks that signing out needs the person's own page, and ends the session

@@ -34,7 +34,7 @@ func (p *Provider) VerifyAssertion(ctx context.Context, raw, audience string) (A
 		return Assertion{}, err
 	}
 	a := Assertion{
-		Claims: claims, Client: claims.Text("client_id"), Resources: claims.List("resource"), Scopes: claims.List("scope"),
+		Claims: claims, Client: claims.Text("client_id"), Resources: claims.Words("resource"), Scopes: claims.Words("scope"),
 		ID: claims.Text("jti"), Expires: token.Expiry,
 	}
 	kind, err := typeOf(raw)
@@ -50,16 +50,19 @@ func (p *Provider) VerifyAssertion(ctx context.Context, raw, audience string) (A
 	case claims["resource"] != nil && len(a.Resources) == 0 || claims["scope"] != nil && claims.Text("scope") == "":
 		return a, p.refusal("has a resource or scope that cannot be read")
 	}
-	return a, checkAssertionTimes(p, token)
+	return a, p.checkTimes(token)
 }
 
-// checkAssertionTimes refuses what the library accepts: a grant that does not say when it
-// was issued, or in the future.
-func checkAssertionTimes(p *Provider, token *oidc.IDToken) error {
+// checkTimes refuses what the library accepts: a token that does not say when it was issued,
+// or in the future, and times that are not numbers.
+func (p *Provider) checkTimes(token *oidc.IDToken) error {
 	if token.IssuedAt.Unix() <= 0 || token.IssuedAt.After(time.Now().Add(ahead)) {
 		return p.refusal("does not say when it was issued")
 	}
-	return Issuer{URL: p.issuer}.checkTimes(token)
+	if err := (Issuer{URL: p.issuer}).checkTimes(token); err != nil {
+		return p.refusal("has a time that is not a number")
+	}
+	return nil
 }
 
 // IssuerOf returns the issuer that a token claims, which is not verified; empty if it

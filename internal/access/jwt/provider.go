@@ -91,8 +91,15 @@ func (c Claims) Text(name string) (text string) {
 	return text
 }
 
-// List returns a claim that is a list of texts, or one text.
-func (c Claims) List(name string) []string { return claimValues(c[name]) }
+// Words returns a claim that is a list of texts, or one text of several words.
+func (c Claims) Words(name string) []string { return claimValues(c[name]) }
+
+// List returns a claim that is a list of texts, or missing. ok is false for any other type: one
+// text may be one name with spaces, or several names.
+func (c Claims) List(name string) (list []string, ok bool) {
+	raw, there := c[name]
+	return list, !there || json.Unmarshal(raw, &list) == nil
+}
 
 // True reports whether a claim is true.
 func (c Claims) True(name string) (is bool) {
@@ -143,7 +150,11 @@ func (p *Provider) verifyOwn(ctx context.Context, raw string) (Claims, *oidc.IDT
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.verify(ctx, known.verifier(p.client), raw)
+	claims, token, err := p.verify(ctx, known.verifier(p.client), raw)
+	if err == nil {
+		err = p.checkTimes(token)
+	}
+	return claims, token, err
 }
 
 func (p *Provider) verify(ctx context.Context, check *oidc.IDTokenVerifier, raw string) (Claims, *oidc.IDToken, error) {

@@ -47,8 +47,8 @@ func (l *Logins) fetcher(s Server) (*fetcher, error) {
 		return nil, err
 	}
 	f := &fetcher{home: home, trusted: s.Trusted, allowed: l.options.AllowedHosts}
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: f.control}
-	free := &net.Dialer{Timeout: 5 * time.Second}
+	dialer := &netguard.Dialer{Dialer: net.Dialer{Timeout: 5 * time.Second, Control: f.control}, Proxy: l.options.Proxy}
+	free := &netguard.Dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, Proxy: l.options.Proxy}
 	f.client = &http.Client{
 		Timeout: fetchTime,
 		Transport: &http.Transport{

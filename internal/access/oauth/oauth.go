@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Server is a tool server that may require a login.
 type Server struct {
@@ -69,6 +72,7 @@ type Options struct {
 	AllowedHosts []string
 	// CAFile is a PEM file with more certificate authorities for all servers; may be empty.
 	CAFile string
+	Proxy  netguard.ProxyFunc // nil: none
 	// ClientName is the name that people see when they confirm a login; "Luanette"
 	// when empty.
 	ClientName string
@@ -113,7 +117,7 @@ func (s Server) subject(kind, issuer, rest string) []string {
 
 // Open opens the logins in a database and brings its tables up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
-	if err := database.Migrate(ctx, "oauth", migrations); err != nil {
+	if err := database.Migrate(ctx, "oauth", Migrations); err != nil {
 		return nil, err
 	}
 	if o.Clock == nil {

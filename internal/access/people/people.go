@@ -21,8 +21,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Topic is where nodes notify each other of changes.
 const Topic = "people"
@@ -83,7 +85,7 @@ type snapshot struct {
 
 // Open creates the tables and reads the people.
 func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
-	if err := store.Migrate(ctx, "people", migrations); err != nil {
+	if err := store.Migrate(ctx, "people", Migrations); err != nil {
 		return nil, err
 	}
 	if o.Roles == nil {

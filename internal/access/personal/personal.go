@@ -23,8 +23,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Topic is where nodes notify each other of changes.
 const Topic = "personal"
@@ -53,7 +55,7 @@ type Options struct {
 // Open creates the table.
 func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	s := &Store{db: store, box: secret.Box{Key: o.Key, RecoveryHint: "set the values again"}, options: o}
-	return s, store.Migrate(ctx, "personal", migrations)
+	return s, store.Migrate(ctx, "personal", Migrations)
 }
 
 // Follow ends connections of a manager until ctx ends: those of owners whose values change,

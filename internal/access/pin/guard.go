@@ -22,8 +22,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Mode is how far an upstream is trusted.
 type Mode string
@@ -88,7 +90,7 @@ type Guard struct {
 // New makes a guard for the tools of inner. Pins are stored in a database, whose tables
 // it migrates.
 func New(ctx context.Context, database *db.DB, inner tool.Lister, o Options) (*Guard, error) {
-	if err := database.Migrate(ctx, "trust", migrations); err != nil { // the name from before the package was called pin
+	if err := database.Migrate(ctx, "trust", Migrations); err != nil { // the name from before the package was called pin
 		return nil, err
 	}
 	if o.Clock == nil {

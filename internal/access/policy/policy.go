@@ -22,8 +22,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Verdict is what a rule decides.
 type Verdict string
@@ -114,7 +116,7 @@ type Policy struct {
 // reports which of our own tools run a script: the calls of that script are checked
 // themselves.
 func Open(ctx context.Context, database *db.DB, s Settings, runs func(name string) bool) (*Policy, error) {
-	if err := database.Migrate(ctx, "policy", migrations); err != nil {
+	if err := database.Migrate(ctx, "policy", Migrations); err != nil {
 		return nil, err
 	}
 	p := &Policy{db: database, runs: runs}

@@ -15,8 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // portions is into how many portions what is left of a quota is divided. A node takes one
 // at a time, so several nodes exceed no quota, and leave little of it unused: at most this
@@ -71,7 +73,7 @@ type lease struct {
 
 // OpenOrgs opens the quotas of organisations. What has no limit is not counted.
 func OpenOrgs(ctx context.Context, store *db.DB, limits Limits, now func() time.Time) (*Orgs, error) {
-	if err := store.Migrate(ctx, "quota", migrations); err != nil {
+	if err := store.Migrate(ctx, "quota", Migrations); err != nil {
 		return nil, err
 	}
 	o := &Orgs{db: store, now: now, leases: map[account]*lease{}}

@@ -18,8 +18,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Finder finds a thing by the name that the caller has for it, whoever owns it. The error
 // is fault.NotFound if there is none.
@@ -48,7 +50,7 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{store, o, map[principal.Kind]Finder{}}, store.Migrate(ctx, "share", migrations)
+	return &Store{store, o, map[principal.Kind]Finder{}}, store.Migrate(ctx, "share", Migrations)
 }
 
 // Register lets things of a kind be shared. It must be called before the routes are served.

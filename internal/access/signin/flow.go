@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -112,7 +113,7 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) error {
 	back := r.URL.Query()
 	f, err := s.take(r.Context(), back.Get("state"), cookie.In(r, s.options.Browsers).Get(cookie.Flow))
 	if err != nil {
-		return err
+		return s.refusal(r, err)
 	}
 	p, err := s.named(f.provider)
 	if err != nil {
@@ -121,8 +122,7 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) error {
 	from := s.options.Browsers.Proxies.Client(r)
 	begun, err := s.finish(r.Context(), p, f, back)
 	if err != nil {
-		s.options.OnSignIn(principal.With(r.Context(), principal.Anonymous()), "login", from, false)
-		return err
+		return s.refusal(r, err)
 	}
 	session, expires, err := s.options.People.BeginSession(r.Context(), begun)
 	if err != nil {
@@ -136,6 +136,21 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) error {
 	cookie.In(r, s.options.Browsers).Set(w, cookie.Session, session, expires)
 	page.Write(w, http.StatusOK, page.Continue, f.Next)
 	return nil
+}
+
+// refusalsAllowed is how many sign-ins of one address may fail in a minute until more are
+// refused without a record.
+const refusalsAllowed = 20
+
+// refusal records that a sign-in failed, and returns why.
+func (s *Service) refusal(r *http.Request, err error) error {
+	from := s.options.Browsers.Proxies.Client(r)
+	source := netguard.Source(from)
+	if after, ok := s.refused.Allow(source, refusalsAllowed, s.options.Clock.Now()); !ok {
+		return principal.Exceeded{What: "failed sign-ins", Of: "the address " + source, Most: refusalsAllowed, Per: "minute", After: after}.Fault()
+	}
+	s.options.OnSignIn(principal.With(r.Context(), principal.Anonymous()), "login", from, false)
+	return err
 }
 
 // finish gets the tokens for the code of a redirect, and returns the session of the person

@@ -28,8 +28,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Provider is an OpenID provider, and what the people who sign in there may do.
 type Provider struct {
@@ -79,6 +81,7 @@ type Service struct {
 	box       secret.Box
 	providers map[string]*provider
 	renewals  *queue.Lanes // of kept tokens
+	refused   queue.RateLimiter
 }
 
 // provider is a provider with its metadata.
@@ -89,7 +92,7 @@ type provider struct {
 
 // Open creates the table.
 func Open(ctx context.Context, store *db.DB, o Options) (*Service, error) {
-	if err := store.Migrate(ctx, "signin", migrations); err != nil {
+	if err := store.Migrate(ctx, "signin", Migrations); err != nil {
 		return nil, err
 	}
 	if o.Clock == nil {

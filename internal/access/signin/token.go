@@ -190,13 +190,27 @@ func (p *provider) arrival(id, about jwt.Claims) (people.Arrival, error) {
 		return a, fault.New(fault.Denied, "%s is not of %s", a.Name, strings.Join(p.Domains, " or ")).
 			WithHint("sign in with an account of your organisation")
 	}
-	groups := slices.Concat(id.List(p.Groups), about.List(p.Groups))
+	groups, err := p.groups(id, about)
+	if err != nil {
+		return a, err
+	}
 	a.Roles = p.memberships(groups)
 	if len(a.Roles) == 0 {
 		return a, fault.New(fault.Denied, "%s is in no organisation on this server", a.Name).
 			WithHint("ask an administrator: organisations come from groups at the provider")
 	}
 	return a, nil
+}
+
+// groups returns the groups of a person by both descriptions.
+func (p *provider) groups(id, about jwt.Claims) ([]string, error) {
+	groups, ok := id.List(p.Groups)
+	more, also := about.List(p.Groups)
+	if !ok || !also {
+		return nil, fault.New(fault.Denied, "the claim %s of %s is not a list", p.Groups, p.Issuer).
+			WithHint("ask an administrator: the provider must send groups as a list of texts, or groups_claim must name another claim")
+	}
+	return slices.Concat(groups, more), nil
 }
 
 func (p *provider) isDomain(domain string) bool {

@@ -39,7 +39,7 @@ func dial(env api.Environment, endpoint *url.URL) (*grpc.ClientConn, error) {
 		}
 		security = credentials.NewTLS(config)
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Control: env.DialControl}
+	dialer := &netguard.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Control: env.DialControl}, Proxy: env.Proxy}
 	// The dialer resolves the name, so that it sees every address that is tried.
 	conn, err := grpc.NewClient("passthrough:///"+endpoint.Host,
 		grpc.WithTransportCredentials(security),

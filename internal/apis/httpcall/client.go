@@ -64,8 +64,9 @@ func New(env api.Environment, base string) (*Client, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Control: env.DialControl}
+	proxy, dial := netguard.Through(env.Proxy, dialer)
 	return &Client{env: env, base: u, cache: newCache(), sleep: clock.Real().Sleep, credentials: env.Credentials(), http: &http.Transport{
-		Proxy: env.Proxy, DialContext: dialer.DialContext, TLSClientConfig: config, ForceAttemptHTTP2: true,
+		Proxy: proxy, DialContext: dial, TLSClientConfig: config, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}}, nil
 }

@@ -18,6 +18,7 @@ type Outbound struct {
 	Allowed  []string      // further addresses
 	Loopback bool          // this machine is allowed too
 	Resolver *net.Resolver // of names; nil: the machine's
+	Proxy    ProxyFunc     // nil: none
 }
 
 // Control is a net.Dialer.Control that refuses the other addresses. It runs after names
@@ -39,12 +40,11 @@ func (o Outbound) Control(_, address string, _ syscall.RawConn) error {
 		WithHint("add the server to luanette.toml, or allow the address: mcp.allowed_hosts = [%q]", ip)
 }
 
-// Transport makes HTTP requests to allowed addresses. It uses no proxy, because a proxy
-// would resolve names after the check.
+// Transport makes HTTP requests to allowed addresses, through a proxy if there is one.
 func (o Outbound) Transport() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
-	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, Control: o.Control}).DialContext
+	transport.Proxy = nil // it would resolve names after the check
+	transport.DialContext = (&Dialer{net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, Control: o.Control}, o.Proxy}).DialContext
 	return transport
 }
 

@@ -53,8 +53,15 @@ func Decode(text []byte, limit int) (raw json.RawMessage, err error) {
 	if err != nil || root == nil {
 		return json.RawMessage("{}"), err
 	}
-	return decoder{limit}.appendNode(nil, root, 0)
+	return decoder{min(limit, minGrowth+maxGrowth*len(text))}.appendNode(nil, root, 0)
 }
+
+// Aliases repeat what is written once: how many times larger than its text a document may
+// become by them, and how large a small one.
+const (
+	maxGrowth = 16
+	minGrowth = 1 << 20 // bytes
+)
 
 // maxDepth bounds how deep a document is read, also through aliases.
 const maxDepth = 100

@@ -23,6 +23,10 @@ func TestDecodeHasLimits(t *testing.T) {
 	for _, step := range []string{"b: &b [*a, *a, *a, *a, *a, *a, *a, *a]", "c: &c [*b, *b, *b, *b, *b, *b, *b, *b]", "d: [*c, *c, *c, *c, *c, *c, *c, *c]"} {
 		bomb += step + "\n"
 	}
+	// What aliases repeat is bounded long before the limit of the caller.
+	if got, err := yamltext.Decode([]byte(strings.Replace(bomb, "[x,", "["+strings.Repeat("y", 2000)+",", 1)+"e: ["+strings.Repeat("*c, ", 20)+"*c]\n"), 64<<20); err == nil {
+		t.Errorf("a document of some KiB is %d bytes", len(got))
+	}
 	for _, text := range []string{bomb, strings.Repeat("[", 200) + strings.Repeat("]", 200), "a: 1\n---\nb: 2\n", "a: [", "- a list"} {
 		if got, err := yamltext.Decode([]byte(text), 1000); err == nil {
 			t.Errorf("%.40q is %s", text, got)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -207,6 +208,25 @@ func (c *caller) notify(ctx context.Context, hook Webhook, tries int) {
 	c.handler.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "request_id", m.RequestID, "type", hook.Type, "error", err)
 }
 
+// originOf returns the origin of an address, always with its port.
+func originOf(u *url.URL) string {
+	scheme, port := strings.ToLower(u.Scheme), u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[scheme]
+	}
+	return scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// origins returns the origins of addresses.
+func origins(addresses []string) (list []string) {
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil { // the configuration was checked
+			list = append(list, originOf(u))
+		}
+	}
+	return list
+}
+
 func (c *caller) post(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, webhookTime)
 	defer cancel()
@@ -215,7 +235,7 @@ func (c *caller) post(ctx context.Context, body []byte) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if token := c.handler.options.Token; !token.IsZero() {
+	if token := c.handler.options.Token; !token.IsZero() && slices.Contains(c.handler.receivers, originOf(r.URL)) {
 		r.Header.Set("Authorization", "Bearer "+token.Reveal())
 		r.Header.Set("X-Engine-Token", token.Reveal()) // the receivers of the program that this one replaces read it
 	}

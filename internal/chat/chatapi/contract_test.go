@@ -87,6 +87,7 @@ type contract struct {
 	fixture
 	hold  chan struct{} // closed when the model may answer
 	hooks *received
+	at    string // the address of the receiver
 }
 
 func newContract(t *testing.T, archive *txtar.Archive, provider string) contract {
@@ -96,7 +97,10 @@ func newContract(t *testing.T, archive *txtar.Archive, provider string) contract
 		t.Fatal(err)
 	}
 	c := contract{hooks: &received{last: make(chan struct{})}}
-	options := chatapi.Options{Transcribe: transcriber(t, archive), Debug: true, Token: secret.New("callback token"), Clock: clock.NewVirtual(time.Date(2026, 11, 17, 9, 30, 0, 0, time.UTC))}
+	hooks := httptest.NewServer(c.hooks)
+	t.Cleanup(hooks.Close)
+	c.at = hooks.URL
+	options := chatapi.Options{Transcribe: transcriber(t, archive), Debug: true, Token: secret.New("callback token"), Receivers: []string{c.at}, Clock: clock.NewVirtual(time.Date(2026, 11, 17, 9, 30, 0, 0, time.UTC))}
 	if during := part(archive, "during"); during != "" {
 		c.hold = make(chan struct{})
 		steps[0].Hold = c.hold
@@ -170,11 +174,9 @@ func (r *received) ServeHTTP(_ http.ResponseWriter, q *http.Request) {
 // run sends the request of an archive, stores what came back in it, and returns that.
 func (c contract) run(t *testing.T, archive *txtar.Archive) string {
 	t.Helper()
-	hooks := httptest.NewServer(c.hooks)
-	t.Cleanup(hooks.Close)
 	first, body, _ := strings.Cut(part(archive, "request"), "\n")
 	method, path, _ := strings.Cut(first, " ")
-	r, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(strings.ReplaceAll(body, "HOOKS", hooks.URL)))
+	r, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(strings.ReplaceAll(body, "HOOKS", c.at)))
 	if err != nil {
 		t.Fatal(err)
 	}

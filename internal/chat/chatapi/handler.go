@@ -32,8 +32,11 @@ type Options struct {
 	ModelError error
 	// Transcribe returns what is said in a sound; nil refuses voice messages.
 	Transcribe func(ctx context.Context, sound llm.Media) (string, error)
-	Token      secret.Text   // sent to callbacks as authentication; may be empty
-	Usage      UsageReporter // nil means that nothing is counted
+	Token      secret.Text // sent to the callbacks of Receivers as authentication; may be empty
+	// Receivers are the origins of callbacks that get the token, such as
+	// https://gateway.example: callers choose the addresses of their callbacks.
+	Receivers []string
+	Usage     UsageReporter // nil means that nothing is counted
 	// Audit records what callers read and delete of other people; nil records nothing.
 	Audit   func(ctx context.Context, action, subject string, detail []byte)
 	Log     *slog.Logger
@@ -46,9 +49,11 @@ type Handler struct {
 	service *conversation.Service
 	options Options
 	rates   rates
-	hooks   sync.WaitGroup // webhooks in progress
-	ending  context.Context
-	end     context.CancelFunc
+	// receivers are the origins of Options.Receivers.
+	receivers []string
+	hooks     sync.WaitGroup // webhooks in progress
+	ending    context.Context
+	end       context.CancelFunc
 }
 
 // New makes the handler of a conversation service.
@@ -71,7 +76,7 @@ func New(service *conversation.Service, o Options) *Handler {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	d := &Handler{service: service, options: o, rates: rates{most: o.Rate, clock: o.Clock}}
+	d := &Handler{service: service, options: o, rates: rates{most: o.Rate, clock: o.Clock}, receivers: origins(o.Receivers)}
 	d.ending, d.end = context.WithCancel(context.Background())
 	service.OnResume(d.callBack)
 	return d

@@ -522,7 +522,7 @@ func TestCallback(t *testing.T) {
 			box := &webhooks{last: make(chan struct{})}
 			hooks := httptest.NewServer(box)
 			t.Cleanup(hooks.Close)
-			p := open(t, assistant, chatapi.Options{Token: secret.New("engine")})
+			p := open(t, assistant, chatapi.Options{Token: secret.New("engine"), Receivers: []string{"https://other.example", strings.ToUpper(hooks.URL[:4]) + hooks.URL[4:]}})
 			status, body, _ := p.ask(t, "POST", "/api/v1/chat/callback",
 				fmt.Sprintf(`{"client_id":"w","user_id":"u","message":"m","message_key":"k","progress_callback_url":%q,"progress_mode":%q,"progress_throttle_seconds":3600}`, hooks.URL, mode))
 			if status != 202 || !strings.Contains(body, `"message_key":"k"`) {
@@ -534,6 +534,32 @@ func TestCallback(t *testing.T) {
 			}
 			if h := box.hooks[0]; h.UserID != "u" || h.MessageKey != "k" || h.Timestamp.IsZero() || box.token != "Bearer engine, engine" {
 				t.Errorf("%+v, %q", h, box.token)
+			}
+		})
+	}
+}
+
+// TestCallbackToOthers checks that only receivers of the configuration get the token: callers
+// choose the address.
+func TestCallbackToOthers(t *testing.T) {
+	t.Parallel()
+	for name, receivers := range map[string]func(url string) []string{
+		"none":            func(string) []string { return nil },
+		"another port":    func(url string) []string { return []string{url + "0"} },
+		"another scheme":  func(url string) []string { return []string{"https" + strings.TrimPrefix(url, "http")} },
+		"the same prefix": func(url string) []string { return []string{url[:len(url)-1]} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			box := &webhooks{last: make(chan struct{})}
+			hooks := httptest.NewServer(box)
+			t.Cleanup(hooks.Close)
+			p := open(t, assistant, chatapi.Options{Token: secret.New("engine"), Receivers: receivers(hooks.URL)})
+			p.ask(t, "POST", "/api/v1/chat/callback", fmt.Sprintf(`{"client_id":"w","user_id":"u","message":"m","progress_callback_url":%q,"progress_mode":"complete"}`, hooks.URL))
+			<-box.last
+			box.lines()
+			if box.token != ", " {
+				t.Errorf("the token was sent: %q", box.token)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -20,8 +21,11 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	r.register(t)
 	defer r.unregister(t)
 	switch mine, err := r.await(ctx, l, t); {
-	case err != nil: // the server is stopping; the stored turn is unchanged
+	case err != nil && ctx.Err() != nil: // the server is stopping; the stored turn is unchanged
 		t.end(agent.Reply{}, ErrMoved)
+		return
+	case err != nil:
+		r.giveUp(ctx, t, err)
 		return
 	case !mine:
 		r.follow(t)
@@ -52,14 +56,36 @@ func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 		return err2
 	})
 	switch {
-	case failed != nil:
+	case failed != nil && ctx.Err() != nil:
 		t.end(agent.Reply{}, ErrMoved)
+	case failed != nil:
+		r.giveUp(ctx, t, failed)
 	case !kept: // another node took over the turn while this one was disconnected
 		r.follow(t)
 	default:
 		r.broadcast(ctx, t.Message.Person)
 		t.end(reply, err)
 	}
+}
+
+// giveUp ends a turn whose begin or outcome the database refuses, in another way than by being
+// unreachable: without an end, it would keep the person's later messages waiting.
+func (r *Service) giveUp(ctx context.Context, t *Turn, cause error) {
+	r.options.Log.ErrorContext(ctx, "message cannot be answered", "request_id", t.Message.RequestID, "error", cause)
+	why, err := json.Marshal(failureOf(cause))
+	if err == nil {
+		err = r.db.Write(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, failure = $2, ended = $3 
+				WHERE id = $4 AND node = $5 AND (status = 'waiting' OR status = 'running' AND attempts = $6)`,
+				failed, string(why), r.now().UnixMicro(), t.ID, r.options.Node, t.attempts)
+			return err
+		})
+	}
+	if err != nil {
+		r.options.Log.ErrorContext(ctx, "failure of a message not stored", "request_id", t.Message.RequestID, "error", err)
+	}
+	r.broadcast(ctx, t.Message.Person)
+	t.end(agent.Reply{}, cause)
 }
 
 // register makes a turn known by its id; unregister ends that.

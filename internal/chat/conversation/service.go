@@ -22,8 +22,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Agent answers one message.
 type Agent interface {
@@ -86,7 +88,7 @@ type Service struct {
 
 // Open migrates the tables and resumes interrupted turns.
 func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
-	if err := database.Migrate(ctx, "talk", migrations); err != nil { // the name from before the package was called conversation
+	if err := database.Migrate(ctx, "talk", Migrations); err != nil { // the name from before the package was called conversation
 		return nil, err
 	}
 	if err := moveUsage(ctx, database); err != nil {

@@ -15,12 +15,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Migrate makes the tables.
 func Migrate(ctx context.Context, database *db.DB) error {
-	return database.Migrate(ctx, "spending", migrations)
+	return database.Migrate(ctx, "spending", Migrations)
 }
 
 // Options are the options of a Store.

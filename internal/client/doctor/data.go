@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/store/backup"
 )
 
 // Free space under which a disk is nearly full.
@@ -102,6 +103,30 @@ func (d *doctor) database(ctx context.Context) {
 		d.report(Finding{check, Problem, err.Error(), "restore a backup with `luanette restore`; docs/operate.md"})
 	default:
 		d.ok(check, "%s, tables up to date, no damage", store.Kind())
+	}
+}
+
+// backups reports whether the server makes the backups that it is configured to make.
+func (d *doctor) backups(context.Context) {
+	const check = "backups"
+	every := time.Duration(d.Config.Backup.Every)
+	if every == 0 {
+		return
+	}
+	folder := server.BackupFolder(d.Config)
+	if failure, failed := backup.FailureOf(folder); failed {
+		d.report(Finding{check, Problem, fmt.Sprintf("the latest backup, at %s, was not made: %s", failure.At.Format(time.RFC3339), failure.Error),
+			"repair what it says; the server tries again every few minutes, and `luanette backup FILE` at once"})
+		return
+	}
+	newest := backup.Latest(folder)
+	switch late := backup.Late(folder, every, time.Now()); {
+	case newest == "":
+		d.report(Finding{check, Note, "none yet in " + folder + "; a server makes the first when it starts", ""})
+	case late > every:
+		d.report(Finding{check, Warning, fmt.Sprintf("the newest is %s, and one is due every %s", newest, every), "start the server: it makes one at once"})
+	default:
+		d.ok(check, "the newest is %s", newest)
 	}
 }
 

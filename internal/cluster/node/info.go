@@ -71,7 +71,7 @@ func readAll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err erro
 
 // List returns all nodes, the oldest first. The caller need not be a node.
 func List(ctx context.Context, d *db.DB) ([]Info, error) {
-	if err := d.Migrate(ctx, "node", migrations); err != nil {
+	if err := d.Migrate(ctx, "node", Migrations); err != nil {
 		return nil, err
 	}
 	all, now, err := readAll(ctx, d)

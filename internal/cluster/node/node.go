@@ -29,8 +29,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options configure a node.
 type Options struct {
@@ -91,7 +93,7 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	if o.Name == "" {
 		o.Name = "node"
 	}
-	if err := database.Migrate(ctx, "node", migrations); err != nil {
+	if err := database.Migrate(ctx, "node", Migrations); err != nil {
 		return nil, err
 	}
 	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, since: time.Now(), watching: func() bool { return false }}

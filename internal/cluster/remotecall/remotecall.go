@@ -13,8 +13,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // topic is the notification channel of remote calls.
 const topic = "errands"
@@ -47,7 +49,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Service, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	service := &Service{db: database, options: o, waiting: map[string]chan struct{}{}, running: map[string]context.CancelFunc{}}
-	return service, database.Migrate(ctx, "errand", migrations) // the name from before the package was called remotecall
+	return service, database.Migrate(ctx, "errand", Migrations) // the name from before the package was called remotecall
 }
 
 // Self returns the id of this node.

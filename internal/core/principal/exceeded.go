@@ -44,9 +44,11 @@ type details struct {
 // RetryAfter returns the delay after which a refused request may be retried.
 func RetryAfter(err error) (time.Duration, bool) {
 	for f := (*fault.Error)(nil); errors.As(err, &f); err = errors.Unwrap(f) {
-		var d details
+		var d struct { // only this: other limits than those of Exceeded are not whole numbers
+			RetryAfterMS float64 `json:"retry_after_ms"`
+		}
 		if f.Code == fault.Limit && json.Unmarshal(f.Details, &d) == nil && d.RetryAfterMS > 0 {
-			return time.Duration(d.RetryAfterMS) * time.Millisecond, true
+			return time.Duration(d.RetryAfterMS * float64(time.Millisecond)), true
 		}
 	}
 	return 0, false

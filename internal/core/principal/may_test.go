@@ -1,6 +1,7 @@
 package principal_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,8 +86,30 @@ func TestExceeded(t *testing.T) {
 	if !ok || after != time.Second || principal.RetryHeader(1200*time.Millisecond) != "2" || principal.RetryHeader(0) != "1" {
 		t.Errorf("retry after %v, %v", after, ok)
 	}
+	dollars := fault.New(fault.Limit, "the budget").WithDetails(map[string]any{"limit": 0.05, "used": 0.06, "retry_after_ms": 1500})
+	if after, ok := principal.RetryAfter(dollars); !ok || after != 1500*time.Millisecond {
+		t.Errorf("retry after %v, %v, with a limit that is not a whole number", after, ok)
+	}
 	if _, ok := principal.RetryAfter(fault.New(fault.Limit, "too big")); ok {
 		t.Error("a limit without a retry time has one")
+	}
+}
+
+// TestKeyScopes checks that the scopes that are shown are those that a key can have.
+func TestKeyScopes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		who  principal.Principal
+		want []principal.Scope
+	}{
+		"root":       {principal.Principal{Scopes: []principal.Scope{principal.Admin}}, []principal.Scope{principal.Admin}},
+		"acme admin": {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.Admin}}, []principal.Scope{principal.Org, principal.Chat, principal.MCP, principal.Read, principal.Observe}},
+		"no org":     {principal.Principal{Scopes: []principal.Scope{principal.Org, principal.Read}}, []principal.Scope{principal.Read}},
+		"acme":       {principal.Principal{Org: "acme", Scopes: []principal.Scope{principal.MCP, principal.Metrics}}, []principal.Scope{principal.MCP}},
+	} {
+		if got := tt.who.KeyScopes(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
 	}
 }
 

@@ -1,5 +1,7 @@
 package principal
 
+import "slices"
+
 // Scope is a permission of a key or token.
 type Scope string
 
@@ -35,6 +37,16 @@ func (s Scope) Description() string {
 		Observe: "with read: events, traces and the audit log of everybody in the organisation, or in all of them",
 		Metrics: "/metrics: numbers about the whole server, for Prometheus",
 	}[s]
+}
+
+// KeyScopes returns the scopes that p can use, and that a key of p can have. An administrator of
+// an organisation has all but those about the whole server.
+func (p Principal) KeyScopes() []Scope {
+	scopes := p.Scopes
+	if p.Org != "" && slices.Contains(scopes, Admin) {
+		scopes = Scopes
+	}
+	return slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return !p.May(s, p.Org) })
 }
 
 // exceeds reports whether a scope is about more than the organisation of its holder.

@@ -96,8 +96,8 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), external.Close())
 	}
 	source, err := newDataSource(inner, external)
-	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), external.Close())
+	if err != nil { // what NewContext has started ends, as in Close
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), external.Detach(), dbos.Shutdown(inner, o.CloseTimeout), external.Close())
 	}
 	e := &Engine{external: external, dbos: inner, source: source, work: work, node: o.Node, closeTimeout: o.CloseTimeout, log: o.Log, closed: closed, active: map[string]*activeRun{}, returns: map[string]chan struct{}{}}
 	// A run is retried however often the process died.

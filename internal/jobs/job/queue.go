@@ -22,8 +22,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options configure a queue. The zero value is ready to use.
 type Options struct {
@@ -120,7 +122,7 @@ type Queue struct {
 // the queue before the database.
 func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Queue, err error) {
 	o = o.orDefault()
-	if err := database.Migrate(ctx, "job", migrations); err != nil {
+	if err := database.Migrate(ctx, "job", Migrations); err != nil {
 		return nil, err
 	}
 	release := func() error { return nil }

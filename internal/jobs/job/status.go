@@ -186,17 +186,6 @@ func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
 	return stats, nil
 }
 
-// Active returns the ids of all unfinished jobs.
-func (q *Queue) Active() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ids := make([]string, 0, len(q.current))
-	for id := range q.current {
-		ids = append(ids, id)
-	}
-	return ids
-}
-
 // Watch passes the progress of an unfinished job of this process to see, which must not
 // block, until stop is called. Of other jobs it passes nothing.
 func (q *Queue) Watch(ctx context.Context, id string, see func(fraction float64, message string)) (stop func()) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/musicjob"
@@ -15,14 +16,16 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// UpstreamWait is how long a job waits for upstreams: after a restart they are all
-// connecting.
+// UpstreamWait is how long an approved script that resumes waits for upstreams: after a
+// restart they are all connecting.
 const UpstreamWait = 30 * time.Second
 
 // Upstreams are the tool servers that scripts use.
 type Upstreams interface {
-	// AwaitAttempts waits until each has been tried, at most that long.
-	AwaitAttempts(ctx context.Context, most time.Duration)
+	// Has reports whether there is an upstream of that name.
+	Has(name string) bool
+	// AwaitAttempt waits until an upstream has been tried for the first time.
+	AwaitAttempt(ctx context.Context, name string)
 }
 
 // Runner runs jobs.
@@ -53,9 +56,6 @@ func (r Runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) 
 	if err := r.awaitHooks(ctx, task); err != nil {
 		return job.Outcome{}, err
 	}
-	if !task.Offline {
-		r.Upstreams.AwaitAttempts(ctx, UpstreamWait)
-	}
 	if ctx, err = r.Scope(ctx); err != nil {
 		return job.Outcome{}, err
 	}
@@ -63,13 +63,26 @@ func (r Runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) 
 		Source: task.Source, Language: task.Language, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
 		Job: task.ID, FlowName: "job:" + task.ID,
 		Jobs: job.ForScripts{Queue: task.Queue}, Handler: task.Handler, Temp: task.Temp, Watch: task.Watch, Limits: r.Limits,
-		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
+		AwaitTools: r.awaitTools(task),
+		Caller:     &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	var failure *script.Error
 	if errors.As(err, &failure) {
 		err = failure.Fault()
 	}
 	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
+}
+
+// awaitTools returns what a job does before it calls a tool that is not known: it waits for
+// the upstream of that tool, which says what the tool is, and for no other. A job that runs
+// offline waits for none.
+func (r Runner) awaitTools(task job.Task) func(ctx context.Context, namespace string) {
+	if task.Offline {
+		return nil
+	}
+	return func(ctx context.Context, namespace string) {
+		r.Upstreams.AwaitAttempt(ctx, principal.Of(ctx).Namespace(namespace, r.Upstreams.Has))
+	}
 }
 
 // awaitHooks delays jobs of an earlier process until startup.lua has set its hooks, which

@@ -60,7 +60,16 @@ func (m Queue) List(ctx context.Context, state string, limit int) (jobs []hooten
 	return jobs, page.Total, err
 }
 
-func (m Queue) Active() int { return len(m.Jobs.Active()) }
+func (m Queue) Active(ctx context.Context) (int, error) {
+	stats, err := m.Jobs.Stats(ctx)
+	count := 0
+	for state, n := range stats {
+		if !state.Final() {
+			count += n
+		}
+	}
+	return count, err
+}
 
 func fromJob(j job.Job) hootenanny.Job {
 	m := hootenanny.Job{

@@ -166,7 +166,7 @@ func TestQueue(t *testing.T) {
 			t.Errorf("state %q: %d jobs of %d, %v, want %d", state, len(jobs), total, err, want)
 		}
 	}
-	if n := q.Active(); n != 1 {
+	if n, err := q.Active(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d active jobs, want the script", n)
 	}
 	if _, err := q.Status(t.Context(), "unknown"); fault.CodeOf(err) != fault.NotFound {

@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/attach"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -52,6 +54,7 @@ type server struct {
 	tools
 	hub      *hub.Hub
 	listener *attach.Listener
+	refused  error // by the next reload
 }
 
 func startServer(t *testing.T, place attach.Place) *server {
@@ -71,6 +74,9 @@ func startServer(t *testing.T, place attach.Place) *server {
 			return s.hub.ServeStdio(ctx, in, out)
 		},
 		Admin: http.NotFoundHandler(),
+		Reload: func(context.Context) ([]string, error) {
+			return []string{"listen"}, s.refused
+		},
 		Info: func() attach.Info {
 			return attach.Info{Version: "1", PID: os.Getpid(), Data: filepath.Dir(place.Folder), Config: "the.toml"}
 		},
@@ -283,6 +289,14 @@ func TestFind(t *testing.T) {
 	}
 	if _, err := attach.Find(t.Context(), other, true); err != nil {
 		t.Errorf("without a configuration: %v", err)
+	}
+	found, err := attach.Find(t.Context(), place, false)
+	if waiting, failed := found.Reload(t.Context()); err != nil || failed != nil || !slices.Equal(waiting, []string{"listen"}) {
+		t.Errorf("Reload = %q, %v, %v", waiting, failed, err)
+	}
+	s.refused = fault.New(fault.Config, "a mistake").WithHint("repair it")
+	if _, err := found.Reload(t.Context()); err == nil || err.Error() != "a mistake" || fault.HintOf(err) != "repair it" {
+		t.Errorf("a reload that is refused: %v", err)
 	}
 	if lock, err := attach.Reserve(t.Context(), place, false); lock != nil || err != nil {
 		t.Errorf("the place was reserved twice: %v", err)

@@ -109,6 +109,20 @@ func (s Server) Request(ctx context.Context, method, path string) (json.RawMessa
 	return raw, err
 }
 
+// Reload has the server read its configuration again, and returns the settings that changed
+// and need a restart.
+func (s Server) Reload(ctx context.Context) (waiting []string, err error) {
+	raw, err := s.Request(ctx, http.MethodPost, "/reload")
+	var answer Reloaded
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	if err == nil && answer.Error != "" {
+		err = fault.New(fault.Config, "%s", answer.Error).WithHint("%s", answer.Hint)
+	}
+	return answer.Waiting, err
+}
+
 func (s Server) dial(ctx context.Context) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", s.socket)

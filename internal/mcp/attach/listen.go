@@ -38,6 +38,8 @@ type Options struct {
 	Info func() Info
 	// Stop ends a server in the background; nil if it is none.
 	Stop func()
+	// Reload reads the configuration again. It returns the settings that need a restart.
+	Reload func(ctx context.Context) (waiting []string, err error)
 }
 
 // Listener serves the processes that attach. Close ends it.
@@ -81,6 +83,7 @@ func Listen(ctx context.Context, place Place, lock *filelock.Lock, options Optio
 	mux.HandleFunc("GET /mcp", l.attach)
 	mux.Handle("GET /info", l.forOwner(http.HandlerFunc(l.info)))
 	mux.Handle("POST /stop", l.forOwner(http.HandlerFunc(l.stop)))
+	mux.Handle("POST /reload", l.forOwner(http.HandlerFunc(l.reload)))
 	mux.Handle("/api/v1/", l.forOwner(options.Admin))
 	l.web = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
@@ -182,6 +185,23 @@ func (l *Listener) stop(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.WriteHeader(http.StatusAccepted)
 	l.options.Stop()
+}
+
+// Reloaded is the answer to a request to reload.
+type Reloaded struct {
+	Waiting []string `json:"restart_needed,omitempty"` // settings that changed and need a restart
+	Error   string   `json:"error,omitempty"`          // why the old configuration stays in effect
+	Hint    string   `json:"hint,omitempty"`
+}
+
+// reload has the server read its configuration again.
+func (l *Listener) reload(w http.ResponseWriter, r *http.Request) {
+	waiting, err := l.options.Reload(r.Context())
+	answer := Reloaded{Waiting: waiting}
+	if err != nil {
+		answer.Error, answer.Hint = err.Error(), fault.HintOf(err)
+	}
+	httpjson.JSON(w, http.StatusOK, answer)
 }
 
 // attach makes the connection a pipe of MCP messages and serves it.

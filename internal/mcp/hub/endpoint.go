@@ -60,6 +60,7 @@ type endpoint struct {
 	subscriptions map[string]int         // number of subscribers, by resource
 	changes       map[string]*time.Timer // list changes that are being debounced
 	closed        bool
+	gone          chan struct{} // closed by close
 }
 
 func newEndpoint(h *Hub, name string, b backend) *endpoint {
@@ -73,16 +74,19 @@ func newEndpoint(h *Hub, name string, b backend) *endpoint {
 		subscriptions: map[string]int{},
 		changes:       map[string]*time.Timer{},
 
-		subscribing: make(chan struct{}, 1),
+		subscribing: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 	e.backendLevel.Store(int32(levelNone))
 	return e
 }
 
-// close ends all sessions of the endpoint. It is called when no request runs there, or
+// close ends all sessions and streams of the endpoint. It is called when no request runs there, or
 // when the upstream was removed.
 func (e *endpoint) close(ctx context.Context) {
 	e.mu.Lock()
+	if !e.closed {
+		close(e.gone)
+	}
 	e.closed = true
 	for _, timer := range e.changes {
 		timer.Stop()

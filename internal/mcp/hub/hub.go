@@ -201,7 +201,8 @@ func (h *Hub) endpoints() []*endpoint {
 	return all
 }
 
-// expireSessions ends sessions that were unused for too long.
+// expireSessions ends sessions that were unused for too long, and what is left of upstreams
+// that were removed.
 func (h *Hub) expireSessions() {
 	tick := time.NewTicker(min(30*time.Second, max(h.opts.Limits.Idle/4, time.Millisecond)))
 	defer tick.Stop()
@@ -210,6 +211,7 @@ func (h *Hub) expireSessions() {
 		case <-h.closing:
 			return
 		case now := <-tick.C:
+			h.closeRemoved(background)
 			for _, e := range h.endpoints() {
 				e.sessions.expire(background, now.Add(-h.opts.Limits.Idle))
 			}

@@ -42,7 +42,7 @@ var listFilters = []struct{ field, method, capability string }{
 }
 
 // listen acknowledges the notifications it will send, and sends them until the client
-// disconnects or the hub closes.
+// disconnects, the upstream is removed or the hub closes.
 func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, error) {
 	filter, ok := rawjson.Get(req.params, "notifications")
 	if !ok || !rawjson.IsObject(filter) {
@@ -84,12 +84,23 @@ func (e *endpoint) listen(ctx context.Context, req *request) (json.RawMessage, e
 		delete(e.listeners, l)
 		e.mu.Unlock()
 	}()
+	if err := e.awaitEnd(ctx, l); err != nil {
+		return nil, err
+	}
+	return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(resp.id))), nil
+}
+
+// awaitEnd notifies a listener of its tasks until the hub closes or the upstream is removed; the
+// error is that of ctx.
+func (e *endpoint) awaitEnd(ctx context.Context, l *listener) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-e.hub.closing:
-			return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(resp.id))), nil
+			return nil
+		case <-e.gone:
+			return nil
 		case <-l.tasks.changed():
 			e.notifyTasks(ctx, l)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,33 @@ func TestListenSendsRequestedNotifications(t *testing.T) {
 	if m := next(t, stream); m.Method != wire.NoteResourceUpdated ||
 		string(m.Params) != `{"uri":"test://a","_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":7}}` {
 		t.Errorf("received %s %s", m.Method, m.Params)
+	}
+}
+
+// removable is an upstream that can be removed.
+type removable struct {
+	upstreams
+	removed atomic.Bool
+}
+
+func (r *removable) Has(string) bool { return !r.removed.Load() }
+
+// TestListenEndsWithItsUpstream checks that the stream of an upstream that was removed ends,
+// although nobody asks for the upstream any more.
+func TestListenEndsWithItsUpstream(t *testing.T) {
+	t.Parallel()
+	opts := options(t, tools{})
+	up := &removable{upstreams: upstreams{"up": &scripted{}}}
+	opts.Upstreams, opts.Limits.Idle = up, 20*time.Millisecond
+	_, url := serve(t, opts)
+	cl := &client{t: t, url: url + "/mcp/up", modern: true}
+	stream := events(t, cl.post(t.Context(), cl.listen("7", `{"toolsListChanged":true}`)))
+	if ack := next(t, stream); ack.Method != wire.NoteListenAcknowledged {
+		t.Fatalf("received %s %s", ack.Method, ack.Params)
+	}
+	up.removed.Store(true)
+	if m := next(t, stream); !strings.Contains(string(m.Result), "subscriptionId") {
+		t.Errorf("received %s %s %v", m.Method, m.Result, m.Error)
 	}
 }
 

@@ -46,7 +46,7 @@ func (h *Hub) namespaces() []string {
 type relayKey struct{ namespace, owner string }
 
 // relayTo is the endpoint of an upstream. It is made at its first request, and closed at
-// the first request after the upstream was removed.
+// the first request after the upstream was removed, or by closeRemoved.
 func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if h.opts.Upstreams == nil {
 		return nil, false
@@ -85,6 +85,22 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 		return nil, false
 	}
 	return e, true
+}
+
+// closeRemoved closes the endpoints of upstreams that were removed, and that nobody asks for.
+func (h *Hub) closeRemoved(ctx context.Context) {
+	var removed []*endpoint
+	h.mu.Lock()
+	for key, e := range h.relays {
+		if !h.opts.Upstreams.Has(key.namespace) {
+			delete(h.relays, key)
+			removed = append(removed, e)
+		}
+	}
+	h.mu.Unlock()
+	for _, e := range removed {
+		e.close(ctx)
+	}
 }
 
 // upstreamChanged handles a notification of the upstream.

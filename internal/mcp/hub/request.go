@@ -46,7 +46,7 @@ type request struct {
 	supplied json.RawMessage
 
 	cancel   context.CancelCauseFunc // nil until it begins
-	finished chan struct{}           // closed when it has run; made by start
+	finished chan struct{}           // closed when it has run or was refused; made by start
 
 	mu            sync.Mutex
 	response      *response // nil while it waits for input
@@ -77,9 +77,12 @@ func Release(ctx context.Context, after time.Duration) {
 // but not its lifetime: the caller cancels it when the client no longer wants it.
 func (req *request) start(ctx context.Context, resp *response) {
 	req.finished = make(chan struct{})
-	if ctx, ok := req.begin(context.WithoutCancel(ctx), resp); ok {
-		go req.run(ctx)
+	ctx, begun := req.begin(context.WithoutCancel(ctx), resp)
+	if !begun { // it was answered
+		close(req.finished)
+		return
 	}
+	go req.run(ctx)
 }
 
 // begin registers the request and returns the context to run it with. If that is not

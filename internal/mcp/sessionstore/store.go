@@ -15,8 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Store stores sessions in the database. It is safe for concurrent use.
 type Store struct {
@@ -27,7 +29,7 @@ type Store struct {
 // Open migrates the tables and returns the store. A session expires after it was idle
 // for that long.
 func Open(ctx context.Context, database *db.DB, idle time.Duration) (*Store, error) {
-	return &Store{database, idle}, database.Migrate(ctx, "visit", migrations) // the name from before the package was called sessionstore
+	return &Store{database, idle}, database.Migrate(ctx, "visit", Migrations) // the name from before the package was called sessionstore
 }
 
 // key hashes the id, so that a reader of the table cannot use the session.

@@ -26,8 +26,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // topic is the notification channel of tasks; the payload is the id of one that changed.
 const topic = "tasks"
@@ -83,7 +85,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Relay, error) {
 		db: database, options: o, wake: make(chan struct{}, 1), stop: func() {},
 		following: map[string]context.CancelCauseFunc{}, waiting: map[string][]chan struct{}{}, watchers: map[int]func(tool.Task){},
 	}
-	if err := database.Migrate(ctx, "task", migrations); err != nil {
+	if err := database.Migrate(ctx, "task", Migrations); err != nil {
 		return nil, err
 	}
 	return r, database.Read(ctx, func(tx *db.Tx) (err error) {

@@ -98,6 +98,9 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 	switch method {
 	case wire.MethodToolsList:
 		result, err := c.request(ctx, r, true)
+		if fault.CodeOf(err) == fault.Unavailable && rawjson.Lacks(r.params, "cursor") {
+			result, err = c.lastTools(err)
+		}
 		return c.filterTools(result), err
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
 		return c.subscribe(ctx, r)
@@ -110,6 +113,25 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 	}
 	r.about, _ = wire.NameOf(method, params)
 	return c.request(ctx, r, repeatable(method))
+}
+
+// lastTools is the list that the server last sent, as one page, for callers who cannot wait
+// any longer for it; err if there is none. Other lists have these tools too, as stale.
+func (c *connection) lastTools(err error) (json.RawMessage, error) {
+	c.mu.Lock()
+	known := c.tools.tools
+	c.mu.Unlock()
+	if len(known) == 0 {
+		return nil, err
+	}
+	list := []byte{'['}
+	for i := range known {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, known[i].Raw...)
+	}
+	return rawjson.Set(nil, "tools", append(list, ']')), nil
 }
 
 // repeatable reports whether a request of that method may be repeated if its

@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/faultinject"
@@ -179,6 +180,12 @@ func (s Spec) Validate() error {
 	}
 	if slices.Contains(tool.ScriptFunctions, name) {
 		return fault.New(fault.InvalidParams, "upstream name %q: in scripts, mcp.%s is a function", s.Name, s.Name).WithHint("choose another name")
+	}
+	for _, header := range slices.Sorted(maps.Keys(s.Headers)) {
+		if !s.Trusted && secret.IsReference(s.Headers[header]) {
+			return fault.New(fault.InvalidParams, "upstream %s: the header %s refers to a secret, and only the configuration may", s.Name, header).
+				WithHint("add the upstream to luanette.toml, or give the value itself")
+		}
 	}
 	if err := s.problem(); err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "upstream %s", s.Name).

@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/certpool"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/noanswer"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -35,7 +36,7 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 		o = &unguarded
 	} else if spec.Guarded && o.GuardedControl != nil {
 		guarded := *o
-		guarded.DialControl, guarded.Proxy = o.GuardedControl, nil // a proxy would resolve names after the check
+		guarded.DialControl = o.GuardedControl
 		o = &guarded
 	}
 	u, err := url.Parse(spec.URL)
@@ -56,11 +57,12 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.DialControl}
+	proxy, dial := netguard.Through(o.Proxy, dialer)
 	// There is no ResponseHeaderTimeout: a call may take as long as its own timeout
 	// allows before the server sends the first byte.
 	transport := &http.Transport{
-		Proxy:                  o.Proxy,
-		DialContext:            dialer.DialContext,
+		Proxy:                  proxy,
+		DialContext:            dial,
 		TLSClientConfig:        tlsConfig,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    5 * time.Second,

@@ -17,8 +17,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Topic is the topic on which nodes are notified of changes.
 const Topic = "upstreams"
@@ -71,7 +73,7 @@ type Store struct {
 
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, database *db.DB, box secret.Box) (*Store, error) {
-	if err := database.Migrate(ctx, "wanted", migrations); err != nil { // the name from before the package was called upstreamstore
+	if err := database.Migrate(ctx, "wanted", Migrations); err != nil { // the name from before the package was called upstreamstore
 		return nil, err
 	}
 	return &Store{database, box}, nil

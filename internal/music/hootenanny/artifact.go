@@ -116,7 +116,7 @@ func (h *Backend) create(ctx context.Context, content io.Reader, m newArtifact) 
 	if err != nil {
 		return Artifact{}, err
 	}
-	if err := h.storeDetails(ctx, a.Hash, m); err != nil {
+	if err := h.storeDetails(ctx, &a, m); err != nil {
 		return Artifact{}, err
 	}
 	list := []Artifact{a}

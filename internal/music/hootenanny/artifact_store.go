@@ -65,6 +65,7 @@ func fromStored(a artifact.Artifact) Artifact {
 	m := Artifact{
 		ID: artifact.ID(a.Hash), Hash: a.Hash, Size: a.Size, MIME: a.MIME, Tags: a.Tags, Creator: a.Creator, Parent: a.Parent,
 		Name: a.Name, Description: a.Description, Created: a.CreatedAt,
+		owner: a.Owner,
 	}
 	for _, n := range a.Annotations {
 		m.Annotations = append(m.Annotations, Annotation(n))

@@ -31,8 +31,10 @@ import (
 // Space is the namespace of the tools.
 const Space = "hootenanny"
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 //go:embed tools/*.md
 var pages embed.FS
@@ -87,7 +89,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 		o.URL = func() string { return "" }
 	}
 	o.Services = o.Services.orDefault()
-	if err := database.Migrate(ctx, "hoot", migrations); err != nil { // the name from before the package was called hootenanny
+	if err := database.Migrate(ctx, "hoot", Migrations); err != nil { // the name from before the package was called hootenanny
 		return nil, err
 	}
 	h := &Backend{db: database, store: o.Store, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}

@@ -25,8 +25,8 @@ type Jobs interface {
 	Cancel(ctx context.Context, id string) (bool, error)
 	// List returns the newest jobs of this backend in a state; "" means all.
 	List(ctx context.Context, state string, limit int) (jobs []Job, total int, err error)
-	// Active is how many jobs have not ended.
-	Active() int
+	// Active is how many jobs of the caller have not ended.
+	Active(ctx context.Context) (int, error)
 }
 
 // JobSpec describes a job: the tool and its parameters.
@@ -151,7 +151,7 @@ func (noJobs) refuse() error {
 func (n noJobs) Submit(context.Context, JobSpec) (Job, error) { return Job{}, n.refuse() }
 func (n noJobs) Status(context.Context, string) (Job, error)  { return Job{}, n.refuse() }
 func (n noJobs) Cancel(context.Context, string) (bool, error) { return false, n.refuse() }
-func (n noJobs) Active() int                                  { return 0 }
+func (n noJobs) Active(context.Context) (int, error)          { return 0, nil }
 
 func (n noJobs) Poll(context.Context, []string, time.Duration, bool) ([]Job, []string, error) {
 	return nil, nil, n.refuse()

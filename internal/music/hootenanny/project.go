@@ -143,13 +143,13 @@ func (h *Backend) projectOf(ctx context.Context, call tool.Call, named string) (
 	return name, err
 }
 
-// sessionOf is the caller for whom a project can be opened; "" if calls cannot be told
-// apart.
+// sessionOf is the caller for whom a project can be opened: a session, or else the ID of a
+// principal. It is "" if calls cannot be told apart.
 func sessionOf(call tool.Call) string {
 	if call.Caller == nil {
 		return ""
 	}
-	return call.Caller.ID
+	return strings.TrimPrefix(call.Caller.ID, "user:")
 }
 
 // remember makes a project that of a session.

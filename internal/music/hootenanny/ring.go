@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
@@ -25,7 +26,7 @@ type ring struct {
 	begun int64 // start time, part of cursors: those of another process are invalid
 
 	mu     sync.Mutex
-	events []PolledEvent // oldest first
+	events []storedEvent // oldest first
 	last   uint64        // number of the newest
 	beat   *BeatTick
 	added  chan struct{} // closed and replaced with every event
@@ -59,6 +60,12 @@ func (r *ring) close() {
 	r.done.Wait()
 }
 
+// storedEvent is an event with whose it is: everybody polls the same ring.
+type storedEvent struct {
+	PolledEvent
+	of event.Event // without its data
+}
+
 // PolledEvent is an event.
 type PolledEvent struct {
 	Seq  uint64         `json:"seq"`
@@ -80,7 +87,9 @@ func (r *ring) add(e event.Event) {
 		return
 	}
 	r.last++
-	r.events = append(r.events, PolledEvent{r.last, e.Time.UnixMilli(), eventName(e.Type), raw})
+	polled := PolledEvent{r.last, e.Time.UnixMilli(), eventName(e.Type), raw}
+	e.Data = nil
+	r.events = append(r.events, storedEvent{polled, e})
 	if len(r.events) > r.bounds {
 		r.events = slices.Delete(r.events, 0, len(r.events)-r.bounds)
 	}
@@ -92,19 +101,32 @@ func (r *ring) add(e event.Event) {
 // artifact.created.
 func eventName(kind string) string { return strings.ReplaceAll(kind, ".", "_") }
 
-// after returns the stored events after a number, of some types and since a time.
-func (r *ring) after(number uint64, types []string, since int64, limit int) (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{}) {
+// wantedEvents says which events a call wants, and who calls.
+type wantedEvents struct {
+	who   principal.Principal
+	types []string // none: all
+	since int64    // in milliseconds since 1970
+	limit int
+}
+
+func (w *wantedEvents) has(e *storedEvent) bool {
+	return e.Time >= w.since && (len(w.types) == 0 || slices.Contains(w.types, e.Type)) && e.of.VisibleTo(w.who)
+}
+
+// after returns the stored events after a number that a call wants and its caller may see.
+func (r *ring) after(number uint64, w *wantedEvents) (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found, upTo = []PolledEvent{}, r.last
-	for _, e := range r.events {
-		if e.Seq <= number || e.Time < since || len(types) > 0 && !slices.Contains(types, e.Type) {
+	for i := range r.events {
+		e := &r.events[i]
+		if e.Seq <= number || !w.has(e) {
 			continue
 		}
-		if len(found) == limit {
-			return found, found[limit-1].Seq, true, r.added
+		if len(found) == w.limit {
+			return found, found[w.limit-1].Seq, true, r.added
 		}
-		found = append(found, e)
+		found = append(found, e.PolledEvent)
 	}
 	return found, upTo, false, r.added
 }
@@ -163,7 +185,7 @@ type EventsPolled struct {
 type EventSnapshot struct {
 	Transport  GardenState `json:"transport"`
 	LatestBeat *BeatTick   `json:"latest_beat,omitempty"`
-	ActiveJobs int         `json:"active_jobs"`
+	ActiveJobs int         `json:"active_jobs" jsonschema:"how many of the caller's jobs have not ended"`
 }
 
 // EventBuffer describes the stored events.
@@ -196,9 +218,9 @@ func (h *Backend) eventPoll(ctx context.Context, call tool.Call, in eventPollIn)
 		wait = min(time.Duration(*in.Timeout)*time.Millisecond, 30*time.Second)
 	}
 	var from uint64
-	var since int64
+	wanted := wantedEvents{who: principal.Of(ctx), types: types, limit: in.Limit}
 	if in.Since > 0 {
-		since = h.clock.Now().Add(-time.Duration(in.Since) * time.Millisecond).UnixMilli()
+		wanted.since = h.clock.Now().Add(-time.Duration(in.Since) * time.Millisecond).UnixMilli()
 	}
 	switch {
 	case in.Cursor != "":
@@ -217,7 +239,7 @@ func (h *Backend) eventPoll(ctx context.Context, call tool.Call, in eventPollIn)
 	}
 	defer h.clock.AfterFunc(wait, cancel)()
 	return h.await(ctx, waiting, call, func() ([]PolledEvent, uint64, bool, <-chan struct{}) {
-		return h.ring.after(from, types, since, in.Limit)
+		return h.ring.after(from, &wanted)
 	})
 }
 
@@ -249,9 +271,13 @@ func (h *Backend) polled(ctx context.Context, call tool.Call, found []PolledEven
 	beat := r.beat
 	r.mu.Unlock()
 	transport, err := h.gardenStatus(ctx, call, projectIn{})
+	if err != nil {
+		return EventsPolled{}, err
+	}
+	active, err := h.jobs.Active(ctx)
 	return EventsPolled{
 		Events: found, Cursor: r.cursor(upTo), HasMore: more, Buffer: buffer, Now: h.clock.Now().UnixMilli(),
-		Snapshot: EventSnapshot{Transport: transport, LatestBeat: beat, ActiveJobs: h.jobs.Active()},
+		Snapshot: EventSnapshot{Transport: transport, LatestBeat: beat, ActiveJobs: active},
 	}, err
 }
 

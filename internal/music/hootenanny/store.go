@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
@@ -66,7 +67,8 @@ type Artifact struct {
 	Annotations []Annotation
 	Created     time.Time
 
-	set      string // of variations; "" if none
+	owner    principal.Owner // whose variations and metadata it has
+	set      string          // of variations; "" if none
 	index    int
 	metadata json.RawMessage
 }

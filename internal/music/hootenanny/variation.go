@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -14,19 +15,29 @@ import (
 // maxMetadata is the largest metadata of an artifact, in bytes.
 const maxMetadata = 64 << 10
 
+// detailsOwner returns whose variations and metadata an artifact has. The local owner also has
+// those of nobody, as with artifacts.
+func detailsOwner(o principal.Owner) principal.Owner {
+	if o == principal.Local().Owner() {
+		return principal.Owner{}
+	}
+	return o
+}
+
 // storeDetails stores what the Store does not: an artifact's set of variations and its
 // metadata.
-func (h *Backend) storeDetails(ctx context.Context, ref cas.Ref, m newArtifact) error {
+func (h *Backend) storeDetails(ctx context.Context, a *Artifact, m newArtifact) error {
 	if len(m.metadata) > maxMetadata {
 		return invalid("the metadata has %d bytes", len(m.metadata)).WithHint("at most %d are allowed; store the rest as a content", maxMetadata)
 	}
 	if m.Set == "" && len(m.metadata) == 0 {
 		return nil
 	}
+	of := detailsOwner(a.owner)
 	return h.db.Write(ctx, func(tx *db.Tx) error {
 		if len(m.metadata) > 0 {
-			_, err := tx.Exec(ctx, `INSERT INTO hoot_metadata (hash, metadata) VALUES ($1, $2)
-				ON CONFLICT (hash) DO UPDATE SET metadata = excluded.metadata`, ref.String(), string(m.metadata))
+			_, err := tx.Exec(ctx, `INSERT INTO hoot_metadata (hash, owner, person, org, metadata) VALUES ($1, $2, $3, $4, $5)
+				ON CONFLICT (hash, owner, person, org) DO UPDATE SET metadata = excluded.metadata`, a.Hash.String(), of.ID, of.Person, of.Org, string(m.metadata))
 			if err != nil {
 				return err
 			}
@@ -34,36 +45,43 @@ func (h *Backend) storeDetails(ctx context.Context, ref cas.Ref, m newArtifact) 
 		if m.Set == "" {
 			return nil
 		}
-		return join(ctx, tx, ref, m.Set, m.Index)
+		return join(ctx, tx, a.Hash, of, m.Lineage)
 	})
 }
 
-// join adds a content to a set: at the requested index, or the next free one. A
+// join adds a content to a set of its owner: at the requested index, or the next free one. A
 // content that is already in the set keeps its index.
-func join(ctx context.Context, tx *db.Tx, ref cas.Ref, set string, place int) error {
-	places, err := db.All(ctx, tx, scan[int64],
-		"SELECT place FROM hoot_variations WHERE set_id = $1 AND hash = $2", set, ref.String())
+func join(ctx context.Context, tx *db.Tx, ref cas.Ref, of principal.Owner, in Lineage) error {
+	const ofSet = " FROM hoot_variations WHERE owner = $1 AND person = $2 AND org = $3 AND set_id = $4"
+	set := []any{of.ID, of.Person, of.Org, in.Set}
+	places, err := db.All(ctx, tx, scan[int64], "SELECT place"+ofSet+" AND hash = $5", append(set, ref.String())...)
 	if err != nil || len(places) > 0 {
 		return err
 	}
-	if place > 0 {
-		_, err = tx.Exec(ctx, "INSERT INTO hoot_variations (set_id, place, hash) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", set, place, ref.String())
+	const insert = "INSERT INTO hoot_variations (owner, person, org, set_id, place, hash) "
+	if in.Index > 0 {
+		_, err = tx.Exec(ctx, insert+"VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING", append(set, in.Index, ref.String())...)
 		if err != nil {
 			return err
 		}
 		var holder string
-		if err := tx.QueryRow(ctx, "SELECT hash FROM hoot_variations WHERE set_id = $1 AND place = $2", set, place).Scan(&holder); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT hash"+ofSet+" AND place = $5", append(set, in.Index)...).Scan(&holder); err != nil {
 			return err
 		}
 		if holder != ref.String() {
-			return fault.New(fault.Conflict, "variation %d of %s is another artifact", place, set).
+			return fault.New(fault.Conflict, "variation %d of %s is another artifact", in.Index, in.Set).
 				WithHint("omit variation_index to get the next free one")
 		}
 		return nil
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO hoot_variations (set_id, place, hash)
-		SELECT $1, COALESCE(MAX(place), 0) + 1, $2 FROM hoot_variations WHERE set_id = $1`, set, ref.String())
+	_, err = tx.Exec(ctx, insert+"SELECT $1, $2, $3, $4, COALESCE(MAX(place), 0) + 1, $5"+ofSet, append(set, ref.String())...)
 	return err
+}
+
+// detailsKey is whose details of which content are meant.
+type detailsKey struct {
+	hash  string
+	owner principal.Owner
 }
 
 // addDetails adds what storeDetails stored to artifacts.
@@ -71,43 +89,48 @@ func (h *Backend) addDetails(ctx context.Context, list []Artifact) error {
 	if len(list) == 0 {
 		return nil
 	}
-	byHash := map[string][]*Artifact{}
+	byKey := map[detailsKey][]*Artifact{}
 	for i := range list {
-		hash := list[i].Hash.String()
-		byHash[hash] = append(byHash[hash], &list[i])
+		key := detailsKey{list[i].Hash.String(), detailsOwner(list[i].owner)}
+		byKey[key] = append(byKey[key], &list[i])
 	}
 	in, args := placeholders(hashes(list))
 	return h.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := db.All(ctx, tx, func(row db.Scanner) (none struct{}, err error) {
-			var hash, set string
+			var key detailsKey
+			var set string
 			var place int
-			err = row.Scan(&hash, &set, &place)
-			for _, a := range byHash[hash] {
+			err = row.Scan(&key.hash, &key.owner.ID, &key.owner.Person, &key.owner.Org, &set, &place)
+			for _, a := range byKey[key] {
 				a.set, a.index = set, place
 			}
 			return none, err
-		}, "SELECT hash, set_id, place FROM hoot_variations WHERE hash IN ("+in+") ORDER BY set_id", args...)
+		}, "SELECT hash, owner, person, org, set_id, place FROM hoot_variations WHERE hash IN ("+in+") ORDER BY set_id", args...)
 		if err != nil {
 			return err
 		}
 		_, err = db.All(ctx, tx, func(row db.Scanner) (none struct{}, err error) {
-			var hash, metadata string
-			err = row.Scan(&hash, &metadata)
-			for _, a := range byHash[hash] {
+			var key detailsKey
+			var metadata string
+			err = row.Scan(&key.hash, &key.owner.ID, &key.owner.Person, &key.owner.Org, &metadata)
+			for _, a := range byKey[key] {
 				a.metadata = json.RawMessage(metadata)
 			}
 			return none, err
-		}, "SELECT hash, metadata FROM hoot_metadata WHERE hash IN ("+in+")", args...)
+		}, "SELECT hash, owner, person, org, metadata FROM hoot_metadata WHERE hash IN ("+in+")", args...)
 		return err
 	})
 }
 
-// variations returns the artifacts of a set in order.
+// variations returns the artifacts of the caller's set, and of nobody's of that name, in
+// order.
 func (h *Backend) variations(ctx context.Context, set string, limit int) (list []Artifact, err error) {
 	var found []string
+	of := detailsOwner(principal.OwnerOf(ctx))
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
-		found, err = db.All(ctx, tx, scan[string],
-			"SELECT hash FROM hoot_variations WHERE set_id = $1 ORDER BY place LIMIT $2", set, limit)
+		found, err = db.All(ctx, tx, scan[string], `SELECT hash FROM hoot_variations
+			WHERE set_id = $1 AND (owner = $2 AND person = $3 AND org = $4 OR owner = '') ORDER BY place, owner LIMIT $5`,
+			set, of.ID, of.Person, of.Org, limit)
 		return err
 	})
 	for _, hash := range found {
@@ -115,7 +138,10 @@ func (h *Backend) variations(ctx context.Context, set string, limit int) (list [
 			return nil, err
 		}
 		var a Artifact
-		a, err = h.store.Get(ctx, hash)
+		if a, err = h.store.Get(ctx, hash); fault.CodeOf(err) == fault.NotFound {
+			err = nil // it was deleted, or is the local owner's
+			continue
+		}
 		list = append(list, a)
 	}
 	return list, err

@@ -78,7 +78,11 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	if f.Pure != nil {
 		return func(context.Context) ([]Value, error) { return f.Pure(args) }
 	}
-	effect := e.effect(args.Func, e.kind(f, args), values)
+	kind := f.Kind
+	if f.Classify != nil {
+		kind = Write // until the call is classified
+	}
+	effect := e.effect(args.Func, kind, values)
 	effect.Line = e.line
 	effect.overlay = f.Path > 0 || f.Overlay
 	effect.starts = f.Starts
@@ -91,14 +95,12 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 			return f.Check(e.withParent(ctx, effect), e.rehearsed(), args)
 		}
 	}
-	return func(ctx context.Context) ([]Value, error) { return e.handle(ctx, f, effect, args) }
-}
-
-func (e *Env) kind(f *Func, args Args) Kind {
-	if f.Classify != nil {
-		return f.Classify(e.services, args)
+	return func(ctx context.Context) ([]Value, error) {
+		if f.Classify != nil {
+			effect.Kind = f.Classify(ctx, e.services, args)
+		}
+		return e.handle(ctx, f, effect, args)
 	}
-	return f.Kind
 }
 
 func (e *Env) handle(ctx context.Context, f *Func, effect Effect, args Args) ([]Value, error) {

@@ -73,7 +73,7 @@ type Func struct {
 
 	// Kind is the kind of the effect; Classify, when set, decides per call.
 	Kind     Kind
-	Classify func(services *Services, args Args) Kind
+	Classify func(ctx context.Context, services *Services, args Args) Kind
 
 	// Check returns why the effect would be refused, without carrying it out. A rehearsal
 	// calls it for effects that it mocks; nil means that nothing is known beforehand.

@@ -17,27 +17,29 @@ import (
 // Services is what effects use: the parts of the server and the machine that a run has
 // access to. A nil field means that the run has no access to that part.
 type Services struct {
-	Tools     tool.Source                            // what mcp.<ns>.<tool> calls
-	Caller    *tool.Caller                           // the client waiting for the run, which tools may send requests to
-	Upstreams Upstreams                              // managed by the tools module
-	Results   Results                                // values stored for later runs, by handle
-	Output    *Output                                // what the run prints and logs
-	Clock     *Clock                                 // the run's own time
-	Files     *Files                                 // folders it may read or write
-	Temp      *Temp                                  // the run's own folder, removed when it ends
-	Contents  Contents                               // contents stored by hash
-	KV        KV                                     // values that the script stores between its runs
-	Jobs      Jobs                                   // starts jobs in the background
-	Job       string                                 // id of the job that the run is; "" if it is none
-	HTTP      *http.Client                           // limited to the allowed hosts
-	GetWrites bool                                   // a GET request counts as a write
-	Getenv    func(string) (string, bool)            // limited to the allowed variables
-	Events    *event.Bus                             // where emit publishes
-	Listener  *Listener                              // receives events for on(event, fn)
-	Resident  bool                                   // the script stays loaded after the run, so hooks may be set
-	Commands  Commands                               // programs it may run
-	Meter     metric.Meter                           // for otel.record_metric
-	Progress  func(fraction float64, message string) // reports progress to the caller
+	Tools tool.Source // what mcp.<ns>.<tool> calls
+	// AwaitTools waits until the tools of a namespace are known, or cannot be; may be nil.
+	AwaitTools func(ctx context.Context, namespace string)
+	Caller     *tool.Caller                           // the client waiting for the run, which tools may send requests to
+	Upstreams  Upstreams                              // managed by the tools module
+	Results    Results                                // values stored for later runs, by handle
+	Output     *Output                                // what the run prints and logs
+	Clock      *Clock                                 // the run's own time
+	Files      *Files                                 // folders it may read or write
+	Temp       *Temp                                  // the run's own folder, removed when it ends
+	Contents   Contents                               // contents stored by hash
+	KV         KV                                     // values that the script stores between its runs
+	Jobs       Jobs                                   // starts jobs in the background
+	Job        string                                 // id of the job that the run is; "" if it is none
+	HTTP       *http.Client                           // limited to the allowed hosts
+	GetWrites  bool                                   // a GET request counts as a write
+	Getenv     func(string) (string, bool)            // limited to the allowed variables
+	Events     *event.Bus                             // where emit publishes
+	Listener   *Listener                              // receives events for on(event, fn)
+	Resident   bool                                   // the script stays loaded after the run, so hooks may be set
+	Commands   Commands                               // programs it may run
+	Meter      metric.Meter                           // for otel.record_metric
+	Progress   func(fraction float64, message string) // reports progress to the caller
 	// ToolProgress passes the progress of a tool that the script waits for to the caller; nil
 	// does not.
 	ToolProgress func(ref tool.Ref, p tool.Progress)

@@ -24,6 +24,8 @@ type Description struct {
 	Tags        []string
 	Hints       tool.Hints
 	Warnings    []string // fields that were ignored
+
+	noMain bool // the script defines no main
 }
 
 // NoDescription is the text for a script without a describe().
@@ -78,6 +80,7 @@ func (r *Runner) describe(ctx context.Context, q Request) (Description, error) {
 	}
 	d, err := r.callDescribe(ctx, engine, q)
 	if err == nil && !engine.mayDefine(q, "main") {
+		d.noMain = true
 		d.Warnings = append(d.Warnings, "the script defines no main(params): it cannot run as a job, and cannot be published")
 	}
 	return d, err

@@ -292,13 +292,16 @@ func (d *Description) asTyped(params json.RawMessage, typed map[string]string) j
 }
 
 // Prepare validates the params of a run of main against the script's description and
-// fills in defaults and the script's name. A script whose describe() fails does not run,
-// because its params could not be checked.
+// fills in defaults and the script's name. A script without main does not run, nor one whose
+// describe() fails, because its params could not be checked.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	q = r.inLanguage(ctx, q)
 	d, err := r.Describe(ctx, q)
 	if err != nil {
 		return q, err
+	}
+	if engine, err := r.engineFor(q); err == nil && d.noMain {
+		return q, r.explain(ctx, q, missingMain(engine.advice(MissingMain)))
 	}
 	return r.checkParams(ctx, q, d)
 }

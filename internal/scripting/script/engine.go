@@ -52,6 +52,21 @@ type turn interface {
 	stateAfter(ctx context.Context, failed error) (state []byte, changed bool, warnings []string)
 }
 
+// required returns the name of the function that the source of a request must define; "" if
+// it need not: a turn of a session may call what an earlier one defined.
+func (q Request) required() string {
+	if entry := q.entryPoint(); entry != nil && !entry.optional && q.turn == nil {
+		return entry.name
+	}
+	return ""
+}
+
+// missingMain is the failure of a script without main. Where the source shows it, it fails
+// before anything of it runs.
+func missingMain(advice []string) *Error {
+	return &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: advice}
+}
+
 // LanguageOf returns the language of a file by its extension, or of a source by its MIME
 // type; "" if it is unknown.
 func LanguageOf(name string) string {

@@ -62,7 +62,7 @@ func TestErrorTexts(t *testing.T) {
 		"raised_table":     {Source: "function main(params)\n  error({ code = 7 })\nend"},
 		"result":           {Source: "function main(params)\n  return { 1, 2, name = \"both\" }\nend"},
 		"timeout":          {Source: "function main(params)\n  while true do pcall(ipairs, params) end\nend", Limits: Limits{Time: time.Second}}, // by then it is in main
-		"timeout_at_once":  {Source: "while true do end", Limits: Limits{Time: time.Second}},
+		"timeout_at_once":  {Source: "while true do end\nfunction main() end", Limits: Limits{Time: time.Second}},
 		"memory":           {Source: "function main(params)\n  local list = {}\n  while true do\n    list[#list + 1] = (\"x\"):rep(10000)\n  end\nend", Limits: Limits{Memory: 8 << 20}},
 		"calls":            {Source: "function main(params)\n  for i = 1, 10 do mcp.hootenanny.cas_store {} end\nend", Limits: Limits{Calls: 3}},
 	} {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -66,6 +68,9 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, en
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	h := &jsHost{engine: e, env: env, stop: stop}
+	if name := q.required(); name != "" && !e.mayDefine(q, name) {
+		return nil, missingMain(e.advice(MissingMain))
+	}
 	program := e.program(ctx, q, limits, h)
 	var outcome js.Outcome
 	var err error
@@ -80,7 +85,7 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, en
 	if outcome.Absent {
 		entry := q.entryPoint()
 		if !entry.optional {
-			return nil, &Error{Kind: MissingMain, Message: "the script has no function main(params) at the top level", Troubleshooting: e.advice(MissingMain)}
+			return nil, missingMain(e.advice(MissingMain))
 		}
 		entry.absent = true
 	}
@@ -129,10 +134,34 @@ func (e *JavaScriptEngine) compile(ctx context.Context, q Request) error {
 	return nil
 }
 
-// mayDefine looks for the name in the text.
+// mayDefine looks for the name in the text. A name that is not declared at the beginning of
+// a line may still be only mentioned: the compiler tells, which refuses a second declaration.
 func (e *JavaScriptEngine) mayDefine(q Request, name string) bool {
-	return strings.Contains(q.Source, name)
+	if !strings.Contains(q.Source, name) {
+		return false
+	}
+	for _, found := range declaration().FindAllStringSubmatch(q.Source, -1) {
+		if found[1] == name {
+			return true
+		}
+	}
+	if assigned().MatchString(q.Source) {
+		return true
+	}
+	again := q
+	again.Source += "\n;let " + name + ";"
+	return e.compile(context.Background(), again) != nil // it waits for nothing outside
 }
+
+// What declares a name at the beginning of a line, and what may define one without declaring it.
+var (
+	declaration = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^\s*(?:(?:async\s+)?function\s*\*?|const|let|var|class)\s+([\w$]+)`)
+	})
+	assigned = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\bglobalThis\b|\bthis\s*[.,\[)]|\b(?:eval|Function)\s*\(`)
+	})
+)
 
 // jsTurn is a run in the realm of a session.
 type jsTurn struct {

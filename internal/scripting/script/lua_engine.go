@@ -160,6 +160,9 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 	if q.turn == nil && q.Handler != nil && mayBeLazy(program.chunk) {
 		state.Store(lazyKey{}, &lazyTables{next: state.Globals().GetString("next")})
 	}
+	if name := q.required(); name != "" && !mentionsGlobal(program.chunk, name) {
+		return nil, missingMain(e.advice(MissingMain))
+	}
 	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
 	if entry := q.entryPoint(); err == nil && entry != nil {
 		return callEntry(ctx, state, q, entry)
@@ -212,8 +215,13 @@ func (e *luaEngine) compile(ctx context.Context, q Request) error {
 // mayDefine looks for the name among the globals that the source uses.
 func (e *luaEngine) mayDefine(q Request, name string) bool {
 	chunk, err := compileChunk(context.Background(), lua.New(lua.Options{}), q) // it waits for nothing
+	return err != nil || mentionsGlobal(chunk, name)
+}
+
+// mentionsGlobal reports whether code may use a global of that name.
+func mentionsGlobal(chunk *lua.Proto, name string) bool {
 	found := false
-	named := err == nil && chunk.Globals(func(global string) { found = found || global == name || global == "_G" || global == "load" })
+	named := chunk.Globals(func(global string) { found = found || global == name || global == "_G" || global == "load" })
 	return found || !named
 }
 
@@ -266,7 +274,7 @@ func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lu
 		return nil, nil
 	}
 	if !ok {
-		return nil, &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: luaAdvice(MissingMain)}
+		return nil, missingMain(luaAdvice(MissingMain))
 	}
 	params := q.Params
 	if len(params) == 0 {

@@ -21,8 +21,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // SourceReader reads the sources of stored scripts.
 type SourceReader interface {
@@ -123,7 +125,7 @@ func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources
 	if o.Use == nil {
 		o.Use = func(context.Context, *db.Tx, cas.Ref) error { return nil }
 	}
-	if err := database.Migrate(ctx, "script", migrations); err != nil {
+	if err := database.Migrate(ctx, "script", Migrations); err != nil {
 		return nil, err
 	}
 	p := &Published{runner: runner, sources: sources, db: database, options: o}

@@ -182,9 +182,12 @@ type Request struct {
 	Watch   func(host.OutputLine) // receives output while the script runs; must not block; nil sends it to the caller
 
 	Upstreams host.Upstreams // managed by the tools module in this run; nil means the runner's
-	Job       string         // id of the job that the run is, for traces; "" otherwise
-	Jobs      Jobs           // starts jobs; nil means the runner's
-	FlowName  string         // name under which the flow of the run is stored, such as "job:…"; "" does not store it
+	// AwaitTools waits until the tools of a namespace are known, or cannot be; nil does not
+	// wait: a call of an unknown tool then waits for its upstream itself.
+	AwaitTools func(ctx context.Context, namespace string)
+	Job        string // id of the job that the run is, for traces; "" otherwise
+	Jobs       Jobs   // starts jobs; nil means the runner's
+	FlowName   string // name under which the flow of the run is stored, such as "job:…"; "" does not store it
 
 	entry         *entry         // a function to call instead of main; may be nil
 	turn          turn           // a turn of a session; nil runs in a fresh state
@@ -365,7 +368,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		o.Upstreams = q.Upstreams
 	}
 	env := host.NewEnv(r.lua.modules, host.TrackFlow(host.LimitEffects(own.tools.Wrap(handler), limits.Calls), o.Flow), &host.Services{
-		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
+		Tools: o.Tools, AwaitTools: q.AwaitTools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, r.filesFor(ctx)), Temp: own.temp, Contents: o.Contents,
 		KV: r.kvFor(ctx, q), Jobs: r.jobsFor(q), Job: q.Job,

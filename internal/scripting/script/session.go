@@ -66,7 +66,7 @@ type Sessions struct {
 
 // OpenSessions opens the sessions in the database and migrates its tables.
 func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o SessionOptions) (*Sessions, error) {
-	if err := database.Migrate(ctx, "script", migrations); err != nil {
+	if err := database.Migrate(ctx, "script", Migrations); err != nil {
 		return nil, err
 	}
 	o = o.orDefault()

@@ -20,8 +20,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options configure a store. With the zero value it publishes no events and uses the
 // machine's clock.
@@ -57,7 +59,7 @@ func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*St
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	if err := database.Migrate(ctx, "artifact", migrations); err != nil {
+	if err := database.Migrate(ctx, "artifact", Migrations); err != nil {
 		return nil, err
 	}
 	index := openFTS5

@@ -48,11 +48,7 @@ func Restore(ctx context.Context, to Location, r io.Reader, o RestoreOptions) (r
 		return restored, err
 	}
 	restored.Header = in.Header
-	known, err := o.Schema.Known(ctx)
-	if err == nil {
-		err = notNewer(in.Header, known)
-	}
-	if err != nil {
+	if err := notNewer(in.Header, o.Schema.Known); err != nil {
 		return restored, err
 	}
 	fresh, removed, leave, err := target.makeFolder()
@@ -62,7 +58,7 @@ func Restore(ctx context.Context, to Location, r io.Reader, o RestoreOptions) (r
 	}
 	defer func() { err = errors.Join(err, leave()) }()
 	err = db.FillEmpty(ctx, target.databaseIn(fresh), func(f *db.Filling) error {
-		run := &restoring{f: f, fresh: fresh, header: in.Header, known: known, schema: o.Schema, stored: map[string]bool{}}
+		run := &restoring{f: f, fresh: fresh, header: in.Header, schema: o.Schema, stored: map[string]bool{}}
 		run.inDatabase, run.contents = to.Contents(target.kind, fresh)
 		err := run.run(ctx, in)
 		restored.Damaged = run.damaged

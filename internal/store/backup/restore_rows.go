@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,6 @@ type restoring struct {
 	f          *db.Filling
 	fresh      string // the folder to restore into
 	header     Header
-	known      map[string]fs.FS // migrations, by set
 	schema     Schema
 	inDatabase bool     // contents go to the database, otherwise to a folder
 	contents   string   // that folder
@@ -57,12 +55,12 @@ func (r *restoring) run(ctx context.Context, in *Reader) (err error) {
 
 func (r *restoring) createTables(ctx context.Context) error {
 	for set, version := range r.header.Schema {
-		if err := r.f.MigrateTo(ctx, set, r.known[set], version); err != nil {
+		if err := r.f.MigrateTo(ctx, set, r.schema.Known[set], version); err != nil {
 			return err
 		}
 	}
 	if _, there := r.header.Schema[cas.MigrationSet]; r.inDatabase && !there {
-		if err := r.f.DB.Migrate(ctx, cas.MigrationSet, r.known[cas.MigrationSet]); err != nil {
+		if err := r.f.DB.Migrate(ctx, cas.MigrationSet, r.schema.Known[cas.MigrationSet]); err != nil {
 			return err
 		}
 	}
@@ -80,7 +78,7 @@ func (r *restoring) rebuild(ctx context.Context) error {
 		return err
 	}
 	for set, release := range r.schema.Release {
-		if err := r.f.DB.Migrate(ctx, set, r.known[set]); err != nil {
+		if err := r.f.DB.Migrate(ctx, set, r.schema.Known[set]); err != nil {
 			return err
 		}
 		if err := release(ctx, r.f.DB); err != nil {

@@ -3,13 +3,16 @@ package backup
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
@@ -53,7 +56,7 @@ func TestRestoreRemovesAbortedFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := RestoreOptions{Schema: Schema{
-		Known:        func(context.Context) (map[string]fs.FS, error) { return known, nil },
+		Known:        known,
 		CreateTables: func(context.Context, *db.DB) error { return nil },
 	}}
 	restored, err := Restore(t.Context(), at(data), bytes.NewReader(file.Bytes()), options)
@@ -70,5 +73,40 @@ func TestRestoreRemovesAbortedFolders(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(data))
 	if err != nil || len(entries) != 2 || entries[0].Name() != "data" || entries[1].Name() != filepath.Base(other) {
 		t.Errorf("left are %v (%v)", entries, err)
+	}
+}
+
+// TestFailureIsStored checks that a folder says why its latest backup was not made, until
+// one is made.
+func TestFailureIsStored(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	from := Location{Database: "sqlite:" + filepath.Join(data, databaseFile), Data: data, Contents: func(_ db.Kind, data string) (bool, string) {
+		return false, filepath.Join(data, contentsFolder)
+	}}
+	store, err := db.Open(t.Context(), from.Database, db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{"migrations/0001_test.sql": {Data: []byte("-- +goose Up\nCREATE TABLE test (x BIGINT);")}}
+	if err := errors.Join(store.Migrate(t.Context(), "test", files), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	folder := filepath.Join(data, Folder)
+	s := Schedule{
+		From: from, Folder: folder, Every: time.Hour, Keep: 1, Log: slog.New(slog.DiscardHandler), Report: func(error) { stop() },
+		Schema: Schema{CreateTables: func(context.Context, *db.DB) error { return nil }}, // which does not know these tables
+	}
+	s.Run(ctx)
+	if f, failed := FailureOf(folder); !failed || !strings.Contains(f.Error, `its tables "test"`) || f.At.IsZero() || Latest(folder) != "" {
+		t.Errorf("after a failure: %+v, %v", f, failed)
+	}
+	s.Schema.Known = map[string]fs.FS{"test": files}
+	if _, err := s.Make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f, failed := FailureOf(folder); failed || Late(folder, time.Hour, time.Now()) != 0 || Late(folder, time.Hour, time.Now().Add(2*time.Hour)) == 0 {
+		t.Errorf("after a backup: %+v, %v", f, failed)
 	}
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -29,6 +30,8 @@ type Schedule struct {
 	Schema  Schema
 	Clock   clock.Clock // nil: the machine's
 	Log     *slog.Logger
+	// Report is told how each attempt ended; may be nil.
+	Report func(err error)
 }
 
 // Run makes backups until ctx ends. The first follows when the newest existing one is old
@@ -43,12 +46,21 @@ func (s Schedule) Run(ctx context.Context) {
 		}
 		if file, err := s.Make(ctx); err != nil && ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "backup not made", "folder", s.Folder, "error", err)
+			s.record(err)
+			s.report(err)
 			if s.Clock.Sleep(ctx, min(s.Every, 5*time.Minute)) != nil {
 				return
 			}
 		} else if err == nil {
 			s.Log.InfoContext(ctx, "backup made and verified", "file", file)
+			s.report(nil)
 		}
+	}
+}
+
+func (s Schedule) report(err error) {
+	if s.Report != nil {
+		s.Report(err)
 	}
 }
 
@@ -73,6 +85,46 @@ func Latest(folder string) string {
 	return slices.Max(list)
 }
 
+// Failure is why the latest backup of a folder was not made.
+type Failure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+}
+
+// failureFile is in a folder whose latest backup was not made: the next attempt, other
+// processes and a restarted server see it there.
+const failureFile = "not-made.json"
+
+// record stores why a backup was not made; nil says that it was made.
+func (s Schedule) record(err error) {
+	file := filepath.Join(s.Folder, failureFile)
+	if err == nil {
+		_ = os.Remove(file) // usually there is none
+		return
+	}
+	text, _ := json.Marshal(Failure{s.Clock.Now().UTC(), err.Error()}) // it always encodes
+	if os.MkdirAll(s.Folder, 0o700) != nil || os.WriteFile(file, text, 0o600) != nil {
+		s.Log.Warn("the failure of a backup cannot be stored", "folder", s.Folder)
+	}
+}
+
+// FailureOf returns why the latest backup of a folder was not made; false if it was, or
+// none was tried.
+func FailureOf(folder string) (f Failure, failed bool) {
+	text, err := os.ReadFile(filepath.Join(folder, failureFile))
+	return f, err == nil && json.Unmarshal(text, &f) == nil
+}
+
+// Late returns by how much the newest backup of a folder is older than the interval says
+// that it may be; zero if it is not, or there is none.
+func Late(folder string, every time.Duration, now time.Time) time.Duration {
+	info, err := os.Stat(Latest(folder))
+	if err != nil {
+		return 0
+	}
+	return max(now.Sub(info.ModTime())-every, 0)
+}
+
 // Make makes one backup, verifies it by restoring it, and deletes the oldest ones. A backup
 // that cannot be restored is not kept.
 func (s Schedule) Make(ctx context.Context) (file string, err error) {
@@ -93,6 +145,7 @@ func (s Schedule) Make(ctx context.Context) (file string, err error) {
 	if err := os.Rename(partial, file); err != nil {
 		return "", err
 	}
+	s.record(nil)
 	return file, s.deleteOld()
 }
 

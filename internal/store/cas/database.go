@@ -13,8 +13,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // partSize is the size of the part of a content in one row, which bounds the memory of
 // reads and writes.
@@ -29,7 +31,7 @@ type Database struct {
 // OpenDatabase opens the store of a database, and creates or updates its tables. The
 // folder may be removed at any time: missing files are fetched again.
 func OpenDatabase(ctx context.Context, database *db.DB, near *Dir) (*Database, error) {
-	return &Database{database, near}, database.Migrate(ctx, MigrationSet, migrations)
+	return &Database{database, near}, database.Migrate(ctx, MigrationSet, Migrations)
 }
 
 // Put stores all of r, in the folder and in the database.

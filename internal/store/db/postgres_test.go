@@ -246,7 +246,7 @@ func TestInjectFaults(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	template := dbtest.NewTemplate(dbtest.AllTables(
-		func(context.Context) (map[string]fs.FS, error) { return map[string]fs.FS{"rows": rows}, nil },
+		map[string]fs.FS{"rows": rows},
 		func(ctx context.Context, d *db.DB) error { return insert(ctx, d, "of the template") },
 	))
 	for _, v := range []string{"one", "another"} {

@@ -15,8 +15,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // The limits of a space.
 const (
@@ -49,7 +51,7 @@ type Store struct{ db *db.DB }
 
 // Open opens the store in a database, migrates its tables and removes what has expired.
 func Open(ctx context.Context, database *db.DB) (*Store, error) {
-	if err := database.Migrate(ctx, "kv", migrations); err != nil {
+	if err := database.Migrate(ctx, "kv", Migrations); err != nil {
 		return nil, err
 	}
 	s := &Store{database}

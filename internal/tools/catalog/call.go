@@ -108,7 +108,7 @@ func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
 		return e, nil
 	}
 	hidden := c.WhyHidden(ctx, ref.String())
-	if n := v.namespaces[ref.Space]; n != nil && n.owner != nil && (hidden != nil || len(n.tools) == 0) {
+	if n := v.namespaces[ref.Space]; n != nil && n.owner != nil && (hidden != nil || v.isUnlisted(ref.Space)) {
 		return &entry{info: tool.Info{Ref: ref}, source: n.owner, state: n.state, hidden: hidden}, nil //nolint:nilerr // the step CheckVisible reports it, so that the refusal is audited
 	}
 	if hidden != nil {

@@ -291,6 +291,9 @@ func (x Exposed) unlisted(ctx context.Context, name string) (tool.Ref, error) {
 		return e.info.Ref, nil
 	}
 	if x.catalog.WhyHidden(ctx, name) == nil {
+		if ref := visible.parseUnknown(name); visible.isUnlisted(ref.Space) {
+			return ref, nil // the owner may be starting: it waits, and says what is wrong
+		}
 		return tool.Ref{}, visible.unknownName(name)
 	}
 	ref, _ := parseName(name) // Catalog.Call refuses it with the reason

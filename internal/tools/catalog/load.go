@@ -33,6 +33,12 @@ func (c *Catalog) canLoad(v *view, namespace string) bool {
 	return c.load != nil && n != nil && n.owner != nil
 }
 
+// isUnlisted tells whether a namespace has an owner that has not listed any tools.
+func (v *view) isUnlisted(namespace string) bool {
+	n := v.namespaces[namespace]
+	return n != nil && n.owner != nil && len(n.tools) == 0
+}
+
 func (c *Catalog) loaded(ctx context.Context, namespace string) *view {
 	c.load(ctx, namespace)
 	return c.refresh(ctx)

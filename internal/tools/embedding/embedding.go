@@ -19,8 +19,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options configure a model. Zero fields mean the default beside them.
 type Options struct {
@@ -78,7 +80,7 @@ type Model struct {
 
 // Open opens a model whose vectors are stored in a database. Close ends its work.
 func Open(ctx context.Context, database *db.DB, o Options) (*Model, error) {
-	if err := database.Migrate(ctx, "embedding", migrations); err != nil {
+	if err := database.Migrate(ctx, "embedding", Migrations); err != nil {
 		return nil, err
 	}
 	m := &Model{db: database, options: o.orDefault(), queries: queries{known: map[string]Vector{}}}

@@ -13,8 +13,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
+// Migrations create the tables of the package.
+//
 //go:embed migrations/*.sql
-var migrations embed.FS
+var Migrations embed.FS
 
 // Options configure a store. Zero fields mean the default beside them.
 type Options struct {
@@ -65,7 +67,7 @@ type Store struct {
 // Open opens the store in a database and migrates its tables. Close waits until all
 // learned shapes are written.
 func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
-	if err := database.Migrate(ctx, "results", migrations); err != nil {
+	if err := database.Migrate(ctx, "results", Migrations); err != nil {
 		return nil, err
 	}
 	s := &Store{db: database, options: o.orDefault()}

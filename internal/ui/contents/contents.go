@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"os"
@@ -230,12 +231,29 @@ func writeError(w http.ResponseWriter, err error) {
 	case fault.Unavailable:
 		status = http.StatusServiceUnavailable
 	}
+	shown := fault.From(err)
+	if cause := withoutPath(err); cause != nil {
+		shown = &fault.Error{Code: fault.CodeOf(err), Msg: "the store of contents: " + cause.Error(), Hint: fault.HintOf(err)}
+	}
 	for _, name := range []string{"Etag", "Cache-Control", "Content-Disposition", "Content-Length"} {
 		w.Header().Del(name)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": fault.From(err)}) // the client may have disconnected
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": shown}) // the client may have disconnected
+}
 
+// withoutPath returns what went wrong with a file of the server, without its path; nil if
+// nothing did.
+func withoutPath(err error) error {
+	var file *fs.PathError
+	var files *os.LinkError
+	switch {
+	case errors.As(err, &file):
+		return file.Err
+	case errors.As(err, &files):
+		return files.Err
+	}
+	return nil
 }

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -150,6 +153,29 @@ func TestHostileContentDoesNotRun(t *testing.T) {
 		r, _ := c.do("GET", "/cas/"+c.put("<script>alert(1)</script>"+mime, mime), "")
 		if !strings.HasPrefix(r.Header.Get("Content-Disposition"), "attachment") || r.Header.Get("Content-Security-Policy") != "sandbox; default-src 'none'" {
 			t.Errorf("%s: %v", mime, r.Header)
+		}
+	}
+}
+
+// TestErrorsNameNoPaths checks that whoever stores a content does not learn where.
+func TestErrorsNameNoPaths(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "contents")
+	dir, err := cas.OpenDir(folder, cas.DirOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(principal.Unguarded(contents.New(&store{dir, map[cas.Ref]string{}, false}, contents.Options{MaxUpload: 1000}).Routes()))
+	t.Cleanup(web.Close)
+	c := client{t, web.URL}
+	hash := c.put("x", "text/plain")
+	if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range [][]string{{"POST", "/cas", "y"}, {"GET", "/cas/" + hash, ""}} {
+		r, body := c.do(request[0], request[1], request[2], "Content-Type", "text/plain")
+		if r.StatusCode < 400 || strings.Contains(body, folder) {
+			t.Errorf("%s: %d %s", request[0], r.StatusCode, body)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Server struct {
 	Hub           *hub.Hub
 	Upstreams     func() []upstreamset.Status
 	RestartNeeded func() []string // settings that changed and need a restart
+	BackupFailed  func() string   // why the latest backup was not made; "" if it was
 }
 
 // Routes are the paths. They need no scope.
@@ -49,25 +50,33 @@ type upstreamHealth struct {
 }
 
 // health reports version, uptime and the state of the upstreams. An unreachable upstream
-// does not make the server unhealthy.
+// does not make the server unhealthy. One that can write nothing, because the disk is full,
+// is degraded and still alive: a restart would not help.
 //
 // Only callers with the scope read see the details, and guests of a server without keys.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	who := principal.Of(r.Context())
+	health := map[string]any{"status": "healthy", "version": s.Version}
+	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+	defer cancel()
+	if err := s.Store.CheckWritable(ctx); err != nil {
+		health["status"], health["problem"] = "degraded", err.Error()
+	}
 	if !who.May(principal.Read, who.Org) && !who.IsGuest() {
-		httpjson.JSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": s.Version})
+		httpjson.JSON(w, http.StatusOK, health)
 		return
 	}
-	health := map[string]any{
-		"status":      "healthy",
-		"version":     s.Version,
+	maps.Copy(health, map[string]any{
 		"uptime_secs": int64(time.Since(s.Started).Seconds()),
 		"sessions":    map[string]int{"total": s.Hub.Sessions(), "connected": s.Hub.Connected()},
 		"clients":     s.Hub.Clients(),
 		"upstreams":   s.upstreams(who),
-	}
+	})
 	if names := s.RestartNeeded(); len(names) > 0 {
 		health["restart_needed"] = names
+	}
+	if why := s.BackupFailed(); why != "" && who.SeesAll() {
+		health["backup_failed"] = why
 	}
 	httpjson.JSON(w, http.StatusOK, health)
 }

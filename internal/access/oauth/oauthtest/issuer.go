@@ -111,7 +111,7 @@ func (m *Issuer) Forged(t testing.TB, algorithm, audience string, claims Claims)
 }
 
 func (m *Issuer) claims(audience string, claims Claims) Claims {
-	all := Claims{"iss": m.URL, "aud": audience, "sub": "ada", "scope": "mcp", "exp": time.Now().Add(time.Hour).Unix()}
+	all := Claims{"iss": m.URL, "aud": audience, "sub": "ada", "scope": "mcp", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
 	maps.Copy(all, claims)
 	return all
 }

@@ -23,8 +23,9 @@ type ClientOptions struct {
 	// whatever name resolves to them, unless they are listed themselves, or "localhost"
 	// for those of this machine.
 	Hosts   []string
-	Limit   int64         // largest response in bytes; 0 means 1 MiB
-	Timeout time.Duration // for a whole response; 0 means 30 s
+	Limit   int64              // largest response in bytes; 0 means 1 MiB
+	Timeout time.Duration      // for a whole response; 0 means 30 s
+	Proxy   netguard.ProxyFunc // nil: none
 }
 
 // maxRedirects is the number of redirects that are followed.
@@ -46,7 +47,7 @@ func NewClient(o ClientOptions) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: rules.control}
+	dialer := &netguard.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, Control: rules.control}, Proxy: o.Proxy}
 	return &http.Client{
 		Timeout:       o.Timeout,
 		CheckRedirect: fewRedirects,

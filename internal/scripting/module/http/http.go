@@ -144,7 +144,7 @@ func flat(headers http.Header) map[string]string {
 }
 
 // classify decides by what HTTP methods promise.
-func classify(w *host.Services, args host.Args) host.Kind {
+func classify(_ context.Context, w *host.Services, args host.Args) host.Kind {
 	method, _ := args.At(1).(string)
 	switch strings.ToUpper(method) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

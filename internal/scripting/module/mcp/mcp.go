@@ -149,11 +149,11 @@ func ownCode(meta json.RawMessage) fault.Code {
 }
 
 // classify uses the tool's own hints.
-func classify(w *host.Services, args host.Args) host.Kind {
+func classify(ctx context.Context, w *host.Services, args host.Args) host.Kind {
 	if w.Tools == nil {
 		return host.Write
 	}
-	info, _ := find(context.Background(), w.Tools, host.CalledTool(args))
+	info, _ := awaited(ctx, w, host.CalledTool(args))
 	hints := info.Hints
 	switch {
 	case info.RunsScript:
@@ -189,6 +189,16 @@ func find(ctx context.Context, source tool.Source, ref tool.Ref) (tool.Info, boo
 	return tool.Info{}, false
 }
 
+// awaited is find for a tool whose upstream may not have listed its tools yet.
+func awaited(ctx context.Context, w *host.Services, ref tool.Ref) (tool.Info, bool) {
+	info, ok := find(ctx, w.Tools, ref)
+	if ok || w.AwaitTools == nil || !unlisted(ctx, w.Tools, ref.Space) {
+		return info, ok
+	}
+	w.AwaitTools(ctx, ref.Space)
+	return find(ctx, w.Tools, ref)
+}
+
 // has(namespace, tool?) reports whether there is such a namespace or tool.
 func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	space, err := args.String(1)
@@ -200,7 +210,7 @@ func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, e
 		if err != nil {
 			return nil, err
 		}
-		name, ok := spelled(ctx, w.Tools, ref)
+		name, ok := spelled(ctx, w, ref)
 		switch {
 		case ok && hasPages(ctx, w.Tools, tool.Ref{Space: ref.Space, Name: name}):
 			return []host.Value{true, name, true}, nil
@@ -234,8 +244,9 @@ func hasPages(ctx context.Context, source tool.Source, ref tool.Ref) bool {
 // written so as an identifier (get_sum for get-sum). A namespace whose tools are not
 // known, as of an upstream that is disconnected, may have any: the call says what is
 // wrong.
-func spelled(ctx context.Context, source tool.Source, ref tool.Ref) (name string, ok bool) {
-	if _, ok := find(ctx, source, ref); ok || ref.Space == "" {
+func spelled(ctx context.Context, w *host.Services, ref tool.Ref) (name string, ok bool) {
+	source := w.Tools
+	if _, ok := awaited(ctx, w, ref); ok || ref.Space == "" {
 		return ref.Name, ok
 	}
 	infos, err := inSpace(ctx, source, ref.Space)
@@ -345,6 +356,7 @@ func tools(ctx context.Context, w *host.Services, args host.Args) ([]host.Value,
 	}
 	list := []entry{}
 	if w.Tools != nil {
+		awaited(ctx, w, tool.Ref{Space: space})
 		infos, err := inSpace(ctx, w.Tools, space)
 		if err != nil {
 			return nil, err

@@ -56,13 +56,9 @@ func NewTemplate(prepare func(ctx context.Context, d *db.DB) error) *Template {
 
 // AllTables returns a prepare function for NewTemplate that creates the tables of known
 // migrations, by the names of their sets, and then those of a library.
-func AllTables(known func(context.Context) (map[string]fs.FS, error), library func(context.Context, *db.DB) error) func(context.Context, *db.DB) error {
+func AllTables(known map[string]fs.FS, library func(context.Context, *db.DB) error) func(context.Context, *db.DB) error {
 	return func(ctx context.Context, d *db.DB) error {
-		sets, err := known(ctx)
-		if err != nil {
-			return err
-		}
-		for set, files := range sets {
+		for set, files := range known {
 			if err := d.Migrate(ctx, set, files); err != nil {
 				return err
 			}

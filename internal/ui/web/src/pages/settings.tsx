@@ -12,6 +12,7 @@ interface Health {
   sessions?: { total: number; connected: number }
   upstreams?: Record<string, { state: string }>
   restart_needed?: string[]
+  backup_failed?: string
 }
 
 export function Settings() {
@@ -39,6 +40,7 @@ function HealthStatus() {
       {h.upstreams && `, ${upstreams.filter((u) => u.state === 'connected').length} of ${count(upstreams.length, 'upstream')} connected`}
     </p>
     {h.restart_needed && <p class="warn" role="status">These changed settings need a restart: {h.restart_needed.map((key) => <code key={key}>{key} </code>)}</p>}
+    {h.backup_failed && <p class="bad" role="alert">The latest backup was not made: {h.backup_failed}</p>}
     </>
   )
 }
