@@ -68,7 +68,7 @@ func ownerSecret(ctx context.Context, proc *process, settings *settingFlags, add
 	if err != nil || !netguard.IsLoopback(at.Hostname()) {
 		return secret.Text{}
 	}
-	loaded, err := settings.read(proc, nil)
+	loaded, err := settings.loadQuietly(proc, nil)
 	if err != nil { // commands with --server need no configuration
 		return secret.Text{}
 	}

@@ -58,7 +58,7 @@ func (c *openCommand) where(ctx context.Context, proc *process) (string, error) 
 	if c.Server != "" {
 		return strings.TrimRight(c.Server, "/"), nil
 	}
-	loaded, err := c.read(proc, nil)
+	loaded, err := c.loadQuietly(proc, nil)
 	if err != nil {
 		return "", err
 	}

@@ -40,11 +40,7 @@ func (f *settingFlags) loadQuietly(proc *process, more map[string]*string) (*con
 			}
 		}
 	}
-	loaded, err := f.read(proc, flags)
-	if err == nil {
-		warnUntrusted(proc, loaded)
-	}
-	return loaded, err
+	return f.read(proc, flags)
 }
 
 // read reads the configuration.
