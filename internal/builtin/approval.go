@@ -306,6 +306,25 @@ func outcomeText(raw JSON) string {
 	return strings.Join(lines, "\n")
 }
 
+// OutcomeResult returns the outcome of a run that waited for an approval, as the result of
+// a tool. If the run waits again, next is the approval.
+func OutcomeResult(a *approval.Approval) (result tool.Result, next string, err error) {
+	var o script.ResumeResult
+	switch {
+	case len(a.Outcome) == 0:
+		return tool.Result{}, "", fault.New(fault.Cancelled, "%s no longer waits for approval %s", a.Subject, a.ID)
+	case json.Unmarshal(a.Outcome, &o) != nil:
+		result, err = tool.Output(string(a.Outcome), nil)
+		return result, "", err
+	case o.Approval != nil:
+		return tool.Result{}, o.Approval.ID, nil
+	case o.Error != nil:
+		return tool.Failure(fault.New(fault.Code(o.Error.Code), "%s", o.Error.Message).WithHint("%s", o.Error.Hint)), "", nil
+	}
+	result, err = tool.Output(outcomeText(a.Outcome), o)
+	return result, "", err
+}
+
 type approvalForgetIn struct {
 	ID string `json:"id" jsonschema:"id of a stored decision, from approval_list" min:"1" max:"64"`
 }

@@ -188,6 +188,31 @@ func (o *Store) Await(ctx context.Context, id string) error {
 	}
 }
 
+// AwaitOutcome waits until the run of the principal of ctx has ended that waits for an
+// approval. The outcome may be that it waits for another one.
+func (o *Store) AwaitOutcome(ctx context.Context, id string) (Approval, error) {
+	for {
+		woke := make(chan struct{})
+		o.mu.Lock()
+		o.waiting[id] = append(o.waiting[id], woke)
+		o.mu.Unlock()
+		a, err := o.load(ctx, id)
+		if err == nil && !a.Asker.is(partyOf(principal.Of(ctx))) {
+			err = fault.New(fault.NotFound, "no approval %s", id)
+		}
+		if err != nil || a.Outcome != nil || a.State == Withdrawn {
+			o.forgetWaiter(id, woke)
+			return a, err
+		}
+		select {
+		case <-woke:
+		case <-ctx.Done():
+			o.forgetWaiter(id, woke)
+			return a, context.Cause(ctx)
+		}
+	}
+}
+
 func (o *Store) forgetWaiter(id string, woke chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

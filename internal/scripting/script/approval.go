@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -129,6 +130,9 @@ func (a *approvedRun) finish(ctx context.Context, done Turn, failed error) (json
 	if a.resumeStore == nil {
 		return nil, nil
 	}
+	if a.request.Language == directCall && failed == nil {
+		done.Result, failed = valueOf(done.Result)
+	}
 	raw, err := json.Marshal(newResumeResult(done, failed))
 	if err != nil {
 		return nil, err
@@ -191,7 +195,11 @@ func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
 			return ctx, err
 		}
 	}
-	return principal.With(ctx, who), nil
+	ctx = principal.With(ctx, who)
+	if r.options.Scope != nil {
+		return r.options.Scope(ctx)
+	}
+	return ctx, nil
 }
 
 // allowAll allows everything.
@@ -250,10 +258,20 @@ func (s *Sessions) runStored(ctx context.Context, a *approvedRun) (Turn, error) 
 	if a.session != "" {
 		return s.runTurn(ctx, a, true)
 	}
-	a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
-		q := a.request
-		q.Handler = handler
-		return s.runner.run(ctx, q)
+	if a.request.Language == directCall {
+		c, err := readDirectCall(a.request.Source)
+		if err != nil {
+			return Turn{}, err
+		}
+		a.once = c.once(func(ctx context.Context) (tool.Result, error) {
+			return s.runner.options.Tools.Call(ctx, tool.Call{Ref: c.Ref, Args: c.Args, Meta: c.Meta, Caller: a.request.Caller})
+		})
+	} else {
+		a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
+			q := a.request
+			q.Handler = handler
+			return s.runner.run(ctx, q)
+		}
 	}
 	outcome, err := a.run(ctx)
 	return Turn{Outcome: outcome}, err

@@ -40,6 +40,9 @@ func AskCaller(ctx context.Context, caller *tool.Caller, pending host.Pending, p
 // ApprovalQuestion returns the params of the elicitation that asks for approval.
 func ApprovalQuestion(p *host.Paused) (json.RawMessage, error) {
 	text := fmt.Sprintf("%s needs approval to continue:\n\n%s", p.Name, host.PlanText(p.Plan))
+	if p.Language == directCall {
+		text = fmt.Sprintf("A call of %s needs approval:\n\n%s", p.Name, host.PlanText(p.Plan))
+	}
 	if !p.Complete {
 		text += "\n\nThe plan may be incomplete: the script could not be rehearsed to its end."
 	}

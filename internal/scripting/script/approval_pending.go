@@ -33,7 +33,7 @@ func (w PendingInfo) Text() string {
 }
 
 // StatusWaiting is the status in the result of a tool whose script waits.
-const StatusWaiting = "pending_approval"
+const StatusWaiting = tool.StatusPending
 
 // waitingResult is the result of a tool whose script waits. It is not a failure: the
 // script continues after the decision.

@@ -133,6 +133,8 @@ type Options struct {
 	// CurrentPrincipal returns the current rights of the principal of a run that resumes
 	// after its approval; nil uses those it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
+	// Scope returns a context in which such a run has the tools of its principal; may be nil.
+	Scope func(context.Context) (context.Context, error)
 	// Fields returns the known field names of a tool's results, at any depth; may be
 	// nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string

@@ -45,6 +45,7 @@ type CallEnded struct {
 	DurationMS float64       `json:"duration_ms"`
 	ErrorType  string        `json:"error_type,omitempty"` // a fault's code, or "tool_error"; empty on success
 	Error      string        `json:"error,omitempty"`
+	Asked      bool          `json:"asked,omitempty"` // it needed approval: the call that follows the decision has events of its own
 }
 
 // EventType is "tool.call_ended".
@@ -111,12 +112,16 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 		text = kind
 	}
 	r.endSpan(ctx, kind, text, hidden)
-	r.state.counters.end(i.Took, kind != "")
-	r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
-	r.catalog.remember(i, kind != "")
+	if i.Asked { // waiting for a decision says nothing about the tool
+		r.state.counters.drop()
+	} else {
+		r.state.counters.end(i.Took, kind != "")
+		r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
+		r.catalog.remember(i, kind != "")
+	}
 	if r.started || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
-		r.facts.ErrorType, r.facts.Error = kind, text
+		r.facts.ErrorType, r.facts.Error, r.facts.Asked = kind, text, i.Asked
 		r.catalog.bus.PublishFor(principal.OwnerOf(ctx), r.facts)
 	}
 }
@@ -135,6 +140,9 @@ func (r *run) endSpan(ctx context.Context, kind, text string, hidden bool) {
 			trace.SpanFromContext(ctx).SetAttributes(attribute.String("mcp.namespace", r.Call.Ref.Space))
 		}
 		return
+	}
+	if r.Asked {
+		r.span.SetAttributes(attribute.Bool("luanette.asked", true))
 	}
 	if kind != "" {
 		r.span.SetAttributes(attribute.String("error.type", kind))

@@ -1,0 +1,34 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+)
+
+type approvedKey struct{}
+
+// WithApproved returns ctx for the call of a tool that was approved.
+func WithApproved(ctx context.Context, ref Ref) context.Context {
+	return context.WithValue(ctx, approvedKey{}, ref)
+}
+
+// Approved returns the tool whose call was approved; ok is false if there is none.
+func Approved(ctx context.Context) (ref Ref, ok bool) {
+	ref, ok = ctx.Value(approvedKey{}).(Ref)
+	return ref, ok
+}
+
+// StatusPending is the status in the result of a call that waits for approval.
+const StatusPending = "pending_approval"
+
+// PendingApproval returns the approval that the call, or the script that it ran, waits for.
+func (v View) PendingApproval() (id string, waiting bool) {
+	var answer struct {
+		Status   string
+		Approval struct {
+			ID string `json:"approval_id"`
+		}
+	}
+	waiting = !v.IsError && len(v.Structured) > 0 && json.Unmarshal(v.Structured, &answer) == nil && answer.Status == StatusPending
+	return answer.Approval.ID, waiting
+}
