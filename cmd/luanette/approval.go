@@ -44,11 +44,18 @@ func (c *approvalArg) call(ctx context.Context, proc *process, name string, args
 	return c.callAbout(ctx, proc, name, args, subject{"approval_id", c.ID, approvalID})
 }
 
-type approvalShowCommand struct{ approvalArg }
+type approvalShowCommand struct {
+	approvalArg
+	Full bool `help:"Show all arguments."`
+}
 
 // Run shows the approval.
 func (c *approvalShowCommand) Run(ctx context.Context, proc *process) error {
-	return c.call(ctx, proc, "approval_status", map[string]any{})
+	args := map[string]any{}
+	if c.Full {
+		args["whole"] = true
+	}
+	return c.call(ctx, proc, "approval_status", args)
 }
 
 type decideArg struct {

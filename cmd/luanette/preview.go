@@ -15,6 +15,7 @@ type previewCommand struct {
 	File  string   `arg:"" complete:"file" help:"The script; - reads it from standard input."`
 	Param []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
 	Mock  []string `sep:"none" placeholder:"TOOL:=JSON" help:"The result of a tool, such as github.create_issue:={\"number\":7}."`
+	Full  bool     `help:"Show all arguments."`
 }
 
 // Help is shown by `luanette preview --help`.
@@ -41,6 +42,9 @@ func (c *previewCommand) Run(ctx context.Context, proc *process) error {
 		if args["mocks"], err = readParams(c.Mock); err != nil {
 			return err
 		}
+	}
+	if c.Full {
+		args["whole"] = true
 	}
 	view, err := c.call(ctx, proc, "lua_preview", args)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 func (srv *Server) openApprovals(ctx context.Context) (err error) {
 	o := approval.Options{
 		Policy: srv.approvalPolicy(&srv.config.Config), Expire: time.Duration(srv.config.ApproveExpire), Nodes: srv.isShared(), Events: srv.bus, Log: srv.log,
-		Audit: srv.auditAdmin,
+		Audit: srv.auditAdmin, Plan: srv.planAgain,
 		Alone: func(ctx context.Context) bool {
 			used, err := srv.keys.HasKeys(ctx)
 			return err == nil && !used && srv.tokens == nil
@@ -51,6 +51,9 @@ func (srv *Server) approveCalls() tool.Step {
 		decision, err := srv.approvals.DecideCall(ctx, c.Effect(), c.Hash())
 		if err != nil || decision == host.Allow {
 			return ctx, err
+		}
+		if tool.IsForPlan(ctx) {
+			return ctx, i.Deny("approval", fault.New(fault.Denied, "%s needs approval itself", c.Ref))
 		}
 		i.Asked, i.Answered = true, true
 		i.Result, i.Err = srv.scripts.runner.CallApproved(ctx, c, i.Call.Caller, func(ctx context.Context) (tool.Result, error) { return srv.catalog.Repeat(ctx, i) })
@@ -112,6 +115,19 @@ func (srv *Server) approvedResult(ctx context.Context, id string) (tool.Result, 
 			return result, err
 		}
 		id = next
+	}
+}
+
+// planAgain makes the plan of a run that waits for approval.
+func (srv *Server) planAgain(ctx context.Context, a *approval.Approval) (host.Plan, error) {
+	id := a.Job()
+	switch {
+	case id == "":
+		return srv.scripts.sessions.Plan(ctx, a.RunInfo, a.Resume)
+	case srv.jobs == nil:
+		return host.Plan{}, fault.New(fault.Unavailable, "this process has no jobs")
+	default:
+		return srv.jobs.Plan(ctx, id)
 	}
 }
 

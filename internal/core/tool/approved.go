@@ -32,3 +32,12 @@ func (v View) PendingApproval() (id string, waiting bool) {
 	waiting = !v.IsError && len(v.Structured) > 0 && json.Unmarshal(v.Structured, &answer) == nil && answer.Status == StatusPending
 	return answer.Approval.ID, waiting
 }
+
+type planKey struct{}
+
+// ForPlan returns ctx for reads that show people what would happen. They are ours, not the
+// user's: they do not count as calls of the tool, and never ask for approval.
+func ForPlan(ctx context.Context) context.Context { return context.WithValue(ctx, planKey{}, true) }
+
+// IsForPlan reports whether ctx is for such reads.
+func IsForPlan(ctx context.Context) bool { return ctx.Value(planKey{}) != nil }
