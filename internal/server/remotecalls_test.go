@@ -112,7 +112,7 @@ func TestPostsToAnotherNode(t *testing.T) {
 // a call on a node other than that of the call.
 func TestSessionOnTwoNodes(t *testing.T) {
 	t.Parallel()
-	database := dbtest.Postgres(t)
+	database := tables.Postgres(t)
 	text := "[upstreams.asking]\nurl = \"" + serveTools(t, "asking", askingTool{}) + "/mcp\"\n"
 	a, b := startNode(t, database, "a", text), startNode(t, database, "b", text)
 	a.await("asking", "connected")

@@ -1,6 +1,6 @@
 // Command testrun runs `go test` and shows how far it is:
 //
-//	testrun [-limit 5m] [-race "PACKAGES"] [-also COMMAND] [FLAGS OF GO TEST] PACKAGES
+//	testrun [-limit 5m] [-race "PACKAGES"] [-also COMMAND] -- [FLAGS OF GO TEST] PACKAGES
 //
 // It prints a line for each package, what is running when nothing ended for a while, and at
 // the end what failed and how to run that alone. A test that runs longer than the limit

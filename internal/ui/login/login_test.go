@@ -102,24 +102,6 @@ func TestStatusAndLogout(t *testing.T) {
 
 // TestScopes checks which routes need no key: a redirected browser and an authorization
 // server have none.
-func TestScopes(t *testing.T) {
-	t.Parallel()
-	want := map[string]principal.Scope{
-		"POST /api/v1/upstreams/{namespace}/login": principal.Admin, "DELETE /api/v1/upstreams/{namespace}/login": principal.Admin,
-		"GET /api/v1/upstreams/{namespace}/login": principal.Read, "GET " + login.CallbackPath: "", "GET /oauth/client.json": "",
-	}
-	for _, route := range login.Routes(&loginsFake{}, netguard.Browsers{}) {
-		scope, known := want[route.Pattern]
-		if !known || route.Scope != scope {
-			t.Errorf("%s needs the scope %q, want %q", route.Pattern, route.Scope, scope)
-		}
-		delete(want, route.Pattern)
-	}
-	if len(want) > 0 {
-		t.Errorf("no routes %v", want)
-	}
-}
-
 func TestOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	l := &loginsFake{}
