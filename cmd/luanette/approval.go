@@ -51,11 +51,14 @@ type approvalShowCommand struct {
 
 // Run shows the approval.
 func (c *approvalShowCommand) Run(ctx context.Context, proc *process) error {
-	args := map[string]any{}
-	if c.Full {
-		args["whole"] = true
+	view, err := c.resultAbout(ctx, proc, "approval_status", map[string]any{}, subject{"approval_id", c.ID, approvalID})
+	if err == nil {
+		err = c.print(proc, view)
 	}
-	return c.call(ctx, proc, "approval_status", args)
+	if err != nil || !c.Full || c.JSON {
+		return err
+	}
+	return printWhole(proc, view)
 }
 
 type decideArg struct {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
 )
 
 // previewCommand is `luanette preview`.
@@ -43,17 +45,14 @@ func (c *previewCommand) Run(ctx context.Context, proc *process) error {
 			return err
 		}
 	}
-	if c.Full {
-		args["whole"] = true
-	}
 	view, err := c.call(ctx, proc, "lua_preview", args)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		err = printJSON(proc.Stdout, view.Structured)
-	} else {
-		_, err = fmt.Fprintln(proc.Stdout, view.Text())
+	} else if _, err = fmt.Fprintln(proc.Stdout, view.Text()); err == nil && c.Full {
+		err = printWhole(proc, view)
 	}
 	if err != nil {
 		return err
@@ -66,4 +65,14 @@ func (c *previewCommand) Run(ctx context.Context, proc *process) error {
 		return exitStatus(exitFailure)
 	}
 	return nil
+}
+
+// printWhole prints the plan in a result with all arguments.
+func printWhole(proc *process, view tool.View) error {
+	var shown struct{ Plan []host.Planned }
+	if err := json.Unmarshal(view.Structured, &shown); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the plan")
+	}
+	_, err := fmt.Fprintf(proc.Stdout, "\nWith all arguments:\n%s\n", host.PlanWhole(shown.Plan))
+	return err
 }

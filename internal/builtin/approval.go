@@ -154,7 +154,7 @@ func timeLeft(left time.Duration) string {
 }
 
 // text returns all of it for people.
-func (d approvalData) text(plan func([]host.Planned) string) string {
+func (d approvalData) text() string {
 	var out strings.Builder
 	out.WriteString(d.line())
 	if d.DecidedBy != "" {
@@ -164,7 +164,7 @@ func (d approvalData) text(plan func([]host.Planned) string) string {
 		out.WriteString("\n" + outcomeText(d.Outcome))
 		return out.String()
 	}
-	out.WriteString("\n" + plan(d.Plan))
+	out.WriteString("\n" + host.PlanText(d.Plan))
 	if !d.Complete && len(d.Plan) > 0 {
 		out.WriteString("\n" + script.IncompleteText(d.Incomplete))
 	}
@@ -258,7 +258,6 @@ func decisionOf(allow bool) string {
 type approvalStatusIn struct {
 	ID        string `json:"approval_id" jsonschema:"id of an approval" min:"1" max:"64"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"how long to wait while it is pending" min:"0" max:"60000"`
-	Whole     bool   `json:"whole,omitempty" jsonschema:"show all arguments in the text; the structured result always has them"`
 }
 
 func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (tool.Result, error) {
@@ -274,18 +273,15 @@ func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalSt
 			return tool.Result{}, err
 		}
 	}
-	v, plan := t.view(ctx, &a), host.PlanText
-	if in.Whole {
-		plan = host.PlanWhole
-	}
-	return tool.Output(v.text(plan), v)
+	v := t.view(ctx, &a)
+	return tool.Output(v.text(), v)
 }
 
 type approvalDecideIn struct {
 	ID       string `json:"approval_id" jsonschema:"id of a pending approval" min:"1" max:"64"`
 	Decision string `json:"decision" jsonschema:"allow: the script may do what its plan shows; deny: the call is refused" enum:"allow,deny"`
 	Remember string `json:"remember,omitempty" jsonschema:"store the decision for this tool, its namespace, or this script" enum:"tool,namespace,script"`
-	Plan     string `json:"plan_digest,omitempty" jsonschema:"of the plan that the person saw: if it has changed, nothing is decided; default: the plan that was shown last" max:"64"`
+	Plan     string `json:"plan,omitempty" jsonschema:"plan_digest of the plan that the person saw: if it has changed, nothing is decided" max:"64"`
 }
 
 func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (tool.Result, error) {
@@ -309,7 +305,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 		}
 	}
 	v := t.view(ctx, &a)
-	return tool.Output(v.text(host.PlanText), v)
+	return tool.Output(v.text(), v)
 }
 
 func outcomeText(raw JSON) string {

@@ -45,7 +45,6 @@ type previewIn struct {
 	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
 	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code runs as in lua_eval"`
 	SessionID  string `json:"session_id,omitempty" jsonschema:"the session to copy; default: a fresh environment" max:"64"`
-	Whole      bool   `json:"whole,omitempty" jsonschema:"show all arguments in the text; the structured result always has them"`
 	Mocks      Object `json:"mocks,omitempty" jsonschema:"mocked answers by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
 }
 
@@ -110,11 +109,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 		f := failed.Fault()
 		data.Error = scriptError(f.Code, f.Error(), fault.HintOf(f), JSON(f.Details))
 	}
-	plan := host.PlanText
-	if in.Whole {
-		plan = host.PlanWhole
-	}
-	return tool.Output(data.text(plan), data)
+	return tool.Output(data.text(), data)
 }
 
 func (t previewTools) run(ctx context.Context, call tool.Call, session string, q script.Request) (script.Outcome, error) {
@@ -147,9 +142,9 @@ func (t previewTools) request(ctx context.Context, in previewIn) (script.Request
 }
 
 // text returns the plan, reads, output and result for people.
-func (d previewData) text(plan func([]host.Planned) string) string {
+func (d previewData) text() string {
 	var out strings.Builder
-	out.WriteString(plan(d.Plan))
+	out.WriteString(host.PlanText(d.Plan))
 	for i, p := range d.Reads {
 		if i == 0 {
 			out.WriteString("\nReads:")

@@ -121,6 +121,7 @@ func (srv *Server) approvedResult(ctx context.Context, id string) (tool.Result, 
 // planAgain makes the plan of a run that waits for approval.
 func (srv *Server) planAgain(ctx context.Context, a *approval.Approval) (host.Plan, error) {
 	id := a.Job()
+	ctx = srv.policy.Detach(ctx) // whoever looks at it has read other things than the run
 	switch {
 	case id == "":
 		return srv.scripts.sessions.Plan(ctx, a.RunInfo, a.Resume)

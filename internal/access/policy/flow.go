@@ -20,6 +20,15 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordKey{}, &record{})
 }
 
+// Detach returns ctx without a record of labels: what is done for somebody else has not
+// read what the caller has.
+func (p *Policy) Detach(ctx context.Context) context.Context {
+	if recordOf(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, recordKey{}, (*record)(nil))
+}
+
 // follow refuses a call that would send data where its labels are not accepted, and
 // records the labels of what it reads.
 func (p *Policy) follow(ctx context.Context, s *Settings, info *tool.Info, call tool.Call) error {

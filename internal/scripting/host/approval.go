@@ -69,6 +69,11 @@ func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Conte
 	case verdict == Deny:
 		return g.then.Handle(ctx, e, func(context.Context) ([]Value, error) { return nil, denied(e) })
 	}
+	if e.check != nil { // nobody is asked about what would be refused
+		if refused := e.check(ctx); refused != nil {
+			return g.then.Handle(ctx, e, func(context.Context) ([]Value, error) { return nil, refused })
+		}
+	}
 	g.pause(e)
 	return g.ahead.Handle(ctx, e, live)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
@@ -59,10 +61,20 @@ type Plan struct {
 func NewPlan(r *Rehearsal, failed error) Plan {
 	p := Plan{Entries: r.Plan(), Certain: r.Certain()}
 	if failed != nil {
-		first, _, _ := strings.Cut(failed.Error(), "\n")
-		p.Incomplete = redact.Cut(first, 300)
+		p.Incomplete = redact.Cut(reason(failed), 300)
 	}
 	return p
+}
+
+// reason is an error in one line. Those of scripts have a heading above it.
+func reason(err error) string {
+	if f, ok := errors.AsType[interface {
+		error
+		Fault() *fault.Error
+	}](err); ok {
+		return strings.TrimSpace(f.Fault().Error())
+	}
+	return strings.TrimSpace(err.Error())
 }
 
 // PlanDigest identifies a plan as people see it: with what each entry changes.

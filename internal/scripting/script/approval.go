@@ -189,6 +189,9 @@ func (a *approvedRun) storedRun(ctx context.Context) storedRun {
 // as returns ctx with the principal of the run and its current rights. The rights of
 // whoever decided or resumed it do not apply.
 func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
+	if r.options.Flow != nil { // whoever decides has read the plan
+		ctx = r.options.Flow.Detach(ctx)
+	}
 	if k.Asker == nil {
 		return principal.With(ctx, principal.Local()), nil
 	}
