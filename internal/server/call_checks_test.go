@@ -34,6 +34,7 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
@@ -753,5 +754,25 @@ func TestEveryEntryPointAsksForApproval(t *testing.T) {
 		if calls, _, _ := s.upstreams[one.shop].counts(); calls-before != want || len(asked) != len(entries) {
 			t.Errorf("%s, %s: %d calls of %d, %d requests", one.shop, one.decision, calls-before, want, len(asked))
 		}
+	}
+}
+
+// TestArgumentsAtOneNamespace checks that arguments at /mcp/NAME are checked for tools of
+// this process too: values beyond a maximum, unknown names and wrong types.
+func TestArgumentsAtOneNamespace(t *testing.T) {
+	t.Parallel()
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[music]\nenabled = true\n")})
+	for args, want := range map[string]string{
+		`{"temperature":99,"num_variations":50}`: "temperature",
+		`{"loudness":1}`:                         "unknown argument",
+		`{"num_variations":"many"}`:              "num_variations",
+	} {
+		_, text := keyClient{t, url, ""}.rpc("/mcp/hootenanny", "tools/call", `"name":"orpheus_generate","arguments":`+args)
+		if !strings.Contains(text, string(fault.InvalidParams)) || !strings.Contains(text, want) || strings.Contains(text, "unmarshal") {
+			t.Errorf("%s: %s", args, text)
+		}
+	}
+	if stats, err := srv.jobs.Stats(t.Context()); err != nil || len(stats) > 0 && stats[job.Pending]+stats[job.Running]+stats[job.Complete]+stats[job.Failed] > 0 {
+		t.Errorf("jobs %+v %v", stats, err)
 	}
 }

@@ -39,7 +39,7 @@ func (c *connection) callTool(ctx context.Context, call tool.Call, params json.R
 	if r.task && err == nil {
 		result, err = c.finishTaskCall(ctx, call, answer)
 	}
-	c.endCall(counted && (err != nil || r.failed))
+	c.endCall(err != nil || r.failed, counted)
 	return result, err
 }
 
@@ -94,11 +94,11 @@ func (c *connection) toolLabel(name string) *spanLabel {
 	return label
 }
 
-func (c *connection) endCall(failed bool) {
+func (c *connection) endCall(failed, counted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.InFlight--
-	if failed {
+	if failed && counted {
 		c.stats.Errors++
 	}
 }

@@ -327,16 +327,22 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	if err != nil {
 		failure := r.explain(ctx, q, err)
 		tellCalls(ctx, failure, tools.Open())
-		if q.Handler != nil && host.Rehearsing(q.Handler) { // what it did with made-up answers
-			span.SetAttributes(attribute.Bool("luanette.for_plan", true))
-			return outcome, failure
-		}
-		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
-		span.SetStatus(codes.Error, string(failure.Kind))
+		recordFailure(span, q, failure)
 		return outcome, failure
 	}
 	outcome.Result = result
 	return outcome, nil
+}
+
+// recordFailure records how a run failed. What a rehearsal does with made-up answers is no
+// failure.
+func recordFailure(span trace.Span, q Request, failure *Error) {
+	if q.Handler != nil && host.Rehearsing(q.Handler) {
+		span.SetAttributes(attribute.Bool("luanette.for_plan", true))
+		return
+	}
+	span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
+	span.SetStatus(codes.Error, string(failure.Kind))
 }
 
 // tempFor returns the run's temp folder, a new one or the one the request names.
