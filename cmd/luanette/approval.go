@@ -44,11 +44,21 @@ func (c *approvalArg) call(ctx context.Context, proc *process, name string, args
 	return c.callAbout(ctx, proc, name, args, subject{"approval_id", c.ID, approvalID})
 }
 
-type approvalShowCommand struct{ approvalArg }
+type approvalShowCommand struct {
+	approvalArg
+	Full bool `help:"Show all arguments."`
+}
 
 // Run shows the approval.
 func (c *approvalShowCommand) Run(ctx context.Context, proc *process) error {
-	return c.call(ctx, proc, "approval_status", map[string]any{})
+	view, err := c.resultAbout(ctx, proc, "approval_status", map[string]any{}, subject{"approval_id", c.ID, approvalID})
+	if err == nil {
+		err = c.print(proc, view)
+	}
+	if err != nil || !c.Full || c.JSON {
+		return err
+	}
+	return printWhole(proc, view)
 }
 
 type decideArg struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // enableQuestions lets the server ask a person at a terminal to approve what a script wants to
@@ -40,6 +41,7 @@ func (l *live) enableQuestions(c *tool.Caller) {
 func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.RawMessage, error) {
 	var asked struct {
 		Message string
+		Meta    map[string]string                               `json:"_meta"`
 		Schema  struct{ Properties map[string]json.RawMessage } `json:"requestedSchema"`
 	}
 	if err := json.Unmarshal(q.Params, &asked); err != nil {
@@ -49,7 +51,21 @@ func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.Ra
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
 	fmt.Fprintln(l.proc.Stderr, asked.Message)
-	const choice = "Allow it? [y]es, [a]lways this tool, [n]o, or Enter to leave it open: "
+	whole := asked.Meta[script.PlanKey]
+	line, err := l.read(ctx, from)
+	if err == nil && whole != "" && (line == "w" || line == "whole") {
+		fmt.Fprintln(l.proc.Stderr, whole)
+		line, err = l.read(ctx, from)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decisionOf(line), nil
+}
+
+// read reads a line of the terminal.
+func (l *live) read(ctx context.Context, from *os.File) (string, error) {
+	const choice = "Allow it? [y]es, [a]lways this tool, [n]o, [w]hole plan, or Enter to leave it open: "
 	typed := make(chan string, 1)
 	go func() { // reading a line cannot be cancelled; it ends when the person types one
 		var line string
@@ -63,9 +79,9 @@ func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.Ra
 	}()
 	select {
 	case line := <-typed:
-		return decisionOf(line), nil
+		return line, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 }
 

@@ -42,11 +42,15 @@ func (c *callCommand) Run(ctx context.Context, proc *process) error {
 	if err != nil {
 		return err
 	}
-	if !c.JSON && view.Text() != "" {
-		_, err := fmt.Fprintln(proc.Stdout, view.Text())
-		return err
+	if c.JSON || view.Text() == "" {
+		err = printJSON(proc.Stdout, view.Value())
+	} else {
+		_, err = fmt.Fprintln(proc.Stdout, view.Text())
 	}
-	return printJSON(proc.Stdout, view.Value())
+	if err == nil && waits(view) {
+		err = exitStatus(exitWaiting)
+	}
+	return err
 }
 
 // arguments merges --args and the pairs, which take precedence.

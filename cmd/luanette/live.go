@@ -27,7 +27,7 @@ func newLive(proc *process) *live {
 
 // caller returns the caller that receives the progress of a call.
 func (l *live) caller() *tool.Caller {
-	c := &tool.Caller{ID: "cli"}
+	c := &tool.Caller{ID: "cli", Agent: "luanette"}
 	if terminalWidth(l.proc.Stderr) > 0 {
 		c.Progress = l.progress
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
 )
 
 // previewCommand is `luanette preview`.
@@ -15,6 +17,7 @@ type previewCommand struct {
 	File  string   `arg:"" complete:"file" help:"The script; - reads it from standard input."`
 	Param []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON unchanged."`
 	Mock  []string `sep:"none" placeholder:"TOOL:=JSON" help:"The result of a tool, such as github.create_issue:={\"number\":7}."`
+	Full  bool     `help:"Show all arguments."`
 }
 
 // Help is shown by `luanette preview --help`.
@@ -48,8 +51,8 @@ func (c *previewCommand) Run(ctx context.Context, proc *process) error {
 	}
 	if c.JSON {
 		err = printJSON(proc.Stdout, view.Structured)
-	} else {
-		_, err = fmt.Fprintln(proc.Stdout, view.Text())
+	} else if _, err = fmt.Fprintln(proc.Stdout, view.Text()); err == nil && c.Full {
+		err = printWhole(proc, view)
 	}
 	if err != nil {
 		return err
@@ -62,4 +65,14 @@ func (c *previewCommand) Run(ctx context.Context, proc *process) error {
 		return exitStatus(exitFailure)
 	}
 	return nil
+}
+
+// printWhole prints the plan in a result with all arguments.
+func printWhole(proc *process, view tool.View) error {
+	var shown struct{ Plan []host.Planned }
+	if err := json.Unmarshal(view.Structured, &shown); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the plan")
+	}
+	_, err := fmt.Fprintf(proc.Stdout, "\nWith all arguments:\n%s\n", host.PlanWhole(shown.Plan))
+	return err
 }

@@ -68,18 +68,23 @@ type subject struct {
 
 // callAbout calls a tool about a subject and prints its result.
 func (c *clientFlags) callAbout(ctx context.Context, proc *process, name string, args map[string]any, about subject) error {
-	var view tool.View
-	err := c.withClient(ctx, proc, func(api client.Client) (err error) {
+	view, err := c.resultAbout(ctx, proc, name, args, about)
+	if err != nil {
+		return err
+	}
+	return c.print(proc, view)
+}
+
+// resultAbout is callAbout without printing the result.
+func (c *clientFlags) resultAbout(ctx context.Context, proc *process, name string, args map[string]any, about subject) (view tool.View, err error) {
+	err = c.withClient(ctx, proc, func(api client.Client) (err error) {
 		if args[about.argument], err = about.find(ctx, proc, api, about.typed); err != nil {
 			return err
 		}
 		view, err = callTool(ctx, proc, api, name, args)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.print(proc, view)
+	return view, err
 }
 
 // lister calls tools that list something.

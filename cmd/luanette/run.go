@@ -16,7 +16,6 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // runCommand is `luanette run`.
@@ -169,6 +168,6 @@ func (f *clientFlags) evaluate(ctx context.Context, proc *process, args map[stri
 
 // waits reports whether a script waits for approval.
 func waits(view tool.View) bool {
-	var answer struct{ Status string }
-	return json.Unmarshal(view.Structured, &answer) == nil && answer.Status == script.StatusWaiting
+	_, waiting := view.PendingApproval()
+	return waiting
 }

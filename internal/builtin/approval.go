@@ -18,7 +18,8 @@ import (
 // ApprovalStore stores requests for approval.
 type ApprovalStore interface {
 	List(ctx context.Context, owner string, state approval.State, limit int) ([]approval.Approval, error)
-	Get(ctx context.Context, owner, id string) (approval.Approval, error)
+	// Open returns a request with the plan as it is now.
+	Open(ctx context.Context, owner, id string) (approval.Approval, error)
 	Await(ctx context.Context, id string) error
 	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
 	Refusal(ctx context.Context, a *approval.Approval) error
@@ -63,6 +64,9 @@ type ApprovalView struct {
 	JobID      string     `json:"job_id,omitempty" jsonschema:"the job that waits"`
 	Certain    bool       `json:"certain" jsonschema:"true when no entry of the plan follows a mocked answer"`
 	Complete   bool       `json:"complete" jsonschema:"true when the plan is complete"`
+	Incomplete string     `json:"incomplete,omitempty" jsonschema:"why the plan is not complete"`
+	PlanDigest string     `json:"plan_digest" jsonschema:"identifies the plan that is shown"`
+	Undoes     string     `json:"undoes_job,omitempty" jsonschema:"the job that it undoes"`
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  time.Time  `json:"expires_at" jsonschema:"without a decision by then it is denied"`
 	DecidedAt  *time.Time `json:"decided_at,omitempty"`
@@ -96,7 +100,7 @@ type approvalData struct {
 func (t approvalTools) view(ctx context.Context, a *approval.Approval) approvalData {
 	v := ApprovalView{
 		ID: a.ID, Status: string(a.State), Subject: a.Subject, Script: a.Name, ScriptHash: a.Hash, JobID: a.Job(),
-		Certain: a.Certain, Complete: a.Complete, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
+		Certain: a.Certain, Complete: a.Complete, Incomplete: a.Incomplete, PlanDigest: a.PlanDigest(), Undoes: a.Undoes, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
 		AskedBy: a.Asker.Title(), Role: a.Role, Needed: a.Needed, Agreed: a.Agreed(), Decisions: []DecisionView{},
 	}
 	for _, d := range a.Decisions {
@@ -120,15 +124,34 @@ func (t approvalTools) view(ctx context.Context, a *approval.Approval) approvalD
 
 // line returns the approval as a line of a list.
 func (d approvalData) line() string {
-	who := d.Script
+	run := d.Script
 	if d.JobID != "" {
-		who = "job " + d.JobID
+		run = "job " + d.JobID
 	}
-	line := fmt.Sprintf("%s  %s  %s, for %s (%d planned)", d.ID, d.Status, d.Subject, who, len(d.Plan))
+	if d.Undoes != "" {
+		run += ", which undoes job " + d.Undoes
+	}
+	line := fmt.Sprintf("%s  %s  %s, for %s (%d planned), asked by %s", d.ID, d.Status, d.Subject, run, len(d.Plan), d.AskedBy)
+	if d.Status == string(approval.Pending) {
+		line += ", " + timeLeft(time.Until(d.ExpiresAt))
+	}
 	if d.Role != "" {
 		line += fmt.Sprintf(", %d of %d with the role %s agreed", d.Agreed, d.Needed, d.Role)
 	}
 	return line
+}
+
+// timeLeft says how long a request stays open.
+func timeLeft(left time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case left >= 2*day:
+		return fmt.Sprintf("%d days left", left/day)
+	case left >= day:
+		return "1 day left"
+	default:
+		return fmt.Sprintf("%v left", max(left, 0).Round(time.Minute))
+	}
 }
 
 // text returns all of it for people.
@@ -143,6 +166,9 @@ func (d approvalData) text() string {
 		return out.String()
 	}
 	out.WriteString("\n" + host.PlanText(d.Plan))
+	if !d.Complete && len(d.Plan) > 0 {
+		out.WriteString("\n" + script.IncompleteText(d.Incomplete))
+	}
 	for i, line := range d.Output {
 		if i == 0 {
 			out.WriteString("\nOutput so far:")
@@ -236,7 +262,7 @@ type approvalStatusIn struct {
 }
 
 func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (tool.Result, error) {
-	a, err := t.store.Get(ctx, ownerOf(call), in.ID)
+	a, err := t.store.Open(ctx, ownerOf(call), in.ID)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -244,7 +270,7 @@ func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalSt
 		within, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)
 		_ = t.store.Await(within, in.ID) // the current state is shown
 		cancel()
-		if a, err = t.store.Get(ctx, ownerOf(call), in.ID); err != nil {
+		if a, err = t.store.Open(ctx, ownerOf(call), in.ID); err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -256,6 +282,7 @@ type approvalDecideIn struct {
 	ID       string `json:"approval_id" jsonschema:"id of a pending approval" min:"1" max:"64"`
 	Decision string `json:"decision" jsonschema:"allow: the script may do what its plan shows; deny: the call is refused" enum:"allow,deny"`
 	Remember string `json:"remember,omitempty" jsonschema:"store the decision for this tool, its namespace, or this script" enum:"tool,namespace,script"`
+	Plan     string `json:"plan,omitempty" jsonschema:"plan_digest of the plan that the person saw: if it has changed, nothing is decided" max:"64"`
 }
 
 func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (tool.Result, error) {
@@ -265,11 +292,11 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if principal.Of(ctx).IsGuest() {
 		return tool.Result{}, fault.New(fault.Denied, "guests cannot approve anything").WithHint("the owner of the machine decides: luanette approval allow %s, or on the page (luanette open)", in.ID)
 	}
-	by := "unknown caller"
-	if call.Caller != nil && call.Caller.ID != "" {
-		by = call.Caller.ID
+	answer := host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, Plan: in.Plan}
+	if call.Caller != nil {
+		answer.By = call.Caller.Agent
 	}
-	a, err := t.store.Decide(ctx, ownerOf(call), in.ID, host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, By: by})
+	a, err := t.store.Decide(ctx, ownerOf(call), in.ID, answer)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -308,6 +335,25 @@ func outcomeText(raw JSON) string {
 		lines = append(lines, "Result: "+script.Pretty(o.Result))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// OutcomeResult returns the outcome of a run that waited for an approval, as the result of
+// a tool. If the run waits again, next is the approval.
+func OutcomeResult(a *approval.Approval) (result tool.Result, next string, err error) {
+	var o script.ResumeResult
+	switch {
+	case len(a.Outcome) == 0:
+		return tool.Result{}, "", fault.New(fault.Cancelled, "%s no longer waits for approval %s", a.Subject, a.ID)
+	case json.Unmarshal(a.Outcome, &o) != nil:
+		result, err = tool.Output(string(a.Outcome), nil)
+		return result, "", err
+	case o.Approval != nil:
+		return tool.Result{}, o.Approval.ID, nil
+	case o.Error != nil:
+		return tool.Failure(fault.New(fault.Code(o.Error.Code), "%s", o.Error.Message).WithHint("%s", o.Error.Hint)), "", nil
+	}
+	result, err = tool.Output(outcomeText(a.Outcome), o)
+	return result, "", err
 }
 
 type approvalForgetIn struct {

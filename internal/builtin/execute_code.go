@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ type Executed struct {
 	DurationMS int64     `json:"duration_ms"`
 	Calls      int64     `json:"calls" jsonschema:"of tools"`
 	Warnings   []string  `json:"warnings,omitempty"`
+	Status     string    `json:"status,omitempty" jsonschema:"pending_approval if the code waits for approval: then approval has its plan"`
 }
 
 // CodeLog is one line that code printed or logged.
@@ -114,10 +116,16 @@ func failedCode(done script.Turn, err error) tool.Result {
 	failed := script.ToolFailure(done.Outcome, err)
 	meta, _ := rawjson.Get(failed.Raw, "_meta")
 	cause, _ := rawjson.Get(meta, tool.ErrorKey)
+	said, approval := executedOf(done), (*script.PendingInfo)(nil)
+	if pending, ok := errors.AsType[*script.PendingError](err); ok {
+		info := pending.Info()
+		said.Status, approval = script.StatusWaiting, &info
+	}
 	structured, encodeErr := json.Marshal(struct {
 		Error JSON `json:"error,omitempty"`
 		Executed
-	}{cause, executedOf(done)})
+		Approval *script.PendingInfo `json:"approval,omitempty"`
+	}{cause, said, approval})
 	if encodeErr != nil {
 		return failed
 	}

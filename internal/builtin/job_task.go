@@ -8,7 +8,6 @@ import (
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -94,7 +93,7 @@ func (t JobTasks) AnswerTask(ctx context.Context, id string, answers map[string]
 	if err != nil || !ok {
 		return err
 	}
-	answer, decided := script.ReadApproval(answers[waits.ID], principal.Of(ctx).ID)
+	answer, decided := script.ReadApproval(answers[waits.ID], "")
 	if !decided {
 		return nil
 	}
@@ -114,7 +113,7 @@ func (t JobTasks) question(ctx context.Context, j *job.Job) (map[string]json.Raw
 	if err != nil || !ok || t.Approvals.Refusal(ctx, &a) != nil {
 		return nil, err
 	}
-	params, err := script.ApprovalQuestion(&host.Paused{RunInfo: a.RunInfo, Plan: a.Plan, Complete: a.Complete})
+	params, err := script.ApprovalQuestion(&host.Paused{RunInfo: a.RunInfo, Plan: a.Plan, Complete: a.Complete, Incomplete: a.Incomplete})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
@@ -67,11 +68,13 @@ func (t jobTools) undo(ctx context.Context, call tool.Call, in jobIn) (tool.Resu
 	if u.ID == "" {
 		return tool.Output(out.Text(), out)
 	}
-	answer, answered := script.AskCaller(ctx, call.Caller, u.Asked, &u.Paused)
-	if answered {
-		if err := t.queue.AnswerUndo(ctx, u, answer); err != nil {
-			return tool.Result{}, err
-		}
+	var answer host.Answer
+	answered, err := script.Settle(ctx, call.Caller, u.Asked, &u.Paused, func(said host.Answer) error {
+		answer = said
+		return t.queue.AnswerUndo(ctx, u, said)
+	})
+	if err != nil {
+		return tool.Result{}, err
 	}
 	if answered && !answer.Allow {
 		out.Status, out.UndoJobID = "denied", ""

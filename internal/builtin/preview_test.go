@@ -339,7 +339,7 @@ func TestPreviewReportsUncertainty(t *testing.T) {
 	t.Parallel()
 	s := openStage(t)
 	for code, want := range map[string]string{
-		`fs.write("` + s.folder + `/x", "12345") return 7`: `1. would write "` + s.folder + `/x" (5 bytes)` + "\nResult: 7",
+		`fs.write("` + s.folder + `/x", "12345") return 7`: `1. would write "` + s.folder + `/x" (5 bytes)` + "\n   --- /dev/null\n   +++ " + s.folder + "/x\n   @@ -0,0 +1,1 @@\n   +12345\n   \\ No newline at end of file\nResult: 7",
 		`return mcp.bank.look{}.balance`:                   "Nothing would be changed.\nReads:\n  call bank.look\nResult: 100",
 		`print("so far") mcp.bank.pay{to="a"} mcp.bank.pay{to="b"} error("no")`: "1. would call bank.pay {\"to\":\"a\"}\n2. would call bank.pay {\"to\":\"b\"}\n" +
 			"Output:\n  so far\nThe script failed, the plan ends there: ",
@@ -356,7 +356,7 @@ func TestPreviewReportsUncertainty(t *testing.T) {
 			"Entries marked uncertain follow a made-up answer that the script looked into.\nOutput:\n  {\n  receipt = \"R-0\"\n}",
 		`local a = mcp.bank.pay{} next(a) mcp.bank.pay{}`: "1. would call bank.pay {}\n2. would call bank.pay {} (uncertain)\n",
 		`local f = io.open("` + s.folder + `/y", "w") f:write("one\n") f:write("two\n") f:flush() f:write("3\n") f:close() mcp.bank.pay{}`: `1. would write "` + s.folder + `/y" (10 bytes)` +
-			"\n2. would call bank.pay {}",
+			"\n   --- /dev/null\n   +++ " + s.folder + "/y\n   @@ -0,0 +1,3 @@\n   +one\n   +two\n   +3\n2. would call bank.pay {}",
 		`mcp.bank.pya{}`:                               "Nothing would be changed.\nThe script failed, the plan ends there: ",
 		`mcp.call("bank", "pya", {})`:                  "Nothing would be changed.\nThe script failed, the plan ends there: Tool Call Failed in script\n\nError: no tool \"bank.pya\"",
 		`mcp.call("", "call_tool", {name="bank.pya"})`: "Nothing would be changed.\nThe script failed, the plan ends there: Tool Call Failed in script\n\nError: no tool \"bank.pya\"",

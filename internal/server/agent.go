@@ -25,7 +25,8 @@ func (srv *Server) NewAgent() (*agent.Agent, error) {
 			Iterations: c.Iterations, Calls: c.Calls, ResultBytes: c.ResultKB << 10, PromptBytes: c.PromptKB * 1000,
 			ToolTime: time.Duration(c.ToolTimeout), DirectTools: c.DirectTools,
 		},
-		Budget: srv.spending, Bus: srv.bus, Log: srv.log, Tracer: srv.telemetry.Tracer("agent"), Meter: srv.telemetry.Meter("agent"),
+		Approved: srv.approvedResult,
+		Budget:   srv.spending, Bus: srv.bus, Log: srv.log, Tracer: srv.telemetry.Tracer("agent"), Meter: srv.telemetry.Meter("agent"),
 	})
 }
 

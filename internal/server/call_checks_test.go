@@ -2,14 +2,19 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
@@ -25,7 +31,10 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
@@ -33,6 +42,7 @@ import (
 // shop is a tool source with one tool, buy. It counts calls, and how many run at the same
 // time.
 type shop struct {
+	schema              string // of the arguments; "" takes any
 	mu                  sync.Mutex
 	calls               int
 	running, maxRunning int
@@ -40,7 +50,7 @@ type shop struct {
 }
 
 func (s *shop) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{{Ref: tool.Ref{Name: "buy"}, Description: "Sells something.", Input: json.RawMessage(`{"type":"object"}`)}}, nil
+	return []tool.Info{{Ref: tool.Ref{Name: "buy"}, Description: "Sells something.", Input: json.RawMessage(cmp.Or(s.schema, `{"type":"object"}`))}}, nil
 }
 
 func (s *shop) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -89,14 +99,25 @@ type shopServer struct {
 	srv       *Server
 	upstreams map[string]*shop
 
+	broken atomic.Bool // the upstream of that name fails
+
 	mu      sync.Mutex
 	offered string // the tools and the system prompt of the last request to the model
 }
 
 // shopNames are the upstreams: one without restrictions, one denied by policy, one
 // whose tools are pinned and not approved, one that some keys do not see, one limited
-// to one call a minute, and one limited to one call at a time.
-var shopNames = []string{"open", "banned", "pinned", "hidden", "limited", "serial"}
+// to one call a minute, one limited to one call at a time, one that needs approval by a
+// setting and one by a rule, one whose tools may only read, one with labelled data and one
+// that does not accept it, one with a schema that no call matches, and one that is broken.
+var shopNames = []string{
+	"open", "banned", "pinned", "hidden", "limited", "serial", "asking", "ruled", "readonly", "labelled", "sealed", "strict", "broken",
+}
+
+// shopSettings are the settings of these upstreams.
+var shopSettings = map[string]string{
+	"pinned": `trust = "pin"`, "limited": "rate = 1", "serial": "concurrent = 1", "asking": `approve = "writes"`, "labelled": `labels = ["secret"]`,
+}
 
 func startShops(t *testing.T, more string) *shopServer {
 	t.Helper()
@@ -112,6 +133,12 @@ code_timeout = "10m"
 tool = "banned.*"
 do = "deny"
 reason = "buying is forbidden"
+[[policy]]
+tool = "ruled.*"
+do = "approve"
+[[policy]]
+tool = "readonly.*"
+do = "read_only"
 [mcp]
 mode = "direct"
 [keys.root]
@@ -120,7 +147,7 @@ scopes = ["admin"]
 [keys.some]
 env = "SOME"
 scopes = ["mcp", "chat"]
-namespaces = ["open", "banned", "pinned", "limited", "serial"]
+namespaces = ["open", "banned", "pinned", "limited", "serial", "asking", "ruled", "readonly", "labelled", "sealed", "strict", "broken"]
 [keys.poor]
 env = "POOR"
 scopes = ["mcp", "chat"]
@@ -133,14 +160,16 @@ concurrent = 1
 	fmt.Fprintf(&file, "[chat]\nbase_url = %q\n", model.URL)
 	for _, name := range shopNames {
 		s.upstreams[name] = &shop{}
-		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.upstreams[name]))
+		address := serveTools(t, name, s.upstreams[name])
+		if name == "broken" {
+			address = s.breakable(address)
+		}
+		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n%s\n", name, address, shopSettings[name])
 	}
-	text := strings.Replace(file.String(), "[upstreams.pinned]\n", "[upstreams.pinned]\ntrust = \"pin\"\n", 1)
-	text = strings.Replace(text, "[upstreams.limited]\n", "[upstreams.limited]\nrate = 1\n", 1)
-	text = strings.Replace(text, "[upstreams.serial]\n", "[upstreams.serial]\nconcurrent = 1\n", 1)
-	folder := t.TempDir()
+	s.upstreams["strict"].schema = `{"type":"object","properties":{"number":{"type":"integer","maximum":8}},"required":["number"]}`
+	text, folder := file.String(), t.TempDir()
 	for _, name := range shopNames {
-		script := "function describe() return { name = 'buy_" + name + "', description = 'Buys.', params = {} } end\nfunction main() return mcp." + name + ".buy{} end\n"
+		script := "function describe() return { name = 'buy_" + name + "', description = 'Buys.', params = {} } end\nfunction main() " + luaBuys(name) + " end\n"
 		if err := os.WriteFile(filepath.Join(folder, "buy_"+name+".lua"), []byte(script), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +184,32 @@ concurrent = 1
 	s.srv.upstreams.AwaitAttempts(t.Context(), jobrunner.UpstreamWait)
 	s.srv.catalog.Refresh(t.Context())
 	return s
+}
+
+// luaBuys is the code that buys at a shop. What it has read before may not go to sealed.
+func luaBuys(shop string) string {
+	if shop == "sealed" {
+		return "mcp.labelled.buy{} return mcp.sealed.buy{}"
+	}
+	return "return mcp." + shop + ".buy{}"
+}
+
+// breakable returns the address of a proxy of an upstream, which fails while s.broken.
+func (s *shopServer) breakable(address string) string {
+	target, err := url.Parse(address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.broken.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	s.t.Cleanup(server.Close)
+	return server.URL
 }
 
 // model calls the tool that a message names, and answers with its result.
@@ -205,7 +260,7 @@ func structured(t *testing.T, answer, member string) string {
 // its end.
 func (s *shopServer) runJob(key, shop, schedule string) string {
 	h := s.client(key)
-	source, err := json.Marshal(map[string]string{"content": "-- for " + key + "\nfunction main() return mcp." + shop + ".buy{} end"})
+	source, err := json.Marshal(map[string]string{"content": "-- for " + key + "\nfunction main() " + luaBuys(shop) + " end"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -297,6 +352,54 @@ func (s *shopServer) callOverSSE(key, name string) string {
 	return ""
 }
 
+// as returns a context with the principal of a key.
+func (s *shopServer) as(key string) context.Context {
+	who, err := s.srv.keys.Authenticate(s.t.Context(), key+"-token")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return principal.With(s.t.Context(), who)
+}
+
+// callInProcess calls a tool as the command line does without a server.
+func (s *shopServer) callInProcess(key, shop string) string {
+	result, err := s.srv.CallTool(s.as(key), tool.Call{Ref: tool.Ref{Name: "call_tool"}, Args: json.RawMessage(`{"name":"` + shop + `.buy","arguments":{}}`), Caller: &tool.Caller{ID: "cli"}})
+	if err != nil {
+		return err.Error() + " " + fault.HintOf(err)
+	}
+	return string(result.Raw)
+}
+
+// callOverStdio calls a tool as a client that started the server.
+func (s *shopServer) callOverStdio(key, shop string) string {
+	fromClient, toServer := io.Pipe()
+	fromServer, toClient := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := s.srv.ServePipe(s.as(key), fromClient, toClient)
+		_ = toClient.Close()
+		done <- err
+	}()
+	defer func() {
+		_ = toServer.Close()
+		<-done
+	}()
+	lines := bufio.NewScanner(fromServer)
+	lines.Buffer(nil, 1<<20)
+	for id, message := range []string{
+		`"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`,
+		`"method":"tools/call","params":{"name":"` + shop + `__buy","arguments":{}}`,
+	} {
+		if _, err := fmt.Fprintf(toServer, "{\"jsonrpc\":\"2.0\",\"id\":%d,%s}\n", id+10, message); err != nil {
+			s.t.Error(err)
+			return ""
+		}
+		for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"id":%d`, id+10)) {
+		}
+	}
+	return lines.Text()
+}
+
 // entryPoints returns all the ways to call a shop's tool with a key.
 func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 	return map[string]func(key, shop string) string{
@@ -317,22 +420,37 @@ func (s *shopServer) entryPoints() map[string]func(key, shop string) string {
 			return s.client(key).call("call_tool", `{"name":"`+shop+`.buy","arguments":{}}`)
 		},
 		"lua_eval": func(key, shop string) string {
-			return s.lua(key, "lua_eval", map[string]any{}, "return mcp."+shop+".buy{}")
+			return s.lua(key, "lua_eval", map[string]any{}, luaBuys(shop))
 		},
 		"lua_eval in a session": func(key, shop string) string {
 			id := structured(s.t, s.client(key).call("session_create", `{}`), "session_id")
-			return s.lua(key, "lua_eval", map[string]any{"session_id": id}, "return mcp."+shop+".buy{}")
+			return s.lua(key, "lua_eval", map[string]any{"session_id": id}, luaBuys(shop))
 		},
 		"execute_code": func(key, shop string) string {
-			return s.lua(key, "execute_code", map[string]any{"language": "javascript"}, "return await mcp."+shop+".buy({})")
+			code := "return await mcp." + shop + ".buy({})"
+			if shop == "sealed" {
+				code = "await mcp.labelled.buy({}); " + code
+			}
+			return s.lua(key, "execute_code", map[string]any{"language": "javascript"}, code)
 		},
 		"a published script": func(key, shop string) string { return s.client(key).call("buy_"+shop, `{}`) },
 		"a job":              func(key, shop string) string { return s.runJob(key, shop, "") },
 		"a schedule":         func(key, shop string) string { return s.runJob(key, shop, "@every 1s") },
-		"chat":               func(key, shop string) string { return s.chat(key, "tool-"+shop, shop+"__buy {}") },
-		"a script in a chat": func(key, shop string) string {
-			return s.chat(key, "script-"+shop, `lua_eval {"code":"return mcp.`+shop+`.buy{}"}`)
+		"chat": func(key, shop string) string {
+			if shop == "sealed" {
+				s.chat(key, "tool-"+shop, "labelled__buy {}")
+			}
+			return s.chat(key, "tool-"+shop, shop+"__buy {}")
 		},
+		"a script in a chat": func(key, shop string) string {
+			return s.chat(key, "script-"+shop, `lua_eval {"code":"`+luaBuys(shop)+`"}`)
+		},
+		"REST": func(key, shop string) string {
+			_, text := requestAs(s.t, key+"-token", http.MethodPost, s.url+"/tools/"+shop+"/buy", "{}")
+			return text
+		},
+		"stdio":           s.callOverStdio,
+		"in this process": s.callInProcess,
 	}
 }
 
@@ -364,21 +482,39 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 		"pending pin":     {"some", "pinned", []string{"luanette pin show"}, "deny", fault.Denied},
 		"budget":          {"poor", "open", []string{"1 tool calls a day"}, "allow", fault.Limit},
 		"upstream's rate": {"some", "limited", []string{"1 calls a minute"}, "allow", fault.Limit},
+		"read only":       {"some", "readonly", []string{"may change something"}, "deny", fault.Denied},
+		"label":           {"some", "sealed", []string{"must not go to sealed"}, "deny", fault.Denied},
+		"argument schema": {"some", "strict", []string{"number"}, "allow", fault.InvalidParams},
+		"circuit breaker": {"some", "broken", []string{"failed too often in a row", "Bad Gateway", "502"}, "allow", fault.Unavailable},
 	}
+	s.breakUpstream()
 	entries := s.entryPoints()
+	// A call that no script or chat makes sends only what its caller has.
+	unlabelled := []string{"tools/call", "tools/call in a session", "HTTP+SSE", "/mcp/NAME", "/mcp/NAME in a session", "call_tool", "REST", "stdio", "in this process"}
 	before := map[string]int{}
 	for name, g := range checks {
 		before[name], _, _ = s.upstreams[g.shop].counts()
 	}
 	var minutes atomic.Int64 // how often a new minute allowed another call of limited.buy
-	var all sync.WaitGroup
+	var all, unread sync.WaitGroup
+	for range entries {
+		unread.Add(1)
+	}
 	for entry, buy := range entries {
 		all.Go(func() {
 			if text := buy("some", "open"); !strings.Contains(text, "sold") {
 				t.Errorf("%s without restrictions: %.600s", entry, text)
 			}
-			for name, g := range checks {
+			for _, name := range slices.SortedFunc(maps.Keys(checks), func(a, b string) int { return cmp.Compare(labelLast(a), labelLast(b)) }) {
+				g := checks[name]
+				if name == "label" { // a session that has read a label leaves it to all that is read about sessions
+					unread.Done()
+					unread.Wait()
+				}
 				text := buy(g.key, g.shop)
+				if g.shop == "sealed" && slices.Contains(unlabelled, entry) {
+					g.errors = []string{"sold"}
+				}
 				for try := 0; g.shop == "limited" && strings.Contains(text, "sold") && try < 2; try++ {
 					minutes.Add(1)
 					text = buy(g.key, g.shop)
@@ -395,6 +531,9 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 		if g.shop == "open" {
 			want = len(entries) // of the key some
 		}
+		if g.shop == "sealed" {
+			want = len(unlabelled)
+		}
 		if g.shop == "limited" {
 			want = int(min(minutes.Load(), int64(time.Since(began)/time.Minute)))
 		}
@@ -405,8 +544,13 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 	s.flushAudit()
 	for name, g := range checks {
 		want := len(entries)
-		if g.shop == "hidden" {
+		switch g.shop {
+		case "hidden":
 			want -= 6 + 2 // scripts have no function for the tool, and there is no endpoint /mcp/hidden
+		case "sealed":
+			want -= len(unlabelled)
+		case "broken":
+			continue // a call that is tried again fails with the connection's error
 		}
 		entries, err := s.srv.audit.Find(t.Context(), audit.Filter{Who: g.key, Tool: g.shop + ".buy", Limit: 1000})
 		if err != nil {
@@ -422,6 +566,14 @@ func TestEveryEntryPointAppliesEveryCheck(t *testing.T) {
 			t.Errorf("%s: the audit log has %d entries with %s %s, want %d", name, found, g.decision, g.code, want)
 		}
 	}
+}
+
+// labelLast orders checks.
+func labelLast(name string) int {
+	if name == "label" {
+		return 1
+	}
+	return 0
 }
 
 // flushAudit writes all audit entries.
@@ -518,5 +670,109 @@ func TestApprovedToolsAreCallable(t *testing.T) {
 		if text := entries[entry]("some", "pinned"); !strings.Contains(text, "sold") {
 			t.Errorf("%s: %.600s", entry, text)
 		}
+	}
+}
+
+// breakUpstream makes the upstream that can break fail until its circuit breaker is open.
+func (s *shopServer) breakUpstream() {
+	s.t.Helper()
+	s.broken.Store(true)
+	for range 5 {
+		if text := s.client("some").call("broken__buy", `{}`); strings.Contains(text, "sold") {
+			s.t.Fatalf("a broken upstream: %s", text)
+		}
+	}
+}
+
+// decide answers every request for approval about a shop until stop is called, which
+// returns the requests.
+func (s *shopServer) decide(shop, decision string) (stop func() []string) {
+	requests := s.srv.bus.Subscribe(event.Options{Types: []string{"approval.requested"}})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	decided := make(chan []string, 1)
+	go func() {
+		var ids []string
+		for {
+			e, err := requests.Next(ctx)
+			if err != nil {
+				decided <- ids
+				return
+			}
+			asked, ok := e.Data.(approval.Requested)
+			if !ok || asked.Subject != shop+".buy" {
+				continue
+			}
+			ids = append(ids, asked.ID)
+			if text := s.client("root").call("approval_decide", `{"approval_id":"`+asked.ID+`","decision":"`+decision+`"}`); strings.Contains(text, `"isError":true`) {
+				s.t.Errorf("%s: %s", asked.ID, text)
+			}
+		}
+	}()
+	return func() []string {
+		cancel()
+		requests.Close()
+		return <-decided
+	}
+}
+
+// TestEveryEntryPointAsksForApproval checks that a call that needs approval waits for it
+// wherever it comes from, and is made once if it is allowed.
+func TestEveryEntryPointAsksForApproval(t *testing.T) {
+	t.Parallel()
+	s := startShops(t, "")
+	entries := s.entryPoints()
+	for _, one := range []struct{ shop, decision, outcome string }{
+		{"asking", "allow", "sold"}, {"ruled", "allow", "sold"}, {"asking", "deny", "was not approved"},
+	} {
+		before, _, _ := s.upstreams[one.shop].counts()
+		stop := s.decide(one.shop, one.decision)
+		var all sync.WaitGroup
+		for entry, buy := range entries {
+			all.Go(func() {
+				text := buy("some", one.shop)
+				id := regexp.MustCompile(`a-[a-z0-9]{16}`).FindString(text)
+				switch {
+				case strings.Contains(text, one.outcome): // it waited
+				case !strings.Contains(text, tool.StatusPending) || id == "":
+					t.Errorf("%s, %s %s: %.600s", entry, one.shop, one.decision, text)
+				default:
+					if _, err := s.srv.approvals.AwaitOutcome(s.as("some"), id); err != nil {
+						t.Errorf("%s: %v", entry, err)
+					}
+					if text := s.client("some").call("approval_status", `{"approval_id":"`+id+`"}`); !strings.Contains(text, one.outcome) {
+						t.Errorf("%s, %s %s: %.600s", entry, one.shop, one.decision, text)
+					}
+				}
+			})
+		}
+		all.Wait()
+		asked := stop()
+		want := 0
+		if one.decision == "allow" {
+			want = len(entries)
+		}
+		if calls, _, _ := s.upstreams[one.shop].counts(); calls-before != want || len(asked) != len(entries) {
+			t.Errorf("%s, %s: %d calls of %d, %d requests", one.shop, one.decision, calls-before, want, len(asked))
+		}
+	}
+}
+
+// TestArgumentsAtOneNamespace checks that arguments at /mcp/NAME are checked for tools of
+// this process too: values beyond a maximum, unknown names and wrong types.
+func TestArgumentsAtOneNamespace(t *testing.T) {
+	t.Parallel()
+	url, srv := start(t, config.Sources{File: configtest.WriteFile(t, "[music]\nenabled = true\n")})
+	for args, want := range map[string]string{
+		`{"temperature":99,"num_variations":50}`: "temperature",
+		`{"loudness":1}`:                         "unknown argument",
+		`{"num_variations":"many"}`:              "num_variations",
+	} {
+		_, text := keyClient{t, url, ""}.rpc("/mcp/hootenanny", "tools/call", `"name":"orpheus_generate","arguments":`+args)
+		if !strings.Contains(text, string(fault.InvalidParams)) || !strings.Contains(text, want) || strings.Contains(text, "unmarshal") {
+			t.Errorf("%s: %s", args, text)
+		}
+	}
+	if stats, err := srv.jobs.Stats(t.Context()); err != nil || len(stats) > 0 && stats[job.Pending]+stats[job.Running]+stats[job.Complete]+stats[job.Failed] > 0 {
+		t.Errorf("jobs %+v %v", stats, err)
 	}
 }

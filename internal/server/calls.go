@@ -26,6 +26,7 @@ func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
 		srv.results.LearnCalls(),                // shapes of results without a schema
 		srv.usage.LearnCalls(),                  // words of searches that led to the call
 		catalog.CheckArguments(),                // arguments match the tool's schema
+		srv.approveCalls(),                      // a person has approved it, if need be
 		srv.quota.LimitCalls(),                  // calls of the principal
 		catalog.LimitNamespace(),                // calls of the namespace, circuit breaker
 	}

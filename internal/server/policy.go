@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/access/policy"
@@ -22,12 +23,12 @@ func (srv *Server) openPolicy(ctx context.Context) (err error) {
 // runsScript tells whether one of our tools runs a script: a published one, or code in
 // its arguments.
 func (srv *Server) runsScript(name string) bool {
-	switch name {
-	case "lua_eval", "execute_code", "lua_preview":
-		return true
-	default:
-		return srv.isScript(name)
-	}
+	return runsCode(name) || srv.isScript(name)
+}
+
+// runsCode tells whether one of our tools runs the code in its arguments.
+func runsCode(name string) bool {
+	return slices.Contains([]string{"lua_eval", "execute_code", "lua_preview"}, name)
 }
 
 // approvalPolicy is what needs approval: by the settings for scripts, and by policy
@@ -46,6 +47,9 @@ func (srv *Server) needsApproval(ctx context.Context, e host.Effect) (approval.D
 		ref = tool.Ref{Name: e.DisplayName()}
 	}
 	info, _ := srv.catalog.Find(ctx, ref)
+	if isTool && asksItself(&info) {
+		return approval.Demand{}, false
+	}
 	info.Ref = srv.catalog.Real(ctx, ref)
 	d := srv.policy.Decide(principal.Of(ctx), &info)
 	return approval.Demand{Role: d.By, Count: d.Count}, d.Verdict == policy.Approve

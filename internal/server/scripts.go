@@ -93,7 +93,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine, pool *memory.P
 		JavaScript: javascript, Memory: pool, CPU: srv.orgs, Language: srv.scriptLanguage, KV: values, Jobs: srv.scriptJobs,
 		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.temp.Dir(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
-		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
+		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.currentPrincipal(), Scope: srv.chatScope, Flow: policy.WithKeys{Policy: srv.policy, Keys: srv.keys},
 		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(srv.config.Scripts.Timeout), Memory: int64(srv.config.Scripts.MemoryMB) << 20,

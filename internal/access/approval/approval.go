@@ -37,13 +37,15 @@ type Approval struct {
 	Plan     []host.Planned
 	Certain  bool
 	Complete bool
-	Output   []host.OutputLine
-	Resume   []byte          // what the runner needs to continue
-	Outcome  json.RawMessage // the outcome of the run after the decision; nil before, and for jobs
-	Created  time.Time
-	Expires  time.Time
-	Decided  time.Time // zero while it is pending
-	By       string    // who decided
+	// Incomplete is why the plan is not complete.
+	Incomplete string
+	Output     []host.OutputLine
+	Resume     []byte          // what the runner needs to continue
+	Outcome    json.RawMessage // the outcome of the run after the decision; nil before, and for jobs
+	Created    time.Time
+	Expires    time.Time
+	Decided    time.Time // zero while it is pending
+	By         string    // who decided
 
 	Asker     Party      // whose run it is
 	Org       string     // the asker's organisation

@@ -113,6 +113,21 @@ func (j *approver) Decide(ctx context.Context, e host.Effect) (host.Decision, er
 	return verdict, err
 }
 
+// DecideCall decides a call that no script makes, as the first attempt at a run of its own;
+// hash identifies the call with its arguments. The default is for what servers do: tools of
+// ours need approval where a rule names them.
+func (o *Store) DecideCall(ctx context.Context, e host.Effect, hash string) (host.Decision, error) {
+	policy := o.Policy()
+	if policy.Empty() {
+		return host.Allow, nil
+	}
+	if ref, ok := e.Tool(); ok && ref.Space == "" {
+		policy.Default = Never
+	}
+	j := &approver{store: o, who: host.RunInfo{Hash: hash}, policy: policy}
+	return j.Decide(ctx, e)
+}
+
 // takeDecision uses up a decision about such an effect of this run.
 func (j *approver) takeDecision(digest string, d Demand) host.Decision {
 	j.mu.Lock()

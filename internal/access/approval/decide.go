@@ -2,8 +2,6 @@ package approval
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
@@ -30,9 +28,9 @@ func (d Decision) same(other Decision) bool {
 	return d.By.is(other.By) || d.Person != "" && d.Person == other.Person || d.By.User != "" && d.By.User == other.Person || d.Person != "" && d.Person == other.By.User
 }
 
-// Agreed returns how many people have agreed so far.
+// Agreed returns how many people have agreed so far to what the plan shows now.
 func (a *Approval) Agreed() (n int) {
-	for _, d := range a.Decisions {
+	for _, d := range a.current() {
 		if d.Allow {
 			n++
 		}
@@ -40,14 +38,68 @@ func (a *Approval) Agreed() (n int) {
 	return n
 }
 
-// planHash is the hash of everything that the plan would do, with the arguments.
-func (a *Approval) planHash() string {
-	var all strings.Builder
-	for _, p := range a.Plan {
-		all.WriteString(p.Digest + "\n")
+// current returns the decisions about the plan as it is now.
+func (a *Approval) current() (list []Decision) {
+	plan := a.PlanDigest()
+	for _, d := range a.Decisions {
+		if d.plan == plan {
+			list = append(list, d)
+		}
 	}
-	sum := sha256.Sum256([]byte(all.String()))
-	return hex.EncodeToString(sum[:])
+	return list
+}
+
+// PlanDigest identifies the plan, with the arguments and what they change.
+func (a *Approval) PlanDigest() string { return host.PlanDigest(a.Plan) }
+
+// planTime is how long making a plan again may take.
+const planTime = 30 * time.Second
+
+// Open is Get for somebody who looks at a request: a pending one shows what would happen
+// now.
+func (o *Store) Open(ctx context.Context, owner, id string) (Approval, error) {
+	a, err := o.Get(ctx, owner, id)
+	if err != nil {
+		return a, err
+	}
+	_, err = o.remake(ctx, &a)
+	return a, err
+}
+
+// remake makes the plan of a pending request again, and reports whether it has changed. A
+// plan that cannot be made now stays as it is.
+func (o *Store) remake(ctx context.Context, a *Approval) (changed bool, err error) {
+	if a.State != Pending || o.options.Plan == nil {
+		return false, nil
+	}
+	within, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	plan, err := host.Remake(within, a.Plan, func(ctx context.Context) (host.Plan, error) { return o.options.Plan(ctx, a) })
+	if err != nil || plan == nil || !sameEffect(a.Plan, plan.Entries) {
+		return false, nil //nolint:nilerr // the job may not have started yet, or its server is away
+	}
+	if err := o.storePlan(ctx, a, *plan); err != nil {
+		return false, fault.Wrap(fault.Internal, err, "store the plan of approval %s", a.ID)
+	}
+	a.Plan, a.Certain, a.Complete, a.Incomplete = plan.Entries, plan.Certain, plan.Incomplete == "", plan.Incomplete
+	return true, nil
+}
+
+// sameEffect reports whether two plans begin with the same effect, the one that waits.
+func sameEffect(a, b []host.Planned) bool {
+	return len(a) > 0 && len(b) > 0 && firstDigest(a) == firstDigest(b)
+}
+
+func firstDigest(plan []host.Planned) string {
+	digest, _, _ := strings.Cut(plan[0].Digest, " ")
+	return digest
+}
+
+// errChanged is the error of a decision about a plan that was not shown like this.
+func errChanged(a *Approval) error {
+	plan := host.Plan{Entries: a.Plan, Certain: a.Certain, Incomplete: a.Incomplete}
+	return fault.Wrap(fault.Conflict, &host.PlanChanged{Approval: a.ID, Plan: plan}, "nothing was decided").
+		WithHint("look at the plan, and decide again").WithDetails(map[string]any{"approval_id": a.ID, "plan_digest": a.PlanDigest()})
 }
 
 // Decide stores what the principal of ctx says about an approval. It stays pending until
@@ -65,15 +117,15 @@ func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer
 func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
 	a, err := o.load(ctx, id)
 	if err == nil {
-		_, err = o.decide(ctx, a, answer)
+		_, err = o.decide(asked(ctx), a, answer)
 	}
 	return err
 }
 
 func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (Approval, error) {
-	if who := principal.Of(ctx); who.ID != principal.LocalID { // a client is only the way by which somebody decides
-		answer.By = who.Title()
-	}
+	by := partyOf(principal.Of(ctx))
+	by.Agent = answer.By
+	answer.By = by.Title()
 	rule, err := o.ruleFor(ctx, &a, answer)
 	if err != nil {
 		return a, err
@@ -81,10 +133,18 @@ func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (App
 	if a.State != Pending {
 		return a, errDecided(&a)
 	}
-	d := Decision{By: partyOf(principal.Of(ctx)), Allow: answer.Allow, At: o.now(), plan: a.planHash()}
+	d := Decision{By: by, Allow: answer.Allow, At: o.now()}
 	if d.Person, err = o.authorize(ctx, &a, answer.Allow); err != nil {
 		return a, err
 	}
+	changed, err := o.remake(ctx, &a)
+	switch {
+	case err != nil:
+		return a, err
+	case changed, answer.Plan != "" && answer.Plan != a.PlanDigest():
+		return a, errChanged(&a)
+	}
+	d.plan = a.PlanDigest()
 	now, done, err := o.settle(ctx, a.ID, d, answer.By, rule)
 	switch {
 	case err != nil && fault.CodeOf(err) == fault.Conflict:
@@ -114,13 +174,15 @@ func (o *Store) audit(ctx context.Context, action string, a *Approval) {
 }
 
 // Refusal returns why the principal of ctx may not allow a request, or nil.
-func (o *Store) Refusal(ctx context.Context, a *Approval) error {
+func (o *Store) Refusal(ctx context.Context, a *Approval) error { return o.refusal(ctx, a) }
+
+func (o *Store) refusal(ctx context.Context, a *Approval) error {
 	person, err := o.authorize(ctx, a, true)
 	if err != nil {
 		return err
 	}
 	d := Decision{By: partyOf(principal.Of(ctx)), Person: person}
-	if slices.ContainsFunc(a.Decisions, d.same) {
+	if slices.ContainsFunc(a.current(), d.same) {
 		return errAgreed(a)
 	}
 	return nil
@@ -137,7 +199,7 @@ func errAgreed(a *Approval) error {
 func (o *Store) authorize(ctx context.Context, a *Approval, allow bool) (person string, err error) {
 	who := principal.Of(ctx)
 	switch own := a.Asker.is(partyOf(who)); {
-	case slices.ContainsFunc(a.Decisions, func(d Decision) bool { return d.By.is(partyOf(who)) }):
+	case slices.ContainsFunc(a.current(), func(d Decision) bool { return d.By.is(partyOf(who)) }):
 		return "", errAgreed(a)
 	case own && !allow:
 		return "", nil
@@ -159,10 +221,16 @@ func otherDeciders(role string) string {
 	return "an administrator decides, with another key or as another person; approve_own = true in luanette.toml permits it"
 }
 
+type askedKey struct{}
+
+// asked returns ctx for the answer of the person whose own client asked them.
+func asked(ctx context.Context) context.Context { return context.WithValue(ctx, askedKey{}, true) }
+
 // mayDecideOwn reports whether a principal may allow what it asked for itself: by the
-// settings, and as the only person who uses the server.
+// settings, and as the only person who uses the server. The person at a guest's client decides
+// what the client asks for, where they are asked.
 func (o *Store) mayDecideOwn(ctx context.Context, who principal.Principal) bool {
-	return o.Policy().Own || who.ID == principal.LocalID && (o.options.Alone == nil || o.options.Alone(ctx))
+	return o.Policy().Own || who.IsGuest() && ctx.Value(askedKey{}) != nil || who.ID == principal.LocalID && (o.options.Alone == nil || o.options.Alone(ctx))
 }
 
 // settle stores what one person said and, if that decides the request, its new state and
@@ -174,16 +242,16 @@ func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r 
 		if a, err = loadIn(ctx, tx, id); err != nil || a.State != Pending {
 			return err
 		}
-		if a.planHash() != d.plan {
-			return fault.New(fault.Conflict, "the plan of approval %s has changed", id).WithHint("look at it again")
+		if a.PlanDigest() != d.plan {
+			return errChanged(&a)
 		}
-		if slices.ContainsFunc(a.Decisions, d.same) {
+		if slices.ContainsFunc(a.current(), d.same) {
 			return errAgreed(&a)
 		}
 		if err := insertDecision(ctx, tx, id, d); err != nil {
 			return err
 		}
-		a.Decisions = append(a.Decisions, d)
+		a.Decisions = append(slices.DeleteFunc(a.Decisions, func(before Decision) bool { return before.By.ID == d.By.ID }), d)
 		if d.Allow && a.Agreed() < a.Needed {
 			return nil
 		}
@@ -191,7 +259,7 @@ func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r 
 		if d.Allow {
 			a.State = Allowed
 		}
-		if len(a.Decisions) > 1 || a.Role != "" {
+		if len(a.current()) > 1 || a.Role != "" {
 			a.By = a.deciders()
 		}
 		return errors.Join(o.close(ctx, tx, &a), saveRule(ctx, tx, r, d))
@@ -202,7 +270,7 @@ func (o *Store) settle(ctx context.Context, id string, d Decision, by string, r 
 // deciders names those whose decision counted: all who agreed, or who denied.
 func (a *Approval) deciders() string {
 	var names []string
-	for _, d := range a.Decisions {
+	for _, d := range a.current() {
 		if d.Allow == (a.State == Allowed) {
 			names = append(names, d.By.Title())
 		}

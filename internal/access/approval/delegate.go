@@ -141,7 +141,7 @@ func (o *Store) delegations(ctx context.Context, all directory, where string, ar
 func (o *Store) substitute(ctx context.Context, all directory, person string, a *Approval) (string, error) {
 	list, err := o.delegatedTo(ctx, all, person, a.Org)
 	for _, d := range list {
-		taken := slices.ContainsFunc(a.Decisions, func(said Decision) bool { return said.Person == d.Person })
+		taken := slices.ContainsFunc(a.current(), func(said Decision) bool { return said.Person == d.Person })
 		if d.Role == a.Role && !taken && !a.askedBy(d.Person) {
 			return d.Person, nil
 		}

@@ -14,6 +14,7 @@ type Party struct {
 	User   string `json:"user,omitempty"`   // the person behind it, where one is known
 	Person string `json:"person,omitempty"` // for whom it acts in a chat
 	Org    string `json:"org,omitempty"`
+	Agent  string `json:"agent,omitempty"` // the client program, as it calls itself
 }
 
 // owner returns whose run waits for the approval.
@@ -30,8 +31,21 @@ func partyOf(who principal.Principal) Party {
 	return Party{ID: who.ID, Name: who.Name, User: who.User, Person: who.Person, Org: who.Org}
 }
 
-// Title is the party's name in messages.
-func (p Party) Title() string { return cmp.Or(p.Name, p.ID) }
+// Title is the party's name in messages, with the program where anybody may use it.
+func (p Party) Title() string {
+	switch {
+	case p.ID == principal.LocalID && p.Agent != "":
+		return "the owner of the machine, with " + p.Agent
+	case p.ID == principal.LocalID:
+		return "the owner of the machine"
+	case p.ID == principal.GuestID && p.Agent != "":
+		return "a guest of the machine, with " + p.Agent
+	case p.ID == principal.GuestID:
+		return "a guest of the machine"
+	default:
+		return cmp.Or(p.Name, p.ID)
+	}
+}
 
 // is reports whether two parties are, or may be, the same person: by the same key, by
 // different keys of one person, or in a chat.

@@ -52,13 +52,20 @@ func (l *resumeStore) Past(ctx context.Context) (records [][]byte, err error) {
 
 // Finish stores the outcome of the run and deletes its records.
 func (l *resumeStore) Finish(ctx context.Context, outcome json.RawMessage) error {
-	return l.write(ctx, func(tx *db.Tx) error {
+	err := l.write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE approvals SET outcome = $2, kept = NULL WHERE id = $1`, l.id, []byte(outcome))
 		if err == nil {
 			_, err = tx.Exec(ctx, `DELETE FROM approval_records WHERE approval = $1`, l.id)
 		}
+		if err == nil {
+			err = tx.Notify(Topic, l.id)
+		}
 		return err
 	})
+	if err == nil {
+		l.store.wake(l.id)
+	}
+	return err
 }
 
 // write runs f in a transaction if this process has the run.

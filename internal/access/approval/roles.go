@@ -121,7 +121,7 @@ func (o *Store) posts(ctx context.Context, who principal.Principal) (list []post
 // stillAgree returns how many of those who agreed to a request have the role now. Their
 // decisions count only for the plan that they saw.
 func (o *Store) stillAgree(all directory, a *Approval) (n int) {
-	plan := a.planHash()
+	plan := a.PlanDigest()
 	for _, d := range a.Decisions {
 		if d.Allow && d.plan == plan && d.Person != "" && all.has(d.Person, a.Org, a.Role) && all.active(d.By.User, a.Org) {
 			n++

@@ -16,14 +16,14 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-const columns = `id, run, owner, name, hash, language, subject, space, state, plan, digests, certain, complete, output, kept, outcome, created, expires, decided, decided_by, asker, org, role, needed`
+const columns = `id, run, owner, name, hash, language, subject, space, state, plan, digests, certain, complete, output, kept, outcome, created, expires, decided, decided_by, asker, org, role, needed, incomplete, undoes`
 
 func scan(row db.Scanner) (a Approval, err error) {
 	var plan, output, outcome []byte
 	var digests, asker string
 	var created, expires, decided int64
 	err = row.Scan(&a.ID, &a.Key, &a.Owner, &a.Name, &a.Hash, &a.Language, &a.Subject, &a.Space, &a.State, &plan, &digests, &a.Certain, &a.Complete,
-		&output, &a.Resume, &outcome, &created, &expires, &decided, &a.By, &asker, &a.Org, &a.Role, &a.Needed)
+		&output, &a.Resume, &outcome, &created, &expires, &decided, &a.By, &asker, &a.Org, &a.Role, &a.Needed, &a.Incomplete, &a.Undoes)
 	if err != nil {
 		return a, err
 	}
@@ -39,7 +39,7 @@ func scan(row db.Scanner) (a Approval, err error) {
 	}
 	for i, digest := range strings.Fields(digests) {
 		if i < len(a.Plan) {
-			a.Plan[i].Digest = digest
+			a.Plan[i].Digest = strings.ReplaceAll(digest, "+", " ")
 		}
 	}
 	if len(output) > 0 {
@@ -48,20 +48,39 @@ func scan(row db.Scanner) (a Approval, err error) {
 	return a, err
 }
 
+// storedPlan returns a plan as it is stored, with the digests of its entries.
+func storedPlan(entries []host.Planned) (plan []byte, digests string, err error) {
+	list := make([]string, len(entries))
+	for i, p := range entries {
+		list[i] = strings.ReplaceAll(p.Digest, " ", "+")
+	}
+	plan, err = json.Marshal(append([]host.Planned{}, entries...))
+	return plan, strings.Join(list, " "), err
+}
+
+// storePlan replaces the plan of a request that is still as a shows it.
+func (o *Store) storePlan(ctx context.Context, a *Approval, p host.Plan) error {
+	plan, digests, err := storedPlan(p.Entries)
+	if err != nil {
+		return err
+	}
+	return o.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE approvals SET plan = $2, digests = $3, certain = $4, complete = $5, incomplete = $6 WHERE id = $1 AND state = 'pending'`,
+			a.ID, plan, digests, p.Certain, p.Incomplete == "", p.Incomplete)
+		return err
+	})
+}
+
 // insert stores a request. If the run already has a pending one, insert returns that
 // instead.
 func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err error) {
-	plan, err := json.Marshal(append([]host.Planned{}, a.Plan...))
+	plan, digests, err := storedPlan(a.Plan)
 	if err != nil {
 		return nil, err
 	}
 	output, err := json.Marshal(append([]host.OutputLine{}, a.Output...))
 	if err != nil {
 		return nil, err
-	}
-	digests := make([]string, len(a.Plan))
-	for i, p := range a.Plan {
-		digests[i] = p.Digest
 	}
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
 		before = nil
@@ -73,9 +92,9 @@ func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err e
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`, notice)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21, $16)`,
-			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, strings.Join(digests, " "), a.Certain, a.Complete,
-			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro(), a.Asker.text(), a.Org, a.Role, a.Needed)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '', $18, $19, $20, $21, $22, $23, $16)`,
+			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, digests, a.Certain, a.Complete,
+			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro(), a.Asker.text(), a.Org, a.Role, a.Needed, a.Incomplete, a.Undoes)
 		return err
 	})
 	return before, err
@@ -102,7 +121,8 @@ func saveRule(ctx context.Context, tx *db.Tx, r *Rule, d Decision) error {
 }
 
 func insertDecision(ctx context.Context, tx *db.Tx, id string, d Decision) error {
-	_, err := tx.Exec(ctx, `INSERT INTO approval_decisions (approval, decider, party, person, allow, plan, decided) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+	_, err := tx.Exec(ctx, `INSERT INTO approval_decisions (approval, decider, party, person, allow, plan, decided) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (approval, decider) DO UPDATE SET party = excluded.party, person = excluded.person, allow = excluded.allow, plan = excluded.plan, decided = excluded.decided`,
 		id, d.By.ID, d.By.text(), d.Person, d.Allow, d.plan, d.At.UnixMicro())
 	return err
 }

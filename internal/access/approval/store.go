@@ -40,8 +40,10 @@ type Options struct {
 	Mail   *Mail
 	Events *event.Bus                                                       // may be nil
 	Audit  func(ctx context.Context, action, subject string, detail []byte) // records decisions; may be nil
-	Clock  clock.Clock                                                      // nil is the machine's
-	Log    *slog.Logger                                                     // nil discards
+	// Plan makes the plan of a run again that waits; nil: plans stay as they were made.
+	Plan  func(ctx context.Context, a *Approval) (host.Plan, error)
+	Clock clock.Clock  // nil is the machine's
+	Log   *slog.Logger // nil discards
 }
 
 func (o Options) orDefault() Options {
@@ -107,10 +109,11 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	demand, _ := o.Policy().demand(ctx, p.Effect)
 	a := Approval{
 		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
-		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.ResumeState,
+		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Incomplete: p.Incomplete, Output: p.Output, Resume: p.ResumeState,
 		Created: now, Expires: now.Add(o.options.Expire),
 		Asker: partyOf(who), Org: who.ActingOrg(), Role: demand.Role, Needed: max(demand.Count, 1),
 	}
+	a.Asker.Agent = p.Agent
 	if a.Owner == "" && who.ID != principal.LocalID {
 		a.Owner = who.ID
 	}
@@ -126,7 +129,7 @@ func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 }
 
 func (o *Store) pending(ctx context.Context, a *Approval) host.Pending {
-	return host.Pending{ID: a.ID, Expires: a.Expires, Others: a.State == Pending && o.Refusal(ctx, a) != nil}
+	return host.Pending{ID: a.ID, Expires: a.Expires, Others: a.State == Pending && o.refusal(asked(ctx), a) != nil}
 }
 
 // Asked returns the request of a run that is not decided yet; ok is false if there is
@@ -187,6 +190,31 @@ func (o *Store) Await(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		o.forgetWaiter(id, woke)
 		return context.Cause(ctx)
+	}
+}
+
+// AwaitOutcome waits until the run of the principal of ctx has ended that waits for an
+// approval. The outcome may be that it waits for another one.
+func (o *Store) AwaitOutcome(ctx context.Context, id string) (Approval, error) {
+	for {
+		woke := make(chan struct{})
+		o.mu.Lock()
+		o.waiting[id] = append(o.waiting[id], woke)
+		o.mu.Unlock()
+		a, err := o.load(ctx, id)
+		if err == nil && !a.Asker.is(partyOf(principal.Of(ctx))) {
+			err = fault.New(fault.NotFound, "no approval %s", id)
+		}
+		if err != nil || a.Outcome != nil || a.State == Withdrawn {
+			o.forgetWaiter(id, woke)
+			return a, err
+		}
+		select {
+		case <-woke:
+		case <-ctx.Done():
+			o.forgetWaiter(id, woke)
+			return a, context.Cause(ctx)
+		}
 	}
 }
 

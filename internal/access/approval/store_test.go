@@ -148,7 +148,7 @@ func TestRequestsAreStoredUnchanged(t *testing.T) {
 		t.Errorf("stored as %+v", a)
 	}
 	decide(t, o, id, host.Answer{Allow: true, By: "bob"})
-	if a = get(t, o, id); a.State != approval.Allowed || a.By != "bob" || a.Decided.IsZero() {
+	if a = get(t, o, id); a.State != approval.Allowed || a.By != "the owner of the machine, with bob" || a.Decided.IsZero() {
 		t.Errorf("decided as %+v", a)
 	}
 	for _, want := range []string{"approval.requested", "approval.settled"} {
@@ -247,7 +247,7 @@ func TestDenyTakesPrecedenceUntilForgotten(t *testing.T) {
 		t.Errorf("with both: %v", v)
 	}
 	rules, err := o.Rules(t.Context())
-	if err != nil || len(rules) != 2 || rules[1].Scope != approval.Tool || rules[1].Subject != "bank.pay" || rules[1].Allow || rules[1].By != "ann" {
+	if err != nil || len(rules) != 2 || rules[1].Scope != approval.Tool || rules[1].Subject != "bank.pay" || rules[1].Allow || rules[1].By != "the owner of the machine, with ann" {
 		t.Fatalf("rules %+v, %v", rules, err)
 	}
 	if err := o.Forget(t.Context(), rules[1].ID); err != nil {

@@ -53,8 +53,11 @@ func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {
 		d.Client, d.Agent = i.Call.Caller.ID, i.Call.Caller.Agent
 	}
 	d.At, d.Decision, d.Rule = i.Began, "allow", i.Rule
-	if i.Denied {
+	switch {
+	case i.Denied:
 		d.Decision = "deny"
+	case i.Asked:
+		d.Decision = "ask" // the call that follows the decision has an entry of its own
 	}
 	d.Took, d.Size, d.Error = i.Took.Microseconds(), int64(len(i.Result.Raw)), errorCode(i.Result, i.Err)
 	l.Record(ctx, d)

@@ -20,10 +20,13 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordKey{}, &record{})
 }
 
-// askedByScript reports whether a script has asked for approval of exactly this call.
-func askedByScript(ctx context.Context, ref tool.Ref) bool {
-	outer := host.ParentOf(ctx)
-	return outer != nil && (outer.Tool() == ref || outer.Tool() == shownTo(principal.Of(ctx), ref))
+// Detach returns ctx without a record of labels: what is done for somebody else has not
+// read what the caller has.
+func (p *Policy) Detach(ctx context.Context) context.Context {
+	if recordOf(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, recordKey{}, (*record)(nil))
 }
 
 // follow refuses a call that would send data where its labels are not accepted, and
@@ -114,7 +117,7 @@ func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	ref := tool.Ref{Name: e.DisplayName()}
 	harmless := e.Kind == host.Read || e.TempOnly
 	if d := s.decideFor(who, ref, "", harmless); d.Verdict == Deny {
-		return d.refusal(ctx, ref)
+		return d.refusal(ref)
 	}
 	return nil
 }

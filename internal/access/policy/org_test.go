@@ -48,7 +48,7 @@ func TestRulesOfOrganisations(t *testing.T) {
 			t.Errorf("%s in %q is hidden: %v", tt.tool, tt.org, hidden)
 		}
 		_, _, err := p.Admit(principal.With(t.Context(), who), about(tt.tool, tool.Hints{}), tool.Call{})
-		if refused := fault.CodeOf(err) == fault.Denied; refused != (tt.want != policy.Allow) {
+		if refused := fault.CodeOf(err) == fault.Denied; refused != (tt.want == policy.Deny) {
 			t.Errorf("%s in %q: %v", tt.tool, tt.org, err)
 		}
 	}

@@ -224,7 +224,7 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	d := Decision{Verdict: Allow}
 	if who := principal.Of(ctx); s.applies(who) {
 		d = s.decideFor(who, info.Ref, info.Original, info.Hints.ReadOnly || p.delegates(info))
-		if err := d.refusal(ctx, info.Ref); err != nil {
+		if err := d.refusal(info.Ref); err != nil {
 			return ctx, d, err
 		}
 	}
@@ -238,22 +238,13 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	return ctx, d, nil
 }
 
-// refusal is the error of a decision, or nil. A script has already asked for approval
-// before it calls.
-func (d Decision) refusal(ctx context.Context, ref tool.Ref) error {
-	switch d.Verdict {
-	case Deny:
-		f := fault.New(fault.Denied, "%s is not allowed: %s", ref, cmp.Or(d.Reason, d.Rule))
-		return f.WithHint("%s decided; `luanette policy check %s` explains it", d.Rule, ref)
-	case Approve:
-		if askedByScript(ctx, ref) {
-			return nil
-		}
-		return fault.New(fault.Denied, "%s needs the approval of a person", ref).
-			WithHint("call it from a script, as mcp.%s: a script waits for the approval; %s decided", ref, d.Rule)
-	default:
+// refusal is the error of a decision, or nil. Approval is a step of its own.
+func (d Decision) refusal(ref tool.Ref) error {
+	if d.Verdict != Deny {
 		return nil
 	}
+	return fault.New(fault.Denied, "%s is not allowed: %s", ref, cmp.Or(d.Reason, d.Rule)).
+		WithHint("%s decided; `luanette policy check %s` explains it", d.Rule, ref)
 }
 
 // Settings are the current settings. They are shared: read, never write.

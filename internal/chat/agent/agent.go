@@ -47,6 +47,9 @@ type Options struct {
 	Prompts Prompts
 	// Limits bound every turn; zero fields mean the defaults.
 	Limits Limits
+	// Approved waits for the decision about a call that waits for approval, and returns
+	// the result of the call; nil: the model gets the request in place of the result.
+	Approved func(ctx context.Context, approval string) (tool.Result, error)
 	// Budget counts what turns use and refuses what is too much; may be nil.
 	Budget Budget
 	// Version replaces {{version}} in prompts.

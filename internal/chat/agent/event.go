@@ -72,7 +72,7 @@ type Usage struct{ llm.Usage }
 // Notice is information about the turn that is not part of the answer: a limit that was
 // reached, a server that is unreachable.
 type Notice struct {
-	Code    string `json:"code"` // iteration_limit, call_limit, budget, refusal, max_tokens, arguments_cut, media_not_sent, unknown_outcome, server_away, model_busy
+	Code    string `json:"code"` // iteration_limit, call_limit, budget, refusal, max_tokens, arguments_cut, media_not_sent, unknown_outcome, server_away, model_busy, approval
 	Message string `json:"message"`
 }
 

@@ -119,6 +119,8 @@ type resultStep struct {
 	Text   string      `json:"text"`
 	Failed bool        `json:"failed,omitempty"`
 	Media  []llm.Media `json:"media,omitempty"`
+
+	Approval string `json:"approval,omitempty"` // that it waits for, in place of a result
 }
 
 // unknownOutcome is what the model gets for a call that an interruption left open.

@@ -77,6 +77,12 @@ func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 	shown, iteration := t.tools.shown(use.Name), t.reply.Iterations
 	var known resultStep
 	begun, done := t.journal.restore(iteration, number, &known)
+	if done && known.Approval != "" {
+		t.calls.Add(1)
+		o := t.awaitApproval(ctx, known.Approval, shown)
+		t.saveResult(ctx, number, shown, o)
+		return o
+	}
 	if done {
 		t.calls.Add(1)
 		return outcome{text: known.Text, media: known.Media, failed: known.Failed}
@@ -96,12 +102,40 @@ func (t *turn) recall(ctx context.Context, number int, use llm.Use) outcome {
 	default:
 		o = t.observedCall(ctx, use, shown)
 	}
-	if ctx.Err() == nil { // otherwise it was interrupted
-		if err := t.journal.save(ctx, iteration, number, resultStep{o.text, o.failed, o.media}); err != nil {
-			t.note(ctx, slog.LevelError, "journal_error", slog.String("tool_name", shown), slog.String("error", loggable(err)))
+	if id, waiting := o.view.PendingApproval(); waiting && t.agent.options.Approved != nil {
+		if err := t.journal.save(ctx, iteration, number, resultStep{Approval: id}); err != nil {
+			return failed(err)
 		}
+		o = t.awaitApproval(ctx, id, shown)
 	}
+	t.saveResult(ctx, number, shown, o)
 	return o
+}
+
+// saveResult stores the outcome of a call, unless it was interrupted.
+func (t *turn) saveResult(ctx context.Context, number int, shown string, o outcome) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err := t.journal.save(ctx, t.reply.Iterations, number, resultStep{Text: o.text, Failed: o.failed, Media: o.media}); err != nil {
+		t.note(ctx, slog.LevelError, "journal_error", slog.String("tool_name", shown), slog.String("error", loggable(err)))
+	}
+}
+
+// awaitApproval waits for the decision about a call, which the person sees meanwhile, and
+// returns what became of the call. A person takes longer than tools may.
+func (t *turn) awaitApproval(ctx context.Context, id, shown string) outcome {
+	t.notice("approval", "%s waits for approval %s", shown, id)
+	result, err := t.agent.options.Approved(ctx, id)
+	if err != nil {
+		return failed(err)
+	}
+	view, err := result.View()
+	if err != nil {
+		return failed(err)
+	}
+	text, media := contentOf(view)
+	return outcome{text: cutTo(text, t.limits.ResultBytes), media: media, failed: view.IsError, view: view}
 }
 
 // observedCall calls a tool, with a span and log records, and bounds its result.

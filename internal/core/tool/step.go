@@ -31,7 +31,7 @@ type Invocation struct {
 	// Args are the caller's arguments, even if steps have changed those in Call.
 	Args json.RawMessage
 	// Relayed calls go to the upstream as the client wrote them, as Params. Steps that
-	// change arguments change Params too; arguments are not checked.
+	// change arguments change Params too.
 	Relayed bool
 	Params  json.RawMessage
 
@@ -48,6 +48,11 @@ type Invocation struct {
 	Answered bool
 	Result   Result
 	Err      error
+
+	// Asked means that the call needs approval: Result says what it waits for, or is that
+	// of the call that was made after the decision, through all steps. Steps that count
+	// calls or learn from results leave it alone.
+	Asked bool
 
 	// Release returns the slot that the call holds within its principal's quota; nil:
 	// it holds none.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/cas"
@@ -66,6 +67,11 @@ func (q *Queue) withApproval(ctx context.Context, j Job, past []host.Step, journ
 // runInfoOf describes a job to those who approve its effects.
 func runInfoOf(j Job) host.RunInfo {
 	who := host.RunInfo{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash, AskAlways: slices.Contains(j.Tags, undoTag)}
+	for _, tag := range j.Tags {
+		if id, ok := strings.CutPrefix(tag, undoTag+":"); ok {
+			who.Undoes = id
+		}
+	}
 	if who.Hash == "" {
 		who.Hash = cas.Sum([]byte(j.Source)).String()
 	}
@@ -80,7 +86,7 @@ func (g approvedJournal) paused(outcome Outcome, err error) *pausedError {
 	if g.approval == nil || g.approval.Paused() == nil {
 		return nil
 	}
-	return &pausedError{host.NewPaused(g.who, g.approval, err == nil, outcome.Output), g.asked}
+	return &pausedError{host.NewPaused(g.who, g.approval, err, outcome.Output), g.asked}
 }
 
 // pausedError is the error of a run that waits for approval.

@@ -17,7 +17,8 @@ import (
 // params are those of the request.
 func (c *connection) callTool(ctx context.Context, call tool.Call, params json.RawMessage, strict bool) (tool.Result, error) {
 	r := request{method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller, about: call.Ref.Name}
-	repeatable, err := c.beginCall(&r, &call)
+	counted := !tool.IsForPlan(ctx)
+	repeatable, err := c.beginCall(&r, &call, counted)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -38,7 +39,7 @@ func (c *connection) callTool(ctx context.Context, call tool.Call, params json.R
 	if r.task && err == nil {
 		result, err = c.finishTaskCall(ctx, call, answer)
 	}
-	c.endCall(err != nil || r.failed)
+	c.endCall(err != nil || r.failed, counted)
 	return result, err
 }
 
@@ -48,7 +49,7 @@ var noCaller tool.Caller
 // beginCall adds to the request what is known of its tool and counts the call. It
 // reports whether the tool may be called again if the outcome is unknown, or that
 // the spec does not allow the tool.
-func (c *connection) beginCall(r *request, call *tool.Call) (repeatable bool, err error) {
+func (c *connection) beginCall(r *request, call *tool.Call, counted bool) (repeatable bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := r.about
@@ -71,9 +72,11 @@ func (c *connection) beginCall(r *request, call *tool.Call) (repeatable bool, er
 	} else {
 		r.task = support == taskRequired
 	}
-	c.stats.Calls++
 	c.stats.InFlight++
-	c.stats.LastTool, c.stats.LastCall = name, time.Now()
+	if counted {
+		c.stats.Calls++
+		c.stats.LastTool, c.stats.LastCall = name, time.Now()
+	}
 	return info.Hints.Repeatable(), nil
 }
 
@@ -91,11 +94,11 @@ func (c *connection) toolLabel(name string) *spanLabel {
 	return label
 }
 
-func (c *connection) endCall(failed bool) {
+func (c *connection) endCall(failed, counted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.InFlight--
-	if failed {
+	if failed && counted {
 		c.stats.Errors++
 	}
 }

@@ -55,8 +55,6 @@ func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Conte
 		return nil, nil // output after the pause is discarded
 	case g.Paused() != nil:
 		return g.ahead.Handle(ctx, e, live)
-	case e.Kind == Nested:
-		return g.nested(ctx, e, live)
 	case e.Kind == Nondeterministic || e.TempOnly || e.starts:
 		return g.then.Handle(ctx, e, live)
 	}
@@ -64,10 +62,17 @@ func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Conte
 	switch {
 	case err != nil:
 		return nil, err
+	case verdict == Allow && e.Kind == Nested:
+		return g.nested(ctx, e, live)
 	case verdict == Allow:
 		return g.then.Handle(ctx, e, live)
 	case verdict == Deny:
 		return g.then.Handle(ctx, e, func(context.Context) ([]Value, error) { return nil, denied(e) })
+	}
+	if e.check != nil { // nobody is asked about what would be refused
+		if refused := e.check(ctx); refused != nil {
+			return g.then.Handle(ctx, e, func(context.Context) ([]Value, error) { return nil, refused })
+		}
 	}
 	g.pause(e)
 	return g.ahead.Handle(ctx, e, live)

@@ -8,6 +8,8 @@ type Flow interface {
 	// Begin gives ctx a record of what is read from now on, unless it has one: a nested
 	// run shares the record of its parent.
 	Begin(ctx context.Context) context.Context
+	// Detach returns ctx without such a record, for the run of somebody else.
+	Detach(ctx context.Context) context.Context
 	// Recall adds what Remember stored under name, such as "job:…", to the record.
 	Recall(ctx context.Context, name string) error
 	// Remember stores the record under name.

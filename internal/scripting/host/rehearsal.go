@@ -54,7 +54,7 @@ func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Cont
 			return values, nil
 		}
 		r.look(e)
-		return live(ctx)
+		return live(tool.ForPlan(ctx))
 	case e.overlay:
 		return r.overlay(ctx, e, live)
 	default:

@@ -163,7 +163,7 @@ func (r *Rehearsal) readFile(ctx context.Context, c fileCall) (f upstreamFile, p
 	args, _ := json.Marshal(map[string]string{c.key: c.path}) // texts always encode
 	ctx, cancel := context.WithTimeout(ctx, fileReadTime)
 	defer cancel()
-	result, err := r.tools.Call(ctx, tool.Call{Ref: reader, Args: args})
+	result, err := r.tools.Call(tool.ForPlan(ctx), tool.Call{Ref: reader, Args: args})
 	if err != nil {
 		return f, redact.Cut(err.Error(), 200)
 	}

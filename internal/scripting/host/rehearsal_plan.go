@@ -48,21 +48,49 @@ func (p Planned) Line() string {
 	return line
 }
 
-// PlanText lists a plan and says how reliable it is.
-func PlanText(plan []Planned) string {
+// PlanText lists a plan, with what each entry changes below it, and says how reliable it
+// is.
+func PlanText(plan []Planned) string { return planText(plan, Planned.Line) }
+
+// PlanWhole is PlanText with all of the arguments.
+func PlanWhole(plan []Planned) string { return planText(plan, Planned.whole) }
+
+func planText(plan []Planned, line func(Planned) string) string {
 	if len(plan) == 0 {
 		return "Nothing would be changed."
 	}
-	lines := make([]string, len(plan))
+	var lines []string
 	uncertain := false
-	for i, p := range plan {
-		lines[i] = p.Line()
+	for _, p := range plan {
+		lines = append(lines, line(p))
+		if p.Diff != "" {
+			lines = append(lines, indented(strings.TrimSuffix(p.Diff, "\n")))
+		}
+		if p.Unread != "" {
+			lines = append(lines, indented("what it changes is not shown: "+p.Unread))
+		}
 		uncertain = uncertain || p.Uncertain
 	}
 	if uncertain {
 		lines = append(lines, "Entries marked uncertain follow a made-up answer that the script looked into.")
 	}
 	return strings.Join(lines, "\n")
+}
+
+func indented(text string) string { return "   " + strings.ReplaceAll(text, "\n", "\n   ") }
+
+// whole is Line with all of the arguments below it.
+func (p Planned) whole() string {
+	arguments := p.Arguments
+	p.Arguments = nil
+	if len(arguments) == 0 {
+		return p.Line()
+	}
+	var out bytes.Buffer
+	if json.Indent(&out, arguments, "", "  ") != nil {
+		return p.Line() + "\n" + indented(string(arguments))
+	}
+	return p.Line() + "\n" + indented(out.String())
 }
 
 // DisplayName returns the effect's name as scripts write it: "git.commit", "fs.write",

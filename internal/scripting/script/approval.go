@@ -11,6 +11,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
@@ -48,7 +49,11 @@ func (q Request) runInfo(key, owner string) host.RunInfo {
 	if hash == (cas.Ref{}) {
 		hash = cas.Sum([]byte(q.Source))
 	}
-	return host.RunInfo{Key: key, Owner: owner, Name: q.name(), Hash: hash.String(), Language: q.language()}
+	who := host.RunInfo{Key: key, Owner: owner, Name: q.name(), Hash: hash.String(), Language: q.language()}
+	if q.Caller != nil {
+		who.Agent = q.Caller.Agent
+	}
+	return who
 }
 
 // storedRun is a run as it is stored while it waits.
@@ -129,6 +134,9 @@ func (a *approvedRun) finish(ctx context.Context, done Turn, failed error) (json
 	if a.resumeStore == nil {
 		return nil, nil
 	}
+	if a.request.Language == directCall && failed == nil {
+		done.Result, failed = valueOf(done.Result)
+	}
 	raw, err := json.Marshal(newResumeResult(done, failed))
 	if err != nil {
 		return nil, err
@@ -161,7 +169,7 @@ func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver ho
 		return outcome, nil, err
 	}
 	a.journal = append(append(a.journal, recorded.data...), tail...)
-	paused := host.NewPaused(who, approval, err == nil, outcome.Output)
+	paused := host.NewPaused(who, approval, err, outcome.Output)
 	paused.ResumeState, err = json.Marshal(a.storedRun(ctx))
 	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
 }
@@ -181,6 +189,9 @@ func (a *approvedRun) storedRun(ctx context.Context) storedRun {
 // as returns ctx with the principal of the run and its current rights. The rights of
 // whoever decided or resumed it do not apply.
 func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
+	if r.options.Flow != nil { // whoever decides has read the plan
+		ctx = r.options.Flow.Detach(ctx)
+	}
 	if k.Asker == nil {
 		return principal.With(ctx, principal.Local()), nil
 	}
@@ -191,7 +202,11 @@ func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
 			return ctx, err
 		}
 	}
-	return principal.With(ctx, who), nil
+	ctx = principal.With(ctx, who)
+	if r.options.Scope != nil {
+		return r.options.Scope(ctx)
+	}
+	return ctx, nil
 }
 
 // allowAll allows everything.
@@ -219,16 +234,11 @@ func (r *recorder) Record(data []byte) error {
 // and returns it, a ResumeResult as JSON; the error is that it could not be stored.
 func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, stored []byte, q Request) (json.RawMessage, error) {
 	ctx, _ = db.WaitForDatabase(ctx) // an approved run must finish
-	var k storedRun
-	if err := json.NewDecoder(bytes.NewReader(stored)).Decode(&k); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+	k, a, err := s.readStored(who, stored, q)
+	if err != nil {
+		return nil, err
 	}
-	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
-	q.Params, q.Main, q.Limits, q.Org = k.Params, k.Main, k.Limits, k.Org
-	a := &approvedRun{
-		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q,
-		journal: k.Journal, resumeStore: s.runner.options.Approvals.ResumeStore(id),
-	}
+	a.resumeStore = s.runner.options.Approvals.ResumeStore(id)
 	records, err := a.resumeStore.Past(ctx)
 	if err != nil {
 		return nil, err
@@ -245,15 +255,74 @@ func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, stor
 	return a.finish(ctx, done, failed)
 }
 
+// readStored reads a run that waits for approval.
+func (s *Sessions) readStored(who host.RunInfo, stored []byte, q Request) (storedRun, *approvedRun, error) {
+	var k storedRun
+	if err := json.NewDecoder(bytes.NewReader(stored)).Decode(&k); err != nil {
+		return k, nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+	}
+	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
+	q.Params, q.Main, q.Limits, q.Org = k.Params, k.Main, k.Limits, k.Org
+	return k, &approvedRun{
+		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q, journal: k.Journal,
+	}, nil
+}
+
+// Plan makes the plan of a run again that waits for approval: from its journal on, nothing
+// is carried out.
+func (s *Sessions) Plan(ctx context.Context, who host.RunInfo, stored []byte) (host.Plan, error) {
+	k, a, err := s.readStored(who, stored, Request{})
+	if err != nil {
+		return host.Plan{}, err
+	}
+	past, err := host.ReadJournal(k.Journal)
+	if err != nil {
+		return host.Plan{}, err
+	}
+	if ctx, err = k.as(ctx, s.runner); err != nil {
+		return host.Plan{}, err
+	}
+	rehearsal := host.NewRehearsal(s.runner.options.Tools, nil)
+	q := a.request
+	q.Handler = host.NewReplay(past, rehearsal)
+	switch {
+	case q.Language == directCall:
+		err = a.setCall(s.runner)
+		if err == nil {
+			_, err = a.once(ctx, q.Handler)
+		}
+	case a.session != "":
+		_, err = s.previewOf(ctx, a.owner, a.session, q)
+	default:
+		_, err = s.runner.run(ctx, q)
+	}
+	return host.NewPlan(rehearsal, err), nil
+}
+
+// setCall sets how a direct call is made.
+func (a *approvedRun) setCall(r *Runner) error {
+	c, err := readDirectCall(a.request.Source)
+	a.once = c.once(func(ctx context.Context) (tool.Result, error) {
+		return r.options.Tools.Call(ctx, tool.Call{Ref: c.Ref, Args: c.Args, Meta: c.Meta, Caller: a.request.Caller})
+	})
+	return err
+}
+
 // runStored runs a stored run, in its session if it is a turn of one.
 func (s *Sessions) runStored(ctx context.Context, a *approvedRun) (Turn, error) {
 	if a.session != "" {
 		return s.runTurn(ctx, a, true)
 	}
-	a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
-		q := a.request
-		q.Handler = handler
-		return s.runner.run(ctx, q)
+	if a.request.Language == directCall {
+		if err := a.setCall(s.runner); err != nil {
+			return Turn{}, err
+		}
+	} else {
+		a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
+			q := a.request
+			q.Handler = handler
+			return s.runner.run(ctx, q)
+		}
 	}
 	outcome, err := a.run(ctx)
 	return Turn{Outcome: outcome}, err

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
@@ -13,8 +14,33 @@ import (
 // askCaller asks the caller for the decision and reports whether it decided. If not, the
 // run waits for another decision.
 func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, paused *host.Paused) bool {
-	answer, ok := AskCaller(ctx, a.request.Caller, pending, paused)
-	return ok && a.runner.options.Approvals.Answer(ctx, pending.ID, answer) == nil
+	ok, err := Settle(ctx, a.request.Caller, pending, paused, func(answer host.Answer) error {
+		return a.runner.options.Approvals.Answer(ctx, pending.ID, answer)
+	})
+	return ok && err == nil
+}
+
+// mostQuestions is how often a caller is asked when the plan changes while they think.
+const mostQuestions = 5
+
+// Settle asks the caller of a tool for the decision and stores it with answer. If the plan
+// has changed meanwhile, it asks again, with the new one. ok is false if there is no
+// decision.
+func Settle(ctx context.Context, caller *tool.Caller, pending host.Pending, paused *host.Paused, answer func(host.Answer) error) (ok bool, err error) {
+	for range mostQuestions {
+		var said host.Answer
+		if said, ok = AskCaller(ctx, caller, pending, paused); !ok {
+			return false, nil
+		}
+		err = answer(said)
+		var changed *host.PlanChanged
+		if !errors.As(err, &changed) {
+			return err == nil, err
+		}
+		paused.Plan, paused.Certain = changed.Entries, changed.Certain
+		paused.Complete, paused.Incomplete = changed.Incomplete == "", changed.Incomplete
+	}
+	return false, err
 }
 
 // AskCaller asks the caller of a tool for the decision about a paused run, if its client
@@ -34,17 +60,26 @@ func AskCaller(ctx context.Context, caller *tool.Caller, pending host.Pending, p
 	if err != nil || len(answers) != 1 {
 		return answer, false
 	}
-	return ReadApproval(answers[0], caller.ID)
+	answer, ok = ReadApproval(answers[0], caller.Agent)
+	answer.Plan = host.PlanDigest(paused.Plan)
+	return answer, ok
 }
+
+// PlanKey is the key in the question's _meta with the plan and all of its arguments.
+const PlanKey = "luanette/plan"
 
 // ApprovalQuestion returns the params of the elicitation that asks for approval.
 func ApprovalQuestion(p *host.Paused) (json.RawMessage, error) {
 	text := fmt.Sprintf("%s needs approval to continue:\n\n%s", p.Name, host.PlanText(p.Plan))
+	if p.Language == directCall {
+		text = fmt.Sprintf("A call of %s needs approval:\n\n%s", p.Name, host.PlanText(p.Plan))
+	}
 	if !p.Complete {
-		text += "\n\nThe plan may be incomplete: the script could not be rehearsed to its end."
+		text += "\n\n" + IncompleteText(p.Incomplete)
 	}
 	return json.Marshal(map[string]any{
-		"mode": "form", "message": shorten(text, 8000),
+		"_meta": map[string]string{PlanKey: host.PlanWhole(p.Plan)},
+		"mode":  "form", "message": shorten(text, 8000),
 		"requestedSchema": map[string]any{
 			"type": "object", "required": []string{"decision"},
 			"properties": map[string]any{

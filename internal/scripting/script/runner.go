@@ -133,6 +133,8 @@ type Options struct {
 	// CurrentPrincipal returns the current rights of the principal of a run that resumes
 	// after its approval; nil uses those it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
+	// Scope returns a context in which such a run has the tools of its principal; may be nil.
+	Scope func(context.Context) (context.Context, error)
 	// Fields returns the known field names of a tool's results, at any depth; may be
 	// nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
@@ -328,12 +330,22 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	if err != nil {
 		failure := r.explain(ctx, q, err)
 		tellCalls(ctx, failure, tools.Open())
-		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
-		span.SetStatus(codes.Error, string(failure.Kind))
+		recordFailure(span, q, failure)
 		return outcome, failure
 	}
 	outcome.Result = result
 	return outcome, nil
+}
+
+// recordFailure records how a run failed. What a rehearsal does with made-up answers is no
+// failure.
+func recordFailure(span trace.Span, q Request, failure *Error) {
+	if q.Handler != nil && host.Rehearsing(q.Handler) {
+		span.SetAttributes(attribute.Bool("luanette.for_plan", true))
+		return
+	}
+	span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
+	span.SetStatus(codes.Error, string(failure.Kind))
 }
 
 // tempFor returns the run's temp folder, a new one or the one the request names.

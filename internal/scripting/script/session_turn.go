@@ -154,6 +154,11 @@ func (s *Sessions) Preview(ctx context.Context, owner, ref string, q Request) (o
 	if err != nil {
 		return outcome, err
 	}
+	return s.previewOf(ctx, owner, id, q)
+}
+
+// previewOf runs a request in a copy of a session.
+func (s *Sessions) previewOf(ctx context.Context, owner, id string, q Request) (outcome Outcome, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, live, err := s.fetchCopy(ctx, owner, id)
 		if err != nil {

@@ -25,9 +25,10 @@ type run struct {
 	asked   tool.Ref // the name that the caller used
 	entry   *entry   // nil: the call is relayed
 	state   *namespaceState
-	relayed tool.Info // of a relayed call
-	to      Forwarder // likewise
-	passed  int       // steps whose Before succeeded
+	relayed tool.Info       // of a relayed call
+	params  json.RawMessage // likewise, as the client wrote them
+	to      Forwarder       // likewise
+	passed  int             // steps whose Before succeeded
 
 	observation
 	hooks  Hooks // nil: none
@@ -131,10 +132,22 @@ func (c *Catalog) Relay(ctx context.Context, info tool.Info, call tool.Call, par
 		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
 	}
 	r := c.newRun(call, n.state)
-	r.relayed, r.to, r.Params, r.Relayed = info, to, params, true
+	r.relayed, r.to, r.params, r.Params, r.Relayed = info, to, params, params, true
 	r.Info = &r.relayed
 	r.do(ctx)
 	return r.free()
+}
+
+// Repeat makes a call again, as its caller made it. It is for a step that answers a call
+// by having it made later.
+func (c *Catalog) Repeat(ctx context.Context, i *tool.Invocation) (tool.Result, error) {
+	r := i.State.(*run)
+	call := i.Call
+	call.Ref, call.Args = r.asked, i.Args
+	if i.Relayed {
+		return c.Relay(ctx, r.relayed, call, r.params, r.to)
+	}
+	return c.Call(ctx, call)
 }
 
 // do takes the call through the steps to its tool.

@@ -55,7 +55,7 @@ func beforeHooks(ctx context.Context, i *tool.Invocation) (context.Context, erro
 }
 
 func afterHooks(ctx context.Context, i *tool.Invocation) {
-	if hooks := i.State.(*run).hooks; hooks != nil {
+	if hooks := i.State.(*run).hooks; hooks != nil && !i.Asked {
 		i.Result, i.Err = hooks.ToolResult(ctx, i.Call, i.Result, i.Err)
 	}
 }

@@ -45,6 +45,7 @@ type CallEnded struct {
 	DurationMS float64       `json:"duration_ms"`
 	ErrorType  string        `json:"error_type,omitempty"` // a fault's code, or "tool_error"; empty on success
 	Error      string        `json:"error,omitempty"`
+	Asked      bool          `json:"asked,omitempty"` // it needed approval: the call that follows the decision has events of its own
 }
 
 // EventType is "tool.call_ended".
@@ -76,6 +77,7 @@ func Observe() tool.Step {
 type observation struct {
 	span    trace.Span // nil: the call is relayed
 	started bool       // CallStarted was published
+	forPlan bool       // it reads what a plan shows
 	facts   CallEnded
 }
 
@@ -86,7 +88,11 @@ func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, e
 	if i.Call.Caller != nil {
 		r.facts.Caller = i.Call.Caller.ID
 	}
-	r.state.counters.begin(i.Call.Ref.Name, i.Began)
+	if r.forPlan = tool.IsForPlan(ctx); r.forPlan {
+		r.state.counters.inFlight.Add(1)
+	} else {
+		r.state.counters.begin(i.Call.Ref.Name, i.Began)
+	}
 	if i.Relayed {
 		r.facts.Depth++ // LimitDepth does not count it
 		r.started = c.bus.HasSubscriber(CallStarted{}.EventType())
@@ -95,7 +101,10 @@ func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, e
 		if r.span.IsRecording() {
 			r.span.SetAttributes(callAttributes(ctx, i.Call)...)
 		}
-		r.started = c.bus != nil
+		if r.forPlan {
+			r.span.SetAttributes(attribute.Bool("luanette.for_plan", true))
+		}
+		r.started = c.bus != nil && !r.forPlan
 	}
 	if r.started {
 		c.bus.PublishFor(principal.OwnerOf(ctx), CallStarted{Call: r.facts.Call, Namespace: r.facts.Namespace, Tool: r.facts.Tool, Caller: r.facts.Caller, Depth: r.facts.Depth})
@@ -111,12 +120,16 @@ func endObserving(ctx context.Context, i *tool.Invocation) {
 		text = kind
 	}
 	r.endSpan(ctx, kind, text, hidden)
-	r.state.counters.end(i.Took, kind != "")
-	r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
-	r.catalog.remember(i, kind != "")
-	if r.started || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
+	if i.Asked || r.forPlan { // neither waiting for a decision nor our own reads say anything about the tool
+		r.state.counters.drop()
+	} else {
+		r.state.counters.end(i.Took, kind != "")
+		r.catalog.durations.Record(ctx, callKind{r.facts.Namespace, r.facts.Tool, kind}, i.Took)
+		r.catalog.remember(i, kind != "")
+	}
+	if r.started || !r.forPlan && r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
-		r.facts.ErrorType, r.facts.Error = kind, text
+		r.facts.ErrorType, r.facts.Error, r.facts.Asked = kind, text, i.Asked
 		r.catalog.bus.PublishFor(principal.OwnerOf(ctx), r.facts)
 	}
 }
@@ -135,6 +148,9 @@ func (r *run) endSpan(ctx context.Context, kind, text string, hidden bool) {
 			trace.SpanFromContext(ctx).SetAttributes(attribute.String("mcp.namespace", r.Call.Ref.Space))
 		}
 		return
+	}
+	if r.Asked {
+		r.span.SetAttributes(attribute.Bool("luanette.asked", true))
 	}
 	if kind != "" {
 		r.span.SetAttributes(attribute.String("error.type", kind))

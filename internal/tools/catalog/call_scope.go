@@ -32,6 +32,9 @@ func checkVisible(ctx context.Context, i *tool.Invocation) (context.Context, err
 func CheckScope() tool.Step { return tool.Step{Name: "scope", ChecksOnly: true, Before: checkScope} }
 
 func checkScope(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	if approved, ok := tool.Approved(ctx); ok && shown(ctx, i.Call.Ref) == approved {
+		return ctx, nil // it was counted when it asked
+	}
 	if scope := tool.ScopeOf(ctx); scope != nil && scope.Admit != nil {
 		return ctx, scope.Admit(i.Call.Ref)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -21,33 +22,42 @@ type ArgRepairer interface {
 	RepairArgs(ref tool.Ref, args json.RawMessage) (repaired json.RawMessage, ok bool)
 }
 
-// CheckArguments checks the arguments against the tool's schema. Those of relayed
-// requests are left to the upstream.
+// CheckArguments checks the arguments against the tool's schema. Those of a relayed
+// request for a tool that is not listed are left to the upstream.
 func CheckArguments() tool.Step {
 	return tool.Step{Name: "arguments", ChecksOnly: true, Before: checkArguments}
 }
 
 func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	r := i.State.(*run)
+	schemas, e := r.catalog.schemas, r.entry
 	if i.Relayed {
+		e = r.catalog.callersEntry(ctx, r.catalog.view.Load().find(i.Info.Ref))
+	}
+	if e == nil {
 		return ctx, nil
 	}
-	r := i.State.(*run)
-	schemas := r.catalog.schemas
-	violations := schemas.of(r.entry).check(i.Call.Args)
+	violations := schemas.of(e).check(i.Call.Args)
 	if len(violations) == 0 {
 		return ctx, nil
 	}
 	// The definition may have changed since the sources were read.
-	if fresh := r.catalog.callersEntry(ctx, r.catalog.refresh(ctx).find(i.Call.Ref)); fresh != nil && fresh != r.entry {
-		if r.entry, i.Info = fresh, &fresh.info; len(schemas.of(fresh).check(i.Call.Args)) == 0 {
+	if fresh := r.catalog.callersEntry(ctx, r.catalog.refresh(ctx).find(i.Info.Ref)); fresh != nil && fresh != e {
+		if e = fresh; !i.Relayed {
+			r.entry, i.Info = fresh, &fresh.info
+		}
+		if len(schemas.of(fresh).check(i.Call.Args)) == 0 {
 			return ctx, nil
 		}
 	}
-	if args, ok := schemas.repair(r.entry, i.Call); ok {
+	if args, ok := schemas.repair(e, i.Call); ok {
 		i.Call.Args = args
+		if i.Relayed {
+			i.Params = rawjson.Set(i.Params, "arguments", args)
+		}
 		return ctx, nil
 	}
-	return ctx, invalidArgs(i.Info, violations)
+	return ctx, invalidArgs(&e.info, violations)
 }
 
 // repair returns arguments that match the schema, if it is clear which were meant.

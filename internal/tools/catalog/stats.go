@@ -68,6 +68,9 @@ func (c *counters) end(took time.Duration, failed bool) {
 	c.took.add(took)
 }
 
+// drop forgets a call that has begun and does not count.
+func (c *counters) drop() { c.inFlight.Add(-1) }
+
 // histogram counts durations in buckets, four to each power of two of
 // microseconds: 1 µs to 2 hours in 132 of them.
 type histogram struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
@@ -62,6 +63,7 @@ func (s *Server) Routes() []principal.Route {
 	}
 	return []principal.Route{
 		route("GET /openapi.json", s.document),
+		route("GET /approvals/{id}", s.approval),
 		route("POST /tools/{name}", s.call).Reads("the arguments of the tool"),
 		route("POST /tools/{space}/{name}", s.call).Reads("the arguments of the tool"),
 	}
@@ -73,26 +75,58 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	view, err := s.use(r, tool.Ref{Space: r.PathValue("space"), Name: r.PathValue("name")}, args)
+	if err != nil {
+		return err
+	}
+	id, waiting := view.PendingApproval()
+	write(w, view, id, waiting)
+	return nil
+}
+
+// write answers a result as a JSON value. While it waits for an approval, Location is where
+// to ask for it.
+func write(w http.ResponseWriter, view tool.View, approval string, waiting bool) {
+	w.Header().Set("Content-Type", "application/json")
+	if waiting {
+		w.Header().Set("Location", "/approvals/"+url.PathEscape(approval))
+		w.WriteHeader(http.StatusAccepted)
+	}
+	_, _ = w.Write(append(view.Value(), '\n')) // the client may have disconnected
+}
+
+// approval answers what a call that waited has come to: the approval with the outcome.
+func (s *Server) approval(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	args, err := tool.Encode(map[string]string{"approval_id": id})
+	if err != nil {
+		return err
+	}
+	view, err := s.use(r, tool.Ref{Name: "approval_status"}, args)
+	if err != nil {
+		return err
+	}
+	status, _ := rawjson.GetText(view.Structured, "status")
+	write(w, view, id, status == "pending")
+	return nil
+}
+
+// use calls a tool.
+func (s *Server) use(r *http.Request, ref tool.Ref, args json.RawMessage) (tool.View, error) {
 	who := s.options.Caller(r)
 	caller := &tool.Caller{User: who}
 	if who != "" {
 		caller.ID = "user:" + who
 	}
-	ref := tool.Ref{Space: r.PathValue("space"), Name: r.PathValue("name")}
 	result, err := s.options.Tools.Call(r.Context(), tool.Call{Ref: ref, Args: args, Caller: caller})
 	if err != nil {
-		return err
+		return tool.View{}, err
 	}
 	view, err := result.View()
-	if err != nil {
-		return err
+	if err == nil && view.IsError {
+		err = failureOf(view)
 	}
-	if view.IsError {
-		return failureOf(view)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(view.Value(), '\n')) // the client may have disconnected
-	return nil
+	return view, err
 }
 
 // readArguments reads the arguments: a JSON object, or nothing.
