@@ -3,7 +3,9 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -197,6 +199,7 @@ func TestOwnerSignsIn(t *testing.T) {
 		_ = answer.Body.Close()
 		return answer
 	}
+	stream := httpjsontest.Open(t, http.MethodGet, at+"/mcp/sse", "") // of a guest
 	first := signIn()
 	if first.StatusCode != http.StatusSeeOther || len(first.Cookies()) != 1 || first.Cookies()[0].SameSite != http.SameSiteStrictMode || !first.Cookies()[0].HttpOnly {
 		t.Fatalf("%s %v", first.Status, first.Cookies())
@@ -220,5 +223,8 @@ func TestOwnerSignsIn(t *testing.T) {
 	}
 	if a, _ := httpjsontest.Read(t, http.MethodPost, at+"/mcp", `{}`); a.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a guest after the first key: %s", a.Status)
+	}
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // it ends
+		t.Error(err)
 	}
 }

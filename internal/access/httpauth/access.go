@@ -83,6 +83,11 @@ func (a *Authenticator) cancelRevoked() {
 // recheck returns why a running request would be refused now.
 func (a *Authenticator) recheck(c *access) (err error) {
 	switch {
+	case c.who.IsGuest(): // until the first key
+		var required bool
+		if required, err = a.KeyRequired(a.watching); err == nil && required {
+			err = errNoCredentials
+		}
 	case c.token != "":
 		_, err = a.options.People.Token(a.watching, c.token)
 	case people.IsSession(c.cookie):

@@ -141,14 +141,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.refuseKeyless(w, r, route, err) {
 		return
 	}
-	if err == nil && c.who.IsGuest() && !route.Guests {
-		err = errGuest
-	}
-	if err == nil && route.Scope != principal.Open {
-		err = c.authorize(r, route.Scope)
-	}
-	if err == nil && route.Scope != principal.Open {
-		err = a.checkRate(c.who)
+	if err == nil {
+		err = a.admit(r, route, c)
 	}
 	if err != nil && route.Scope != principal.Open {
 		a.reject(w, r, route, err)
@@ -160,6 +154,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end := a.begin(principal.WithShared(r.Context(), &c.who), c)
 	defer end()
 	route.Handler.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// admit refuses a known caller that may not use a route now.
+func (a *Authenticator) admit(r *http.Request, route *principal.Route, c *access) error {
+	if c.who.IsGuest() && !route.Guests {
+		return errGuest
+	}
+	if route.Scope == principal.Open {
+		return nil
+	}
+	if err := c.authorize(r, route.Scope); err != nil {
+		return err
+	}
+	return a.checkRate(c.who)
 }
 
 // callerIsUnknown reports whether nobody asks who the caller is, or the handler does.
