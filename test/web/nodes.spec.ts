@@ -25,7 +25,7 @@ test.afterAll(async () => {
 })
 
 test('nodes are listed, and events of one are shown live on the page of the other', async ({ page }) => {
-  await page.goto(`${oak.address}/`)
+  await page.goto(await oak.signInLink())
   const nodes = page.getByRole('table', { name: 'Nodes' })
   await expect(nodes.getByRole('row')).toHaveCount(3) // with the header
   await expect(nodes.getByRole('row', { name: /oak this node/ })).toContainText('up')
