@@ -173,7 +173,7 @@ test('an empty server says what to do, and notices when it is done', async ({ pa
   const empty = new Server()
   await empty.start()
   shown = empty
-  await page.goto(`${empty.address}/`)
+  await page.goto(await empty.signInLink())
   const steps = page.getByRole('region', { name: 'First steps' })
   await expect(steps.getByRole('img', { name: 'step 1' })).toBeVisible()
   await steps.getByRole('tab', { name: 'Cursor' }).click()

@@ -141,7 +141,7 @@ func (o *Store) decide(ctx context.Context, a Approval, answer host.Answer) (App
 	switch {
 	case err != nil:
 		return a, err
-	case changed, answer.Plan != "" && answer.Plan != a.PlanDigest():
+	case answer.Allow && (changed || answer.Plan != "" && answer.Plan != a.PlanDigest()): // a denial is of any plan
 		return a, errChanged(&a)
 	}
 	d.plan = a.PlanDigest()

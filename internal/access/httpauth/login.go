@@ -138,7 +138,8 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 // me describes the caller.
 func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.identify(r)
-	if err == nil && v.who.IsGuest() {
+	required, unknown := a.KeyRequired(r.Context())
+	if unknown == nil && !required && (err != nil || v.who.IsGuest()) {
 		writeJSON(w, http.StatusUnauthorized, map[string]any{"error": "AuthenticationError", "code": "AUTHENTICATION_ERROR", "guest": true, "message": errGuest.Error(), "hint": fault.HintOf(errGuest)})
 		return nil
 	}
