@@ -19,7 +19,7 @@ func withoutOwners(t *testing.T) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}
 	for _, name := range []string{"00001_artifacts.sql", "00002_contents.sql", "00003_deleted.sql"} {
-		text, err := migrations.ReadFile(path.Join("migrations", name))
+		text, err := Migrations.ReadFile(path.Join("migrations", name))
 		if err != nil {
 			t.Fatal(err)
 		}
