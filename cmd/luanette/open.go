@@ -75,10 +75,10 @@ func startBrowser(ctx context.Context, proc *process, link string) error {
 	if opener == nil {
 		opener = []string{"xdg-open"}
 	}
-	path, err := exec.LookPath(opener[0])
-	if err != nil {
+	path, missing := exec.LookPath(opener[0])
+	if missing != nil {
 		fmt.Fprintln(proc.Stderr, "open this link in a browser on this machine")
-		return nil
+		return nil //nolint:nilerr // the link was printed
 	}
 	return exec.CommandContext(ctx, path, append(opener[1:], link)...).Run()
 }

@@ -76,7 +76,7 @@ func (o *Store) remake(ctx context.Context, a *Approval) (changed bool, err erro
 	defer cancel()
 	plan, err := host.Remake(within, a.Plan, func(ctx context.Context) (host.Plan, error) { return o.options.Plan(ctx, a) })
 	if err != nil || plan == nil || !sameEffect(a.Plan, plan.Entries) {
-		return false, nil //nolint:nilerr // the job may not have started yet, or its server is away
+		return false, nil // the job may not have started yet, or its server is away
 	}
 	if err := o.storePlan(ctx, a, *plan); err != nil {
 		return false, fault.Wrap(fault.Internal, err, "store the plan of approval %s", a.ID)

@@ -84,7 +84,7 @@ func (l *Log) Record(ctx context.Context, d Draft) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		l.options.Log.Warn("audit entry recorded after the log was closed", "action", d.Action, "subject", d.Subject)
+		l.options.Log.WarnContext(ctx, "audit entry recorded after the log was closed", "action", d.Action, "subject", d.Subject)
 		return
 	}
 	if l.awaitSpace(ctx); l.accepted-l.settled >= 2*l.options.Queue {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/secret"
@@ -92,7 +93,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := httpauth.New(httpauth.Options{Keys: keys})
+	watch := httpauth.New(httpauth.Options{Keys: keys, Peers: &owner.Peers{Local: owner.AsOwner}})
 	server := httptest.NewServer(watch.Mux(handler.Routes()))
 	t.Cleanup(func() {
 		server.CloseClientConnections()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/access/owner"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
@@ -101,7 +102,7 @@ func playModel(t *testing.T, provider string, server *llmtest.Server, o openaiap
 	if err != nil {
 		t.Fatal(err)
 	}
-	auth := httpauth.New(httpauth.Options{Keys: keys})
+	auth := httpauth.New(httpauth.Options{Keys: keys, Peers: &owner.Peers{Local: owner.AsOwner}})
 	api := httptest.NewServer(auth.Mux(openaiapi.New(service, o).Routes()))
 	t.Cleanup(func() {
 		api.CloseClientConnections()

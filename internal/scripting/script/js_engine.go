@@ -68,7 +68,7 @@ func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, en
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	h := &jsHost{engine: e, env: env, stop: stop}
-	if name := q.required(); name != "" && !e.mayDefine(q, name) {
+	if name := q.required(); name != "" && !e.mayDefine(q, name) { //nolint:contextcheck // it waits for nothing
 		return nil, missingMain(e.advice(MissingMain))
 	}
 	program := e.program(ctx, q, limits, h)
