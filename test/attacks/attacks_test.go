@@ -129,9 +129,13 @@ func TestAttackFileByReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, _ := serve(t, "", config.Environment{"TOKEN": "s3cret-of-the-owner"})
-	h.call("mcp_connect", map[string]any{"namespace": "n", "url": n.URL + "/mcp", "headers": map[string]string{"X-A": "${file:" + file + "}", "X-B": "${env:TOKEN}"}}, nil)
-	h.await("mcp_status", map[string]any{"namespace": "n"}, `"state":"connected"`)
-	if seen := n.headers(); seen == "" || strings.Contains(seen, "s3cret") {
+	for _, reference := range []string{"${file:" + file + "}", "${env:TOKEN}"} {
+		text := h.call("mcp_connect", map[string]any{"namespace": "n", "url": n.URL + "/mcp", "headers": map[string]string{"X-A": reference}}, nil)
+		if !strings.Contains(text, `"isError":true`) || strings.Contains(text, "s3cret") {
+			t.Errorf("%s: %s", reference, text)
+		}
+	}
+	if seen := n.headers(); seen != "" {
 		t.Errorf("the server received %s", seen)
 	}
 }
