@@ -68,7 +68,7 @@ LONG := 30m
 
 .PHONY: test
 test: servers system build ## Install what tests need and run all of them; ARGS="./PACKAGE -run=NAME" runs some of one package
-	$(if $(ARGS),go test -timeout $(LONG) $(ARGS),go run ./tools/testrun $(if $(RACE),-race "$(RACED)") -also "$(MAKE) browser" -- -vet=off -timeout=$(LONG) ./...)
+	$(if $(ARGS),go test -timeout $(LONG) $(ARGS),go run ./tools/testrun $(if $(RACE),-limit 15m -race "$(RACED)") -also "$(MAKE) browser" -- -vet=off -timeout=$(LONG) ./...)
 
 # The headless shell takes a third less processor time than all of Chromium.
 CHROMIUM = $(shell command -v chromium-headless-shell || command -v chromium)
@@ -125,7 +125,7 @@ RACED := ./internal/jobs/... ./internal/server ./internal/mcp/... ./internal/too
   ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/... ./internal/sandbox/... ./internal/apis/...
 .PHONY: race
 race: servers ## Run the race detector on packages with concurrency
-	go run ./tools/testrun -race "$(RACED)" -- -vet=off -timeout=$(LONG)
+	go run ./tools/testrun -limit 15m -race "$(RACED)" -- -vet=off -timeout=$(LONG)
 
 .PHONY: servers
 servers: $(SERVERS)/.installed $(STRIPE)/.installed-$(STRIPE_VERSION) ## Install the real servers and clients that tests use

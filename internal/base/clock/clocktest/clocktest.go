@@ -14,7 +14,7 @@ import (
 const (
 	// Timeout is far longer than any successful wait takes, also beside other work, and far
 	// shorter than what a package's tests may take.
-	Timeout = 2 * time.Minute
+	Timeout = 2 * time.Minute * slower
 	turn    = 5 * time.Millisecond
 )
 

@@ -1,0 +1,6 @@
+//go:build race
+
+package clocktest
+
+// slower is how much longer everything takes under the race detector.
+const slower = 3
