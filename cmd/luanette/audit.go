@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 )
 
 // loginFlags are the flags of the login and logout commands.

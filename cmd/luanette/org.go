@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/quota"
+	"github.com/luanette/luanette/internal/govern/quota"
 )
 
 type orgCommand struct {

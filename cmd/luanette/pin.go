@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/personal"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/credentials/personal"
 )
 
 // secretCommand is `luanette secret`: the values that the caller has stored at a server.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/people"
-	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/govern/share"
 )
 
 // shareCommand is `luanette share`.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/client"
+	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 )

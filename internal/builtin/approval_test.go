@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 

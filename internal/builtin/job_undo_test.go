@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/approval"
 	"github.com/luanette/luanette/internal/jobs/job"
 )
 

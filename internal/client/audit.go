@@ -3,9 +3,9 @@ package client
 import (
 	"context"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/store/db"
 )
 

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/apikey"
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/server"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )

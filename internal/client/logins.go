@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/ui/login"

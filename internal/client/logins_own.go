@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/ui/login"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/govern/approval"
 )
 
 // ApprovalPolicy returns which calls need approval.

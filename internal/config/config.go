@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/owner"
-	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/mcp/registry"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )

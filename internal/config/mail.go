@@ -3,10 +3,10 @@ package config
 import (
 	"net"
 
-	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/mail"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/govern/approval"
 )
 
 // Mail is the server that sends notices to people.

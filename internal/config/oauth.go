@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/access/exchange"
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/credentials/exchange"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 

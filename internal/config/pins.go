@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/govern/pin"
 )
 
 // PinSettings returns the trust settings of the upstreams.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/luanette/luanette/internal/config/toml"
 
-	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/govern/policy"
 )
 
 // PolicyRule is one rule for some keys and some tools. The first rule that matches

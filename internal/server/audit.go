@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 

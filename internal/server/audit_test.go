@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/jobs/jobrunner"
 )
 

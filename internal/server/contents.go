@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/luanette/luanette/internal/access/approval"
-	"github.com/luanette/luanette/internal/access/quota"
-	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/govern/approval"
+	"github.com/luanette/luanette/internal/govern/quota"
+	"github.com/luanette/luanette/internal/govern/share"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/apikey"
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 

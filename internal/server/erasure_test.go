@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/audit"
-	"github.com/luanette/luanette/internal/access/erasure"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/govern/audit"
+	"github.com/luanette/luanette/internal/govern/erasure"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"

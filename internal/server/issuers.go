@@ -5,12 +5,12 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/access/apikey"
-	"github.com/luanette/luanette/internal/access/exchange"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/exchange"
 	"github.com/luanette/luanette/internal/ui/login"
 )
 

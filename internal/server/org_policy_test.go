@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/config/configtest"
+	"github.com/luanette/luanette/internal/govern/audit"
 )
 
 // TestPolicyOfAnOrganisationChanges changes the rules of an organisation while the server

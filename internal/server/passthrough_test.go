@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/hub"

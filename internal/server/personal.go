@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/luanette/luanette/internal/access/personal"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/credentials/personal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/luanette/luanette/internal/access/approval"
-	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/approval"
+	"github.com/luanette/luanette/internal/govern/policy"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/apikey"
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/govern/audit"
 )
 
 // TestDeniedToolsAreHidden checks that tools a key may never call are not shown anywhere,

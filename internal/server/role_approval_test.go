@@ -16,7 +16,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/mail/mailtest"

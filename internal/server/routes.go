@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/luanette/luanette/internal/access/personal"
-	"github.com/luanette/luanette/internal/access/share"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/personal"
+	"github.com/luanette/luanette/internal/govern/share"
 	"github.com/luanette/luanette/internal/ui/contents"
 	"github.com/luanette/luanette/internal/ui/debug"
 	"github.com/luanette/luanette/internal/ui/health"

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/luanette/luanette/internal/access/peerview"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/govern/peerview"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamset"

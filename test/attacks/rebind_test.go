@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 	"github.com/luanette/luanette/internal/config"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 	"github.com/luanette/luanette/internal/store/db/dbtest"

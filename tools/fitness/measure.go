@@ -20,7 +20,7 @@ const (
 type function struct {
 	at         token.Position
 	name       string
-	lines      int // of code, without blank lines and comments
+	lines      int // of code, without blank lines, comments and returns of errors
 	complexity int // cyclomatic, without branches that only return an error
 	depth      int // of nested blocks
 	params     int // without contexts
@@ -56,6 +56,7 @@ func measure(fset *token.FileSet, file *ast.File, source []byte) (all []function
 				f.lines++
 			}
 		}
+		f.lines -= errorLines(fset, body)
 		f.depth = depth(body.List)
 		f.complexity += branches(body)
 		all = append(all, f)
@@ -137,6 +138,22 @@ func branches(body ast.Node) (n int) {
 			}
 		}
 		return true
+	})
+	return n
+}
+
+// errorLines counts the lines that only return an error: all of `if err != nil { return err }`,
+// and all but the first where the condition makes the call.
+func errorLines(fset *token.FileSet, body ast.Node) (n int) {
+	ast.Inspect(body, func(node ast.Node) bool {
+		if check, ok := node.(*ast.IfStmt); ok && returnsError(check) {
+			n += fset.Position(check.End()).Line - fset.Position(check.Pos()).Line
+			if check.Init == nil {
+				n++
+			}
+		}
+		_, literal := node.(*ast.FuncLit)
+		return !literal
 	})
 	return n
 }

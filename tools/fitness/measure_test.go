@@ -18,6 +18,7 @@ func TestMeasures(t *testing.T) {
 	}{
 		{"empty", `func f() {}`, function{complexity: 1}},
 		{"lines of code only", "func f() {\n\ta()\n\n\t// why\n\tb() // how\n\t/* and\n\tmore */\n}", function{complexity: 1, lines: 2}},
+		{"errors returned are no lines", "func f() error {\n\ta()\n\terr := b()\n\tif err != nil {\n\t\treturn err\n\t}\n\tif err := c(); err != nil {\n\t\treturn err\n\t}\n\treturn nil\n}", function{complexity: 1, lines: 4, depth: 1}},
 		{"composite literal", "func f() []int {\n\treturn []int{\n\t\t1,\n\t\t2,\n\t}\n}", function{complexity: 1}},
 		{"branches", `func f(a, b bool) { if a && b || !a { for { } } else { g() } }`, function{complexity: 5, depth: 2, params: 2}},
 		{"error returned", `func f() error { if err := g(); err != nil { return err }; return nil }`, function{complexity: 1, depth: 1}},

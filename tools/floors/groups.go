@@ -8,16 +8,18 @@ type Group struct {
 }
 
 // Groups is the order of the program, top first: a group imports only groups below
-// it. Each group's README.md repeats its line; a test compares the two.
+// it.
 var Groups = []Group{
-	{"client", "server config ui builtin chat jobs access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
-	{"server", "config ui builtin chat jobs access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
-	{"config", "builtin chat jobs access scripting mcp apis tools store sandbox core base"},
-	{"ui", "builtin access music mcp apis cluster store observe sandbox core base"},
-	{"builtin", "jobs access scripting music mcp tools store core base"},
+	{"client", "server config ui builtin chat jobs govern credentials access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
+	{"server", "config ui builtin chat jobs govern credentials access scripting music mcp apis zmq tools cluster store observe sandbox core base"},
+	{"config", "builtin chat jobs govern credentials access scripting mcp apis tools store sandbox core base"},
+	{"ui", "builtin govern credentials access music mcp apis cluster store observe sandbox core base"},
+	{"builtin", "jobs govern access scripting music mcp tools store core base"},
 	{"chat", "mcp store core base"},
 	{"jobs", "scripting music store core base"},
-	{"access", "scripting mcp tools store sandbox core base"},
+	{"govern", "access scripting mcp tools store sandbox core base"},
+	{"credentials", "access mcp store core base"},
+	{"access", "store core base"},
 	{"scripting", "music mcp tools store observe sandbox core base"},
 	{"music", "tools store core base"},
 	{"mcp", "apis zmq tools store observe sandbox core base"},

@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/identity"
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/netguard"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 )
 
 // TestServerConformance lets the official suite judge our authorization server.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/identity/identitytest"
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/secret"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/jwt"
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 )

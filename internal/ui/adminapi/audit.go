@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/govern/audit"
 )
 
 // Audit is the audit log.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/govern/audit"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 

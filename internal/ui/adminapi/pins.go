@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/govern/pin"
 )
 
 // Pins are the definitions that upstreams sent and the decisions about them.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/pin"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )

@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/govern/policy"
 )
 
 // PolicyCheck is the policy's verdict on a tool and a key, and the reason.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/apis/api"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 

@@ -9,7 +9,6 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/authserver"
 	"github.com/luanette/luanette/internal/access/cookie"
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/access/people"
 	"github.com/luanette/luanette/internal/access/signin"
@@ -17,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 )
 
 // ConnectPath is the path of the page on which a person logs in to an upstream with an

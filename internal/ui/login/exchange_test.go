@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/access/exchange"
 	"github.com/luanette/luanette/internal/access/signin"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/credentials/exchange"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 

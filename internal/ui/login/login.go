@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/cookie"
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/access/page"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 )
 
 // Logins performs the logins.

@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 

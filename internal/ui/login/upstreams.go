@@ -3,10 +3,10 @@ package login
 import (
 	"context"
 
-	"github.com/luanette/luanette/internal/access/exchange"
-	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/credentials/exchange"
+	"github.com/luanette/luanette/internal/credentials/oauth"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauthtest"
 	"github.com/luanette/luanette/internal/base/npmtest"
 )
 
