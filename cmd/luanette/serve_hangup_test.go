@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +24,10 @@ func TestServerEndsWithItsTerminal(t *testing.T) {
 	if err != nil {
 		t.Skipf("this system has no pseudo-terminals: %v", err)
 	}
+	// Tests that nohup started ignore the signal, and so would the server.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	folder := t.TempDir()
 	cmd := programtest.Command(t.Context(), folder, nil, "serve", "--listen", "127.0.0.1:0")
 	cmd.Stdin, cmd.SysProcAttr = terminal, &syscall.SysProcAttr{Setsid: true, Setctty: true}
