@@ -151,7 +151,7 @@ func suggestions(err error) []string {
 
 func (d discovery) definitionOf(info *tool.Info) Definition {
 	def := Definition{
-		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: luaPath(info.Ref),
+		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: info.ScriptPath(),
 		Input: Object(info.Input), Output: Object(info.Output), Stale: info.Stale,
 	}
 	if raw, ok := rawjson.Get(info.Raw, "annotations"); ok && rawjson.IsObject(raw) {
@@ -161,35 +161,4 @@ func (d discovery) definitionOf(info *tool.Info) Definition {
 		def.Learned, def.LearnedFrom = Object(learned.Schema), learned.Results
 	}
 	return def
-}
-
-// luaPath returns the expression for a tool in Lua: mcp.fs.read, mcp.fs["read-file"].
-func luaPath(ref tool.Ref) string {
-	path := "mcp"
-	for _, part := range []string{ref.Space, ref.Name} {
-		switch {
-		case part == "":
-		case isLuaName(part):
-			path += "." + part
-		default:
-			path += fmt.Sprintf("[%q]", part)
-		}
-	}
-	return path
-}
-
-func isLuaName(name string) bool {
-	for i, c := range name {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return !luaWords[name]
-}
-
-var luaWords = map[string]bool{
-	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
-	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
-	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
 }

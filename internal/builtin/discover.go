@@ -13,7 +13,6 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/scripting/module/mcp"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
 )
@@ -187,7 +186,7 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 	if host.ParentOf(ctx) != nil && ref.String() != strings.TrimPrefix(in.Name, "mcp.") {
 		// The effect was approved for the name as given, not for one we guessed.
 		return tool.Result{}, fault.New(fault.InvalidParams, "call_tool: scripts must use the exact name of a tool, not %q", in.Name).
-			WithHint("call %s { … }", mcp.Path(ref))
+			WithHint("call %s { … }", ref.ScriptPath())
 	}
 	meta := call.Meta
 	if rawjson.IsObject(meta) { // our own keys are not passed on

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/scripting/module/mcp"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/search"
 )
@@ -73,7 +72,7 @@ func (f Found) Text() string {
 
 // inScripts returns how scripts write a tool, if that is not mcp. and its name.
 func inScripts(ref tool.Ref) string {
-	if path := mcp.Path(ref); path != "mcp."+ref.String() {
+	if path := ref.ScriptPath(); path != "mcp."+ref.String() {
 		return path
 	}
 	return ""

@@ -108,7 +108,7 @@ func toolLines(ctx context.Context, c Catalog, task string) []string {
 	var lines []string
 	for _, h := range hits {
 		if h.Space != "" {
-			lines = append(lines, fmt.Sprintf("%s%s  %s", luaPath(h.Ref), catalog.Signature(h.Input), brief(h.Description)))
+			lines = append(lines, fmt.Sprintf("%s%s  %s", h.ScriptPath(), catalog.Signature(h.Input), brief(h.Description)))
 		}
 	}
 	return lines

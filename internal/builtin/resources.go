@@ -164,7 +164,7 @@ func (o overview) tools(ctx context.Context, _ string) (string, error) {
 		for i := range tools {
 			entries = append(entries, toolEntry{
 				Name: tools[i].Name, Namespace: namespace,
-				LuaPath: luaPath(tools[i].Ref), Description: brief(tools[i].Description), Flags: tools[i].Flags,
+				LuaPath: tools[i].ScriptPath(), Description: brief(tools[i].Description), Flags: tools[i].Flags,
 			})
 		}
 	}

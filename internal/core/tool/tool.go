@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,6 +29,53 @@ func (r Ref) String() string {
 		return r.Name
 	}
 	return r.Space + "." + r.Name
+}
+
+// ScriptPath is how scripts in Lua and JavaScript write the tool: mcp.files.read, or
+// mcp.files["read-all"] where a name is no identifier, or a reserved word of Lua.
+func (r Ref) ScriptPath() string {
+	path := "mcp"
+	for _, name := range []string{r.Space, r.Name} {
+		switch {
+		case name == "":
+		case isIdentifier(name):
+			path += "." + name
+		default:
+			path += `["` + quotedForScripts(name) + `"]`
+		}
+	}
+	return path
+}
+
+func isIdentifier(name string) bool {
+	for i, c := range name {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(name) <= 200 && !slices.Contains(luaWords, name)
+}
+
+var luaWords = []string{
+	"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not", "or",
+	"repeat", "return", "then", "true", "until", "while",
+}
+
+// quotedForScripts escapes what may not be in a literal of both languages.
+func quotedForScripts(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // Info is a tool's definition.

@@ -20,6 +20,22 @@ func TestRefString(t *testing.T) {
 	}
 }
 
+func TestScriptPath(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[tool.Ref]string{
+		{Space: "files", Name: "read"}:     "mcp.files.read",
+		{Space: "files", Name: "read-all"}: `mcp.files["read-all"]`,
+		{Space: "x", Name: "end"}:          `mcp.x["end"]`,
+		{Space: "2x", Name: "a\"b\n\x7f"}:  `mcp["2x"]["a\"b\x0a\x7f"]`,
+		{Name: "lua_eval"}:                 "mcp.lua_eval",
+		{Space: "repeat"}:                  `mcp["repeat"]`,
+	} {
+		if got := ref.ScriptPath(); got != want {
+			t.Errorf("%#v is written %s, want %s", ref, got, want)
+		}
+	}
+}
+
 func TestRepeatable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

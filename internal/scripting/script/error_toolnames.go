@@ -81,7 +81,7 @@ func writtenSpace(space string) string {
 	if mcp.Identifier(space) == space {
 		return space
 	}
-	return mcp.Path(tool.Ref{Space: space})
+	return tool.Ref{Space: space}.ScriptPath()
 }
 
 // path returns how to write the first tool of that name.
@@ -94,7 +94,7 @@ func (t toolNames) path(name string) string {
 }
 
 // path returns the tool as it can be pasted into a script.
-func (r reachable) path() string { return mcp.Path(tool.Ref{Space: r.space, Name: r.name}) }
+func (r reachable) path() string { return tool.Ref{Space: r.space, Name: r.name}.ScriptPath() }
 
 // list returns the first few names.
 func (t toolNames) list(limit int) string {

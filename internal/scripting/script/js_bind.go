@@ -17,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/js"
-	"github.com/luanette/luanette/internal/scripting/module/mcp"
 )
 
 // boundFunc is a host function and the module it belongs to.
@@ -85,7 +84,7 @@ func (h *jsHost) find(name string, args json.RawMessage) (boundFunc, []host.Valu
 	}
 	if len(values) > 1 || len(values) == 1 && !isObject(values[0]) {
 		return boundFunc{}, nil, fault.New(fault.InvalidParams, "%s takes one object of named arguments", path).
-			WithHint("write await %s({ name: value })", mcp.Path(tool.Ref{Space: space, Name: name}))
+			WithHint("write await %s({ name: value })", tool.Ref{Space: space, Name: name}.ScriptPath())
 	}
 	return h.engine.bound["mcp.call"], append([]host.Value{space, name}, values...), nil
 }

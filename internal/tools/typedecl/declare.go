@@ -46,11 +46,3 @@ func (t *Tool) notes() []string {
 	}
 	return notes
 }
-
-// path is the namespace and the name, or the name alone for a tool of our own.
-func (t *Tool) path() []string {
-	if t.Space == "" {
-		return []string{t.Name}
-	}
-	return []string{t.Space, t.Name}
-}

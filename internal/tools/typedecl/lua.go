@@ -27,7 +27,7 @@ type annotator struct {
 
 func (p *annotator) tool(t *Tool) string {
 	p.classes.Reset()
-	name := className(strings.Join(t.path(), "."))
+	name := className(t.String())
 	args := p.schema(t.Input, name, "args")
 	mark := "?"
 	if args.kind == object && slices.ContainsFunc(args.fields, func(f field) bool { return !f.optional }) || args.kind != object && args.kind != unknown {
@@ -45,11 +45,10 @@ func (p *annotator) tool(t *Tool) string {
 		b.WriteString("---@deprecated\n")
 	}
 	fmt.Fprintf(&b, "---@param args%s %s\n---@return %s\n", mark, argsType, result)
-	path, plain := luaPath(t.path())
-	if plain {
-		fmt.Fprintf(&b, "function %s(args) end\n", path)
-	} else {
+	if path := t.ScriptPath(); strings.Contains(path, "[") {
 		fmt.Fprintf(&b, "%s = function(args) end\n", path)
+	} else {
+		fmt.Fprintf(&b, "function %s(args) end\n", path)
 	}
 	return b.String()
 }
@@ -247,46 +246,6 @@ func className(text string) string {
 		return "type"
 	}
 	return name
-}
-
-// luaPath is how a script refers to the tool; plain tells that it is a valid function
-// name.
-func luaPath(path []string) (text string, plain bool) {
-	text, plain = "mcp", true
-	for _, part := range path {
-		if isName(part) && !luaWords[part] {
-			text += "." + part
-		} else {
-			text += "[" + luaQuote(part) + "]"
-			plain = false
-		}
-	}
-	return text, plain
-}
-
-// luaQuote writes a string literal of Lua, with every byte that is not a plain
-// character as a number.
-func luaQuote(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b.WriteString(`\` + string(c))
-		case c < ' ' || c == 0x7f:
-			fmt.Fprintf(&b, `\%03d`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-var luaWords = map[string]bool{
-	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
-	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
-	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
 }
 
 // remark writes lines as a documentation comment, in which nothing is read as an

@@ -7,7 +7,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
@@ -68,7 +67,7 @@ func callAt(w *host.Services, args host.Args) (tool.Call, error) {
 	arguments, err := args.Table(3)
 	if err != nil {
 		return tool.Call{}, fault.New(fault.InvalidParams, "%s takes one table of named arguments", ref).
-			WithHint("write %s { name = value }", Path(ref))
+			WithHint("write %s { name = value }", ref.ScriptPath())
 	}
 	return tool.Call{Ref: ref, Args: arguments, Caller: within(w, ref)}, nil
 }
@@ -286,21 +285,6 @@ func Identifier(name string) string {
 		}
 		return '_'
 	}, name)
-}
-
-// Path returns how scripts write a tool: mcp.files.read, mcp.files["read-all"].
-func Path(ref tool.Ref) string {
-	path := "mcp"
-	for _, name := range []string{ref.Space, ref.Name} {
-		switch {
-		case name == "":
-		case Identifier(name) == name && (name[0] < '0' || name[0] > '9'):
-			path += "." + name
-		default:
-			path += "[" + strconv.Quote(name) + "]"
-		}
-	}
-	return path
 }
 
 // inSpace lists the tools of a namespace.

@@ -55,17 +55,3 @@ func TestToolsOfADisconnectedServerCanBeCalled(t *testing.T) {
 		t.Errorf("call: %v", err)
 	}
 }
-
-func TestPath(t *testing.T) {
-	t.Parallel()
-	for ref, want := range map[tool.Ref]string{
-		{Space: "a", Name: "b"}:     "mcp.a.b",
-		{Space: "a", Name: "get-x"}: `mcp.a["get-x"]`,
-		{Space: "a-b", Name: "1"}:   `mcp["a-b"]["1"]`,
-		{Name: "own"}:               "mcp.own",
-	} {
-		if got := Path(ref); got != want {
-			t.Errorf("Path(%v) = %s, want %s", ref, got, want)
-		}
-	}
-}
