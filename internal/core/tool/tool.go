@@ -49,8 +49,7 @@ func (r Ref) ScriptPath() string {
 
 func isIdentifier(name string) bool {
 	for i, c := range name {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
+		if c > unicode.MaxASCII || c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {
 			return false
 		}
 	}
