@@ -76,7 +76,7 @@ func (v UpstreamView) Text() string {
 	case v.Attempt > 0:
 		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
 	case v.State == "connected":
-		fmt.Fprintf(&b, " (%s%s)", count(v.ToolCount, "tool"), v.bothEras())
+		fmt.Fprintf(&b, " (%s)", count(v.ToolCount, "tool"))
 	}
 	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
 	if v.Stale {
@@ -101,14 +101,6 @@ func (v UpstreamView) Text() string {
 		fmt.Fprintf(&b, "\n  next try in %v", time.Duration(v.NextTryMS)*time.Millisecond)
 	}
 	return b.String()
-}
-
-// bothEras names the revisions of an upstream that is used in both eras.
-func (v UpstreamView) bothEras() string {
-	if !strings.Contains(v.Protocol, " and ") {
-		return ""
-	}
-	return ", MCP " + v.Protocol
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

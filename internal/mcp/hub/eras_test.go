@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -133,11 +132,13 @@ func TestEras(t *testing.T) {
 					if server.both {
 						checkQuestionsThrough(t, p)
 					}
-					modern := version == wire.Revision2607 && server.both && protocol == upstream.Auto || protocol == upstream.ProtocolModern
-					checkPush(t, p, !modern)
-					st, _ := manager.Status("far")
-					if second := server.both && protocol == upstream.Auto && version == wire.Revision2511; (st.Second != nil) != second {
-						t.Errorf("second session: %+v", st.Second)
+					checkPush(t, p, protocol != upstream.ProtocolModern)
+					want := upstream.ProtocolLegacy
+					if protocol == upstream.ProtocolModern {
+						want = protocol
+					}
+					if st, _ := manager.Status("far"); st.Era != want {
+						t.Errorf("era %s", st.Era)
 					}
 				})
 			}
@@ -187,23 +188,8 @@ func TestStatelessServerStaysModern(t *testing.T) {
 	manager, url := relayed(t, upstream.Spec{URL: startSDKServer(t, "modern").url})
 	p := connect(t, &mcp.StreamableClientTransport{Endpoint: url}, wire.Revision2511)
 	checkQuestionsThrough(t, p)
-	st, _ := manager.Status("far")
-	if st.Second == nil || st.Second.Revision != "" || !strings.Contains(st.Second.LastError, "without a session") {
-		t.Errorf("second session: %+v", st.Second)
-	}
-}
-
-// The second session is closed when it is idle, opened again when needed, and replaced
-// when it breaks.
-func TestSecondSessionEndsAndReturns(t *testing.T) {
-	t.Parallel()
-	spec := eraServers[0].spec(t)
-	spec.Idle = 50 * time.Millisecond
-	manager, url := relayed(t, spec)
-	p := connect(t, &mcp.StreamableClientTransport{Endpoint: url}, wire.Revision2511)
-	for range 2 {
-		checkPush(t, p, true)
-		clocktest.Await(t, func() bool { st, _ := manager.Status("far"); return st.Second == nil })
+	if st, _ := manager.Status("far"); st.Era != upstream.ProtocolModern {
+		t.Errorf("era %s", st.Era)
 	}
 }
 
@@ -230,23 +216,5 @@ func TestChangedRootsArePassedOn(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// A client that says it cannot be asked anything needs no second session.
-func TestSecondSessionOnlyWhereItHelps(t *testing.T) {
-	t.Parallel()
-	manager, url := relayed(t, eraServers[0].spec(t))
-	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: wire.Revision2511})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { session.Close() })
-	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "report"}); err != nil {
-		t.Fatal(err)
-	}
-	if st, _ := manager.Status("far"); st.Second != nil || st.Era != "modern" {
-		t.Errorf("era %s, second session %+v", st.Era, st.Second)
 	}
 }

@@ -66,7 +66,6 @@ type connection struct {
 	watchers     map[int]func(method string, params json.RawMessage)
 	subscribers  map[string]int           // number of subscribers by resource
 	followed     map[string]chan struct{} // by task: receives a token when the server says that it changed
-	second       *secondSession           // of the sessions era, beside a modern session
 	clients      *clients                 // those with roots that have used the server
 	logLevel     string                   // the requested log level, "" for none
 
@@ -94,7 +93,6 @@ func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 		tools:        &toolList{},
 		watchers:     map[int]func(string, json.RawMessage){},
 		subscribers:  map[string]int{},
-		second:       newSecondSession(),
 		clients:      &clients{},
 	}
 }
@@ -168,8 +166,11 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, detected, err := a.open(ctx, c.knownEra())
-	c.noteStart(err)
+	c.mu.Lock()
+	known := c.detected.Endpoint
+	c.start.callsBefore = c.stats.Calls
+	c.mu.Unlock()
+	s, err := a.open(ctx, known)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, s.abandon(err)
 	}
-	c.setSession(s, detected, tools)
+	c.setSession(s, tools)
 	c.restoreSubscriptions(ctx, s)
 	return s, nil
 }
@@ -236,11 +237,11 @@ func (c *connection) knownTools(refused error) *toolList {
 }
 
 // setSession makes s the session that calls use.
-func (c *connection) setSession(s *session, detected detection, tools *toolList) {
+func (c *connection) setSession(s *session, tools *toolList) {
 	c.setTools(tools, func() bool {
 		drain(c.wake)
 		drain(c.retry)
-		c.session, c.detected, c.listed = s, detected, true
+		c.session, c.detected, c.listed = s, detection{s.endpoint, s.era}, true
 		c.state, c.since, c.err, c.next = StateConnected, time.Now(), nil, time.Time{}
 		c.lastUsed, c.lastStartOK = time.Now(), true
 		if c.stats.Connects++; c.stats.Connected.IsZero() {
@@ -259,7 +260,6 @@ func (c *connection) clearSession(s *session) {
 	current := c.session == s
 	c.mu.Unlock()
 	if !current {
-		c.second.forget(s)
 		return
 	}
 	c.update(func() {

@@ -119,7 +119,7 @@ func (c *connection) request(ctx context.Context, r *request, repeatable bool) (
 	defer func() { r.endSpan(span, err) }()
 	var since time.Time // when the wait for a session began
 	for try := 1; ; try++ {
-		s, err := c.sessionFor(ctx, r, &since)
+		s, err := c.waitFor(ctx, r.caller, &since)
 		if err != nil {
 			return nil, unsent(err, try)
 		}
@@ -260,7 +260,7 @@ func (c *connection) handleFailure(ctx context.Context, s *session, err error) r
 	case errors.As(err, &answered), errors.As(err, &ofAPI), errors.Is(err, wire.ErrTooLarge):
 		return retryNever
 	case errors.Is(err, errNoProgress), errors.Is(err, errMaxTime):
-		c.checkSoon(s)
+		signal(c.checkNow)
 		return retryNever
 	case ctx.Err() != nil, lacksScope(err):
 		return retryNever
@@ -273,6 +273,6 @@ func (c *connection) handleFailure(ctx context.Context, s *session, err error) r
 		c.failSession(s, err)
 		return retryAlways
 	}
-	c.checkSoon(s)
+	signal(c.checkNow)
 	return retryIfRepeatable
 }

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +16,6 @@ const slowStart = 15 * time.Second
 type startAttempt struct {
 	turn        *startTurn // nil if no process is being started
 	lastLine    string     // what the process last wrote to its standard error
-	onlyLegacy  bool       // the last process read the modern probe and then answered nothing
 	callsBefore int64      // calls before the session, to tell whether it was used
 }
 
@@ -154,28 +152,4 @@ func (c *connection) waitingText() string {
 		return fmt.Sprintf("%s waits until other programs have started", c.name)
 	}
 	return fmt.Sprintf("%s is %s for %d s", c.name, c.state, seconds)
-}
-
-// knownEra is what is known of the server for the next attempt. After a process that
-// answered nothing, the next one gets initialize alone, and the one after that both.
-func (c *connection) knownEra() detection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.detected
-	if list := endpoints(c.spec); c.start.onlyLegacy && len(list) > 0 {
-		known = detectedLegacy(list[0])
-	}
-	return known
-}
-
-// noteStart learns from the outcome of an attempt how to make the next one.
-func (c *connection) noteStart(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ignored := errors.Is(err, errIgnoredProbe)
-	if isStartTimeout(err) && !ignored {
-		c.detected.Era = 0 // perhaps it was replaced by a server of the other era
-	}
-	c.start.onlyLegacy = ignored && !c.start.onlyLegacy
-	c.start.callsBefore = c.stats.Calls
 }

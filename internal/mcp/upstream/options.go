@@ -98,8 +98,8 @@ type Options struct {
 
 	Backoff backoff.Policy // between attempts; zero means 100 ms doubling to 3 s
 
-	// ProbeTimeout is how long a process that has read server/discover may be silent
-	// until it is sent initialize too; a URL has twice that time; zero: 5 s.
+	// ProbeTimeout is how long a server may take to answer the handshake of an era that it
+	// perhaps does not speak; a URL has twice that time; zero: 5 s.
 	ProbeTimeout time.Duration
 	// StartTimeout is how long a process may take until it is connected; zero: 2 min.
 	StartTimeout   time.Duration

@@ -109,7 +109,6 @@ func (c *connection) relay(ctx context.Context, method string, params json.RawMe
 		c.mu.Lock()
 		c.logLevel = level
 		c.mu.Unlock()
-		c.repeatForSecond(ctx, r)
 	}
 	r.about, _ = wire.NameOf(method, params)
 	return c.request(ctx, r, repeatable(method))
@@ -185,7 +184,6 @@ func (c *connection) subscribe(ctx context.Context, r *request) (json.RawMessage
 	if shared {
 		return json.RawMessage(`{}`), nil
 	}
-	c.repeatForSecond(ctx, r)
 	return c.request(ctx, r, true)
 }
 

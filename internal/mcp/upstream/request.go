@@ -71,7 +71,7 @@ func (s *session) appendParams(out []byte, r *request, id wire.ID, params json.R
 	if r.caller != nil {
 		out = append(rawjson.AppendKey(out, wire.MetaProgressToken), id...)
 	}
-	if s.isModern(r) {
+	if s.era == wire.Modern {
 		out = s.appendProtocol(out, r)
 	}
 	if len(out) == start+1 { // only the opening brace
@@ -80,22 +80,9 @@ func (s *session) appendParams(out []byte, r *request, id wire.ID, params json.R
 	return append(out, "}}"...)
 }
 
-// isModern reports whether the request is a modern one. A handshake is what its
-// method says: while the era is detected, both kinds may be under way.
-func (s *session) isModern(r *request) bool {
-	if r.handshake {
-		return r.method == wire.MethodDiscover
-	}
-	return s.era == wire.Modern
-}
-
 // appendProtocol writes the _meta keys that every modern request has.
 func (s *session) appendProtocol(out []byte, r *request) []byte {
-	revision := s.revision
-	if r.handshake {
-		revision = wire.NewestModern
-	}
-	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), revision)
+	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), s.revision)
 	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), s.opts.clientInfo...)
 	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), s.declaredFor(r)...)
 	if r.caller != nil && r.caller.Log != nil {

@@ -12,14 +12,12 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// detection is how a server was reached and which era it speaks. It is stored, so
-// that the next connection need not detect it again.
+// detection is how a server was reached and in which era it was used. It is stored: the next
+// attempt begins at that endpoint.
 type detection struct {
 	Endpoint endpoint `json:"way"`
 	Era      wire.Era `json:"era"`
 }
-
-func detectedLegacy(e endpoint) detection { return detection{e, wire.Legacy} }
 
 // connectAttempt is one attempt to connect to the server of a spec.
 type connectAttempt struct {
@@ -34,23 +32,19 @@ type connectAttempt struct {
 // open connects to the server: first at the endpoint that worked last time, then
 // at the others. It tries the next endpoint only if something answered at this one
 // that is not an MCP server of that kind.
-func (a *connectAttempt) open(ctx context.Context, known detection) (*session, detection, error) {
+func (a *connectAttempt) open(ctx context.Context, known endpoint) (*session, error) {
 	limit := a.opts.startTimeout(a.spec)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &startTimeoutError{limit})
 	defer cancel()
 	list := endpoints(a.spec)
-	if i := slices.Index(list, known.Endpoint); i > 0 {
-		list = append([]endpoint{known.Endpoint}, slices.Delete(slices.Clone(list), i, i+1)...)
+	if i := slices.Index(list, known); i > 0 {
+		list = append([]endpoint{known}, slices.Delete(slices.Clone(list), i, i+1)...)
 	}
 	var first error
 	for _, e := range list {
-		era := wire.Unknown
-		if e == known.Endpoint {
-			era = known.Era
-		}
-		s, err := a.handshake(ctx, e, era)
+		s, err := a.handshake(ctx, e)
 		if err == nil {
-			return s, detection{e, s.era}, nil
+			return s, nil
 		}
 		if _, auth := isAuthError(err); first == nil || auth {
 			first = err
@@ -59,7 +53,17 @@ func (a *connectAttempt) open(ctx context.Context, known detection) (*session, d
 			break
 		}
 	}
-	return nil, detection{}, first
+	return nil, first
+}
+
+// startTimeoutError is why an attempt ends that takes too long.
+type startTimeoutError struct{ limit time.Duration }
+
+func (e *startTimeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
+
+func isStartTimeout(err error) bool {
+	var timeout *startTimeoutError
+	return errors.As(err, &timeout)
 }
 
 // tryNextEndpoint reports whether something answered, but not like an MCP server
@@ -72,44 +76,112 @@ func tryNextEndpoint(err error) bool {
 	return !errors.Is(err, ErrNotSent)
 }
 
-// handshake opens a session and agrees on an era. If the known era no longer
-// works, it detects the era again.
-func (a *connectAttempt) handshake(ctx context.Context, e endpoint, known wire.Era) (*session, error) {
-	era, pinned := a.pinnedEra(e)
-	if !pinned {
-		era = known
-	}
+// handshake opens a session and agrees on an era: the only one that the spec or the
+// transport allows, or else the one in which the server can ask something while a call
+// runs, which is the sessions era. A modern server can ask only by ending the call, which
+// few tools know.
+func (a *connectAttempt) handshake(ctx context.Context, e endpoint) (*session, error) {
 	s, err := a.dial(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	switch era {
-	case wire.Modern:
-		err = s.discover(ctx)
-	case wire.Legacy:
-		err = s.initialize(ctx)
-	default:
-		return a.detectEra(ctx, e, s)
-	}
-	if err == nil {
-		return s, nil
-	}
-	err = s.abandon(err)
-	if !pinned && ctx.Err() == nil && (isAnswer(err) && known != wire.Unknown || known == wire.Modern && diedOfProbe(err)) {
-		return a.handshake(ctx, e, wire.Unknown)
-	}
-	return nil, err
-}
-
-// pinnedEra is the only era that the spec or the transport allows, if there is one.
-func (a *connectAttempt) pinnedEra(e endpoint) (era wire.Era, pinned bool) {
 	switch {
 	case e.legacyOnly(), a.spec.Protocol == ProtocolLegacy:
-		return wire.Legacy, true
+		err = s.initialize(ctx)
 	case a.spec.Protocol == ProtocolModern:
-		return wire.Modern, true
+		err = s.discover(ctx)
+	case e.Transport == Stdio:
+		err = s.agreeWithProcess(ctx)
+	default:
+		err = s.agree(ctx)
 	}
-	return wire.Unknown, false
+	if err != nil {
+		return nil, s.abandon(err)
+	}
+	return s, nil
+}
+
+// agreeWithProcess performs the legacy handshake, and the modern one if the process refuses
+// that. Silence means nothing, because a process may take long to start and then read
+// everything at once: a server of both eras that gets both handshakes is in neither.
+func (s *session) agreeWithProcess(ctx context.Context) error {
+	err := s.initialize(ctx)
+	if err == nil || ctx.Err() != nil || errors.Is(err, errProcess) || errors.Is(err, ErrNotSent) {
+		return err
+	}
+	probe, cancel := context.WithTimeoutCause(ctx, s.opts.ProbeTimeout, errNoHandshake)
+	defer cancel()
+	if s.discover(probe) == nil {
+		return nil
+	}
+	return err // a server that refuses both is a legacy one that has a reason
+}
+
+// agree performs the modern handshake, and the legacy one if that is refused or ignored, or
+// if the server says that it has sessions too. It stays modern where they bring nothing: a
+// server without a session id cannot match the answers to its questions, and one with the
+// tasks extension can ask through its tasks.
+func (s *session) agree(ctx context.Context) error {
+	probe, cancel := context.WithTimeoutCause(ctx, 2*s.opts.ProbeTimeout, errNoHandshake)
+	defer cancel()
+	s.beginModern()
+	modern, err := s.sendDiscover(probe)
+	switch {
+	case err != nil && (ctx.Err() != nil || noOtherEraHelps(err)):
+		return err
+	case err != nil:
+		return s.initialize(ctx)
+	case offersSessions(modern):
+		s.beginLegacy()
+		legacy, err := s.sendInitialize(probe)
+		if t, ok := s.transport.(interface{ HasSession() bool }); err == nil && (!ok || t.HasSession()) {
+			return s.acceptLegacy(ctx, legacy)
+		}
+	}
+	return s.acceptModern(modern)
+}
+
+var errNoHandshake = errors.New("no answer to the handshake")
+
+// offersSessions reports whether a modern server wants to be used in the sessions era.
+func offersSessions(discovered json.RawMessage) bool {
+	capabilities, _ := rawjson.Get(discovered, "capabilities")
+	extensions, _ := rawjson.Get(capabilities, "extensions")
+	if _, tasks := rawjson.Get(extensions, wire.ExtensionTasks); tasks {
+		return false
+	}
+	return slices.ContainsFunc(wire.Revisions(), func(revision string) bool {
+		return wire.EraOf(revision) == wire.Legacy && listContains(discovered, "supportedVersions", revision)
+	})
+}
+
+// noOtherEraHelps reports whether a handshake in the other era would fail too.
+func noOtherEraHelps(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.auth()
+	}
+	return errors.Is(err, ErrNotSent) && !isAnswer(err)
+}
+
+// isAnswer reports whether err is one that the server sent.
+func isAnswer(err error) bool {
+	var answered *wire.Error
+	return errors.As(err, &answered)
+}
+
+// abandon closes a session whose handshake failed, and adds to the error what the
+// process wrote to its standard error. The reason why a process ended has it already.
+func (s *session) abandon(err error) error {
+	p, isProcess := s.transport.(interface{ Stderr() string })
+	s.close()
+	if !isProcess || errors.Is(err, errProcess) {
+		return err
+	}
+	if text := p.Stderr(); text != "" {
+		return fmt.Errorf("%w; its standard error: %s", err, text)
+	}
+	return fmt.Errorf("%w; it wrote nothing to its standard error", err)
 }
 
 // dial opens a transport and a session over it, before the handshake.

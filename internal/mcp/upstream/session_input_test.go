@@ -24,10 +24,10 @@ func everyWay(t *testing.T, test func(t *testing.T, h *upstreamtest.Harness)) {
 		"http legacy":  func(t *testing.T) upstreamtest.Server { return httpServer(t, legacyHandler, upstream.Spec{}) },
 		"http modern":  func(t *testing.T) upstreamtest.Server { return httpServer(t, modernHandler, upstream.Spec{}) },
 		"sse":          func(t *testing.T) upstreamtest.Server { return httpServer(t, sseHandler, upstream.Spec{}) },
-		"child modern": func(t *testing.T) upstreamtest.Server { return stdioServer(t, stdioSpec(t, "sdk")) },
-		"child legacy": func(t *testing.T) upstreamtest.Server {
+		"child legacy": func(t *testing.T) upstreamtest.Server { return stdioServer(t, stdioSpec(t, "sdk")) },
+		"child modern": func(t *testing.T) upstreamtest.Server {
 			spec := stdioSpec(t, "sdk")
-			spec.Protocol = upstream.ProtocolLegacy
+			spec.Protocol = upstream.ProtocolModern
 			return stdioServer(t, spec)
 		},
 	} {

@@ -203,18 +203,16 @@ func (c *connection) restoreRoots(ctx context.Context, client tool.Client) {
 // asks anew in every call.
 func (c *connection) sendRootsChanged() {
 	c.mu.Lock()
-	first := c.session
+	s := c.session
 	c.mu.Unlock()
-	for _, s := range []*session{first, c.second.open()} {
-		if s == nil || s.era != wire.Legacy {
-			continue
-		}
-		s.life.run(func(ctx context.Context) {
-			ctx, cancel := context.WithTimeout(ctx, rootsTimeout)
-			defer cancel()
-			if err := s.transport.Send(ctx, wire.Notification(wire.NoteRootsChanged, nil)); err != nil {
-				c.log.DebugContext(ctx, "changed roots were not passed on", "error", err)
-			}
-		})
+	if s == nil || s.era != wire.Legacy {
+		return
 	}
+	s.life.run(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, rootsTimeout)
+		defer cancel()
+		if err := s.transport.Send(ctx, wire.Notification(wire.NoteRootsChanged, nil)); err != nil {
+			c.log.DebugContext(ctx, "changed roots were not passed on", "error", err)
+		}
+	})
 }

@@ -40,7 +40,6 @@ type Status struct {
 	Transport  string          `json:"transport,omitempty"`
 	Era        string          `json:"era,omitempty"`
 	Revision   string          `json:"revision,omitempty"`
-	Second     *Second         `json:"second,omitempty"` // beside the first; nil for none
 	ServerInfo json.RawMessage `json:"server_info,omitempty"`
 
 	Tools   int      `json:"tools"`
@@ -63,14 +62,6 @@ type Status struct {
 	Stats Stats `json:"stats"`
 
 	Desired Spec `json:"-"` // contains secrets
-}
-
-// Second is a session of the sessions era beside a modern one.
-type Second struct {
-	Era       string    `json:"era"`
-	Revision  string    `json:"revision,omitempty"` // empty if it is not connected
-	Since     time.Time `json:"since,omitzero"`
-	LastError string    `json:"last_error,omitempty"`
 }
 
 // Attempted reports whether the first attempt to connect is over.

@@ -89,7 +89,6 @@ func startChild(role string) error {
 func playMisbehaving(role string) int {
 	writePID()
 	in := bufio.NewReader(oneByOne{os.Stdin})
-	offended := false
 	switch role {
 	case "child of a child":
 		signal.Ignore(syscall.SIGTERM)
@@ -122,24 +121,16 @@ func playMisbehaving(role string) int {
 		if err != nil || !m.IsRequest() {
 			continue
 		}
-		if m.Method == wire.MethodDiscover {
-			switch role {
-			case "dies on the probe":
-				fmt.Fprintln(os.Stderr, "what is server/discover?")
-				return 3
-			case "ignores the probe":
-				continue
-			case "silent after the probe":
-				fmt.Fprintln(os.Stderr, "hello from stderr")
-				offended = true
-			}
-		}
-		if offended {
-			continue
+		if m.Method == wire.MethodDiscover && role == "dies on discover" {
+			fmt.Fprintln(os.Stderr, "what is server/discover?")
+			return 3
 		}
 		answer := wire.Answer(m.ID, json.RawMessage(misbehavingResult(role, m)), nil)
-		if m.Method == wire.MethodDiscover {
+		switch {
+		case m.Method == wire.MethodDiscover && role != "refuses initialize":
 			answer = wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no"))
+		case m.Method == wire.MethodInitialize && strings.HasPrefix(role, "refuses"):
+			answer = wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no initialize here"))
 		}
 		if role == "reads one call" && m.Method == wire.MethodToolsCall && firstCallEver() {
 			fmt.Fprintln(os.Stderr, "thinking")
@@ -188,6 +179,8 @@ func (r oneByOne) Read(p []byte) (int, error) { return r.in.Read(p[:1]) }
 
 func misbehavingResult(role string, m wire.Message) string {
 	switch m.Method {
+	case wire.MethodDiscover:
+		return `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 	case wire.MethodInitialize:
 		return `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}`
 	case wire.MethodToolsList:

@@ -33,9 +33,6 @@ func (c *connection) loadCache() {
 	c.update(func() {
 		if found = found && c.cached.Server == ""; found {
 			c.cached, c.detected, c.tools, c.stale, c.lastStartOK = stored, stored.Detected, tools, true, true
-			if stored.Detected.Endpoint.Transport == HTTP {
-				c.detected.Era = wire.Unknown // detecting it again is cheap, and the server may have been upgraded
-			}
 		}
 		if c.opts.OnDemand || c.cached.Server != "" && (c.spec.Start == Lazy || c.spec.lazy() && !c.listsOnly()) {
 			c.state = StateAsleep

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/sandbox/profile"
 )
@@ -128,22 +127,6 @@ func (t *stdioTransport) write(ctx context.Context, line []byte) (position int64
 		err = notSent(t.Err())
 	}
 	return position, err
-}
-
-// AwaitRead returns when the process has read all that was sent to it, or ctx ends.
-// A process that is still starting reads nothing. Where the system does not tell,
-// it returns at once.
-func (t *stdioTransport) AwaitRead(ctx context.Context) {
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		if t.stdin.isIdle() {
-			if n, known := waiting(t.process.stdinReader); n == 0 || !known {
-				return
-			}
-		}
-		if clock.Real().Sleep(ctx, pause) != nil {
-			return
-		}
-	}
 }
 
 // Stderr is what the process wrote to its standard error: the first and the last

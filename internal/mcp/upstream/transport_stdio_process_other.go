@@ -16,5 +16,3 @@ func terminate(*exec.Cmd) {}
 func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
 func unread(*os.File) int64 { return 0 }
-
-func waiting(*os.File) (n int, known bool) { return 0, false }

@@ -5,10 +5,7 @@ package upstream
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // setProcessGroup puts the command into a process group of its own: signals to our
@@ -47,22 +44,4 @@ func unread(pipe *os.File) (left int64) {
 		}
 	})
 	return left
-}
-
-// waiting is how many bytes are in a pipe now, if the system tells.
-func waiting(pipe *os.File) (n int, known bool) {
-	conn, err := pipe.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	_ = conn.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), fionread()) })
-	return n, err == nil
-}
-
-// fionread is the number of the FIONREAD request, which asks for that.
-func fionread() uint {
-	if runtime.GOOS == "linux" {
-		return 0x541b
-	}
-	return 0x4004667f
 }

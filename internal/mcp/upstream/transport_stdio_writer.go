@@ -22,7 +22,7 @@ type stdioWriter struct {
 	written int64 // bytes so far; used only with the turn
 
 	mu          sync.Mutex
-	line        uint64 // counts begun and finished lines: odd during a write
+	line        uint64 // counts begun and finished lines
 	interrupted bool   // the file's write deadline is in the past
 	ended       bool   // the process has ended
 }
@@ -102,13 +102,6 @@ func (w *stdioWriter) interrupt(number uint64) {
 	if w.line == number {
 		w.stopWrite()
 	}
-}
-
-// isIdle reports whether lines were written, and none is being written now.
-func (w *stdioWriter) isIdle() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.line > 0 && w.line%2 == 0
 }
 
 // finish undoes an interruption, unless the process has ended.

@@ -48,16 +48,16 @@ func TestEventStreamIsDetected(t *testing.T) {
 	})
 }
 
-func TestChildModern(t *testing.T) {
+func TestChildLegacy(t *testing.T) {
 	t.Parallel()
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return stdioServer(t, stdioSpec(t, "sdk")) })
 }
 
-func TestChildLegacy(t *testing.T) {
+func TestChildModern(t *testing.T) {
 	t.Parallel()
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
 		spec := stdioSpec(t, "sdk")
-		spec.Protocol = upstream.ProtocolLegacy
+		spec.Protocol = upstream.ProtocolModern
 		return stdioServer(t, spec)
 	})
 }

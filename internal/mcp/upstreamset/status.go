@@ -69,7 +69,7 @@ func (u *Set) Status(name string) (Status, bool) {
 
 func (u *Set) status(s upstream.Status) Status {
 	status := Status{
-		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: revisions(s),
+		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
 		State: string(s.State), Since: s.Since, LastLine: s.LastLine, Tools: s.Tools, Stale: s.Stale,
 		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry,
 		Warnings: slices.Concat(s.Trouble, u.warnings(context.Background(), s)), // from memory
@@ -81,14 +81,6 @@ func (u *Set) status(s upstream.Status) Status {
 	defer u.mu.Unlock()
 	u.setOrigin(&status)
 	return status
-}
-
-// revisions are those of the protocol that the upstream is used with.
-func revisions(s upstream.Status) string {
-	if s.Second != nil && s.Second.Revision != "" {
-		return s.Revision + " and " + s.Second.Revision
-	}
-	return s.Revision
 }
 
 // setOrigin adds where an upstream comes from. u.mu is held.
