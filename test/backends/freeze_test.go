@@ -36,7 +36,7 @@ func newTap(t *testing.T, backend string) *tap {
 	if p.front, err = zmtp.Listen(t.Context(), zmtp.Router, "tcp://127.0.0.1:0", zmtp.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if p.back, err = zmtp.Dial(t.Context(), zmtp.Dealer, backend, zmtp.Options{Heartbeat: zmtp.Heartbeat{Interval: -1}}); err != nil {
+	if p.back, err = zmtp.Dial(t.Context(), zmtp.Dealer, backend, zmtp.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var work sync.WaitGroup

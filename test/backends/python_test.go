@@ -183,7 +183,11 @@ func TestPythonBroadcasts(t *testing.T) {
 			if !ok {
 				t.Fatal("no broadcast")
 			}
-			b, err := hootproto.DecodeBroadcast(m[0])
+			raw, err := hootproto.ParseBroadcast(m[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := raw.Decode()
 			p, isProgress := b.(hootproto.Progress)
 			if err != nil || !isProgress || !asked[p.JobID] || p.Percent != 0.5 || p.Message == "" {
 				t.Errorf("received %+v, %v", b, err)

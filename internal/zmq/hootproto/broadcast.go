@@ -3,23 +3,15 @@ package hootproto
 import "encoding/json"
 
 // Broadcast is a message of one frame on a backend's PUB socket: an object whose
-// member "type" names one of the types below.
+// member "type" names one of the types below, or another one.
 type Broadcast interface{ broadcast() string }
 
-// The broadcasts.
+// The broadcasts that either end reads or makes. docs/backends.md lists others, which
+// are passed on as they came.
 type (
-	// ConfigUpdate: a setting changed.
-	ConfigUpdate struct {
-		Key   string          `json:"key"`
-		Value json.RawMessage `json:"value"`
-	}
 	// Shutdown: the backend is about to exit.
 	Shutdown struct {
 		Reason string `json:"reason"`
-	}
-	// ScriptInvalidate: a script changed.
-	ScriptInvalidate struct {
-		Hash string `json:"hash"`
 	}
 	// JobStateChanged: a job started, ended or was cancelled.
 	JobStateChanged struct {
@@ -37,34 +29,6 @@ type (
 		Done    float64 `json:"done,omitempty"`
 		Total   float64 `json:"total,omitempty"`
 	}
-	// ArtifactCreated: an artifact was created.
-	ArtifactCreated struct {
-		ArtifactID  string   `json:"artifact_id"`
-		ContentHash string   `json:"content_hash"`
-		Tags        []string `json:"tags"`
-		Creator     string   `json:"creator,omitempty"`
-	}
-	// TransportStateChanged: playback started or stopped.
-	TransportStateChanged struct {
-		Project       string  `json:"project,omitempty"`
-		State         string  `json:"state"`
-		PositionBeats float64 `json:"position_beats"`
-		TempoBPM      float64 `json:"tempo_bpm"`
-	}
-	// MarkerReached: playback reached a marker of the timeline.
-	MarkerReached struct {
-		Project       string          `json:"project,omitempty"`
-		PositionBeats float64         `json:"position_beats"`
-		MarkerType    string          `json:"marker_type"`
-		Metadata      json.RawMessage `json:"metadata,omitempty"`
-	}
-	// BeatTick: playback reached a beat.
-	BeatTick struct {
-		Project       string  `json:"project,omitempty"`
-		Beat          uint64  `json:"beat"`
-		PositionBeats float64 `json:"position_beats"`
-		TempoBPM      float64 `json:"tempo_bpm"`
-	}
 	// Log is a line of the backend's log. JobID is the job or the call it belongs
 	// to, as in Progress.
 	Log struct {
@@ -80,17 +44,11 @@ type (
 	}
 )
 
-func (ConfigUpdate) broadcast() string          { return "config_update" }
-func (Shutdown) broadcast() string              { return "shutdown" }
-func (ScriptInvalidate) broadcast() string      { return "script_invalidate" }
-func (JobStateChanged) broadcast() string       { return "job_state_changed" }
-func (Progress) broadcast() string              { return "progress" }
-func (ArtifactCreated) broadcast() string       { return "artifact_created" }
-func (TransportStateChanged) broadcast() string { return "transport_state_changed" }
-func (MarkerReached) broadcast() string         { return "marker_reached" }
-func (BeatTick) broadcast() string              { return "beat_tick" }
-func (Log) broadcast() string                   { return "log" }
-func (o RawBroadcast) broadcast() string        { return o.Type }
+func (Shutdown) broadcast() string        { return "shutdown" }
+func (JobStateChanged) broadcast() string { return "job_state_changed" }
+func (Progress) broadcast() string        { return "progress" }
+func (Log) broadcast() string             { return "log" }
+func (o RawBroadcast) broadcast() string  { return o.Type }
 
 // MarshalJSON returns the broadcast unchanged.
 func (o RawBroadcast) MarshalJSON() ([]byte, error) { return o.Raw, nil }
@@ -106,15 +64,6 @@ func EncodeBroadcast(content ContentType, b Broadcast) ([]byte, error) {
 		return nil, err
 	}
 	return FromJSON(content, raw)
-}
-
-// DecodeBroadcast decodes a broadcast.
-func DecodeBroadcast(frame []byte) (Broadcast, error) {
-	o, err := ParseBroadcast(frame)
-	if err != nil {
-		return nil, err
-	}
-	return o.Decode()
 }
 
 // ParseBroadcast reads only the type of a broadcast, so that it can be forwarded
@@ -135,39 +84,23 @@ func ParseBroadcast(frame []byte) (RawBroadcast, error) {
 
 // Decode decodes the broadcast by its type, or returns it unchanged if the type is
 // unknown.
-func (o RawBroadcast) Decode() (Broadcast, error) {
-	b, err := decodeBroadcast(o.Type, o.Raw)
+func (o RawBroadcast) Decode() (b Broadcast, err error) {
+	switch o.Type {
+	case Shutdown{}.broadcast():
+		b, err = read[Shutdown](o.Raw)
+	case JobStateChanged{}.broadcast():
+		b, err = read[JobStateChanged](o.Raw)
+	case Progress{}.broadcast():
+		b, err = read[Progress](o.Raw)
+	case Log{}.broadcast():
+		b, err = read[Log](o.Raw)
+	default:
+		return o, nil
+	}
 	if err != nil {
 		return nil, malformed("read broadcast %s: %v", o.Type, err)
 	}
 	return b, nil
-}
-
-func decodeBroadcast(kind string, raw json.RawMessage) (Broadcast, error) {
-	switch kind {
-	case ConfigUpdate{}.broadcast():
-		return read[ConfigUpdate](raw)
-	case Shutdown{}.broadcast():
-		return read[Shutdown](raw)
-	case ScriptInvalidate{}.broadcast():
-		return read[ScriptInvalidate](raw)
-	case JobStateChanged{}.broadcast():
-		return read[JobStateChanged](raw)
-	case Progress{}.broadcast():
-		return read[Progress](raw)
-	case ArtifactCreated{}.broadcast():
-		return read[ArtifactCreated](raw)
-	case TransportStateChanged{}.broadcast():
-		return read[TransportStateChanged](raw)
-	case MarkerReached{}.broadcast():
-		return read[MarkerReached](raw)
-	case BeatTick{}.broadcast():
-		return read[BeatTick](raw)
-	case Log{}.broadcast():
-		return read[Log](raw)
-	default:
-		return RawBroadcast{Type: kind, Raw: raw}, nil
-	}
 }
 
 func read[T Broadcast](raw json.RawMessage) (Broadcast, error) {

@@ -8,6 +8,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +26,31 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
+
+// NextEndpoint is the default endpoint for broadcasts beside a listening endpoint: the
+// next TCP port, or the path with an ending.
+func NextEndpoint(endpoint string) string {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, port, err := net.SplitHostPort(rest)
+	if scheme != "tcp" || err != nil {
+		return endpoint + ".events"
+	}
+	if n, err := strconv.Atoi(port); err == nil && n > 0 {
+		port = strconv.Itoa(n + 1)
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// IsLocal tells whether only this machine can reach an endpoint.
+func IsLocal(endpoint string) bool {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, _, err := net.SplitHostPort(rest)
+	if scheme != "tcp" || err != nil {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
 
 // Defaults of Options.
 const (
@@ -124,7 +153,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 		s.pub = pub
 	}
 	router, err := zmtp.Listen(life, zmtp.Router, opts.Listen, zmtp.Options{
-		MaxMessage: opts.MaxMessage, MaxFrames: 32, Overflow: zmtp.Wait, Curve: opts.Curve, OnEvent: s.handleEvent,
+		MaxMessage: opts.MaxMessage, MaxFrames: 32, Curve: opts.Curve, OnEvent: s.handleEvent,
 	})
 	if err != nil {
 		s.Close()

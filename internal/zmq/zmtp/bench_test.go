@@ -1,23 +1,21 @@
-package zmtp_test
+package zmtp
 
 import (
 	"context"
 	"testing"
-
-	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 // payload is like a small request: a few short frames and 200 bytes.
-func payload() zmtp.Message { return zmtp.Message{[]byte("HOOT01"), make([]byte, 200)} }
+func payload() Message { return Message{[]byte("HOOT01"), make([]byte, 200)} }
 
 // open returns a DEALER connected to an echoing ROUTER, ours or that of libzmq.
-func open(b *testing.B, peer string) *zmtp.Socket {
+func open(b *testing.B, peer string) *Socket {
 	b.Helper()
 	addr := ""
 	if peer == "libzmq" {
 		addr = start(b, "router", "tcp://127.0.0.1:*").addr
 	} else {
-		router, err := zmtp.Listen(b.Context(), zmtp.Router, anyPort, zmtp.Options{Overflow: zmtp.Wait})
+		router, err := Listen(b.Context(), Router, anyPort, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -35,7 +33,7 @@ func open(b *testing.B, peer string) *zmtp.Socket {
 		b.Cleanup(func() { router.Close(); <-done })
 		addr = router.Addr()
 	}
-	dealer, err := zmtp.Dial(b.Context(), zmtp.Dealer, addr, zmtp.Options{})
+	dealer, err := Dial(b.Context(), Dealer, addr, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

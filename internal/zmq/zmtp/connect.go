@@ -2,12 +2,78 @@ package zmtp
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/fault"
 )
+
+// endpoint is where a socket connects to or listens.
+type endpoint struct {
+	scheme  string // tcp or ipc
+	network string // what package net calls it
+	address string
+}
+
+// parseEndpoint reads tcp://HOST:PORT, where * stands for every address or any
+// free port, and ipc://PATH, where @ begins a name without a file (Linux).
+func parseEndpoint(addr string) (endpoint, error) {
+	scheme, rest, _ := strings.Cut(addr, "://")
+	switch {
+	case scheme == "ipc" && rest != "":
+		return endpoint{scheme, "unix", rest}, nil
+	case scheme == "tcp":
+		host, port, err := net.SplitHostPort(rest)
+		if err != nil || port == "" {
+			break
+		}
+		if host == "*" {
+			host = ""
+		}
+		if port == "*" {
+			port = "0"
+		}
+		return endpoint{scheme, "tcp", net.JoinHostPort(host, port)}, nil
+	}
+	return endpoint{}, fault.New(fault.InvalidParams, "read endpoint %q", addr).
+		WithHint("write tcp://HOST:PORT or ipc://PATH, for example tcp://127.0.0.1:5580")
+}
+
+func (e endpoint) dial(ctx context.Context, control func(string, string, syscall.RawConn) error) (net.Conn, error) {
+	d := net.Dialer{Control: control}
+	return d.DialContext(ctx, e.network, e.address)
+}
+
+// listen opens the endpoint. It replaces a Unix socket on which no process
+// listens any more.
+func (e endpoint) listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, e.network, e.address)
+	if e.network == "unix" && errors.Is(err, syscall.EADDRINUSE) && e.isStale(ctx) && os.Remove(e.address) == nil {
+		l, err = lc.Listen(ctx, e.network, e.address)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "listen on %s", e).
+			WithHint("another program may be using it; choose another port or path")
+	}
+	return l, nil
+}
+
+// isStale reports whether no process listens on an existing Unix socket.
+func (e endpoint) isStale(ctx context.Context) bool {
+	conn, err := e.dial(ctx, nil)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func (e endpoint) String() string { return e.scheme + "://" + e.address }
 
 // dialLoop keeps one connection up until ctx ends. The delay grows with each
 // failure; a connection that lasted no longer than the delay before it counts as
@@ -33,7 +99,7 @@ func (s *Socket) dialLoop(ctx context.Context, dial func(context.Context) (net.C
 
 // dialOnce connects and serves the connection until it ends.
 func (s *Socket) dialOnce(ctx context.Context, dial func(context.Context) (net.Conn, error)) Event {
-	limited, cancel := context.WithTimeout(ctx, s.opts.Handshake)
+	limited, cancel := context.WithTimeout(ctx, s.opts.limits.handshake)
 	conn, err := dial(limited)
 	cancel()
 	if err != nil {
@@ -50,7 +116,7 @@ func (s *Socket) acceptLoop(ctx context.Context, l net.Listener) {
 	defer closeListener()
 	stop := context.AfterFunc(ctx, closeListener)
 	defer stop()
-	slots := make(chan struct{}, s.opts.MaxPeers)
+	slots := make(chan struct{}, s.opts.limits.peers)
 	for failures := 1; ; failures++ {
 		conn, err := l.Accept()
 		if ctx.Err() != nil {
@@ -72,7 +138,7 @@ func (s *Socket) acceptLoop(ctx context.Context, l net.Listener) {
 			})
 		default:
 			conn.Close()
-			s.opts.OnEvent(Event{Type: Refused, Peer: Peer{Addr: conn.RemoteAddr().String()}, Err: fault.New(fault.Limit, "accept: %d peers are connected already", s.opts.MaxPeers).
+			s.opts.OnEvent(Event{Type: Refused, Peer: Peer{Addr: conn.RemoteAddr().String()}, Err: fault.New(fault.Limit, "accept: %d peers are connected already", s.opts.limits.peers).
 				WithHint("connect fewer programs, or raise the limit")})
 		}
 	}

@@ -1,4 +1,4 @@
-package zmtp_test
+package zmtp
 
 import (
 	"os/exec"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 // side says whether our socket listens.
@@ -20,7 +19,7 @@ const (
 )
 
 // mechanism is the security of a connection to libzmq.
-type mechanism struct{ server, client zmtp.Key } // secret keys; zero: none
+type mechanism struct{ server, client Key } // secret keys; zero: none
 
 // eachMechanism runs a test without security and with CURVE.
 func eachMechanism(t *testing.T, test func(*testing.T, mechanism)) {
@@ -28,17 +27,17 @@ func eachMechanism(t *testing.T, test func(*testing.T, mechanism)) {
 	t.Run("curve", func(t *testing.T) { t.Parallel(); test(t, newMechanism()) })
 }
 
-func newMechanism() mechanism { return mechanism{zmtp.NewSecretKey(), zmtp.NewSecretKey()} }
+func newMechanism() mechanism { return mechanism{NewSecretKey(), NewSecretKey()} }
 
 // ours is the configuration of our socket.
-func (m mechanism) ours(s side) *zmtp.Curve {
+func (m mechanism) ours(s side) *Curve {
 	switch {
 	case m == mechanism{}:
 		return nil
 	case s == listens:
-		return &zmtp.Curve{Secret: m.server, Clients: []zmtp.Key{zmtp.NewSecretKey().Public(), m.client.Public()}}
+		return &Curve{Secret: m.server, Clients: []Key{NewSecretKey().Public(), m.client.Public()}}
 	}
-	return &zmtp.Curve{Secret: m.client, Server: m.server.Public()}
+	return &Curve{Secret: m.client, Server: m.server.Public()}
 }
 
 // theirs is the environment of peer.py when ours is on that side.
@@ -56,12 +55,12 @@ func (m mechanism) theirs(s side) []string {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	const secret, public = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6", "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
-	key, err := zmtp.ParseKey(secret + "\n")
+	key, err := ParseKey(secret + "\n")
 	if err != nil || key.Text() != secret || key.Public().Text() != public {
 		t.Errorf("key %q with public key %q, %v", key.Text(), key.Public().Text(), err)
 	}
 	for _, bad := range []string{"", "short", strings.Repeat("~", 40), strings.Repeat("#", 40), secret + "0"} {
-		if _, err := zmtp.ParseKey(bad); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" || bad != "" && strings.Contains(err.Error(), bad) {
+		if _, err := ParseKey(bad); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" || bad != "" && strings.Contains(err.Error(), bad) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -69,7 +68,7 @@ func TestKeys(t *testing.T) {
 		t.Skip(err)
 	}
 	for range 3 {
-		key := zmtp.NewSecretKey()
+		key := NewSecretKey()
 		out, err := exec.Command(python, "-c", "import sys, zmq; print(zmq.curve_public(sys.argv[1].encode()).decode())", key.Text()).Output()
 		if got := strings.TrimSpace(string(out)); err != nil || got != key.Public().Text() {
 			t.Errorf("libzmq derives %q, we %q: %v", got, key.Public().Text(), err)
@@ -84,7 +83,7 @@ func TestLibzmqCurveHeartbeats(t *testing.T) {
 	var lost []string
 	for range 3 { // a slow machine can delay a heartbeat for too long
 		peer := startWith(t, m.theirs(dials), "router", "tcp://127.0.0.1:*", "100")
-		dealer := dial(t, zmtp.Dealer, peer.addr, zmtp.Options{Curve: m.ours(dials), Heartbeat: zmtp.Heartbeat{Interval: 100 * time.Millisecond, Timeout: time.Second}})
+		dealer := dial(t, Dealer, peer.addr, Options{Curve: m.ours(dials), limits: beating(100*time.Millisecond, time.Second)})
 		peer.waitLine(t, "up")
 		time.Sleep(1500 * time.Millisecond) // longer than either end waits for a heartbeat
 		if lost = peer.printed(); len(lost) == 0 {
@@ -101,32 +100,32 @@ func TestCurveRefuses(t *testing.T) {
 	t.Parallel()
 	m := newMechanism()
 	refused := newWatch()
-	router := listen(t, zmtp.Router, anyPort, zmtp.Options{Curve: m.ours(listens), OnEvent: refused.on})
+	router := listen(t, Router, anyPort, Options{Curve: m.ours(listens), OnEvent: refused.on})
 	for name, c := range map[string]struct {
-		curve       *zmtp.Curve
+		curve       *Curve
 		here, there string // what the ends say
 	}{
 		"no security":       {nil, `the peer uses the security mechanism "CURVE", this end NULL`, `the peer uses the security mechanism "NULL", this end CURVE`},
-		"another server":    {&zmtp.Curve{Secret: m.client, Server: zmtp.NewSecretKey().Public()}, "EOF", "another public key of this server"},
-		"a stranger":        {&zmtp.Curve{Secret: zmtp.NewSecretKey(), Server: m.server.Public()}, `the peer refused the connection: "400"`, "is not allowed"},
-		"an unnamed client": {&zmtp.Curve{Server: m.server.Public()}, `the peer refused the connection: "400"`, "is not allowed"},
+		"another server":    {&Curve{Secret: m.client, Server: NewSecretKey().Public()}, "EOF", "another public key of this server"},
+		"a stranger":        {&Curve{Secret: NewSecretKey(), Server: m.server.Public()}, `the peer refused the connection: "400"`, "is not allowed"},
+		"an unnamed client": {&Curve{Server: m.server.Public()}, `the peer refused the connection: "400"`, "is not allowed"},
 	} {
 		seen := newWatch()
-		dealer := dial(t, zmtp.Dealer, router.Addr(), zmtp.Options{Curve: c.curve, OnEvent: seen.on, Reconnect: backoff.Policy{First: time.Hour}})
-		if e := seen.next(t, zmtp.Refused); !strings.Contains(e.Err.Error(), c.here) {
+		dealer := dial(t, Dealer, router.Addr(), Options{Curve: c.curve, OnEvent: seen.on, Reconnect: backoff.Policy{First: time.Hour}})
+		if e := seen.next(t, Refused); !strings.Contains(e.Err.Error(), c.here) {
 			t.Errorf("%s: the client says %v", name, e.Err)
 		}
-		if e := refused.next(t, zmtp.Refused); !strings.Contains(e.Err.Error(), c.there) {
+		if e := refused.next(t, Refused); !strings.Contains(e.Err.Error(), c.there) {
 			t.Errorf("%s: the server says %v", name, e.Err)
 		}
 		dealer.Close()
 	}
-	for _, bad := range []*zmtp.Curve{{}, {Secret: m.client}} {
-		if _, err := zmtp.Dial(t.Context(), zmtp.Dealer, router.Addr(), zmtp.Options{Curve: bad}); fault.CodeOf(err) != fault.InvalidParams {
+	for _, bad := range []*Curve{{}, {Secret: m.client}} {
+		if _, err := Dial(t.Context(), Dealer, router.Addr(), Options{Curve: bad}); fault.CodeOf(err) != fault.InvalidParams {
 			t.Errorf("dial with %v: %v", bad.Server, err)
 		}
 	}
-	if _, err := zmtp.Listen(t.Context(), zmtp.Router, anyPort, zmtp.Options{Curve: &zmtp.Curve{Server: m.server}}); fault.CodeOf(err) != fault.InvalidParams {
+	if _, err := Listen(t.Context(), Router, anyPort, Options{Curve: &Curve{Server: m.server}}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("listen without a secret key: %v", err)
 	}
 }
@@ -134,16 +133,16 @@ func TestCurveRefuses(t *testing.T) {
 // Both ends ours; a server without a list of clients accepts any.
 func TestCurve(t *testing.T) {
 	t.Parallel()
-	secret := zmtp.NewSecretKey()
-	router := listen(t, zmtp.Router, anyPort, zmtp.Options{Curve: &zmtp.Curve{Secret: secret}})
-	dealer := dial(t, zmtp.Dealer, router.Addr(), zmtp.Options{Identity: "me", Curve: &zmtp.Curve{Server: secret.Public()}})
+	secret := NewSecretKey()
+	router := listen(t, Router, anyPort, Options{Curve: &Curve{Secret: secret}})
+	dealer := dial(t, Dealer, router.Addr(), Options{Curve: &Curve{Server: secret.Public()}})
 	if err := dealer.Send(t.Context(), mixed()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := router.Recv(t.Context())
-	if err != nil || string(got[0]) != "me" || len(got) != len(mixed())+1 {
+	if err != nil || len(got) != len(mixed())+1 {
 		t.Fatalf("%d frames, %v", len(got), err)
 	}
-	send(t, router, "me", "", "answer")
+	send(t, router, string(got[0]), "", "answer")
 	expect(t, dealer, "", "answer")
 }

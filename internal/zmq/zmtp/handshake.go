@@ -85,10 +85,9 @@ func (h *handshake) checkMechanism(theirs string) error {
 
 // handshake is how one end introduces itself.
 type handshake struct {
-	kind     Kind
-	identity string
-	curve    *Curve // nil: no security
-	listens  bool   // this end listens, and is the server of the mechanism
+	kind    Kind
+	curve   *Curve // nil: no security
+	listens bool   // this end listens, and is the server of the mechanism
 }
 
 // do exchanges greetings, keys and READY with the peer. The caller limits its time
@@ -123,7 +122,7 @@ func (h *handshake) do(conn net.Conn, in *bufio.Reader) (Peer, *cipher, error) {
 
 // introduce exchanges the metadata of both ends with the mechanism.
 func (h *handshake) introduce(x exchange) (*cipher, []byte, error) {
-	ours := metadata(h.kind, h.identity)
+	ours := metadata(h.kind)
 	switch {
 	case h.curve != nil && h.listens:
 		return curveServer(x, h.curve, ours)

@@ -97,7 +97,7 @@ func TestHostilePeers(t *testing.T) {
 			if e.Err == nil || !strings.Contains(e.Err.Error(), tt.says) || fault.CodeOf(e.Err) != fault.Upstream || fault.HintOf(e.Err) == "" {
 				t.Errorf("ended with %v (%s)", e.Err, fault.CodeOf(e.Err))
 			}
-			good, err := Dial(t.Context(), Dealer, s.Addr(), Options{Identity: "good"})
+			good, err := Dial(t.Context(), Dealer, s.Addr(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestHostilePeers(t *testing.T) {
 			if err := good.Send(t.Context(), Message{[]byte("hello")}); err != nil {
 				t.Fatal(err)
 			}
-			if m, err := s.Recv(t.Context()); err != nil || string(m[0]) != "good" {
+			if m, err := s.Recv(t.Context()); err != nil || string(m[1]) != "hello" {
 				t.Errorf("others receive %q, %v", m, err)
 			}
 		})
@@ -130,7 +130,9 @@ func TestHostileSubscriber(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := connect(t, Pub, Options{MaxTopics: 2}, 1, Sub)
+				few := defaultLimits()
+				few.topics = 2
+				p := connect(t, Pub, Options{limits: few}, 1, Sub)
 				_, _ = p.Write(sends)
 				for e := range p.events {
 					if e.Type == Disconnected {
@@ -146,7 +148,7 @@ func TestHostileSubscriber(t *testing.T) {
 }
 
 // TestSlowLoris checks that a handshake that does not finish fails after
-// Options.Handshake, even if the peer continues to send.
+// the limit, even if the peer continues to send.
 func TestSlowLoris(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +165,9 @@ func TestSlowLoris(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}()
-		opts := Options{Handshake: 5 * time.Second}.filled(Router)
+		brief := defaultLimits()
+		brief.handshake = 5 * time.Second
+		opts := Options{limits: brief}.filled()
 		_, err := newLink(near, &handshake{kind: Router}, &opts)
 		if fault.CodeOf(err) != fault.Timeout || time.Since(began) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
@@ -195,7 +199,7 @@ func FuzzLink(f *testing.F) {
 	f.Add(after(repeat(3, flagMore, "x")...)[greetingSize:])
 	f.Add(after(framed(flagCommand, command(cmdPing, 0, 1, 'x'))...)[greetingSize:])
 	f.Add(after(framed(flagCommand, command(cmdSubscribe, 'x'))...)[greetingSize:])
-	opts := Options{MaxMessage: 1 << 16, MaxFrames: 16}.filled(Router)
+	opts := Options{MaxMessage: 1 << 16, MaxFrames: 16}.filled()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReader(bytes.NewReader(data))
 		var peer Peer

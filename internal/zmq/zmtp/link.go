@@ -35,8 +35,8 @@ type link struct {
 	subscriptions *topics
 	wake          chan struct{} // holds a token when pong or subscriptions changed
 
-	sent       map[string]struct{} // subscriptions the peer has received; only the writer uses it
-	heartbeats atomic.Bool         // the peer supports heartbeats
+	sent       map[string]bool // subscriptions the peer has received; only the writer uses it
+	heartbeats atomic.Bool     // the peer supports heartbeats
 
 	mu   sync.Mutex
 	pong []byte // the reply to the latest PING, until it is written
@@ -47,13 +47,13 @@ func newLink(conn net.Conn, h *handshake, opts *Options) (*link, error) {
 	l := &link{
 		conn: &timedConn{Conn: conn},
 		opts: opts,
-		out:  newQueue(opts.SendQueue, opts.SendBytes),
+		out:  newQueue(opts.limits.sendQueue, opts.limits.sendBytes),
 		wake: make(chan struct{}, 1),
-		sent: make(map[string]struct{}),
+		sent: map[string]bool{},
 	}
 	l.in = bufio.NewReaderSize(l.conn, 32<<10)
 	l.w = bufio.NewWriterSize(conn, 32<<10)
-	l.conn.bound(time.Now().Add(opts.Handshake))
+	l.conn.bound(time.Now().Add(opts.limits.handshake))
 	peer, sealed, err := h.do(l.conn, l.in)
 	l.peer, l.cipher = peer, sealed
 	if err != nil {
@@ -196,7 +196,7 @@ func (l *link) handleCommand(p pattern, body []byte) error {
 func (l *link) setSilenceLimit(ttl time.Duration) {
 	limit := time.Duration(0)
 	if l.heartbeats.Load() {
-		limit = l.opts.Heartbeat.silence()
+		limit = l.opts.limits.silence()
 	}
 	if ttl > 0 && (limit == 0 || ttl < limit) {
 		limit = ttl
@@ -235,4 +235,91 @@ func (c *timedConn) Read(p []byte) (int, error) {
 		_ = c.SetReadDeadline(t) // a closed connection fails when it is read
 	}
 	return c.Conn.Read(p)
+}
+
+// write writes messages, heartbeats, PONGs and subscriptions until ctx ends. A
+// batch being written when the connection fails counts as sent.
+func (l *link) write(ctx context.Context) error {
+	var beat <-chan time.Time
+	if every := l.opts.limits.interval; every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		beat = ticker.C
+	}
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.wake:
+			err = l.writePending()
+		case <-beat:
+			err = l.writePing()
+		case m := <-l.out.items:
+			err = l.writeBatch(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// writeBatch writes m and further queued messages, up to a limit, with one flush.
+func (l *link) writeBatch(m Message) error {
+	written := 0
+	for more := true; more; {
+		l.writeMessage(m)
+		written += m.size()
+		more = false
+		if written < batch {
+			select {
+			case m = <-l.out.items:
+				more = true
+			default:
+			}
+		}
+	}
+	err := l.w.Flush()
+	l.out.release(written)
+	return err
+}
+
+// writePing sends a PING to a peer that supports it.
+func (l *link) writePing() error {
+	if !l.heartbeats.Load() {
+		return nil
+	}
+	l.writeFrame(flagCommand, ping(l.opts.limits.silence()))
+	return l.w.Flush()
+}
+
+// writePending writes the pending PONG and changes of our subscriptions.
+func (l *link) writePending() error {
+	l.mu.Lock()
+	pong := l.pong
+	l.pong = nil
+	l.mu.Unlock()
+	if pong != nil {
+		l.writeFrame(flagCommand, pong)
+	}
+	if l.subscriptions != nil {
+		l.writeTopics(l.subscriptions.list())
+	}
+	return l.w.Flush()
+}
+
+// writeTopics writes the subscriptions that the peer has not received: with a command
+// or, for a peer that uses ZMTP 3.0, with a message that begins with a one.
+func (l *link) writeTopics(wanted []string) {
+	for _, topic := range wanted {
+		if l.sent[topic] {
+			continue
+		}
+		l.sent[topic] = true
+		if l.peer.Minor >= 1 {
+			l.writeFrame(flagCommand, command(cmdSubscribe, []byte(topic)...))
+		} else {
+			l.writeFrame(0, append([]byte{1}, topic...))
+		}
+	}
 }

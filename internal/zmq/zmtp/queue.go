@@ -6,8 +6,11 @@ import (
 	"sync"
 )
 
-// errQueueClosed is the error of a closed queue.
-var errQueueClosed = errors.New("the queue is closed")
+// What a queue does not take.
+var (
+	errQueueClosed = errors.New("the queue is closed")
+	errQueueFull   = errors.New("the queue is full")
+)
 
 // queue holds messages between two goroutines, limited in number and in bytes. A
 // message counts until it is released, which may be later than it is received.
@@ -33,7 +36,7 @@ func newQueue(messages, bytes int) *queue {
 	}
 }
 
-// offer adds m, or returns ErrFull. A message larger than the limit fits into an
+// offer adds m, or returns errQueueFull. A message larger than the limit fits into an
 // empty queue.
 func (q *queue) offer(m Message) error {
 	size := m.size()
@@ -43,14 +46,14 @@ func (q *queue) offer(m Message) error {
 		return errQueueClosed
 	}
 	if q.bytes > 0 && q.bytes+size > q.limit {
-		return ErrFull
+		return errQueueFull
 	}
 	select {
 	case q.items <- m:
 		q.bytes += size
 		return nil
 	default:
-		return ErrFull
+		return errQueueFull
 	}
 }
 
@@ -58,7 +61,7 @@ func (q *queue) offer(m Message) error {
 func (q *queue) put(ctx context.Context, m Message) error {
 	for {
 		err := q.offer(m)
-		if !errors.Is(err, ErrFull) {
+		if !errors.Is(err, errQueueFull) {
 			signal(q.space) // there may be space for the next waiter
 			return err
 		}

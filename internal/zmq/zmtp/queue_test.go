@@ -14,7 +14,7 @@ func TestQueueBounds(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3, 100)
 	fits := Message{make([]byte, 40-frameCost)}
-	for i, want := range []error{nil, nil, ErrFull} { // 40, 80, 120 bytes
+	for i, want := range []error{nil, nil, errQueueFull} { // 40, 80, 120 bytes
 		if err := q.offer(fits); !errors.Is(err, want) {
 			t.Errorf("offer %d: %v, want %v", i, err, want)
 		}
@@ -23,7 +23,7 @@ func TestQueueBounds(t *testing.T) {
 	if err := q.offer(tiny); err != nil {
 		t.Errorf("a tiny one fits: %v", err)
 	}
-	if err := q.offer(tiny); !errors.Is(err, ErrFull) {
+	if err := q.offer(tiny); !errors.Is(err, errQueueFull) {
 		t.Errorf("a fourth message: %v", err)
 	}
 	if left := q.close(); len(left) != 3 {

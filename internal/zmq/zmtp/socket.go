@@ -6,10 +6,89 @@ import (
 	"math"
 	"net"
 	"sync"
-	"sync/atomic"
+	"syscall"
+	"time"
 
+	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/fault"
 )
+
+// Options configure a socket. The zero value uses the defaults.
+type Options struct {
+	// MaxMessage limits the bytes of a message from a peer (64 MiB when zero) and
+	// MaxFrames its frames (1024). A peer that sends more is disconnected.
+	MaxMessage, MaxFrames int
+	// Reconnect is how long a dialing socket waits between attempts.
+	Reconnect backoff.Policy
+
+	// Curve, if set, authenticates and encrypts all connections; nil means the NULL
+	// mechanism, without security.
+	Curve *Curve
+
+	// Control, if set, may reject an address before a socket dials it, after name
+	// resolution; see net.Dialer.Control.
+	Control func(network, address string, conn syscall.RawConn) error
+
+	// OnEvent, if set, is called when something happens to a connection: with
+	// Connected before the first message of that peer can be received, with
+	// Disconnected after its last. It is called from many goroutines, must return
+	// quickly, and must not close the socket.
+	OnEvent func(Event)
+
+	limits limits // defaultLimits unless a test sets them
+}
+
+// limits are the limits of a socket besides those of a message.
+type limits struct {
+	// sendQueue and sendBytes limit what waits to be written to one peer. A single
+	// message larger than sendBytes is queued alone.
+	sendQueue, sendBytes int
+	// recvQueue and recvBytes limit what was read from all peers and waits for Recv.
+	// Beyond that, nothing more is read.
+	recvQueue, recvBytes int
+	peers                int           // connections of a listening socket
+	topics               int           // subscriptions of one peer of a PUB
+	handshake            time.Duration // for connecting and the handshake
+
+	// A PING is sent every interval, unless it is zero, and a peer that is silent for
+	// the timeout after it is disconnected. The peer may disconnect in turn when it
+	// hears nothing for both together. A peer that uses ZMTP 3.0 and has not sent a
+	// heartbeat itself gets none, since it may not know the command.
+	interval, timeout time.Duration
+}
+
+func defaultLimits() limits {
+	return limits{
+		sendQueue: 1000, sendBytes: 64 << 20, recvQueue: 1000, recvBytes: 64 << 20,
+		peers: 1024, topics: 4096, handshake: 10 * time.Second,
+		interval: 30 * time.Second, timeout: time.Minute,
+	}
+}
+
+// silence is how long a peer may be silent; zero means without limit.
+func (l limits) silence() time.Duration {
+	if l.interval == 0 {
+		return 0
+	}
+	return l.interval + l.timeout
+}
+
+// filled is o with defaults filled in.
+func (o Options) filled() Options {
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = 64 << 20
+	}
+	if o.MaxFrames <= 0 {
+		o.MaxFrames = 1024
+	}
+	if o.OnEvent == nil {
+		o.OnEvent = func(Event) {}
+	}
+	if o.limits == (limits{}) {
+		o.limits = defaultLimits()
+	}
+	return o
+}
 
 // Socket is one ZeroMQ socket. It is safe for concurrent use. The caller of Dial
 // or Listen must call Close.
@@ -22,7 +101,6 @@ type Socket struct {
 	in      *queue
 	topics  *topics // of a SUB: our subscriptions
 	pattern pattern
-	dropped atomic.Uint64
 
 	done  <-chan struct{} // closed with the socket
 	close context.CancelCauseFunc
@@ -34,6 +112,9 @@ type Socket struct {
 // connection; use Ready for that. The socket is open until Close or until ctx
 // ends.
 func Dial(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, error) {
+	if kind != Dealer && kind != Sub {
+		return nil, fault.New(fault.InvalidParams, "dial %s: a %s listens", addr, kind).WithHint("dial with a Dealer or Sub")
+	}
 	e, err := parseEndpoint(addr)
 	if err != nil {
 		return nil, err
@@ -46,6 +127,9 @@ func Dial(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, e
 // Listen returns a socket that peers connect to. For tcp://127.0.0.1:0, Addr
 // returns the chosen port. The socket is open until Close or until ctx ends.
 func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, error) {
+	if kind != Router && kind != Pub {
+		return nil, fault.New(fault.InvalidParams, "listen on %s: a %s dials", addr, kind).WithHint("listen with a Router or Pub")
+	}
 	e, err := parseEndpoint(addr)
 	if err != nil {
 		return nil, err
@@ -67,23 +151,15 @@ func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket,
 // when its context ends.
 func newSocket(ctx context.Context, greet handshake, addr string, opts Options, connect func(context.Context, *Socket)) (*Socket, error) {
 	kind := greet.kind
-	if kind < Dealer || kind > Sub {
-		return nil, fault.New(fault.InvalidParams, "open socket: unknown kind %d", kind).
-			WithHint("use Dealer, Router, Pub or Sub")
-	}
-	if id := opts.Identity; len(id) > 255 || id != "" && id[0] == 0 {
-		return nil, fault.New(fault.InvalidParams, "open socket: invalid identity %.40q", id).
-			WithHint("an identity has 1 to 255 bytes, the first of them not zero")
-	}
 	if err := opts.Curve.check(greet.listens); err != nil {
 		return nil, err
 	}
-	opts = opts.filled(kind)
-	greet.identity, greet.curve = opts.Identity, opts.Curve
+	opts = opts.filled()
+	greet.curve = opts.Curve
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &Socket{
 		kind: kind, opts: opts, greet: greet, addr: addr, peers: newPeers(), topics: newTopics(),
-		in: newQueue(opts.RecvQueue, opts.RecvBytes), done: ctx.Done(), close: cancel,
+		in: newQueue(opts.limits.recvQueue, opts.limits.recvBytes), done: ctx.Done(), close: cancel,
 	}
 	s.pattern = newPattern(s)
 	s.work.Go(func() { connect(ctx, s) })
@@ -100,28 +176,15 @@ func (s *Socket) Close() {
 // Addr is the endpoint the socket connects to or listens on.
 func (s *Socket) Addr() string { return s.addr }
 
-// Peers returns the connected peers.
-func (s *Socket) Peers() []Peer {
-	links := s.peers.all()
-	found := make([]Peer, len(links))
-	for i, l := range links {
-		found[i] = l.peer
-	}
-	return found
-}
-
-// Dropped counts the messages that were dropped because a queue was full or no
-// peer was connected.
-func (s *Socket) Dropped() uint64 { return s.dropped.Load() }
-
 // Ready waits until a peer is connected.
 func (s *Socket) Ready(ctx context.Context) error {
 	return s.failed("wait for a peer", s.peers.wait(ctx, s.done))
 }
 
-// Send queues m for a peer. The socket's kind decides for which one, and
-// Options.Overflow what happens when m cannot be queued. Success does not mean
-// that m arrived: messages a disconnected peer did not read are lost.
+// Send queues m for a peer. A DEALER waits for a connection, a ROUTER returns
+// ErrNoPeer for an unknown peer, and both wait for space in the peer's queue. A PUB
+// never waits: subscribers whose queues are full miss m. Success does not mean that m
+// arrived: messages a disconnected peer did not read are lost.
 func (s *Socket) Send(ctx context.Context, m Message) error {
 	if len(m) == 0 {
 		return fault.New(fault.InvalidParams, "send: a message has at least one frame").
@@ -130,12 +193,7 @@ func (s *Socket) Send(ctx context.Context, m Message) error {
 	if s.isClosed() {
 		return s.failed("send", ErrClosed)
 	}
-	err := s.pattern.send(ctx, m)
-	if s.opts.Overflow == Drop && (errors.Is(err, ErrFull) || errors.Is(err, ErrNoPeer)) {
-		s.dropped.Add(1)
-		return nil
-	}
-	return s.failed("send", err)
+	return s.failed("send", s.pattern.send(ctx, m))
 }
 
 // Recv waits for the next message.
@@ -177,16 +235,6 @@ func (s *Socket) Flush(ctx context.Context) error {
 // matches all messages. Without a subscription the socket receives nothing.
 func (s *Socket) Subscribe(topic string) {
 	_, _ = s.topics.add(topic, math.MaxInt) // our own are not limited
-	s.wakeWriters()
-}
-
-// Unsubscribe removes a subscription. Recv still returns messages received before.
-func (s *Socket) Unsubscribe(topic string) {
-	s.topics.remove(topic)
-	s.wakeWriters()
-}
-
-func (s *Socket) wakeWriters() {
 	for _, l := range s.peers.all() {
 		signal(l.wake)
 	}
@@ -212,9 +260,6 @@ func (s *Socket) failed(doing string, err error) error {
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrNoPeer):
 		return fault.Wrap(fault.Unavailable, err, "%s on %s", doing, s.addr).
 			WithHint("check that the program at the other end is running; the connection is retried automatically")
-	case errors.Is(err, ErrFull):
-		return fault.Wrap(fault.Limit, err, "%s on %s", doing, s.addr).
-			WithHint("the other end is too slow or hangs; send fewer messages, or wait")
 	default:
 		return fault.Wrap(fault.CodeOf(err), err, "%s on %s", doing, s.addr)
 	}
@@ -237,4 +282,70 @@ func (s *Socket) serve(ctx context.Context, conn net.Conn) Event {
 	err = l.run(ctx, s.pattern)
 	s.peers.remove(l)
 	return Event{Type: Disconnected, Peer: l.peer, Err: err, Unsent: l.out.close()}
+}
+
+// Event is something that happened to a connection.
+type Event struct {
+	Type EventType
+	// Peer is the other end, as far as the handshake got.
+	Peer Peer
+	// Err is why a peer was lost or refused. It is io.EOF if the peer closed the
+	// connection between two messages.
+	Err error
+	// Retry is the delay before a dialing socket connects again.
+	Retry time.Duration
+	// Unsent is the messages that were queued for a lost peer and never written to
+	// it, in order. Messages that were written may or may not have arrived.
+	Unsent []Message
+	// Topic is what a peer of a PUB subscribed to or unsubscribed from.
+	Topic string
+}
+
+// EventType is the type of an event.
+type EventType uint8
+
+// The types of events.
+const (
+	// Connected: the handshake with a peer succeeded.
+	Connected EventType = iota + 1
+	// Disconnected: the connection to a peer ended.
+	Disconnected
+	// Refused: no connection was established because no process listens, the
+	// handshake failed, there are too many peers or the identity is in use.
+	Refused
+	// Subscribed: a peer of a PUB subscribed to a topic.
+	Subscribed
+	// Unsubscribed: a peer of a PUB unsubscribed from a topic.
+	Unsubscribed
+)
+
+// String is the name of the type.
+func (t EventType) String() string {
+	switch t {
+	case Connected:
+		return "connected"
+	case Disconnected:
+		return "disconnected"
+	case Refused:
+		return "refused"
+	case Subscribed:
+		return "subscribed"
+	case Unsubscribed:
+		return "unsubscribed"
+	default:
+		return "unknown event"
+	}
+}
+
+// Peer is the other end of a connection.
+type Peer struct {
+	// Identity is the name the peer gave itself. A ROUTER generates one that begins
+	// with a zero byte for a peer without.
+	Identity string
+	// Kind is its socket type as sent on the wire, such as "ROUTER".
+	Kind string
+	// Addr is its remote address.
+	Addr string
+	// Minor is the minor version of ZMTP 3 it speaks.
+	Minor int
 }

@@ -6,8 +6,7 @@
 //
 // It differs from libzmq in that a message is only queued for an established
 // connection: Send on a DEALER waits for one, and messages that a lost connection
-// leaves unwritten are returned in the Disconnected event instead of going to the
-// next peer. Close drops queued messages (a linger of zero); Flush waits until
+// leaves unwritten are returned in the Disconnected event. Close drops queued messages (a linger of zero); Flush waits until
 // they are written.
 //
 // Without Options.Curve there is no authentication and no encryption: listen on a
@@ -26,14 +25,14 @@ type Kind uint8
 
 // The kinds of sockets.
 const (
-	// Dealer sends to its peers round-robin and receives from all.
+	// Dealer dials one peer, sends to it and receives from it.
 	Dealer Kind = iota + 1
-	// Router puts the sender's identity before each message it receives, and
+	// Router listens, puts the sender's identity before each message it receives, and
 	// takes the first frame of what it sends as the identity to send to.
 	Router
-	// Pub sends to every peer that subscribed to a prefix of the message.
+	// Pub listens, and sends to every peer that subscribed to a prefix of the message.
 	Pub
-	// Sub receives messages that begin with one of its subscriptions.
+	// Sub dials, and receives messages that begin with one of its subscriptions.
 	Sub
 )
 
@@ -90,7 +89,6 @@ func (m Message) size() int {
 var (
 	ErrClosed = errors.New("the socket is closed")
 	ErrNoPeer = errors.New("no such peer is connected")
-	ErrFull   = errors.New("the peer's queue is full")
 )
 
 // contextError is the error of waiting until ctx ended.
